@@ -1,0 +1,32 @@
+"""The errors a user can act on. The command line prints them as one line and exits with 2."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+from os import PathLike
+
+
+class SpanwiseError(Exception):
+    """Something the user can mend: a wrong file, a wrong option, data that does not fit."""
+
+
+class FormatError(SpanwiseError):
+    """A place in a file that could not be read, said as ``file:line: what is wrong, what was expected``."""
+
+    def __init__(self, path: str | PathLike[str], line: int | None, problem: str) -> None:
+        self.path, self.line, self.problem = str(path), line, problem
+        place = f"{path}:{line}" if line is not None else str(path)
+        super().__init__(f"{place}: {problem}")
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> SpanwiseError:
+    """The error for a name nobody knows, with the nearest known one.
+
+    >>> str(unknown("format", "conl", ["conll", "brat"]))
+    "unknown format 'conl' (did you mean 'conll'?); known: brat, conll"
+    """
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=1)
+    hint = f" (did you mean {near[0]!r}?)" if near else ""
+    return SpanwiseError(f"unknown {kind} {name!r}{hint}; known: {', '.join(names)}")

@@ -1,0 +1,225 @@
+"""Files in and out: lines and JSON records with their line numbers, and outputs that appear whole or not at all."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+import pydantic_core
+from pydantic import TypeAdapter, ValidationError
+
+from spanwise.errors import FormatError, SpanwiseError
+
+CHUNK = 1 << 16
+
+
+def lines(path: Path) -> Iterator[tuple[int, str]]:
+    """The lines of a UTF-8 file with their numbers, without their line ends.
+
+    Bytes are decoded line by line, so that a broken one is named by its line; only ``\\n`` and ``\\r\\n`` end a line.
+    """
+    with path.open("rb") as file:
+        for number, raw in enumerate(file, 1):
+            yield number, decode(raw, path, number).removesuffix("\n").removesuffix("\r")
+
+
+def decode(raw: bytes, path: Path, line: int) -> str:
+    """UTF-8 text of one line, a byte-order mark at the file's beginning left out."""
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise FormatError(path, line, f"not UTF-8 at byte {error.start + 1} of the line") from None
+    return text.removeprefix("\ufeff") if line == 1 else text
+
+
+def read_text(path: Path) -> str:
+    """A whole UTF-8 file, line ends untouched: standoff formats count characters."""
+    raw = path.read_bytes()
+    try:
+        return raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise FormatError(path, raw.count(b"\n", 0, error.start) + 1, "not UTF-8") from None
+
+
+def json_records(path: Path) -> Iterator[tuple[int, Any]]:
+    """The records of a JSON file with their line numbers: one array of them, or one a line. Streams either."""
+    with path.open("rb") as file:
+        head = file.read(CHUNK).removeprefix(b"\xef\xbb\xbf").lstrip()
+    return _array_items(path) if head.startswith(b"[") and not _is_lines_of_arrays(head) else _json_lines(path)
+
+
+def _is_lines_of_arrays(head: bytes) -> bool:
+    first, _, rest = head.partition(b"\n")
+    return rest.lstrip().startswith(b"[") and first.rstrip().endswith(b"]")
+
+
+def _json_lines(path: Path) -> Iterator[tuple[int, Any]]:
+    for number, line in lines(path):
+        if line.strip():
+            yield number, parse_json(line, path, number)
+
+
+def parse_json(text: str, path: Path, line: int) -> Any:
+    """One JSON value; what is wrong with it is said with its place."""
+    try:
+        return pydantic_core.from_json(text)
+    except ValueError as error:
+        raise FormatError(path, line, f"not JSON: {error}") from None
+
+
+_DECODER = json.JSONDecoder()
+_SPACE = re.compile(r"[ \t\r\n]*")
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+
+
+def _array_items(path: Path) -> Iterator[tuple[int, Any]]:
+    """The items of one big array, a chunk of text in memory at a time (grown only where one item needs more)."""
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        buffer, line, want = "", 1, CHUNK
+        at_end = False
+        expect_item = False  # between "[" and the first item, an array may also close
+
+        def fill() -> bool:
+            nonlocal buffer, at_end
+            try:
+                piece = file.read(want)
+            except UnicodeDecodeError:
+                raise FormatError(path, line, "not UTF-8 here or a little further on") from None
+            at_end = not piece
+            buffer += piece
+            return not at_end
+
+        def drop(count: int) -> None:
+            nonlocal buffer, line
+            line += buffer.count("\n", 0, count)
+            buffer = buffer[count:]
+
+        def peek() -> str:
+            while True:
+                match = _SPACE.match(buffer)
+                drop(match.end() if match else 0)
+                if buffer or not fill():
+                    return buffer[:1]
+
+        peek()
+        drop(1)  # the opening bracket: json_records looked
+        while True:
+            mark = peek()
+            if mark == "]" and not expect_item:
+                drop(1)
+                break
+            if not mark:
+                raise FormatError(path, line, "the JSON array does not end: the file seems cut off")
+            while True:
+                try:
+                    item, end = _DECODER.raw_decode(buffer)
+                    # A number at the very end of the buffer may go on behind it.
+                    if end < len(buffer) or at_end:
+                        break
+                except RecursionError:
+                    raise FormatError(path, line, "not JSON: nested too deeply") from None
+                except ValueError as error:
+                    if at_end or (want > 64 * CHUNK and _is_hopeless(error, buffer)):
+                        raise FormatError(path, line, f"not JSON: {error}") from None
+                want *= 2
+                fill()
+            want = CHUNK
+            if _SURROGATE.search(buffer, 0, end):
+                parse_json(buffer[:end], path, line)
+            yield line, item
+            drop(end)
+            mark = peek()
+            if mark not in (",", "]"):
+                raise FormatError(path, line, "expected ',' or ']' behind an item of the JSON array")
+            expect_item = mark == ","
+            if expect_item:
+                drop(1)
+        if peek():
+            raise FormatError(path, line, "something stands behind the end of the JSON array")
+
+
+def _is_hopeless(error: ValueError, buffer: str) -> bool:
+    """True when the fault lies well before the end of what was read, so that more text cannot mend it."""
+    return isinstance(error, json.JSONDecodeError) and error.pos < len(buffer) // 2 and "Unterminated" not in error.msg
+
+
+def checked(shape: TypeAdapter[Any], record: Any, path: Path, line: int) -> Any:
+    """The record, when it has the shape; otherwise an error that names the first key that is wrong.
+
+    Readers of JSON formats describe a record as a ``TypedDict`` and need no checks of their own.
+    """
+    try:
+        return shape.validate_python(record)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(str(part) for part in first["loc"]) or "the record"
+        value = repr(first["input"])
+        found = "" if first["type"] == "missing" else f", found {value if len(value) < 60 else value[:57] + '…'}"
+        raise FormatError(path, line, f"{place}: {first['msg'][:1].lower()}{first['msg'][1:]}{found}") from None
+
+
+@contextmanager
+def replacing(path: Path, *, folder: bool = False) -> Iterator[Path]:
+    """A temporary path beside ``path`` that takes its place when the block ends well and vanishes when it does not.
+
+    A file is replaced at once. A folder may be new or empty: an existing one with content is never touched.
+    """
+    parent = path.absolute().parent
+    if not parent.is_dir():
+        raise SpanwiseError(f"{parent}: no such folder")
+    if path.is_dir() and (not folder or any(path.iterdir())):
+        raise SpanwiseError(f"{path}: {'is not empty' if folder else 'is a folder, a file was expected'}")
+    if folder and path.is_file():
+        raise SpanwiseError(f"{path}: is a file, a folder was expected")
+    work = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=parent))
+    temporary = work / path.name
+    try:
+        if folder:
+            temporary.mkdir()
+        yield temporary
+        if folder and path.is_dir():
+            path.rmdir()
+        temporary.replace(path)
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[IO[str]]:
+    """A UTF-8 file to write, with ``\\n`` line ends on every system."""
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        yield file
+
+
+class JsonArray:
+    """Writes the items of one JSON array as they come.
+
+    >>> import io
+    >>> out = io.StringIO()
+    >>> with JsonArray(out) as array:
+    ...     array.add({"a": 1})
+    ...     array.add({"b": 2})
+    >>> out.getvalue()
+    '[\\n{"a": 1},\\n{"b": 2}\\n]\\n'
+    """
+
+    def __init__(self, file: IO[str]) -> None:
+        self.file, self.count = file, 0
+
+    def __enter__(self) -> JsonArray:
+        self.file.write("[")
+        return self
+
+    def add(self, item: Any) -> None:
+        self.file.write(",\n" if self.count else "\n")
+        self.file.write(json.dumps(item, ensure_ascii=False))
+        self.count += 1
+
+    def __exit__(self, *problem: object) -> None:
+        self.file.write("\n]\n")

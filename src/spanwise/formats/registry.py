@@ -1,0 +1,116 @@
+"""All formats by name; which one a file is in; reading and writing by name or by looking."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from spanwise.errors import SpanwiseError, unknown
+from spanwise.formats.base import Format, Ledger, parse_options
+from spanwise.formats.files import replacing
+from spanwise.formats.sample import Sample
+from spanwise.types import Sentence
+
+# In the order in which they are asked whether a file is theirs: the particular before the general.
+_MODULES = (
+    "jsonl", "dygie", "w2ner", "casrel", "cmeee", "cluener", "tablert", "spert", "prodigy", "doccano",
+    "label_studio", "docbin", "hf_dataset", "genia_xml", "pubtator", "ade_rel", "multihead", "weibo", "brat", "conll",
+)  # fmt: skip
+
+
+@cache
+def formats() -> dict[str, Format]:
+    """Every format by its name."""
+    found = (import_module(f"spanwise.formats.{module}").FORMAT for module in _MODULES)
+    return {format.name: format for format in found}
+
+
+def find(spec: str) -> tuple[Format, str]:
+    """The format of ``name`` or ``name:key=value,…``, and the text of its options."""
+    name, _, options = spec.partition(":")
+    if name not in formats():
+        raise unknown("format", name, formats())
+    return formats()[name], options
+
+
+def detect(path: Path) -> Format:
+    """The format of a file or folder, by content first and by extension where the content does not tell."""
+    if not path.exists():
+        raise SpanwiseError(f"{path}: no such file or folder")
+    sample = Sample(path)
+    for format in formats().values():
+        if format.is_folder == sample.is_folder and format.sniff(sample):
+            return format
+    if not sample.is_folder and not sample.text.strip():
+        by_name = [f for f in formats().values() if path.suffix.lower() in f.extensions]
+        if by_name:
+            return by_name[0]
+        raise SpanwiseError(f"{path}: the file is empty, and its name does not tell a format (say it with --from)")
+    raise SpanwiseError(f"{path}: cannot tell the format; say it with --from ({', '.join(formats())})")
+
+
+def read(path: str | Path, format: str | None = None, ledger: Ledger | None = None) -> Iterator[Sentence]:
+    """The sentences of a file, one at a time, in the given format or the one it seems to have.
+
+    ``format`` may carry options: ``"conll:labels=1+2"``. What the reader had to mend or leave out is in ``ledger``.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise SpanwiseError(f"{path}: no such file or folder")
+    chosen, options = (detect(path), "") if format is None else find(format)
+    if path.is_dir() and not chosen.is_folder:
+        raise SpanwiseError(f"{path}: is a folder, and {chosen.name} is read from a file")
+    keywords = parse_options(options, chosen.read_options, chosen.name)
+    return chosen.read(path, ledger if ledger is not None else Ledger(), **keywords)
+
+
+def writer_for(path: Path, format: str | None = None) -> tuple[Format, dict[str, Any]]:
+    """The format to write a path in, with its options: as said, or by the extension."""
+    if format is None:
+        fitting = [f for f in formats().values() if f.write and path.suffix.lower() in f.extensions]
+        if len(fitting) != 1:
+            among = " or ".join(f.name for f in fitting) or ", ".join(f.name for f in formats().values() if f.write)
+            raise SpanwiseError(f"{path}: the name does not tell which format to write; say it with --to ({among})")
+        return fitting[0], {}
+    chosen, options = find(format)
+    if chosen.write is None:
+        raise SpanwiseError(f"{chosen.name} can be read but not written")
+    return chosen, parse_options(options, chosen.write_options, chosen.name)
+
+
+def write(
+    sentences: Iterable[Sentence],
+    path: str | Path,
+    format: str | None = None,
+    *,
+    ledger: Ledger | None = None,
+    lossy: bool = False,
+) -> Ledger:
+    """Write sentences to a path that appears whole or not at all.
+
+    What the format cannot hold is an error that counts it, and nothing is written; with ``lossy`` the rest is.
+    Losses already in ``ledger`` (from reading) count too.
+    """
+    path = Path(path)
+    ledger = ledger if ledger is not None else Ledger()
+    chosen, options = writer_for(path, format)
+    assert chosen.write is not None
+    with replacing(path, folder=chosen.is_folder) as temporary:
+        chosen.write(sentences, temporary, ledger, **options)
+        if ledger.lost and not lossy:
+            raise LossError(path, chosen, ledger)
+    return ledger
+
+
+class LossError(SpanwiseError):
+    """Writing would lose something, and nobody said that it may."""
+
+    def __init__(self, path: Path, format: Format, ledger: Ledger) -> None:
+        self.ledger = ledger
+        super().__init__(
+            f"{path}: not written, for {format.name} would lose {ledger}; --lossy writes the rest, "
+            f"and jsonl can hold everything"
+        )

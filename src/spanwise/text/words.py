@@ -1,0 +1,59 @@
+"""Words of raw text: runs of letters and digits, single marks, and each Chinese or Japanese character by itself."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable
+
+from spanwise.types import Span
+
+# Scripts written without spaces: Han with its extensions, kana. Each character is a word, as in all Chinese corpora.
+_UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+_WORD = re.compile(rf"[{_UNSPACED}]|(?:(?![{_UNSPACED}])\w)+|[^\w\s]")
+_JOINERS = "\u200c\u200d"
+
+
+def split_words(text: str, cuts: Iterable[int] = ()) -> list[Span]:
+    """The words of a text as character ranges; a word is cut where one of ``cuts`` falls inside it.
+
+    >>> text = "Anti-IL2 in 北京."
+    >>> [text[a:b] for a, b in split_words(text)]
+    ['Anti', '-', 'IL2', 'in', '北', '京', '.']
+    >>> split_words("IL2R", cuts=[3])
+    [Span(start=0, end=3), Span(start=3, end=4)]
+    """
+    words: list[Span] = []
+    for match in _WORD.finditer(text):
+        start, end = match.span()
+        # Vowel signs of Indic scripts, accents and joiners are no letters to `re`, yet part of the word they stand in.
+        glued = bool(words) and words[-1].end == start
+        if glued and (_continues(text[start]) or _joins(text[start - 1])) and not text[start].isspace():
+            words[-1] = Span(words[-1].start, end)
+        else:
+            words.append(Span(start, end))
+    inner = sorted(set(cuts))
+    return _cut(words, inner) if inner else words
+
+
+def _continues(character: str) -> bool:
+    return character > "\u02ff" and (unicodedata.category(character)[0] == "M" or character in _JOINERS)
+
+
+def _joins(character: str) -> bool:
+    """True when what follows this character still belongs to its word."""
+    return character > "\u02ff" and (unicodedata.category(character)[0] == "M" or character == "\u200d")
+
+
+def _cut(words: list[Span], cuts: list[int]) -> list[Span]:
+    pieces: list[Span] = []
+    at = 0
+    for start, end in words:
+        while at < len(cuts) and cuts[at] <= start:
+            at += 1
+        while at < len(cuts) and cuts[at] < end:
+            pieces.append(Span(start, cuts[at]))
+            start = cuts[at]
+            at += 1
+        pieces.append(Span(start, end))
+    return pieces

@@ -1,0 +1,261 @@
+"""The words everything else is written in: spans, entities, relations, sentences, corpora.
+
+Plain frozen data, checked when made. Ranges are half-open and count words: ``Span(2, 5)`` is the words 2, 3 and 4.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from itertools import accumulate
+from typing import Any, NamedTuple
+
+Extra = Mapping[str, Any]
+
+
+class Span(NamedTuple):
+    """A half-open range.
+
+    >>> Span(2, 5).width
+    3
+    >>> Span(2, 5).contains(Span(3, 5)), Span(2, 5).crosses(Span(4, 7))
+    (True, True)
+    """
+
+    start: int
+    end: int
+
+    @property
+    def width(self) -> int:
+        return self.end - self.start
+
+    def contains(self, other: Span) -> bool:
+        """True when the other range lies inside this one (equal ranges included)."""
+        return self.start <= other.start and other.end <= self.end
+
+    def overlaps(self, other: Span) -> bool:
+        return self.start < other.end and other.start < self.end
+
+    def crosses(self, other: Span) -> bool:
+        """True when the two overlap and neither contains the other."""
+        return self.overlaps(other) and not self.contains(other) and not other.contains(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Entity:
+    """A typed mention of one or more fragments (several for a discontinuous entity).
+
+    Fragments are in order and do not overlap; fragments that touch are joined, for they name the same words.
+    Two entities are equal when type and fragments are: ``score`` and ``extra`` (what a format knows besides, such as
+    brat's notes) do not count.
+
+    >>> Entity("Disease", ((3, 4), (6, 7))).is_discontinuous
+    True
+    >>> Entity("Disease", ((3, 4), (4, 7))).fragments
+    (Span(start=3, end=7),)
+    """
+
+    type: str
+    fragments: tuple[Span, ...]
+    score: float | None = field(default=None, compare=False)
+    extra: Extra | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.type, str) or not self.type:
+            raise ValueError(f"an entity's type must be a non-empty string, not {self.type!r}")
+        fragments = tuple(fragment if type(fragment) is Span else Span(*fragment) for fragment in self.fragments)
+        if not fragments:
+            raise ValueError(f"an entity of type {self.type!r} has no fragments")
+        last = -1
+        touching = False
+        for start, end in fragments:
+            if start < 0 or end <= start:
+                raise ValueError(f"[{start}, {end}] is not a half-open range of words: the end must exceed the start")
+            if start < last:
+                raise ValueError(f"the fragments {[list(f) for f in fragments]} overlap or are out of order")
+            touching = touching or start == last
+            last = end
+        object.__setattr__(self, "fragments", _joined(fragments) if touching else fragments)
+
+    @property
+    def range(self) -> Span:
+        """From the first word of the first fragment to the last word of the last."""
+        return Span(self.fragments[0].start, self.fragments[-1].end)
+
+    @property
+    def is_discontinuous(self) -> bool:
+        return len(self.fragments) > 1
+
+
+def _joined(fragments: tuple[Span, ...]) -> tuple[Span, ...]:
+    joined = [fragments[0]]
+    for fragment in fragments[1:]:
+        if fragment.start == joined[-1].end:
+            joined[-1] = Span(joined[-1].start, fragment.end)
+        else:
+            joined.append(fragment)
+    return tuple(joined)
+
+
+@dataclass(frozen=True, slots=True)
+class Relation:
+    """A typed, directed pair of entities of one sentence, named by their places in ``Sentence.entities``."""
+
+    type: str
+    head: int
+    tail: int
+    score: float | None = field(default=None, compare=False)
+    extra: Extra | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.type, str) or not self.type:
+            raise ValueError(f"a relation's type must be a non-empty string, not {self.type!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A relation that leaves its sentence: the tail is entity ``tail`` of the sentence at ``position`` of the document.
+
+    It is kept on the sentence of its head, so a stream of sentences loses nothing of a document.
+    """
+
+    type: str
+    head: int
+    position: int
+    tail: int
+    extra: Extra | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.type, str) or not self.type:
+            raise ValueError(f"a relation's type must be a non-empty string, not {self.type!r}")
+
+
+@dataclass(frozen=True, slots=True)
+class Sentence:
+    """Words with what is known of them.
+
+    ``text`` is the words joined by single spaces unless given; ``starts`` says where each word begins in it. A sentence cut
+    from a longer text keeps the white space behind it in ``text`` and its place in ``document``, ``position`` (its
+    number there) and ``start`` (its first character there), so that the document can be put together again exactly.
+
+    >>> s = Sentence("s1", ("Paris", "Hilton"), entities=(Entity("Person", ((0, 2),)), Entity("Place", ((0, 1),))))
+    >>> s.text, s.offsets, s.text_of(s.entities[0])
+    ('Paris Hilton', (Span(start=0, end=5), Span(start=6, end=12)), 'Paris Hilton')
+    """
+
+    id: str
+    words: tuple[str, ...]
+    entities: tuple[Entity, ...] = ()
+    relations: tuple[Relation, ...] = ()
+    links: tuple[Link, ...] = ()
+    text: str = ""
+    starts: tuple[int, ...] = ()
+    pos: tuple[str, ...] | None = None
+    document: str | None = None
+    position: int | None = None
+    start: int | None = None
+    extra: Extra | None = field(default=None, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        for name in ("words", "entities", "relations", "links"):
+            if type(value := getattr(self, name)) is not tuple:
+                object.__setattr__(self, name, tuple(value))
+        words = self.words
+        if not all(words):
+            raise ValueError(f"word {words.index('')} is empty")
+        if not self.text:
+            object.__setattr__(self, "text", " ".join(words))
+            object.__setattr__(self, "starts", tuple(accumulate((len(w) + 1 for w in words[:-1]), initial=0))[: len(words)])
+        elif not self.starts:
+            object.__setattr__(self, "starts", find_words(words, self.text))
+        else:
+            self._check_starts()
+        for entity in self.entities:
+            if entity.fragments[-1].end > len(words):
+                raise ValueError(
+                    f"entity {entity.type!r} ends at word {entity.fragments[-1].end}, the sentence has {len(words)} words"
+                )
+        for relation in self.relations:
+            self._check_ends(relation.type, relation.head, relation.tail)
+        for link in self.links:
+            self._check_ends(link.type, link.head, link.head)
+            if self.document is None or self.position is None:
+                raise ValueError(f"a link ({link.type!r}) needs a sentence with a document and a position")
+        if self.pos is not None and len(self.pos) != len(words):
+            raise ValueError(f"{len(self.pos)} part-of-speech tags for {len(words)} words")
+
+    def _check_ends(self, kind: str, head: int, tail: int) -> None:
+        for number in (head, tail):
+            if not 0 <= number < len(self.entities):
+                raise ValueError(f"relation {kind!r} names entity {number}, the sentence has {len(self.entities)}")
+
+    def _check_starts(self) -> None:
+        if len(self.starts) != len(self.words):
+            raise ValueError(f"{len(self.starts)} word starts for {len(self.words)} words")
+        last = 0
+        for word, start in zip(self.words, self.starts, strict=True):
+            if start < last or not self.text.startswith(word, start):
+                raise ValueError(f"word {word!r} does not stand at character {start} of the text")
+            last = start + len(word)
+
+    @property
+    def offsets(self) -> tuple[Span, ...]:
+        """The characters of each word in ``text``."""
+        return tuple(Span(s, s + len(w)) for s, w in zip(self.starts, self.words, strict=True))
+
+    def characters(self, span: Span) -> Span:
+        """The characters of a range of words."""
+        return Span(self.starts[span.start], self.starts[span.end - 1] + len(self.words[span.end - 1]))
+
+    def text_of(self, entity: Entity) -> str:
+        """What the entity says, as it stands in the text; fragments joined by single spaces."""
+        return " ".join(self.text[slice(*self.characters(fragment))] for fragment in entity.fragments)
+
+
+def find_words(words: Iterable[str], text: str) -> tuple[int, ...]:
+    """Where each word begins in the text, looking from left to right.
+
+    >>> find_words(["can", "not", "."], "cannot.")
+    (0, 3, 6)
+    """
+    starts, end = [], 0
+    for number, word in enumerate(words):
+        start = text.find(word, end)
+        if start < 0:
+            raise ValueError(f"word {number}, {word!r}, is not in the text behind character {end}")
+        starts.append(start)
+        end = start + len(word)
+    return tuple(starts)
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """Splits by name (``train``, ``dev``, ``test``), each a tuple of sentences.
+
+    >>> corpus = Corpus({"train": (Sentence("s1", ("Hello",)),)})
+    >>> len(corpus["train"]), corpus.types
+    (1, ())
+    """
+
+    splits: Mapping[str, tuple[Sentence, ...]]
+    name: str = ""
+
+    def __getitem__(self, split: str) -> tuple[Sentence, ...]:
+        return self.splits[split]
+
+    def __contains__(self, split: str) -> bool:
+        return split in self.splits
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.splits)
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """The entity types of all splits, sorted."""
+        return tuple(sorted({e.type for sentences in self.splits.values() for s in sentences for e in s.entities}))
+
+    @property
+    def relation_types(self) -> tuple[str, ...]:
+        """The relation types of all splits, sorted."""
+        sentences = [s for split in self.splits.values() for s in split]
+        return tuple(sorted({r.type for s in sentences for r in s.relations} | {k.type for s in sentences for k in s.links}))
