@@ -2,4 +2,36 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from spanwise.errors import FormatError, SpanwiseError
+from spanwise.types import Corpus, Entity, Link, Relation, Sentence, Span
+
+if TYPE_CHECKING:
+    from spanwise.corpora import read_corpus
+    from spanwise.data import bundled_corpus
+    from spanwise.formats import read, write
+    from spanwise.formats.convert import convert
+
 __version__ = "0.1.0"
+
+__all__ = [
+    "Corpus", "Entity", "FormatError", "Link", "Relation", "Sentence", "Span", "SpanwiseError",
+    "bundled_corpus", "convert", "read", "read_corpus", "write",
+]  # fmt: skip
+
+# Loaded when first asked for, so that `import spanwise` stays quick.
+_LAZY = {
+    "bundled_corpus": "spanwise.data",
+    "convert": "spanwise.formats.convert",
+    "read": "spanwise.formats",
+    "read_corpus": "spanwise.corpora",
+    "write": "spanwise.formats",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _LAZY:
+        return getattr(import_module(_LAZY[name]), name)
+    raise AttributeError(f"module 'spanwise' has no attribute {name!r}")

@@ -2,6 +2,71 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Sequence
+from typing import NoReturn
 
-def main() -> None:
-    raise SystemExit("under construction")
+import typer
+
+from spanwise import __version__
+from spanwise.cli.convert import convert
+from spanwise.cli.describe import describe
+from spanwise.cli.formats import formats
+from spanwise.errors import SpanwiseError
+
+app = typer.Typer(
+    name="spanwise",
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+for command in (convert, describe, formats):
+    app.command()(command)
+
+# Typer brings its own click since 0.20-odd; this names the base of its usage errors in either case.
+_UsageError: type[Exception] = typer.BadParameter.__mro__[2]
+
+
+@app.callback(invoke_without_command=True)
+def spanwise(
+    context: typer.Context,
+    version: bool = typer.Option(False, "--version", help="Print the version and leave."),
+) -> None:
+    """Span-based named entity recognition: flat, nested and discontinuous entities, and relations."""
+    if version:
+        typer.echo(f"spanwise {__version__}")
+    elif context.invoked_subcommand is None:
+        typer.echo(context.get_help())
+
+
+def main(arguments: Sequence[str] | None = None) -> NoReturn:
+    """Run a command. A user's mistake is one line on standard error and exit code 2, never a traceback."""
+    try:
+        code = app(args=arguments, prog_name="spanwise", standalone_mode=False)
+        sys.stdout.flush()
+        sys.exit(code or 0)
+    except SpanwiseError as error:
+        _fail(str(error))
+    except _UsageError as error:
+        _fail(_usage(error))
+    except (KeyboardInterrupt, typer.Abort):
+        sys.stderr.write("spanwise: interrupted\n")
+        sys.exit(130)
+    except BrokenPipeError:  # the reader of our output left, as `head` does
+        sys.stderr.close()
+        sys.exit(1)
+    except OSError as error:
+        _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+
+
+def _usage(error: Exception) -> str:
+    message = str(getattr(error, "format_message", error.__str__)()).rstrip(".")
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else "spanwise"
+    return f"{command}: {message[:1].lower()}{message[1:]} (see {command} --help)"
+
+
+def _fail(message: str) -> NoReturn:
+    sys.stderr.write(" ".join(message.split("\n")) + "\n")
+    sys.exit(2)

@@ -78,7 +78,13 @@ class Format:
     read_options: Options = field(default_factory=dict)
     write_options: Options = field(default_factory=dict)
     is_folder: bool = False
+    is_file_too: bool = False  # a folder of files, of which a single one can be read as well
+    is_folder_too: bool = False  # a file, read from a folder of its pieces as well
     extra: str | None = None  # the optional dependency group it needs
+
+    def reads(self, folder: bool) -> bool:
+        """True when it is read from a folder, or from a file."""
+        return self.is_folder or self.is_folder_too if folder else not self.is_folder or self.is_file_too
 
 
 def parse_options(text: str, known: Options, name: str) -> dict[str, Any]:

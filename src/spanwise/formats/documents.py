@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
-from itertools import groupby, pairwise
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from pathlib import Path
 
 from spanwise.errors import FormatError
@@ -44,11 +44,15 @@ class Arrow:
 
 @dataclass(slots=True)
 class Document:
+    """A text with its mentions. ``words`` and ``sentences`` are filled by ``to_documents``, for formats that hold them."""
+
     id: str
     text: str
     mentions: list[Mention] = field(default_factory=list)
     arrows: list[Arrow] = field(default_factory=list)
     extra: Extra | None = None
+    words: list[Span] = field(default_factory=list)
+    sentences: list[Span] = field(default_factory=list)
 
 
 def to_sentences(
@@ -59,11 +63,13 @@ def to_sentences(
     line: int | None = None,
     split: bool = True,
     words: list[Span] | None = None,
+    sentences: list[Span] | None = None,
 ) -> Iterator[Sentence]:
     """The sentences of a document, in order, with the same entities and relations.
 
-    A word is cut where an entity begins or ends inside it. White space at the rim of an entity is trimmed. ``words`` gives the
-    document's words when the format knows them; ``split=False`` keeps the whole text as one sentence.
+    A word is cut where an entity begins or ends inside it. White space at the rim of an entity is trimmed. ``words`` and
+    ``sentences`` give the document's own, when the format knows them: white space in them is trimmed, text between words is
+    split as usual, and sentences that an entity crosses are joined. ``split=False`` keeps the whole text as one sentence.
     """
     text = document.text
     mentions = [_trimmed(mention, text, path, line) for mention in document.mentions]
@@ -74,11 +80,18 @@ def to_sentences(
             ledger.note("entities with white space at their rim, trimmed")
     present = [mention for mention in mentions if mention is not None]
     edges = [edge for mention in present for fragment in mention.fragments for edge in fragment]
-    found = split_words(text, edges) if words is None else _cut_words(words, edges)
-    if words is None:
-        plain = {edge for word in split_words(text) for edge in word}
-        ledger.note("words cut where an entity begins or ends inside", sum(edge not in plain for edge in set(edges)))
-    ranges = split_sentences(text, [_range(m.fragments) for m in present]) if split else [Span(0, len(text))]
+    plain = split_words(text) if words is None else _all_words(words, text, path, line)
+    found = split_words(text, edges) if words is None else _cut_words(plain, edges)
+    known = {edge for word in plain for edge in word}
+    ledger.note("words cut where an entity begins or ends inside", sum(edge not in known for edge in set(edges)))
+    keep = [_range(mention.fragments) for mention in present]
+    if not split:
+        ranges = [Span(0, len(text))]
+    elif sentences is None:
+        ranges = split_sentences(text, keep)
+    else:
+        ranges = _joined_over(sentences, keep, len(text))
+        ledger.note("sentences joined, for an entity crosses their border", len(sentences) - len(ranges))
     yield from _build(document, present, found, ranges, path, ledger, line)
 
 
@@ -103,6 +116,36 @@ def _trimmed(mention: Mention, text: str, path: Path, line: int | None) -> Menti
     if not kept:
         return None
     return Mention(mention.id, mention.type, tuple(kept), mention.score, mention.extra, mention.line)
+
+
+def _all_words(words: list[Span], text: str, path: Path, line: int | None) -> list[Span]:
+    """Given words without white space at their rims, and what stands between them split as usual: no character is left out."""
+    found: list[Span] = []
+    last = 0
+    for number, (start, end) in enumerate([*words, Span(len(text), len(text))]):
+        if not last <= start <= end <= len(text):
+            raise FormatError(path, line, f"token {number}, [{start}, {end}], overlaps another or does not lie in the text")
+        found += [Span(last + a, last + b) for a, b in split_words(text[last:start])]
+        piece = text[start:end]
+        if inner := piece.strip():
+            start += len(piece) - len(piece.lstrip())
+            found.append(Span(start, start + len(inner)))
+        last = end
+    return found
+
+
+def _joined_over(sentences: list[Span], keep: list[Span], length: int) -> list[Span]:
+    """Given sentences, joined where one of the ranges in ``keep`` crosses their border."""
+    ranges = sorted(keep)
+    starts: list[int] = []
+    at, reach = 0, 0
+    for start in sorted({sentence.start for sentence in sentences}):
+        while at < len(ranges) and ranges[at].start < start:
+            reach = max(reach, ranges[at].end)
+            at += 1
+        if reach <= start or not starts:
+            starts.append(start)
+    return [Span(a, b) for a, b in zip(starts, [*starts[1:], length], strict=True)]
 
 
 def _cut_words(words: list[Span], edges: Iterable[int]) -> list[Span]:
@@ -134,6 +177,7 @@ def _build(
     if not cuts:
         if mentions:
             raise FormatError(path, line, f"document {document.id!r} has entities but no words")
+        ledger.note("documents without words, left out")
         return
     cuts[0] = 0
     ends = [*cuts[1:], len(document.text)]
@@ -145,8 +189,45 @@ def _build(
             raise FormatError(path, mention.line or line, f"the id {mention.id!r} is given to two entities")
         place[mention.id] = (home, len(members[home]))
         members[home].append(number)
-    relations: list[list[Relation]] = [[] for _ in cuts]
-    links: list[list[Link]] = [[] for _ in cuts]
+    try:
+        relations, links = _placed_arrows(document, place, len(cuts), path, ledger, line)
+    except ValueError as error:
+        raise FormatError(path, line, str(error)) from None
+    for number, (start, end) in enumerate(zip(cuts, ends, strict=True)):
+        first, last = bisect_left(word_starts, start), bisect_left(word_starts, end)
+        inside = words[first:last]
+        try:
+            sentence = Sentence(
+                id=document.id if len(cuts) == 1 else f"{document.id}-{number}",
+                words=tuple(document.text[a:b] for a, b in inside),
+                entities=tuple(_entity(mentions[member], word_starts, word_ends, first) for member in members[number]),
+                relations=tuple(relations[number]),
+                links=tuple(links[number]),
+                text=document.text[start:end],
+                starts=tuple(a - start for a, _ in inside),
+                document=document.id,
+                position=number,
+                start=start,
+                extra=document.extra if number == 0 else None,
+            )
+        except ValueError as error:
+            raise FormatError(path, line, str(error)) from None
+        yield sentence
+
+
+def _entity(mention: Mention, word_starts: list[int], word_ends: list[int], first: int) -> Entity:
+    fragments = tuple(
+        Span(bisect_left(word_starts, a) - first, bisect_right(word_ends, b) - first) for a, b in mention.fragments
+    )
+    return Entity(mention.type, fragments, mention.score, mention.extra)
+
+
+def _placed_arrows(
+    document: Document, place: dict[str, tuple[int, int]], count: int, path: Path, ledger: Ledger, line: int | None
+) -> tuple[list[list[Relation]], list[list[Link]]]:
+    """The relations of each sentence, and the links that leave it."""
+    relations: list[list[Relation]] = [[] for _ in range(count)]
+    links: list[list[Link]] = [[] for _ in range(count)]
     gone = {mention.id for mention in document.mentions} - place.keys()
     for arrow in document.arrows:
         if arrow.head in gone or arrow.tail in gone:
@@ -160,32 +241,7 @@ def _build(
             relations[home].append(Relation(arrow.type, head, tail, arrow.score, arrow.extra))
         else:
             links[home].append(Link(arrow.type, head, there, tail, arrow.extra))
-    for number, (start, end) in enumerate(zip(cuts, ends, strict=True)):
-        first, last = bisect_left(word_starts, start), bisect_left(word_starts, end)
-        entities = []
-        for member in members[number]:
-            mention = mentions[member]
-            fragments = tuple(
-                Span(bisect_left(word_starts, a) - first, bisect_right(word_ends, b) - first) for a, b in mention.fragments
-            )
-            entities.append(Entity(mention.type, fragments, mention.score, mention.extra))
-        inside = words[first:last]
-        try:
-            yield Sentence(
-                id=document.id if len(cuts) == 1 else f"{document.id}-{number}",
-                words=tuple(document.text[a:b] for a, b in inside),
-                entities=tuple(entities),
-                relations=tuple(relations[number]),
-                links=tuple(links[number]),
-                text=document.text[start:end],
-                starts=tuple(a - start for a, _ in inside),
-                document=document.id,
-                position=number,
-                start=start,
-                extra=document.extra if number == 0 else None,
-            )
-        except ValueError as error:
-            raise FormatError(path, line, str(error)) from None
+    return relations, links
 
 
 def to_documents(
@@ -193,56 +249,84 @@ def to_documents(
 ) -> Iterator[Document]:
     """Sentences put together again: those of one document that follow each other become one text.
 
-    A sentence without a document is a document of its own. Mentions are numbered through the document.
+    Mentions are numbered through the document.
     """
-    for (document, _), group in groupby(enumerate(sentences), key=_document_key):
-        yield _assembled(document, [sentence for _, sentence in group], ledger, name)
+    return (_assembled(group, ledger, name) for group in by_document(sentences))
 
 
-def _document_key(numbered: tuple[int, Sentence]) -> tuple[str, int]:
-    number, sentence = numbered
-    return (sentence.id, number) if sentence.document is None else (sentence.document, -1)
+def by_document(sentences: Iterable[Sentence]) -> Iterator[list[Sentence]]:
+    """The sentences of one document that follow each other, a document at a time.
 
-
-def _assembled(document: str, sentences: list[Sentence], ledger: Ledger, name: Callable[[int], str]) -> Document:
-    text = ""
-    result = Document(document, "", extra=sentences[0].extra)
-    names: dict[tuple[int | None, int], str] = {}
+    A sentence without a document is a document of its own, and a document whose positions begin anew is another one.
+    """
+    group: list[Sentence] = []
     for sentence in sentences:
-        if text and sentence.start != len(text) and not text[-1].isspace():
-            text += "\n"
-        base = len(text)
-        text += sentence.text
+        if group and not _follows(group[-1], sentence):
+            yield group
+            group = []
+        group.append(sentence)
+    if group:
+        yield group
+
+
+def _follows(before: Sentence, after: Sentence) -> bool:
+    """True when the second sentence goes on with the document of the first."""
+    if before.document is None or before.document != after.document:
+        return False
+    return before.position is None or after.position is None or before.position < after.position
+
+
+def _assembled(sentences: list[Sentence], ledger: Ledger, name: Callable[[int], str]) -> Document:
+    first = sentences[0]
+    result = Document(first.id if first.document is None else first.document, "", extra=first.extra)
+    places = {sentence.position: place for place, sentence in enumerate(sentences) if sentence.position is not None}
+    names: dict[tuple[int, int], str] = {}
+    pieces: list[str] = []
+    length = 0
+    before: Sentence | None = None
+    for place, sentence in enumerate(sentences):
+        if before is not None and not _touches(before, sentence):
+            pieces.append("\n")
+            length += 1
         for number, entity in enumerate(sentence.entities):
-            fragments = tuple(_shifted(sentence, fragment, base) for fragment in entity.fragments)
-            kept = tuple(fragment for fragment in fragments if text[fragment.start : fragment.end].strip())
+            fragments = [sentence.characters(fragment) for fragment in entity.fragments]
+            kept = [fragment for fragment in fragments if sentence.text[fragment.start : fragment.end].strip()]
             if not kept:
                 ledger.lose("entities", "of white space only")
                 continue
-            names[sentence.position, number] = name(len(names) + 1)
-            result.mentions.append(Mention(names[sentence.position, number], entity.type, kept, entity.score, entity.extra))
-    for sentence in sentences:
+            ledger.lose("fragments", "of white space only", len(fragments) - len(kept))
+            names[place, number] = name(len(names) + 1)
+            shifted = tuple(Span(length + start, length + end) for start, end in kept)
+            result.mentions.append(Mention(names[place, number], entity.type, shifted, entity.score, entity.extra))
+        result.words += [Span(length + start, length + end) for start, end in sentence.offsets]
+        result.sentences.append(Span(length, length + len(sentence.text)))
+        pieces.append(sentence.text)
+        length += len(sentence.text)
+        before = sentence if sentence.text else before
+    for place, sentence in enumerate(sentences):
         for relation in sentence.relations:
-            ends = (sentence.position, relation.head), (sentence.position, relation.tail)
+            ends = (place, relation.head), (place, relation.tail)
             _join(result, names, relation.type, *ends, relation.score, relation.extra, ledger)
         for link in sentence.links:
-            ends = (sentence.position, link.head), (link.position, link.tail)
+            ends = (place, link.head), (places.get(link.position, -1), link.tail)
             _join(result, names, link.type, *ends, None, link.extra, ledger)
-    result.text = text
+    result.text = "".join(pieces)
     return result
 
 
-def _shifted(sentence: Sentence, fragment: Span, base: int) -> Span:
-    start, end = sentence.characters(fragment)
-    return Span(base + start, base + end)
+def _touches(before: Sentence, after: Sentence) -> bool:
+    """True when nothing needs to stand between two sentences: they touch in their document, or white space parts them."""
+    if before.start is not None and after.start == before.start + len(before.text):
+        return True
+    return before.text[-1].isspace() or not after.text
 
 
 def _join(
     document: Document,
-    names: dict[tuple[int | None, int], str],
+    names: dict[tuple[int, int], str],
     kind: str,
-    head: tuple[int | None, int],
-    tail: tuple[int | None, int],
+    head: tuple[int, int],
+    tail: tuple[int, int],
     score: float | None,
     extra: Extra | None,
     ledger: Ledger,
@@ -251,3 +335,15 @@ def _join(
         document.arrows.append(Arrow(kind, names[head], names[tail], score, extra))
     else:
         ledger.lose("relations", "whose other entity is not in the data")
+
+
+def without_discontinuous(document: Document, ledger: Ledger) -> Document:
+    """The document as formats hold it that know only entities of one piece; what is left out is in the ledger."""
+    gone = {mention.id for mention in document.mentions if len(mention.fragments) > 1}
+    if not gone:
+        return document
+    mentions = [mention for mention in document.mentions if mention.id not in gone]
+    arrows = [arrow for arrow in document.arrows if arrow.head not in gone and arrow.tail not in gone]
+    ledger.lose("entities", "discontinuous", len(gone))
+    ledger.lose("relations", "of a discontinuous entity", len(document.arrows) - len(arrows))
+    return replace(document, mentions=mentions, arrows=arrows)

@@ -119,8 +119,8 @@ def _array_items(path: Path) -> Iterator[tuple[int, Any]]:
             while True:
                 try:
                     item, end = _DECODER.raw_decode(buffer)
-                    # A number at the very end of the buffer may go on behind it.
-                    if end < len(buffer) or at_end:
+                    # What looks like a number may go on behind the buffer's end: 1 of 1.5, 1.5 of 1.5e3.
+                    if at_end or end + 2 < len(buffer) or not isinstance(item, int | float):
                         break
                 except RecursionError:
                     raise FormatError(path, line, "not JSON: nested too deeply") from None

@@ -42,7 +42,7 @@ def detect(path: Path) -> Format:
         raise SpanwiseError(f"{path}: no such file or folder")
     sample = Sample(path)
     for format in formats().values():
-        if format.is_folder == sample.is_folder and format.sniff(sample):
+        if format.reads(sample.is_folder) and format.sniff(sample):
             return format
     if not sample.is_folder and not sample.text.strip():
         by_name = [f for f in formats().values() if path.suffix.lower() in f.extensions]
@@ -61,8 +61,9 @@ def read(path: str | Path, format: str | None = None, ledger: Ledger | None = No
     if not path.exists():
         raise SpanwiseError(f"{path}: no such file or folder")
     chosen, options = (detect(path), "") if format is None else find(format)
-    if path.is_dir() and not chosen.is_folder:
-        raise SpanwiseError(f"{path}: is a folder, and {chosen.name} is read from a file")
+    if not chosen.reads(path.is_dir()):
+        is_one, other = ("folder", "file") if path.is_dir() else ("file", "folder")
+        raise SpanwiseError(f"{path}: is a {is_one}, and {chosen.name} is read from a {other}")
     keywords = parse_options(options, chosen.read_options, chosen.name)
     return chosen.read(path, ledger if ledger is not None else Ledger(), **keywords)
 

@@ -11,6 +11,7 @@ from spanwise.types import Span
 # Scripts written without spaces: Han with its extensions, kana. Each character is a word, as in all Chinese corpora.
 _UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _WORD = re.compile(rf"[{_UNSPACED}]|(?:(?![{_UNSPACED}])\w)+|[^\w\s]")
+_LETTER = re.compile(rf"(?![{_UNSPACED}])\w")
 _JOINERS = "\u200c\u200d"
 
 
@@ -28,7 +29,7 @@ def split_words(text: str, cuts: Iterable[int] = ()) -> list[Span]:
         start, end = match.span()
         # Vowel signs of Indic scripts, accents and joiners are no letters to `re`, yet part of the word they stand in.
         glued = bool(words) and words[-1].end == start
-        if glued and (_continues(text[start]) or _joins(text[start - 1])) and not text[start].isspace():
+        if glued and (_is_mark(text[start]) or (_is_mark(text[start - 1]) and _LETTER.match(text, start))):
             words[-1] = Span(words[-1].start, end)
         else:
             words.append(Span(start, end))
@@ -36,13 +37,8 @@ def split_words(text: str, cuts: Iterable[int] = ()) -> list[Span]:
     return _cut(words, inner) if inner else words
 
 
-def _continues(character: str) -> bool:
+def _is_mark(character: str) -> bool:
     return character > "\u02ff" and (unicodedata.category(character)[0] == "M" or character in _JOINERS)
-
-
-def _joins(character: str) -> bool:
-    """True when what follows this character still belongs to its word."""
-    return character > "\u02ff" and (unicodedata.category(character)[0] == "M" or character == "\u200d")
 
 
 def _cut(words: list[Span], cuts: list[int]) -> list[Span]:

@@ -1,0 +1,36 @@
+"""``spanwise convert``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from spanwise.cli.options import FromOption, print_ledger
+
+
+def convert(
+    source: Annotated[Path, typer.Argument(metavar="IN", help="A file, a folder with train/dev/test, or a brat folder.")],
+    target: Annotated[Path, typer.Argument(metavar="OUT", help="The file to write; a folder for several splits or brat.")],
+    source_format: FromOption = None,
+    target_format: Annotated[
+        str | None,
+        typer.Option("--to", metavar="FORMAT", help="Format of the output, with options: conll:scheme=bioes,levels=3."),
+    ] = None,
+    lossy: Annotated[bool, typer.Option("--lossy", help="Write what fits when the format cannot hold everything.")] = False,
+) -> None:
+    """Convert annotated text from one format to another.
+
+    Nothing is lost silently: what the target format cannot hold is counted, and nothing is written unless --lossy is given.
+    `spanwise formats` lists the formats and their options.
+    """
+    from spanwise.formats.convert import convert as run
+
+    result = run(source, target, source_format, target_format, lossy=lossy)
+    for split, counts in result.counts.items():
+        typer.echo(
+            f"{split}: {counts['sentences']:,} sentences, {counts['entities']:,} entities, {counts['relations']:,} relations"
+        )
+    print_ledger(result.ledger)
+    typer.echo(f"wrote {target} ({result.format})")

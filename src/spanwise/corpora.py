@@ -1,0 +1,75 @@
+"""A corpus on disk: a folder with train, dev and test, or a single file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import chain
+from pathlib import Path
+
+from spanwise.errors import SpanwiseError
+from spanwise.formats import Ledger, detect, read
+from spanwise.types import Corpus, Sentence
+
+_NAMES = {
+    "train": "train", "training": "train",
+    "dev": "dev", "devel": "dev", "develop": "dev", "development": "dev", "val": "dev", "valid": "dev", "validation": "dev",
+    "test": "test", "testing": "test",
+}  # fmt: skip
+_SHARD = re.compile(r"-\d+-of-\d+$")
+ORDER = ("train", "dev", "test")
+
+
+def split_of(path: Path) -> str | None:
+    """The split that a file or folder is named after.
+
+    >>> [split_of(Path(name)) for name in ("train.jsonl", "valid.conll", "x.dev", "train-00000-of-00002.parquet", "notes.txt")]
+    ['train', 'dev', 'dev', 'train', None]
+    """
+    stem = _SHARD.sub("", path.stem).lower()
+    return _NAMES.get(stem) or _NAMES.get(path.name.lower()) or _NAMES.get(path.suffix[1:].lower())
+
+
+def split_paths(folder: Path) -> dict[str, list[Path]]:
+    """The files (or folders) of each split of a corpus folder; everything else in it is ignored. Empty when it has none."""
+    found: dict[str, list[Path]] = {}
+    for path in sorted(folder.iterdir()):
+        split = None if path.name.startswith(".") else split_of(path)
+        if split:
+            found.setdefault(split, []).append(path)
+    for split, paths in found.items():
+        if len(paths) > 1 and not all(_SHARD.search(path.stem) for path in paths):
+            names = " and ".join(path.name for path in paths)
+            raise SpanwiseError(f"{folder}: {names} both look like the {split} split; name a single file instead")
+    return {split: found[split] for split in ORDER if split in found}
+
+
+def open_splits(path: str | Path, format: str | None = None, ledger: Ledger | None = None) -> dict[str, Iterator[Sentence]]:
+    """The splits of a corpus as streams of sentences.
+
+    A folder's splits are its files named train, dev and test; a single file, or a folder that is a corpus by itself (brat), is one
+    split, called after its own name where that says train, dev or test and ``all`` otherwise.
+    """
+    path = Path(path)
+    if not path.exists():
+        raise SpanwiseError(f"{path}: no such file or folder")
+    if path.is_dir():
+        parts = split_paths(path)
+        if not parts and (path / "data").is_dir():  # how the hub lays out a data set of parquet files
+            parts = split_paths(path / "data")
+        if parts:
+            return {split: chain.from_iterable(read(part, format, ledger) for part in paths) for split, paths in parts.items()}
+        if format is None:
+            try:
+                detect(path)
+            except SpanwiseError:
+                raise SpanwiseError(
+                    f"{path}: no files named train, dev or test, and no format that is a folder by itself"
+                ) from None
+    return {split_of(path) or "all": read(path, format, ledger)}
+
+
+def read_corpus(path: str | Path, format: str | None = None, ledger: Ledger | None = None) -> Corpus:
+    """A corpus, read whole."""
+    path = Path(path)
+    return Corpus({split: tuple(stream) for split, stream in open_splits(path, format, ledger).items()}, name=path.name)

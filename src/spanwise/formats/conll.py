@@ -1,0 +1,311 @@
+"""Columns: a word a line with its tags, a blank line between sentences (CoNLL, IOB2, LitBank, GermEval …).
+
+Which columns hold the word and the tags is seen from the file and can be said: ``conll:words=1,labels=2+3``. Several columns of
+tags are the levels of nested entities. Every tag scheme is read; tags without a letter (``PER``, as in Few-NERD) are read
+as one entity as long as they stay the same.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby, pairwise
+from pathlib import Path
+from typing import TextIO
+
+from spanwise.errors import FormatError
+from spanwise.formats import tags
+from spanwise.formats.base import Format, Ledger, one_of, yes_or_no
+from spanwise.formats.files import lines, writing
+from spanwise.formats.sample import Sample
+from spanwise.types import Entity, Sentence, Span
+
+_CHUNKS = frozenset("NP VP PP ADVP ADJP SBAR PRT CONJP INTJ LST UCP".split())
+_ID = re.compile(r"#\s*(?:sent_)?id\s*[=:]\s*(\S.*)")
+_DOCUMENT = "-DOCSTART-"
+_BLANKS = re.compile(r"[ \t]+")
+_SEPARATORS = {"tab": "\t", "space": " "}
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which columns hold what. ``plain`` is for tags without a letter."""
+
+    split: Callable[[str], list[str]]
+    words: int
+    labels: tuple[int, ...]
+    pos: int | None = None
+    plain: bool = False
+
+    def is_row(self, cells: list[str]) -> bool:
+        try:
+            return all(self.plain or tags.is_tag(cells[label]) for label in self.labels) and bool(cells[self.words])
+        except IndexError:
+            return False
+
+
+def by_tabs(line: str) -> list[str]:
+    return line.split("\t")
+
+
+def by_blanks(line: str) -> list[str]:
+    return _BLANKS.split(line.strip(" \t"))
+
+
+def look(rows: Sequence[str]) -> Layout | None:
+    """The layout that the lines of a file's beginning show; None when no column of tags is to be seen."""
+    rows = [row for row in rows if row.strip() and not row.startswith(("#", _DOCUMENT))]
+    split = by_tabs if rows and all("\t" in row for row in rows) else by_blanks
+    cells = [split(row) for row in rows]
+    if not cells:
+        return None
+    columns = list(zip(*(row[: min(map(len, cells))] for row in cells), strict=True))
+    while len(columns) > 1 and not any(columns[-1]):  # LitBank ends its lines with a tab
+        columns.pop()
+    first = len(columns)
+    while first > 1 and all(map(tags.is_tag, columns[first - 1])) and not _are_chunks(columns[first - 1]):
+        first -= 1
+    if first < len(columns):
+        labels = tuple(range(first, len(columns)))
+    elif len(columns) > 1 and "O" in columns[-1] and len(set(columns[-1])) <= max(50, len(rows) // 20):
+        labels = (len(columns) - 1,)
+    else:
+        return None
+    words = 1 if labels[0] > 1 and _counts(columns[0]) else 0
+    return Layout(split, words, labels, plain=first == len(columns))
+
+
+def _are_chunks(column: Sequence[str]) -> bool:
+    kinds = {tag[2:] for tag in column if tag != "O"}
+    return bool(kinds) and kinds <= _CHUNKS
+
+
+def _counts(column: Sequence[str]) -> bool:
+    """True for a column that numbers the words of each sentence."""
+    if not all(cell.isascii() and cell.isdigit() for cell in column):
+        return False
+    numbers = [int(cell) for cell in column]
+    return all(b == a + 1 or b in (0, 1) for a, b in pairwise(numbers)) and numbers[0] in (0, 1)
+
+
+def _layout(path: Path, words: int | None, labels: tuple[int, ...] | None, pos: int | None, separator: str | None) -> Layout:
+    sample = Sample(path)
+    seen = look(sample.lines)
+    if labels is None and seen is None:
+        if not sample.text.strip():
+            return Layout(by_tabs, 0, (1,))
+        raise FormatError(path, None, "no column of tags (B-X, I-X, O) is to be seen; say which it is, as in conll:labels=3")
+    chosen = labels if labels is not None else seen.labels if seen else ()
+    split = {"tab": by_tabs, "space": by_blanks}[separator] if separator else seen.split if seen else by_blanks
+    rows = [split(row) for row in sample.lines if row.strip() and not row.startswith(("#", _DOCUMENT))]
+    plain = not any(tags.is_tag(cell) and cell != "O" for row in rows for label in chosen for cell in _cells(row, label))
+    plain = plain and any(cell != "O" for row in rows for label in chosen for cell in _cells(row, label))
+    return Layout(split, words if words is not None else seen.words if seen else 0, chosen, pos, plain)
+
+
+def _cells(row: list[str], column: int) -> list[str]:
+    return [row[column]] if -len(row) <= column < len(row) else []
+
+
+@dataclass
+class _Gathered:
+    """The rows of the sentence being read."""
+
+    number: int = 0
+    id: str | None = None
+    words: list[str] = field(default_factory=list)
+    pos: list[str] = field(default_factory=list)
+    columns: list[list[str]] = field(default_factory=list)
+
+
+def read(
+    path: Path,
+    ledger: Ledger,
+    /,
+    *,
+    words: int | None = None,
+    labels: tuple[int, ...] | None = None,
+    pos: int | None = None,
+    separator: str | None = None,
+) -> Iterator[Sentence]:
+    """Columns count from 0, or from the end with -1, -2 …"""
+    layout = _layout(path, words, labels, pos, separator)
+    document, position = 0, 0
+    gathered = _Gathered(columns=[[] for _ in layout.labels])
+    number, count = 0, 0
+    for number, line in lines(path):
+        if line.startswith(_DOCUMENT):
+            document, position = document + 1, 0
+            continue
+        if line.strip():
+            _gather(gathered, layout, line, path, number, ledger)
+            continue
+        if gathered.words:
+            yield _sentence(gathered, layout, path, count, document, position, ledger)
+            count, position = count + 1, position + 1
+            gathered = _Gathered(columns=[[] for _ in layout.labels])
+    if gathered.words:
+        yield _sentence(gathered, layout, path, count, document, position, ledger)
+
+
+def _gather(gathered: _Gathered, layout: Layout, line: str, path: Path, number: int, ledger: Ledger) -> None:
+    cells = layout.split(line)
+    if line.startswith("#") and not layout.is_row(cells):
+        name = _ID.match(line)
+        if name:
+            gathered.id = name.group(1).strip()
+        else:
+            ledger.note("comment lines left out")
+        return
+    needed = (layout.words, *layout.labels, *(() if layout.pos is None else (layout.pos,)))
+    if not all(_cells(cells, column) for column in needed):
+        named = f"word in column {layout.words}, tags in {'+'.join(map(str, layout.labels))}"
+        raise FormatError(path, number, f"found {len(cells)} columns, expected more ({named}; columns count from 0)")
+    word = cells[layout.words]
+    if not word:
+        raise FormatError(path, number, f"the word (column {layout.words}) is empty")
+    for column, label in zip(gathered.columns, layout.labels, strict=True):
+        if not layout.plain and not tags.is_tag(cells[label]):
+            expected = "expected O or a tag such as B-X, I-X, E-X, S-X"
+            raise FormatError(path, number, f"{cells[label]!r} in column {label} is not a tag: {expected}")
+        column.append(cells[label])
+    gathered.words.append(word)
+    gathered.number = number
+    if layout.pos is not None:
+        gathered.pos.append(cells[layout.pos])
+
+
+def _sentence(
+    gathered: _Gathered, layout: Layout, path: Path, count: int, document: int, position: int, ledger: Ledger
+) -> Sentence:
+    entities: list[Entity] = []
+    for column in gathered.columns:
+        found, repairs = (_plain(column), 0) if layout.plain else tags.decode(column)
+        entities += found
+        ledger.note("entities that begin with I or E instead of B (read as a beginning)", repairs)
+    kept = tuple(dict.fromkeys(entities))
+    ledger.note("entities tagged the same in two columns, merged", len(entities) - len(kept))
+    try:
+        return Sentence(
+            id=gathered.id or f"{path.stem}-{count}",
+            words=tuple(gathered.words),
+            entities=kept,
+            pos=tuple(gathered.pos) if layout.pos is not None else None,
+            document=f"{path.stem}-d{document}" if document else None,
+            position=position if document else None,
+        )
+    except ValueError as error:
+        raise FormatError(path, gathered.number, str(error)) from None
+
+
+def _plain(column: Sequence[str]) -> list[Entity]:
+    """Entities of tags without a letter: each run of one type."""
+    entities, start = [], 0
+    for kind, run in groupby(column):
+        end = start + len(list(run))
+        if kind and kind != "O":
+            entities.append(Entity(kind, (Span(start, end),)))
+        start = end
+    return entities
+
+
+def write(
+    sentences: Iterable[Sentence],
+    path: Path,
+    ledger: Ledger,
+    /,
+    *,
+    scheme: str = "bio",
+    levels: int = 1,
+    separator: str = "tab",
+    pos: bool = False,
+    ids: bool = False,
+    documents: bool = False,
+) -> None:
+    """One column of tags, or ``levels`` of them for nested entities, the wider ones first."""
+    between = _SEPARATORS[separator]
+    document: str | None = None
+    with writing(path) as file:
+        for sentence in sentences:
+            if documents and sentence.document != document:
+                document = sentence.document
+                file.write(between.join([_DOCUMENT, *(["-"] if pos else []), *["O"] * levels]) + "\n\n")
+            if not sentence.words:
+                ledger.lose("sentences", "without words")
+                continue
+            if ids:
+                file.write(f"# id = {' '.join(sentence.id.split()) or '-'}\n")
+            columns = tag_columns(sentence, levels, scheme, ledger, between)
+            if pos:
+                columns.insert(0, [_safe(tag, between) or "-" for tag in sentence.pos or ["-"] * len(sentence.words)])
+            _write_rows(file, safe_words(sentence, between, ledger), columns, between)
+
+
+def _write_rows(file: TextIO, words: list[str], columns: list[list[str]], between: str) -> None:
+    for row in zip(words, *columns, strict=True):
+        file.write(between.join(row) + "\n")
+    file.write("\n")
+
+
+def tag_columns(sentence: Sentence, levels: int, scheme: str, ledger: Ledger, between: str = "\t") -> list[list[str]]:
+    """The columns of tags of a sentence; what does not fit them is in the ledger."""
+    entities = dict.fromkeys(sentence.entities)
+    ledger.lose("entities", "discontinuous", sum(entity.is_discontinuous for entity in entities))
+    unwritable = [e for e in entities if _safe(e.type, between) != e.type]
+    ledger.lose("entities", "with white space in the type", len(unwritable))
+    kept = [e for e in entities if _safe(e.type, between) == e.type]
+    placed = tags.levels(kept)
+    ledger.lose("entities", "overlapping another", sum(map(len, placed[levels:])))
+    ledger.lose("relations", "no place for relations", len(sentence.relations) + len(sentence.links))
+    placed = placed[:levels] + [[]] * (levels - len(placed))
+    return [tags.encode(level, len(sentence.words), scheme) for level in placed]
+
+
+def safe_words(sentence: Sentence, between: str, ledger: Ledger) -> list[str]:
+    """The words as they can stand in a column."""
+    words = [_safe(word, between) for word in sentence.words]
+    changed = sum(a != b for a, b in zip(words, sentence.words, strict=True))
+    ledger.lose("words", "with white space or marks that columns cannot hold, written with _ instead", changed)
+    return words
+
+
+def _safe(text: str, between: str) -> str:
+    safe = re.sub(r"[\t\n]|\r(?=$)" if between == "\t" else r"[ \t\n]|\r(?=$)", "_", text)
+    return "_" + safe[1:] if safe.startswith((_DOCUMENT, "\ufeff")) else safe
+
+
+def sniff(sample: Sample) -> bool:
+    if sample.records or "\0" in sample.text or sample.text.lstrip().startswith("<"):
+        return False
+    layout = look(sample.lines)
+    return layout is not None and (not layout.plain or sample.path.suffix.lower() in FORMAT.extensions)
+
+
+def _numbers(value: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in value.split("+"))
+
+
+def _positive(value: str) -> int:
+    if int(value) < 1:
+        raise ValueError(f"expected 1 or more, found {value}")
+    return int(value)
+
+
+FORMAT = Format(
+    name="conll",
+    summary="a word a line with its tags (BIO, BIOES, BMES, BILOU, IOB1), one column or several levels",
+    read=read,
+    write=write,
+    sniff=sniff,
+    extensions=(".conll", ".bio", ".iob", ".iob2", ".bioes", ".tsv"),
+    read_options={"words": int, "labels": _numbers, "pos": int, "separator": one_of("tab", "space")},
+    write_options={
+        "scheme": one_of(*tags.SCHEMES),
+        "levels": _positive,
+        "separator": one_of("tab", "space"),
+        "pos": yes_or_no,
+        "ids": yes_or_no,
+        "documents": yes_or_no,
+    },
+)

@@ -1,0 +1,185 @@
+"""Columns of tags: layouts that are seen or said, nested levels, repairs, refusals."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spanwise import Entity, FormatError, Relation, Sentence
+from spanwise.formats import Ledger
+from spanwise.formats.conll import read, write
+
+
+def load(folder: Path, text: str, ledger: Ledger | None = None, **options: Any) -> list[Sentence]:
+    path = folder / "data.conll"
+    path.write_text(text, encoding="utf-8")
+    return list(read(path, ledger or Ledger(), **options))
+
+
+def found(sentence: Sentence) -> list[tuple[str, str]]:
+    return [(e.type, sentence.text_of(e)) for e in sentence.entities]
+
+
+def test_two_columns(tmp_path: Path) -> None:
+    first, second = load(tmp_path, "Oslo\tB-LOC\nis\tO\n\n\nNew\tB-LOC\nYork\tI-LOC\n")
+    assert found(first) == [("LOC", "Oslo")]
+    assert found(second) == [("LOC", "New York")]
+    assert (first.id, second.id) == ("data-0", "data-1")
+
+
+def test_blanks_as_separators_and_the_chunk_column_of_conll_2003(tmp_path: Path) -> None:
+    text = "-DOCSTART- -X- -X- O\n\nEU NNP B-NP B-ORG\nrejects VBZ B-VP O\n\n-DOCSTART- -X- -X- O\n\nOslo NNP B-NP B-LOC\n"
+    first, second = load(tmp_path, text, pos=1)
+    assert found(first) == [("ORG", "EU")]
+    assert first.pos == ("NNP", "VBZ")
+    assert (first.document, first.position, second.document) == ("data-d1", 0, "data-d2")
+
+
+def test_numbered_words_comments_and_two_levels(tmp_path: Path) -> None:
+    text = "#\thttp://x\t[2010]\t\n1\tUni\tB-ORG\tO\n2\tOslo\tI-ORG\tB-LOC\n\n# sent_id = s9\n1\t#\tO\tO\n"
+    ledger = Ledger()
+    first, second = load(tmp_path, text, ledger)
+    assert found(first) == [("ORG", "Uni Oslo"), ("LOC", "Oslo")]
+    assert (second.id, second.words) == ("s9", ("#",))
+    assert ledger.notes == {"comment lines left out": 1}
+
+
+def test_trailing_tabs_are_no_column(tmp_path: Path) -> None:
+    (sentence,) = load(tmp_path, "Sir\tB-PER\tO\t\nX\tI-PER\tB-PER\t\n")
+    assert found(sentence) == [("PER", "Sir X"), ("PER", "X")]
+
+
+def test_tags_without_letters(tmp_path: Path) -> None:
+    (sentence,) = load(tmp_path, "Oslo\tplace-city\nand\tO\nNew\tplace-city\nYork\tplace-city\n")
+    assert found(sentence) == [("place-city", "Oslo"), ("place-city", "New York")]
+
+
+def test_columns_can_be_said(tmp_path: Path) -> None:
+    text = "B-X\tone\tO\nI-X\ttwo\tB-Y\n"
+    (sentence,) = load(tmp_path, text, words=1, labels=(0,))
+    assert found(sentence) == [("X", "one two")]
+    (sentence,) = load(tmp_path, text, words=1, labels=(0, -1))
+    assert found(sentence) == [("X", "one two"), ("Y", "two")]
+
+
+def test_repairs_and_duplicates_are_noted(tmp_path: Path) -> None:
+    ledger = Ledger()
+    (sentence,) = load(tmp_path, "a\tI-X\tI-X\nb\tO\tB-Y\n", ledger)
+    assert found(sentence) == [("X", "a"), ("Y", "b")]
+    assert sorted(ledger.notes.values()) == [1, 2]
+    assert ledger.lost == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "complaint"),
+    [
+        ("a\tO\nb\n", 2, "found 1 columns, expected more"),
+        ("a\tO\nb\tB-X\nc\tX-B\n", 3, "'X-B' in column 1 is not a tag"),
+        ("a\tO\n\tO\n", 2, "the word (column 0) is empty"),
+    ],
+)
+def test_broken_lines_are_named(tmp_path: Path, text: str, place: int, complaint: str) -> None:
+    with pytest.raises(FormatError) as caught:
+        load(tmp_path, text, words=0, labels=(1,), separator="tab")
+    assert str(caught.value).startswith(f"{tmp_path / 'data.conll'}:{place}: ")
+    assert complaint in str(caught.value)
+
+
+def test_text_without_tags_is_refused_with_advice(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match="conll:labels=3"):
+        load(tmp_path, "just words\nof prose\n")
+
+
+def test_an_empty_file_has_no_sentences(tmp_path: Path) -> None:
+    assert load(tmp_path, "") == []
+    assert load(tmp_path, "\n\n") == []
+
+
+NESTED = Sentence(
+    "s",
+    ("Bank", "of", "Japan", "and", "Oslo"),
+    (Entity("ORG", ((0, 3),)), Entity("LOC", ((2, 3),)), Entity("LOC", ((4, 5),)), Entity("X", ((0, 1), (4, 5)))),
+    (Relation("in", 0, 1),),
+)
+
+
+def test_what_does_not_fit_is_counted(tmp_path: Path) -> None:
+    ledger = Ledger()
+    write([NESTED], tmp_path / "out.conll", ledger)
+    assert ledger.losses == {
+        ("entities", "discontinuous"): 1,
+        ("entities", "overlapping another"): 1,
+        ("relations", "no place for relations"): 1,
+    }
+    (back,) = read(tmp_path / "out.conll", Ledger())
+    assert found(back) == [("ORG", "Bank of Japan"), ("LOC", "Oslo")]
+
+
+@pytest.mark.parametrize("scheme", ["bio", "bioes", "bmes", "bilou", "iob1"])
+@pytest.mark.parametrize("separator", ["tab", "space"])
+def test_levels_hold_nested_entities_in_every_scheme(tmp_path: Path, scheme: str, separator: str) -> None:
+    ledger = Ledger()
+    flat_enough = Sentence("s", NESTED.words, NESTED.entities[:3])
+    write([flat_enough, flat_enough], tmp_path / "o.conll", ledger, levels=2, scheme=scheme, separator=separator, ids=True)
+    assert ledger.lost == 0
+    back = list(read(tmp_path / "o.conll", Ledger()))
+    assert [set(s.entities) for s in back] == [set(flat_enough.entities)] * 2
+    assert [s.id for s in back] == ["s", "s"]
+
+
+def test_documents_and_parts_of_speech_can_be_written(tmp_path: Path) -> None:
+    sentences = [
+        Sentence(f"{d}-{p}", ("a", "b"), pos=("N", "V"), document=d, position=p) for d, p in (("x", 0), ("x", 1), ("y", 0))
+    ]
+    write(sentences, tmp_path / "o.conll", Ledger(), pos=True, documents=True)
+    back = list(read(tmp_path / "o.conll", Ledger(), pos=1))
+    assert [(s.document, s.position, s.pos) for s in back] == [
+        ("o-d1", 0, ("N", "V")), ("o-d1", 1, ("N", "V")), ("o-d2", 0, ("N", "V")),
+    ]  # fmt: skip
+
+
+def test_words_that_columns_cannot_hold_are_announced(tmp_path: Path) -> None:
+    ledger = Ledger()
+    write([Sentence("s", ("a\tb", "\ufeffc", " ", "x\r"))], tmp_path / "o.conll", ledger)
+    assert ledger.lost == 3
+    (back,) = read(tmp_path / "o.conll", Ledger())
+    assert back.words == ("a_b", "_c", " ", "x_")
+    ledger = Ledger()
+    write([Sentence("s", ())], tmp_path / "o.conll", ledger)
+    assert ledger.losses == {("sentences", "without words"): 1}
+
+
+@pytest.mark.parametrize(
+    ("sample", "first", "corpus"),
+    [
+        ("germeval14/raw_sample/NER-de-dev.sample.tsv", 2, "germeval14/dev.jsonl"),
+        ("germeval14/raw_sample/germ.dev.iob2.sample", 1, "germeval14/dev.jsonl"),
+        ("ncbi_disease/raw_sample/devel.sample.tsv", 1, "ncbi_disease/dev.jsonl"),
+        ("litbank/raw_sample/105_persuasion_brat.tsv", 1, "litbank"),
+    ],
+)
+def test_real_samples_agree_with_their_corpora(shared_data: Path, tmp_path: Path, sample: str, first: int, corpus: str) -> None:
+    files = [shared_data / corpus] if corpus.endswith("jsonl") else sorted((shared_data / corpus).glob("*.jsonl"))
+    expected: dict[tuple[str, ...], set[tuple[str, int, int]]] = {}
+    for file in files:
+        for line in file.read_text(encoding="utf-8").splitlines():
+            record = json.loads(line)
+            expected[tuple(record["tokens"])] = {(e["type"], *e["spans"][0]) for e in record["entities"]}
+    ledger = Ledger()
+    sentences = list(read(shared_data / sample, ledger))
+    # The sample may end in the middle of its last sentence.
+    assert len(sentences) > 40
+    for sentence in sentences[:-1]:
+        assert {(e.type, *e.range) for e in sentence.entities} == expected[sentence.words]
+    tags = [line for line in (shared_data / sample).read_text(encoding="utf-8").splitlines() if line[:1] != "#"]
+    begun = sum(cell.startswith("B-") for line in tags for cell in line.split("\t")[first:])
+    assert sum(len(s.entities) for s in sentences) == begun
+    assert ledger.lost == 0
+    written = Ledger()
+    write(sentences, tmp_path / "out.conll", written, levels=4)
+    assert written.lost == 0
+    back = list(read(tmp_path / "out.conll", Ledger()))
+    assert [(s.words, set(s.entities)) for s in back] == [(s.words, set(s.entities)) for s in sentences]

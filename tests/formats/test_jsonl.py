@@ -1,0 +1,105 @@
+"""The interchange format."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from spanwise import Entity, FormatError, Link, Relation, Sentence, Span
+from spanwise.formats import Ledger
+from spanwise.formats.jsonl import read, write
+
+
+def from_records(folder: Path, *records: Any, **options: Any) -> list[Sentence]:
+    path = folder / "data.jsonl"
+    path.write_text("".join(json.dumps(r, ensure_ascii=False) + "\n" for r in records), encoding="utf-8")
+    return list(read(path, Ledger(), **options))
+
+
+def test_everything_a_sentence_has_survives(tmp_path: Path) -> None:
+    sentence = Sentence(
+        "s1",
+        ("Kidney", "and", "liver", "failure", "."),
+        (
+            Entity("Disease", ((0, 1), (3, 4)), score=0.25, extra={"reviewed": True}),
+            Entity("Anatomy", ((0, 1),)),
+            Entity("Disease", ((2, 4),)),
+        ),
+        (Relation("part", 1, 0, score=0.5, extra={"by": "rule"}),),
+        (Link("same", 0, 7, 2, extra={"weight": 2}),),
+        text="Kidney and liver failure.\n",
+        pos=("N", "C", "N", "N", "."),
+        document="doc",
+        position=3,
+        start=120,
+        extra={"source": ["x", {"y": 1}]},
+    )
+    write([sentence], tmp_path / "out.jsonl", Ledger())
+    (back,) = read(tmp_path / "out.jsonl", Ledger())
+    assert back == sentence
+    assert back.entities[0].score == 0.25
+    assert back.entities[0].extra == {"reviewed": True}
+    assert back.relations[0].score == 0.5
+    assert back.relations[0].extra == {"by": "rule"}
+    assert back.links[0].extra == {"weight": 2}
+    assert back.extra == sentence.extra
+
+
+def test_only_tokens_are_needed(tmp_path: Path) -> None:
+    first, second = from_records(tmp_path, {"tokens": ["a", "b"]}, {"tokens": [], "entities": None, "id": 7})
+    assert first == Sentence("data-1", ("a", "b"))
+    assert second == Sentence("7", ())
+
+
+def test_blank_lines_and_a_byte_order_mark_do_no_harm(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(b'\xef\xbb\xbf{"tokens": ["a"]}\r\n\r\n  \n{"tokens": ["b"]}')
+    assert [s.words for s in read(path, Ledger())] == [("a",), ("b",)]
+
+
+def test_word_starts_are_written_when_looking_would_find_others(tmp_path: Path) -> None:
+    sentence = Sentence("s", ("a", "b"), text="xa a b", starts=(3, 5))
+    write([sentence], tmp_path / "out.jsonl", Ledger())
+    assert list(read(tmp_path / "out.jsonl", Ledger())) == [sentence]
+
+
+def test_inclusive_ends_can_be_read(tmp_path: Path) -> None:
+    record = {"tokens": ["a", "b"], "entities": [{"type": "X", "spans": [[0, 1]]}, {"type": "Y", "spans": [[1, 1]]}]}
+    (sentence,) = from_records(tmp_path, record, ends="inclusive")
+    assert [e.fragments for e in sentence.entities] == [(Span(0, 2),), (Span(1, 2),)]
+
+
+@pytest.mark.parametrize(
+    ("line", "complaint"),
+    [
+        ("{", "not JSON"),
+        ('{"tokens": ["\\ud800"]}', "not JSON"),
+        ("[" * 5000, "not JSON"),
+        ("3", "the record: "),
+        ('{"text": "a"}', "tokens: field required"),
+        ('{"tokens": "a b"}', "tokens: input should be a valid list, found 'a b'"),
+        ('{"tokens": ["a", ""]}', "word 1 is empty"),
+        ('{"tokens": ["a"], "entities": [{"type": "X", "start": 0, "end": 1}]}', "entities.0.spans: field required"),
+        ('{"tokens": ["a"], "entities": [{"type": "X", "spans": [[0, 2]]}]}', "ends at word 2, the sentence has 1 words"),
+        ('{"tokens": ["a"], "entities": [{"type": "X", "spans": [[0, 0]]}]}', "are these ends inclusive"),
+        ('{"tokens": ["a"], "relations": [{"type": "R", "head": 0, "tail": 0}]}', "names entity 0, the sentence has 0"),
+        ('{"tokens": ["a"], "text": "b"}', "is not in the text"),
+    ],
+)
+def test_what_is_wrong_is_said_with_its_line(tmp_path: Path, line: str, complaint: str) -> None:
+    path = tmp_path / "bad.jsonl"
+    path.write_text('{"tokens": ["fine"]}\n\n' + line + "\n", encoding="utf-8")
+    with pytest.raises(FormatError) as caught:
+        list(read(path, Ledger()))
+    assert str(caught.value).startswith(f"{path}:3: ")
+    assert complaint in str(caught.value)
+
+
+def test_bytes_that_are_not_utf_8_are_named_by_their_line(tmp_path: Path) -> None:
+    path = tmp_path / "bad.jsonl"
+    path.write_bytes(b'{"tokens": ["fine"]}\n{"tokens": ["\xff"]}\n')
+    with pytest.raises(FormatError, match=r"bad.jsonl:2: not UTF-8 at byte 14"):
+        list(read(path, Ledger()))

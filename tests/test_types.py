@@ -1,0 +1,114 @@
+"""The data model: what it accepts, what it refuses, and what it derives."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from spanwise import Corpus, Entity, Link, Relation, Sentence, Span
+
+
+def test_spans_know_how_they_lie_to_each_other() -> None:
+    outer, inner, shifted, apart = Span(2, 6), Span(3, 5), Span(5, 8), Span(6, 8)
+    assert outer.contains(inner)
+    assert outer.contains(outer)
+    assert not inner.contains(outer)
+    assert outer.crosses(shifted)
+    assert shifted.crosses(outer)
+    assert not outer.crosses(inner)
+    assert not outer.overlaps(apart)
+
+
+def test_entities_compare_by_type_and_fragments_only() -> None:
+    gold = Entity("Drug", (Span(0, 1),))
+    predicted = Entity("Drug", ((0, 1),), score=0.7, extra={"note": "x"})
+    assert gold == predicted
+    assert len({gold, predicted}) == 1
+    assert gold != Entity("Dose", (Span(0, 1),))
+    assert gold != Entity("Drug", (Span(0, 2),))
+
+
+def test_touching_fragments_are_one() -> None:
+    assert Entity("X", ((0, 2), (2, 4), (6, 7))).fragments == (Span(0, 4), Span(6, 7))
+
+
+@pytest.mark.parametrize(
+    ("fragments", "complaint"),
+    [
+        ((), "no fragments"),
+        (((3, 3),), "half-open"),
+        (((4, 3),), "half-open"),
+        (((-1, 3),), "half-open"),
+        (((0, 3), (2, 5)), "overlap or are out of order"),
+        (((4, 5), (0, 1)), "overlap or are out of order"),
+    ],
+)
+def test_impossible_fragments_are_refused(fragments: tuple[tuple[int, int], ...], complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        Entity("X", fragments)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("type_", ["", None, 3])
+def test_a_type_is_a_non_empty_string(type_: object) -> None:
+    with pytest.raises(ValueError, match="non-empty string"):
+        Entity(type_, ((0, 1),))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="non-empty string"):
+        Relation(type_, 0, 1)  # type: ignore[arg-type]
+
+
+def test_nothing_can_be_changed() -> None:
+    sentence = Sentence("s", ("a",))
+    for thing, name in ((sentence, "words"), (Entity("X", ((0, 1),)), "type"), (Relation("R", 0, 0), "head")):
+        with pytest.raises(dataclasses.FrozenInstanceError):
+            setattr(thing, name, "b")
+
+
+def test_text_and_offsets_without_a_given_text() -> None:
+    sentence = Sentence("s", ("IL-2", "gene", "."))
+    assert sentence.text == "IL-2 gene ."
+    assert [sentence.text[a:b] for a, b in sentence.offsets] == ["IL-2", "gene", "."]
+    assert Sentence("empty", ()).offsets == ()
+
+
+def test_text_and_offsets_with_a_given_text() -> None:
+    sentence = Sentence("s", ("IL", "-", "2", "gene"), text="IL-2  gene.\n")
+    assert sentence.starts == (0, 2, 3, 6)
+    assert sentence.text_of(Entity("G", ((0, 3),))) == "IL-2"
+    assert sentence.text_of(Entity("G", ((0, 1), (3, 4)))) == "IL gene"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ({"words": ("a", "")}, "word 1 is empty"),
+        ({"words": ("a", "b"), "text": "a c"}, "word 1, 'b', is not in the text"),
+        ({"words": ("a", "b"), "text": "a b", "starts": (0, 1)}, "does not stand at character 1"),
+        ({"words": ("a", "b"), "text": "a b", "starts": (0,)}, "1 word starts for 2 words"),
+        ({"words": ("a",), "entities": (Entity("X", ((0, 2),)),)}, "ends at word 2, the sentence has 1"),
+        ({"words": ("a",), "relations": (Relation("R", 0, 1),)}, "names entity 0, the sentence has 0"),
+        ({"words": ("a",), "pos": ("N", "V")}, "2 part-of-speech tags for 1 words"),
+        (
+            {"words": ("a",), "entities": (Entity("X", ((0, 1),)),), "links": (Link("R", 0, 3, 0),)},
+            "needs a sentence with a document",
+        ),
+    ],
+)
+def test_impossible_sentences_are_refused(arguments: dict[str, object], complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        Sentence("s", **arguments)  # type: ignore[arg-type]
+
+
+def test_lists_become_tuples() -> None:
+    sentence = Sentence("s", ["a", "b"], [Entity("X", ((0, 1),))])  # type: ignore[arg-type]
+    assert sentence == Sentence("s", ("a", "b"), (Entity("X", ((0, 1),)),))
+
+
+def test_a_corpus_knows_its_labels() -> None:
+    first = Sentence("1", ("a", "b"), (Entity("X", ((0, 1),)), Entity("A", ((1, 2),))), (Relation("R", 0, 1),))
+    second = Sentence("2", ("a",), (Entity("B", ((0, 1),)),), links=(Link("Q", 0, 0, 0),), document="d", position=1)
+    corpus = Corpus({"train": (first,), "test": (second,)})
+    assert corpus.types == ("A", "B", "X")
+    assert corpus.relation_types == ("Q", "R")
+    assert "dev" not in corpus
+    assert list(corpus) == ["train", "test"]
