@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
+from random import Random
 
 from spanwise.errors import SpanwiseError
 from spanwise.formats import Ledger, detect, read
@@ -47,8 +48,8 @@ def split_paths(folder: Path) -> dict[str, list[Path]]:
 def open_splits(path: str | Path, format: str | None = None, ledger: Ledger | None = None) -> dict[str, Iterator[Sentence]]:
     """The splits of a corpus as streams of sentences.
 
-    A folder's splits are its files named train, dev and test; a single file, or a folder that is a corpus by itself (brat), is one
-    split, called after its own name where that says train, dev or test and ``all`` otherwise.
+    A folder's splits are its files named train, dev and test; a single file, or a folder that is a corpus by itself (brat),
+    is one split, called after its own name where that says train, dev or test and ``all`` otherwise.
     """
     path = Path(path)
     if not path.exists():
@@ -73,3 +74,30 @@ def read_corpus(path: str | Path, format: str | None = None, ledger: Ledger | No
     """A corpus, read whole."""
     path = Path(path)
     return Corpus({split: tuple(stream) for split, stream in open_splits(path, format, ledger).items()}, name=path.name)
+
+
+def with_dev(corpus: Corpus, share: float = 0.1) -> tuple[Corpus, str]:
+    """The corpus with a dev split, cut from train where it has none, and the sentence that says so.
+
+    The cut is always the same for the same data. Whole documents go to one side where documents are known.
+    """
+    splits = dict(corpus.splits)
+    if "train" not in splits:
+        only = next(iter(splits), None)
+        if only is None or len(splits) > 1:
+            raise SpanwiseError(f"there is no train split, only {', '.join(splits) or 'nothing'}")
+        splits = {"train": splits[only]}
+    if "dev" in splits:
+        return Corpus(splits, corpus.name), ""
+    groups: dict[str, list[Sentence]] = {}
+    for number, sentence in enumerate(splits["train"]):
+        key = f"sentence {number}" if sentence.document is None else f"document {sentence.document}"
+        groups.setdefault(key, []).append(sentence)
+    names = list(groups)
+    Random(13).shuffle(names)
+    dev: list[Sentence] = []
+    while names and len(dev) < share * len(splits["train"]) and len(names) > 1:
+        dev += groups.pop(names.pop())
+    train = tuple(sentence for members in groups.values() for sentence in members)
+    said = f"no dev split: {len(dev):,} of {len(splits['train']):,} training sentences were cut off as dev (fixed seed 13)"
+    return Corpus({**splits, "train": train, "dev": tuple(dev)}, corpus.name), said

@@ -11,6 +11,7 @@ import typer
 from spanwise import __version__
 from spanwise.cli.convert import convert
 from spanwise.cli.describe import describe
+from spanwise.cli.evaluate import evaluate
 from spanwise.cli.formats import formats
 from spanwise.errors import SpanwiseError
 
@@ -21,7 +22,7 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
-for command in (convert, describe, formats):
+for command in (convert, describe, evaluate, formats):
     app.command()(command)
 
 # Typer brings its own click since 0.20-odd; this names the base of its usage errors in either case.

@@ -14,9 +14,13 @@ if TYPE_CHECKING:
 
 FromOption = Annotated[
     str | None,
-    typer.Option("--from", metavar="FORMAT", help="Format of the input, with options: conll:labels=2+3. Seen from the file if left out."),
-]  # fmt: skip
-JsonOption = Annotated[Path | None, typer.Option("--json", metavar="FILE", help="Write the result for programs ('-': standard output).")]  # fmt: skip
+    typer.Option(
+        "--from", metavar="FORMAT", help="Format of the input, with options: conll:labels=2+3. Seen from the file if left out."
+    ),
+]
+JsonOption = Annotated[
+    Path | None, typer.Option("--json", metavar="FILE", help="Write the result for programs ('-': standard output).")
+]
 
 
 def write_json(value: Any, path: Path) -> None:

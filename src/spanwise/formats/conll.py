@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import TextIO
 
@@ -19,7 +19,7 @@ from spanwise.formats import tags
 from spanwise.formats.base import Format, Ledger, one_of, yes_or_no
 from spanwise.formats.files import lines, writing
 from spanwise.formats.sample import Sample
-from spanwise.types import Entity, Sentence, Span
+from spanwise.types import Entity, Sentence
 
 _CHUNKS = frozenset("NP VP PP ADVP ADJP SBAR PRT CONJP INTJ LST UCP".split())
 _ID = re.compile(r"#\s*(?:sent_)?id\s*[=:]\s*(\S.*)")
@@ -60,7 +60,8 @@ def look(rows: Sequence[str]) -> Layout | None:
     cells = [split(row) for row in rows]
     if not cells:
         return None
-    columns = list(zip(*(row[: min(map(len, cells))] for row in cells), strict=True))
+    shortest = min(map(len, cells))
+    columns = list(zip(*(row[:shortest] for row in cells), strict=True))
     while len(columns) > 1 and not any(columns[-1]):  # LitBank ends its lines with a tab
         columns.pop()
     first = len(columns)
@@ -181,7 +182,7 @@ def _sentence(
 ) -> Sentence:
     entities: list[Entity] = []
     for column in gathered.columns:
-        found, repairs = (_plain(column), 0) if layout.plain else tags.decode(column)
+        found, repairs = (tags.decode_runs(column), 0) if layout.plain else tags.decode(column)
         entities += found
         ledger.note("entities that begin with I or E instead of B (read as a beginning)", repairs)
     kept = tuple(dict.fromkeys(entities))
@@ -197,17 +198,6 @@ def _sentence(
         )
     except ValueError as error:
         raise FormatError(path, gathered.number, str(error)) from None
-
-
-def _plain(column: Sequence[str]) -> list[Entity]:
-    """Entities of tags without a letter: each run of one type."""
-    entities, start = [], 0
-    for kind, run in groupby(column):
-        end = start + len(list(run))
-        if kind and kind != "O":
-            entities.append(Entity(kind, (Span(start, end),)))
-        start = end
-    return entities
 
 
 def write(
@@ -251,10 +241,10 @@ def _write_rows(file: TextIO, words: list[str], columns: list[list[str]], betwee
 def tag_columns(sentence: Sentence, levels: int, scheme: str, ledger: Ledger, between: str = "\t") -> list[list[str]]:
     """The columns of tags of a sentence; what does not fit them is in the ledger."""
     entities = dict.fromkeys(sentence.entities)
-    ledger.lose("entities", "discontinuous", sum(entity.is_discontinuous for entity in entities))
-    unwritable = [e for e in entities if _safe(e.type, between) != e.type]
-    ledger.lose("entities", "with white space in the type", len(unwritable))
-    kept = [e for e in entities if _safe(e.type, between) == e.type]
+    contiguous = [entity for entity in entities if not entity.is_discontinuous]
+    ledger.lose("entities", "discontinuous", len(entities) - len(contiguous))
+    kept = [entity for entity in contiguous if _safe(entity.type, between) == entity.type]
+    ledger.lose("entities", "with white space in the type", len(contiguous) - len(kept))
     placed = tags.levels(kept)
     ledger.lose("entities", "overlapping another", sum(map(len, placed[levels:])))
     ledger.lose("relations", "no place for relations", len(sentence.relations) + len(sentence.links))

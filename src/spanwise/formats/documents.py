@@ -17,6 +17,8 @@ from spanwise.formats.base import Ledger
 from spanwise.text import split_sentences, split_words
 from spanwise.types import Entity, Extra, Link, Relation, Sentence, Span
 
+UNNAMED = "related"  # the type of a relation that an annotation tool left without one
+
 
 @dataclass(slots=True)
 class Mention:

@@ -71,10 +71,11 @@ def read(path: Path, ledger: Ledger, /, *, ends: str = "exclusive") -> Iterator[
             continue
         record = checked(_SHAPE, parse_json(line, path, number), path, number)
         try:
-            yield _sentence(record, f"{path.stem}-{number}", extend)
+            sentence = _sentence(record, f"{path.stem}-{number}", extend)
         except ValueError as error:
             hint = "" if extend or "half-open" not in str(error) else "; are these ends inclusive (jsonl:ends=inclusive)?"
             raise FormatError(path, number, f"{error}{hint}") from None
+        yield sentence
 
 
 def _sentence(record: dict[str, Any], default_id: str, extend: bool) -> Sentence:
@@ -136,18 +137,18 @@ def to_record(sentence: Sentence) -> dict[str, Any]:
     if sentence.pos is not None:
         record["pos"] = list(sentence.pos)
     record["entities"] = [
-        {"type": e.type, "spans": [list(f) for f in e.fragments], **_scored(e.score), **(e.extra or {})}
+        {**(e.extra or {}), "type": e.type, "spans": [list(f) for f in e.fragments], **_scored(e.score)}
         for e in sentence.entities
     ]
     if sentence.relations:
         record["relations"] = [
-            {"type": r.type, "head": r.head, "tail": r.tail, **_scored(r.score), **(r.extra or {})} for r in sentence.relations
+            {**(r.extra or {}), "type": r.type, "head": r.head, "tail": r.tail, **_scored(r.score)} for r in sentence.relations
         ]
     if sentence.links:
         record["links"] = [
-            {"type": k.type, "head": k.head, "position": k.position, "tail": k.tail, **(k.extra or {})} for k in sentence.links
+            {**(k.extra or {}), "type": k.type, "head": k.head, "position": k.position, "tail": k.tail} for k in sentence.links
         ]
-    return record | dict(sentence.extra or {})
+    return {**(sentence.extra or {}), **record} if sentence.extra else record
 
 
 def _scored(score: float | None) -> dict[str, float]:
@@ -157,6 +158,8 @@ def _scored(score: float | None) -> dict[str, float]:
 def sniff(sample: Sample) -> bool:
     if not sample.have("tokens") or sample.text.lstrip().startswith("["):
         return False
+    if not all(isinstance(token, str) for token in sample.items("tokens")):
+        return False  # Prodigy's
     entities = sample.items("entities")
     return all(isinstance(e, dict) and "spans" in e and "type" in e for e in entities) and not any(
         key in record for record in sample.dicts for key in ("spans", "tags", "ner_tags", "ner")

@@ -71,7 +71,9 @@ def read(path: str | Path, format: str | None = None, ledger: Ledger | None = No
 def writer_for(path: Path, format: str | None = None) -> tuple[Format, dict[str, Any]]:
     """The format to write a path in, with its options: as said, or by the extension."""
     if format is None:
-        fitting = [f for f in formats().values() if f.write and path.suffix.lower() in f.extensions]
+        suffix = path.suffix.lower()
+        fitting = [f for f in formats().values() if f.write and suffix in f.extensions]
+        fitting = [f for f in fitting if suffix == f".{f.name}"] or fitting  # doccano writes .jsonl too
         if len(fitting) != 1:
             among = " or ".join(f.name for f in fitting) or ", ".join(f.name for f in formats().values() if f.write)
             raise SpanwiseError(f"{path}: the name does not tell which format to write; say it with --to ({among})")

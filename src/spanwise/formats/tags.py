@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 
 from spanwise.types import Entity, Span
 
@@ -18,7 +19,13 @@ _ENDS = "ELSU"
 REPAIRED = "entities that begin with I or E instead of B (read as a beginning)"
 
 # What begins, goes on, ends and stands alone in each scheme.
-SCHEMES = {"bio": "BIIB", "bioes": "BIES", "bmes": "BMES", "bilou": "BILU", "iob1": "IIII"}
+SCHEMES = {
+    "bio": ("B", "I", "I", "B"),
+    "bioes": ("B", "I", "E", "S"),
+    "bmes": ("B", "M", "E", "S"),
+    "bilou": ("B", "I", "L", "U"),
+    "iob1": ("I", "I", "I", "I"),
+}
 
 
 def is_tag(text: str) -> bool:
@@ -65,6 +72,21 @@ def decode(tags: Iterable[str]) -> tuple[list[Entity], int]:
     if open_type:
         entities.append(Entity(open_type, (Span(start, count),)))
     return entities, repairs
+
+
+def decode_runs(tags: Iterable[str]) -> list[Entity]:
+    """The entities of tags without a letter (as in Few-NERD): each run of one type.
+
+    >>> [entity.fragments[0] for entity in decode_runs(["place", "place", "O", "org", "place"])]
+    [Span(start=0, end=2), Span(start=3, end=4), Span(start=4, end=5)]
+    """
+    entities, start = [], 0
+    for kind, run in groupby(tags):
+        end = start + len(list(run))
+        if kind and kind != "O":
+            entities.append(Entity(kind, (Span(start, end),)))
+        start = end
+    return entities
 
 
 def encode(entities: Iterable[Entity], length: int, scheme: str = "bio") -> list[str]:

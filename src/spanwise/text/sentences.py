@@ -9,7 +9,8 @@ from spanwise.types import Span
 
 _CLOSERS = "\"'’”»)\\]』」）】"
 # 1: an ender before white space (the white space goes to the sentence it ends); 2: a Chinese ender; 3: a line end.
-_END = re.compile(rf"([.!?…]+[{_CLOSERS}]*)\s+|[。！？｡]+[{_CLOSERS}]*\s*|\s*\n\s*")
+# Each run of marks or white space is looked at from its first character only, so that long ones cost no more than short ones.
+_END = re.compile(rf"((?<![.!?…])[.!?…]+[{_CLOSERS}]*)\s+|[。！？｡]+[{_CLOSERS}]*\s*|(?<!\s)\s*\n\s*")
 _ABBREVIATIONS = frozenset(
     "al approx art ave bros ca capt cf ch co col corp dept dr ed eds eq esq est fig figs gen gov inc jan feb mar apr jun"
     " jul aug sep sept oct nov dec jr lt ltd maj messrs mr mrs ms mt mts no nos op pp pres prof rep rev sec sen sgt sp spp"

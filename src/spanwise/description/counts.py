@@ -1,0 +1,182 @@
+"""The figures of one split, counted sentence by sentence; no sentence is kept."""
+
+from __future__ import annotations
+
+from bisect import bisect_right, insort
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+from spanwise.description.overlap import digest
+from spanwise.types import Sentence, Span
+
+QUANTILES = {
+    "min": Fraction(0),
+    "25%": Fraction(1, 4),
+    "median": Fraction(1, 2),
+    "75%": Fraction(3, 4),
+    "95%": Fraction(19, 20),
+    "99%": Fraction(99, 100),
+    "max": Fraction(1),
+}
+
+
+@dataclass
+class SplitCounts:
+    """What there is in a split. An entity is as wide as its range, from its first word to its last.
+
+    ``duplicate_sentences`` and ``oov_density`` compare sentences with others, so that ``describe`` fills them in.
+    """
+
+    sentences: int = 0
+    words: int = 0
+    entities: int = 0
+    nested: int = 0
+    crossing: int = 0
+    discontinuous: int = 0
+    same_span_two_types: int = 0
+    duplicate_entities: int = 0
+    relations: int = 0
+    links: int = 0
+    sentences_without_entities: int = 0
+    duplicate_sentences: int = 0
+    oov_density: float | None = None
+    longest_sentence: str | None = None
+    max_length: int = 0
+    types: Counter[str] = field(default_factory=Counter)
+    relation_types: Counter[str] = field(default_factory=Counter)
+    widths: Counter[int] = field(default_factory=Counter)
+    lengths: Counter[int] = field(default_factory=Counter)
+    _documents: set[bytes] = field(default_factory=set, repr=False)
+
+    def add(self, sentence: Sentence) -> None:
+        length = len(sentence.words)
+        if length > self.max_length or self.longest_sentence is None:
+            self.longest_sentence, self.max_length = sentence.id, length
+        self.sentences += 1
+        self.words += length
+        self.lengths[length] += 1
+        if sentence.document is not None:
+            self._documents.add(digest(sentence.document))
+        if sentence.entities:
+            self._add_entities(sentence)
+        else:
+            self.sentences_without_entities += 1
+        self.relations += len(sentence.relations)
+        self.links += len(sentence.links)
+        self.relation_types.update(relation.type for relation in sentence.relations)
+        self.relation_types.update(link.type for link in sentence.links)
+
+    def _add_entities(self, sentence: Sentence) -> None:
+        entities = sentence.entities
+        distinct = set(entities)
+        ranges = [entity.range for entity in entities]
+        nested, crossing = count_overlaps(ranges)
+        self.entities += len(entities)
+        self.nested += nested
+        self.crossing += crossing
+        self.discontinuous += sum(entity.is_discontinuous for entity in entities)
+        self.duplicate_entities += len(entities) - len(distinct)
+        types_here = Counter(entity.fragments for entity in distinct)
+        self.same_span_two_types += sum(number > 1 for number in types_here.values())
+        self.types.update(entity.type for entity in entities)
+        self.widths.update(end - start for start, end in ranges)
+
+    @property
+    def documents(self) -> int:
+        return len(self._documents)
+
+    @property
+    def max_width(self) -> int:
+        return max(self.widths, default=0)
+
+    @property
+    def width_99(self) -> int:
+        """The smallest width that covers 99 % of the entities, a good limit for methods that list all spans."""
+        return quantile(self.widths, Fraction(99, 100)) if self.widths else 0
+
+    def to_json(self) -> dict[str, Any]:
+        longest = {"id": self.longest_sentence, "words": self.max_length} if self.sentences else None
+        return {
+            "sentences": self.sentences,
+            "words": self.words,
+            "documents": self.documents,
+            "entities": self.entities,
+            "nested": self.nested,
+            "crossing": self.crossing,
+            "discontinuous": self.discontinuous,
+            "same_span_two_types": self.same_span_two_types,
+            "duplicate_entities": self.duplicate_entities,
+            "relations": self.relations,
+            "links": self.links,
+            "max_width": self.max_width,
+            "width_99": self.width_99,
+            "entity_widths": quantiles(self.widths),
+            "sentence_lengths": quantiles(self.lengths),
+            "longest_sentence": longest,
+            "sentences_without_entities": self.sentences_without_entities,
+            "duplicate_sentences": self.duplicate_sentences,
+            "oov_density": self.oov_density,
+            "types": by_count(self.types),
+            "relation_types": by_count(self.relation_types),
+        }
+
+
+def by_count(counter: Mapping[str, int]) -> dict[str, int]:
+    """The commonest first, those of equal count by name."""
+    return dict(sorted(counter.items(), key=lambda item: (-item[1], item[0])))
+
+
+def quantile(values: Mapping[int, int], share: Fraction) -> int:
+    """The smallest value that at least this share of the values does not exceed; ``values`` maps a value to its count.
+
+    >>> quantile({1: 5, 2: 4, 9: 1}, Fraction(1, 2)), quantile({1: 5, 2: 4, 9: 1}, Fraction(9, 10))
+    (1, 2)
+    """
+    wanted, seen = share * sum(values.values()), 0
+    for value in sorted(values):
+        seen += values[value]
+        if seen >= wanted:
+            return value
+    raise ValueError("no values, no quantiles")
+
+
+def quantiles(values: Mapping[int, int]) -> dict[str, int] | None:
+    return {name: quantile(values, share) for name, share in QUANTILES.items()} if values else None
+
+
+def count_overlaps(ranges: Iterable[Span]) -> tuple[int, int]:
+    """How many of the ranges lie inside another one (equal ranges do not count), and how many partly overlap another one.
+
+    >>> count_overlaps([Span(0, 3), Span(1, 2), Span(2, 5), Span(2, 5)])
+    (1, 3)
+    """
+    count = Counter(ranges)
+    if len(count) < 2:
+        return 0, 0
+    # What contains a range begins before it, or with it and ends later: sorted so, it comes before.
+    in_order = sorted(count, key=lambda span: (span.start, -span.end))
+    nested, furthest = 0, -1
+    for span in in_order:
+        nested += count[span] if span.end <= furthest else 0
+        furthest = max(furthest, span.end)
+    crossing = _entered(in_order)
+    # Seen in a mirror, the ranges that cross on the right cross on the left.
+    mirrored = sorted((Span(-end, -start) for start, end in count), key=lambda span: (span.start, -span.end))
+    crossing |= {Span(-end, -start) for start, end in _entered(mirrored)}
+    return nested, sum(count[span] for span in crossing)
+
+
+def _entered(in_order: list[Span]) -> set[Span]:
+    """The ranges into which another one reaches from the left: it begins before, and ends inside."""
+    found: set[Span] = set()
+    ends: list[int] = []
+    for span in in_order:
+        # Of the ranges seen so far, those with the same start end later, so that none of them is taken for one.
+        place = bisect_right(ends, span.start)
+        if place < len(ends) and ends[place] < span.end:
+            found.add(span)
+        insort(ends, span.end)
+    return found

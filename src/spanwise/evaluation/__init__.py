@@ -1,0 +1,12 @@
+"""Scores of any system's output against gold: works on sentences alone, whoever predicted them."""
+
+from spanwise.evaluation.bootstrap import Interval, f1_interval
+from spanwise.evaluation.evaluation import Evaluation, evaluate
+from spanwise.evaluation.pairing import Pair, Pairing, pair
+from spanwise.evaluation.scores import Macro, Score, Scores
+from spanwise.evaluation.table import print_evaluation
+
+__all__ = [
+    "Evaluation", "Interval", "Macro", "Pair", "Pairing", "Score", "Scores", "evaluate", "f1_interval", "pair",
+    "print_evaluation",
+]  # fmt: skip

@@ -1,0 +1,118 @@
+"""An evaluation for people to read: percents in tables that fit 80 columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from spanwise.evaluation.evaluation import Evaluation
+from spanwise.evaluation.relations import RelationScores
+from spanwise.evaluation.relaxed import RelaxedScore
+from spanwise.evaluation.scores import Macro, Score, Scores, summed
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+MOST_TYPES = 40  # rows of a table; what is beyond is summed in one
+MOST_MISTAKES = 10
+NAME_WIDTH = 24
+
+
+def print_evaluation(evaluation: Evaluation, console: Console) -> None:
+    """Types by support, then the averages and the other scores, then relations and the commonest confusions."""
+    from rich.text import Text
+
+    console.print(_entities(evaluation))
+    if evaluation.interval is not None:
+        low, high, level = evaluation.interval.low, evaluation.interval.high, evaluation.interval.level
+        console.print(Text(f"micro F1 between {_percent(low)} and {_percent(high)} ({level:.0%} bootstrap interval)"))
+    if evaluation.relations is not None:
+        console.print()
+        console.print(_relations(evaluation.relations))
+    if mistakes := evaluation.confusion.mistakes:
+        console.print(Text("\nsame words, other type:"))
+        for gold, found, count in mistakes[:MOST_MISTAKES]:
+            console.print(Text(f"  {count:,} × {_name(gold)} taken for {_name(found)}"))
+        if len(mistakes) > MOST_MISTAKES:
+            rest = sum(count for _, _, count in mistakes[MOST_MISTAKES:])
+            console.print(Text(f"  {rest:,} × {len(mistakes) - MOST_MISTAKES} other pairs of types"))
+    if evaluation.notes:
+        console.print()
+    for note in evaluation.notes:
+        console.print(Text(f"note: {note}"), soft_wrap=True)
+
+
+def _entities(evaluation: Evaluation) -> Table:
+    table = _table(_count(evaluation.sentences, "sentence"))
+    _add_types(table, evaluation.entities.types)
+    _add_averages(table, evaluation.entities)
+    _add(table, "unlabelled", evaluation.unlabelled)
+    _add(table, "relaxed", evaluation.relaxed)
+    if evaluation.discontinuous is not None:
+        _add(table, "discontinuous", evaluation.discontinuous)
+    if evaluation.nested is not None:
+        _add(table, "nested", evaluation.nested)
+    if evaluation.unseen is not None:
+        _add(table, _count(evaluation.unseen.sentences, "unseen sentence"), evaluation.unseen.score)
+    return table
+
+
+def _relations(relations: RelationScores) -> Table:
+    table = _table("relations")
+    _add_types(table, relations.strict.types)
+    _add_averages(table, relations.strict)
+    _add(table, "micro, boundaries only", relations.boundaries.micro)
+    _add(table, "macro, boundaries only", relations.boundaries.macro)
+    return table
+
+
+def _table(title: str) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
+    table.add_column(title, max_width=NAME_WIDTH, overflow="fold")
+    for name in ("P", "R", "F1", "support", "predicted", "correct"):
+        table.add_column(name, justify="right", overflow="fold")  # where too narrow, two lines rather than cut
+    return table
+
+
+def _add_types(table: Table, types: Mapping[str, Score]) -> None:
+    rows = list(types.items())
+    # A row for the rest must stand for two types at least, else it would save nothing.
+    shown = len(rows) if len(rows) <= MOST_TYPES else MOST_TYPES - 1
+    for type, score in rows[:shown]:
+        _add(table, _name(type), score)
+    if rest := rows[shown:]:
+        _add(table, f"({len(rest):,} other types)", summed(score for _, score in rest))
+    table.add_section()
+
+
+def _add_averages(table: Table, scores: Scores) -> None:
+    _add(table, "micro", scores.micro)
+    _add(table, f"macro ({_count(scores.macro.types, 'type')})", scores.macro)
+
+
+def _add(table: Table, name: str, score: Score | Macro) -> None:
+    from rich.text import Text
+
+    cells = [_percent(score.precision), _percent(score.recall), _percent(score.f1)]
+    if isinstance(score, Score):
+        # Of the relaxed score two counts are right, that of gold and that of the predictions; the JSON has both.
+        correct = "" if isinstance(score, RelaxedScore) else f"{score.correct:,}"
+        cells += [f"{score.support:,}", f"{score.predicted:,}", correct]
+    table.add_row(Text(name), *cells)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2f}"
+
+
+def _count(number: int, thing: str) -> str:
+    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
+
+
+def _name(type: str) -> str:
+    """A type as it can be shown: control characters would upset the terminal."""
+    return type if type.isprintable() else repr(type)

@@ -1,0 +1,252 @@
+"""brat: a folder of texts (``.txt``) with standoff annotations (``.ann``), or a single such pair.
+
+Reading, one line of a ``.ann`` file at a time:
+
+- ``T1⇥Disease 0 5;8 12⇥text``: an entity, with as many fragments as it has. Fragments that only white space parts (brat cuts
+  at line ends) become one. An event's trigger is such a line too, and so an entity.
+- ``R1⇥Cause Arg1:T1 Arg2:T2``: a relation, or a link where its ends lie in two sentences. Other names than Arg1 and Arg2 are
+  kept in ``extra["roles"]``.
+- ``A1⇥Negation T1``, ``M1`` (its old name), ``N1⇥Reference T1 Wikidata:Q30⇥name``, ``#1⇥AnnotatorNotes T1⇥words``: kept on the
+  entity or relation they are about, as ``extra["attributes"]``, ``extra["references"]`` and ``extra["notes"]``.
+- ``E1⇥Binding:T1 Theme:T2``, ``*⇥Equiv T1 T2`` and relations of events: kept as they are in ``extra["brat"]`` of the document's
+  first sentence; the entities they name remember their number in ``extra["id"]``.
+
+The text that a T line repeats is compared with the ``.txt``; it is the offsets that count. Other files are passed over.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from spanwise.errors import FormatError
+from spanwise.formats.base import Format, Ledger, yes_or_no
+from spanwise.formats.brat_writer import write
+from spanwise.formats.documents import Arrow, Document, Mention, to_sentences
+from spanwise.formats.files import lines, read_text
+from spanwise.formats.sample import Sample
+from spanwise.types import Sentence, Span
+
+_LINE = re.compile(r"([TREAMN#]\S*|\*)\t([^\t]*)(?:\t(.*))?", re.DOTALL)
+_RANGE = r"[0-9]{1,15} [0-9]{1,15}"
+_TEXT_BOUND = re.compile(rf"(\S+) ({_RANGE}(?:;{_RANGE})*)")
+_ARGUMENT = re.compile(r"(\S*):([^\s:]+)")
+_SHAPES = {
+    "T": "T1⇥TYPE START END⇥TEXT",
+    "R": "R1⇥TYPE Arg1:T1 Arg2:T2",
+    "E": "E1⇥TYPE:T1 ROLE:T2 …",
+    "A": "A1⇥NAME T1 [VALUE]",
+    "M": "M1⇥NAME T1 [VALUE]",
+    "N": "N1⇥Reference T1 BASE:ENTRY⇥TEXT",
+    "#": "#1⇥TYPE T1⇥TEXT",
+    "*": "*⇥Equiv T1 T2 …",
+}
+_ATTACHED = {"A": "attributes", "M": "attributes", "N": "references", "#": "notes"}
+
+
+def read(path: Path, ledger: Ledger, /, *, split: bool = True, notes: bool = True) -> Iterator[Sentence]:
+    """``split=False`` keeps each text as one sentence; ``notes=False`` leaves attributes, references and notes out."""
+    found = False
+    for file in _annotation_files(path):
+        found = True
+        where = file.relative_to(path) if path.is_dir() else Path(file.name)
+        name = os.fsencode(where.with_suffix("").as_posix()).decode("utf-8", "replace")
+        yield from to_sentences(_document(name, file, ledger, notes), file, ledger, split=split)
+    if path.is_dir():
+        if not found and any(path.iterdir()):
+            raise FormatError(path, None, "no .ann file in this folder or below it")
+        alone = (text for text in path.rglob("*.txt") if not text.with_suffix(".ann").exists())
+        ledger.note(".txt files without a .ann, passed over", sum(1 for _ in alone))
+
+
+def _annotation_files(path: Path) -> Iterator[Path]:
+    """The ``.ann`` files of a folder, those of a subfolder together, in the order of their names."""
+    if not path.is_dir():
+        if path.suffix not in (".ann", ".txt"):
+            raise FormatError(path, None, "brat is read from a folder, a .ann file or a .txt file")
+        yield path.with_suffix(".ann")
+        return
+    for folder, subfolders, names in os.walk(path, onerror=_refuse):
+        subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
+        yield from (Path(folder, name) for name in sorted(names) if name.endswith(".ann") and not name.startswith("."))
+
+
+def _refuse(error: OSError) -> None:
+    """A subfolder that cannot be opened is no reason to read the rest in silence."""
+    raise error
+
+
+def _document(name: str, path: Path, ledger: Ledger, notes: bool) -> Document:
+    for needed in (path, path.with_suffix(".txt")):
+        if not needed.is_file():
+            raise FormatError(path, None, f"{needed.name} is missing: brat keeps the text in .txt and its annotations in .ann")
+    found = _Annotations(path, read_text(path.with_suffix(".txt")), ledger)
+    for number, line in lines(path):
+        if line.strip():
+            found.add(number, line)
+    return found.document(name, notes)
+
+
+class _Annotations:
+    """The lines of one ``.ann`` file, gathered; what hangs on another line is hung there when all are known."""
+
+    def __init__(self, path: Path, text: str, ledger: Ledger) -> None:
+        self.path, self.text, self.ledger = path, text, ledger
+        self.mentions: list[Mention] = []
+        self.arrows: list[Arrow] = []
+        self.others: list[dict[str, Any]] = []
+        self.surfaces: list[str | None] = []  # what each T line says its text is
+        self.known: dict[str, dict[str, Any]] = {}  # by id, where attributes, references and notes are kept
+        self.attached: list[tuple[str, str, dict[str, Any]]] = []
+        self.last = ""
+
+    def add(self, number: int, line: str) -> None:
+        match = _LINE.fullmatch(line)
+        if not match:
+            self._continue_surface(number, line)
+            return
+        name, body, tail = match[1], match[2].strip(), match[3]
+        kind = self.last = name[0]
+        if kind == "T":
+            understood = self._entity(name, body, tail, number)
+        elif kind == "R":
+            understood = self._relation(name, body, number)
+        elif kind in "E*":
+            understood = self._other(name, body, number)
+        else:
+            understood = self._attach(kind, name, body.split(None, 2), tail or "", number)
+        if not understood:
+            raise FormatError(self.path, number, f"not a line of brat, expected {_SHAPES[kind]}, found {_shown(line)}")
+
+    def _keep(self, name: str, item: dict[str, Any], number: int) -> dict[str, Any]:
+        if self.known.setdefault(name, item) is not item:
+            raise FormatError(self.path, number, f"the id {name!r} is given twice")
+        return item
+
+    def _entity(self, name: str, body: str, tail: str | None, number: int) -> bool:
+        match = _TEXT_BOUND.fullmatch(body)
+        if not match:
+            return False
+        ranges = sorted(Span(*map(int, part.split(" "))) for part in match[2].split(";"))
+        joined = [ranges[0]]
+        for span in ranges[1:]:
+            if joined[-1].end <= span.start and not self.text[joined[-1].end : span.start].strip():
+                joined[-1] = Span(joined[-1].start, span.end)
+                self.ledger.note("fragments that only white space parts, joined")
+            else:
+                joined.append(span)
+        extra = self._keep(name, {}, number)
+        self.mentions.append(Mention(name, match[1], tuple(joined), extra=extra, line=number))
+        self.surfaces.append(tail)
+        return True
+
+    def _relation(self, name: str, body: str, number: int) -> bool:
+        kind, *parts = body.split() or [""]
+        ends = [match for part in parts if (match := _ARGUMENT.fullmatch(part))]
+        if len(parts) != 2 or len(ends) != 2:
+            return False
+        if [end[1] for end in ends] == ["Arg2", "Arg1"]:
+            ends.reverse()
+        roles = [end[1] for end in ends]
+        head, tail = (end[2] for end in ends)
+        if "E" in (head[0], tail[0]):
+            return self._other(name, body, number)
+        extra = self._keep(name, {} if roles == ["Arg1", "Arg2"] else {"roles": roles}, number)
+        self.arrows.append(Arrow(kind, head, tail, extra=extra, line=number))
+        return True
+
+    def _other(self, name: str, body: str, number: int) -> bool:
+        """An event, an equivalence or a relation of events: kept as it is."""
+        first, *parts = body.split() or [""]
+        if name[0] == "E" and not all(map(_ARGUMENT.fullmatch, [first, *parts])):
+            return False
+        if name == "*" and (len(parts) < 2 or any(":" in part for part in parts)):
+            return False
+        item = {"id": name, "line": " ".join([first, *parts])}
+        self.others.append(item if name == "*" else self._keep(name, item, number))
+        return True
+
+    def _attach(self, kind: str, name: str, parts: list[str], text: str, number: int) -> bool:
+        if len(parts) < 2 or (kind in "N#" and len(parts) != (3 if kind == "N" else 2)):
+            return False
+        item: dict[str, Any] = {"type": parts[0]}
+        if kind == "N":
+            item["to"] = parts[2]
+        elif len(parts) == 3:
+            item["value"] = parts[2]
+        if kind in "N#":
+            item["text"] = text
+        else:
+            self.ledger.note("attributes under their old letter, M", int(kind == "M"))
+        self.attached.append((_ATTACHED[kind], parts[1], item))
+        if kind != "#":
+            self._keep(name, item, number)
+        return True
+
+    def _continue_surface(self, number: int, line: str) -> None:
+        """Some tools break the repeated text of an entity where the text has a line end; the text itself tells."""
+        if self.last == "T" and (before := self.surfaces[-1]) is not None:
+            longer = f"{before}\n{line}"
+            if _plain(self._text_of(self.mentions[-1])).startswith(_plain(longer)):
+                self.surfaces[-1] = longer
+                self.ledger.note("repeated texts broken over lines, joined")
+                return
+        raise FormatError(self.path, number, f"not a line of brat, expected {_SHAPES['T']} or the like, found {_shown(line)}")
+
+    def _text_of(self, mention: Mention) -> str:
+        return " ".join(self.text[start:end] for start, end in mention.fragments)
+
+    def document(self, name: str, notes: bool) -> Document:
+        for mention, surface in zip(self.mentions, self.surfaces, strict=True):
+            if surface is not None and _plain(surface) != _plain(self._text_of(mention)):
+                self.ledger.note("entities whose repeated text differs from the text at their offsets")
+        for key, target, item in self.attached:
+            if not notes:
+                self.ledger.note("attributes, references and notes left out, as asked")
+            elif target in self.known and (key == "notes" or target[0] in "TRE"):
+                self.known[target].setdefault(key, []).append(item)
+            else:
+                self.ledger.lose(key, "on something that is not there, or that cannot have any")
+        for item in self.others:
+            for reference in re.split(r"[ :]", item["line"]):
+                if reference[:1] == "T" and reference in self.known:
+                    self.known[reference]["id"] = reference
+        for mention in self.mentions:
+            mention.extra = mention.extra or None
+        for arrow in self.arrows:
+            arrow.extra = arrow.extra or None
+        return Document(name, self.text, self.mentions, self.arrows, {"brat": self.others} if self.others else None)
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _shown(line: str) -> str:
+    return repr(line if len(line) < 60 else line[:57] + "…")
+
+
+def sniff(sample: Sample) -> bool:
+    if sample.is_folder:
+        return any(_annotation_files(sample.path))
+    if sample.path.suffix == ".txt":
+        return sample.path.with_suffix(".ann").is_file()
+    filled = (line for line in sample.lines if line.strip())
+    return sample.path.suffix == ".ann" and all(map(_LINE.fullmatch, islice(filled, 50)))
+
+
+FORMAT = Format(
+    name="brat",
+    summary="a folder of .txt files with standoff annotations in .ann files, or one such pair",
+    read=read,
+    write=write,
+    sniff=sniff,
+    holds=frozenset(("nested", "crossing", "discontinuous", "several types", "relations", "links")),
+    read_options={"split": yes_or_no, "notes": yes_or_no},
+    is_folder=True,
+    is_file_too=True,
+)

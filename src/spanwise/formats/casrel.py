@@ -1,0 +1,129 @@
+"""CasRel's JSON: a text and its triples of subject, relation and object, all of them strings.
+
+``[{"text": "Oslo lies in Norway .", "triple_list": [["Oslo", "country", "Norway"]]}]``. Words are what white space parts. A
+subject or object is an entity of type ``Entity`` where its words first occur; there is nothing else to tell them apart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, NotRequired
+
+from pydantic import ConfigDict, TypeAdapter
+from typing_extensions import TypedDict
+
+from spanwise.formats.base import Format, Ledger
+from spanwise.formats.fitting import fitted
+from spanwise.formats.records import id_value, own_id, read_records, rest, with_rest, write_array
+from spanwise.formats.sample import Sample
+from spanwise.types import Entity, Relation, Sentence, Span
+
+TYPE = "Entity"
+
+
+class _Record(TypedDict):
+    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
+    text: str
+    triple_list: list[tuple[str, str, str]]
+    id: NotRequired[str | int | None]
+
+
+_SHAPE: TypeAdapter[_Record] = TypeAdapter(_Record)
+_KEYS = frozenset(_Record.__annotations__)
+_HOLDS = frozenset(("nested", "crossing", "relations"))
+
+
+def read(path: Path, ledger: Ledger, /) -> Iterator[Sentence]:
+    def build(record: dict[str, Any], default_id: str) -> Sentence:
+        words = tuple(record["text"].split())
+        numbers: dict[Span, int] = {}
+        relations: dict[Relation, None] = {}
+        missing: set[str] = set()
+        for subject, kind, object in record["triple_list"]:
+            ends = []
+            for said in (subject, object):
+                found = occurrences(said.split(), words)
+                if not found:
+                    missing.add(said)
+                    continue
+                if found[0] not in numbers:
+                    numbers[found[0]] = len(numbers)
+                    ledger.note("mentions that occur several times, taken where they occur first", int(len(found) > 1))
+                ends.append(numbers[found[0]])
+            if len(ends) < 2:
+                ledger.lose("relations", "whose subject or object is not in the text")
+                continue
+            head, tail = ends
+            relation = Relation(kind, head, tail)
+            ledger.note("triples given twice, merged", int(relation in relations))
+            relations[relation] = None
+        ledger.lose("entities", "not in the text", len(missing))
+        return Sentence(
+            id=own_id(record.get("id"), default_id),
+            words=words,
+            entities=tuple(Entity(TYPE, (span,)) for span in numbers),
+            relations=tuple(relations),
+            text=record["text"],
+            extra=rest(record, _KEYS),
+        )
+
+    return read_records(path, _SHAPE, build)
+
+
+def occurrences(part: Sequence[str], words: Sequence[str]) -> list[Span]:
+    """Where a sequence of words stands in another one.
+
+    >>> occurrences(["New", "York"], ["New", "York", ",", "New", "York"])
+    [Span(start=0, end=2), Span(start=3, end=5)]
+    """
+    width = len(part)
+    if not width:
+        return []
+    wanted = tuple(part)
+    starts = range(len(words) - width + 1)
+    return [Span(i, i + width) for i in starts if words[i] == wanted[0] and tuple(words[i : i + width]) == wanted]
+
+
+def write(sentences: Iterable[Sentence], path: Path, ledger: Ledger, /) -> None:
+    def records() -> Iterator[dict[str, Any]]:
+        for sentence in sentences:
+            if any(word.split() != [word] for word in sentence.words):
+                ledger.lose("sentences", "with white space in a word")
+            else:
+                yield _record(sentence, ledger)
+
+    write_array(records(), path)
+
+
+def _record(sentence: Sentence, ledger: Ledger) -> dict[str, Any]:
+    def refused(entity: Entity) -> str | None:
+        words = sentence.words[slice(*entity.range)]
+        return None if occurrences(words, sentence.words)[0] == entity.range else "whose words occur earlier in the sentence"
+
+    kept = fitted(sentence, _HOLDS, ledger, refused)
+    said = [" ".join(kept.words[slice(*entity.range)]) for entity in kept.entities]
+    triples = dict.fromkeys((said[relation.head], relation.type, said[relation.tail]) for relation in kept.relations)
+    ledger.lose("relations", "given twice", len(kept.relations) - len(triples))
+    related = {end for relation in kept.relations for end in (relation.head, relation.tail)}
+    ledger.lose("entities", "in no relation", len(kept.entities) - len(related))
+    ledger.lose("entities", "on the same words as another", len(related) - len({said[number] for number in related}))
+    ledger.lose("types", f"other than {TYPE}", sum(kept.entities[number].type != TYPE for number in related))
+    text = sentence.text if tuple(sentence.text.split()) == sentence.words else " ".join(sentence.words)
+    record = {"text": text, "triple_list": [list(triple) for triple in triples], "id": id_value(sentence.id)}
+    return with_rest(record, sentence.extra, _KEYS, ledger)
+
+
+def sniff(sample: Sample) -> bool:
+    return sample.have("text", "triple_list")
+
+
+FORMAT = Format(
+    name="casrel",
+    summary="CasRel's JSON: a text and triples of strings (WebNLG, NYT); entities without a type",
+    read=read,
+    write=write,
+    sniff=sniff,
+    extensions=(".json",),
+    holds=_HOLDS,
+)

@@ -1,0 +1,79 @@
+"""What the JSON formats with one record a sentence share: reading, unknown keys, ids, writing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Set
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from spanwise.errors import FormatError
+from spanwise.formats.base import Ledger
+from spanwise.formats.files import JsonArray, checked, json_records, writing
+from spanwise.types import Extra, Sentence
+
+
+def read_records(path: Path, shape: TypeAdapter[Any], build: Callable[[dict[str, Any], str], Sentence]) -> Iterator[Sentence]:
+    """The sentences that ``build`` makes of the records of a file; it is given an id for those that have none."""
+    for number, (line, raw) in enumerate(json_records(path)):
+        record = checked(shape, raw, path, line)
+        try:
+            sentence = build(record, f"{path.stem}-{number}")
+        except ValueError as error:
+            raise FormatError(path, line, str(error)) from None
+        yield sentence
+
+
+def rest(item: Mapping[str, Any], known: Set[str]) -> Extra | None:
+    """The keys a format does not know, to be kept; None where there are none.
+
+    >>> rest({"text": "Oslo", "source": "map"}, {"text"})
+    {'source': 'map'}
+    """
+    return {key: value for key, value in item.items() if key not in known} or None
+
+
+def with_rest(record: dict[str, Any], extra: Extra | None, known: Set[str], ledger: Ledger) -> dict[str, Any]:
+    """The record with the keys that were kept; one that means something else in this format has no place in it.
+
+    >>> with_rest({"text": "Oslo"}, {"source": "map"}, {"text"}, Ledger())
+    {'text': 'Oslo', 'source': 'map'}
+    """
+    for key, value in (extra or {}).items():
+        if key in known:
+            ledger.lose("fields", f"{key!r} means something else in this format")
+        else:
+            record[key] = value
+    return record
+
+
+def scored(score: float | None) -> dict[str, float]:
+    return {} if score is None else {"score": score}
+
+
+def own_id(value: str | int | None, default: str) -> str:
+    return default if value is None else str(value)
+
+
+def id_value(text: str) -> str | int:
+    """An id as it is written: a number where it looks like one, for most formats number their records.
+
+    >>> id_value("83"), id_value("083"), id_value("dev-83")
+    (83, '083', 'dev-83')
+    """
+    is_number = text.isascii() and text.isdecimal() and len(text) < 19 and (text == "0" or text[0] != "0")
+    return int(text) if is_number else text
+
+
+def write_array(records: Iterable[dict[str, Any]], path: Path) -> None:
+    with writing(path) as file, JsonArray(file) as array:
+        for record in records:
+            array.add(record)
+
+
+def write_lines(records: Iterable[dict[str, Any]], path: Path) -> None:
+    with writing(path) as file:
+        for record in records:
+            file.write(json.dumps(record, ensure_ascii=False) + "\n")

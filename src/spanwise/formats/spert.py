@@ -1,0 +1,123 @@
+"""SpERT's JSON: tokens, entities as half-open word ranges, relations between entities by their numbers.
+
+``[{"tokens": […], "entities": [{"type": "X", "start": 2, "end": 5}], "relations": [{"type": "R", "head": 0, "tail": 1}],
+"orig_id": 83}]``, as an array or one record a line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any, NotRequired
+
+from pydantic import ConfigDict, TypeAdapter
+from typing_extensions import TypedDict
+
+from spanwise.formats.base import Format, Ledger
+from spanwise.formats.fitting import fitted
+from spanwise.formats.records import id_value, own_id, read_records, rest, scored, with_rest, write_array
+from spanwise.formats.sample import Sample
+from spanwise.types import Entity, Relation, Sentence, Span
+
+
+class _Entity(TypedDict):
+    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
+    type: str
+    start: int
+    end: int
+    score: NotRequired[float | None]
+
+
+class RelationRecord(TypedDict):
+    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
+    type: str
+    head: int
+    tail: int
+    score: NotRequired[float | None]
+
+
+class _Record(TypedDict):
+    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
+    tokens: list[str]
+    entities: list[_Entity]
+    relations: NotRequired[list[RelationRecord] | None]
+    orig_id: NotRequired[str | int | None]
+
+
+_SHAPE: TypeAdapter[_Record] = TypeAdapter(_Record)
+_KEYS = frozenset(_Record.__annotations__)
+_ENTITY_KEYS = frozenset(_Entity.__annotations__)
+_RELATION_KEYS = frozenset(RelationRecord.__annotations__)
+_HOLDS = frozenset(("nested", "crossing", "several types", "relations"))
+
+
+def read(path: Path, ledger: Ledger, /) -> Iterator[Sentence]:
+    return read_records(path, _SHAPE, _sentence)
+
+
+def _sentence(record: dict[str, Any], default_id: str) -> Sentence:
+    entities = tuple(
+        Entity(item["type"], (Span(item["start"], item["end"]),), item.get("score"), rest(item, _ENTITY_KEYS))
+        for item in record["entities"]
+    )
+    return Sentence(
+        id=own_id(record.get("orig_id"), default_id),
+        words=tuple(record["tokens"]),
+        entities=entities,
+        relations=read_relations(record),
+        extra=rest(record, _KEYS),
+    )
+
+
+def read_relations(record: dict[str, Any]) -> tuple[Relation, ...]:
+    """The relations of a record, whose ``head`` and ``tail`` number the entities."""
+    return tuple(
+        Relation(item["type"], item["head"], item["tail"], item.get("score"), rest(item, _RELATION_KEYS))
+        for item in record.get("relations") or ()
+    )
+
+
+def write_relations(sentence: Sentence, ledger: Ledger) -> list[dict[str, Any]]:
+    return [
+        with_rest({"type": r.type, "head": r.head, "tail": r.tail, **scored(r.score)}, r.extra, _RELATION_KEYS, ledger)
+        for r in sentence.relations
+    ]
+
+
+def write(sentences: Iterable[Sentence], path: Path, ledger: Ledger, /) -> None:
+    write_array((_record(fitted(sentence, _HOLDS, ledger), ledger) for sentence in sentences), path)
+
+
+def _record(sentence: Sentence, ledger: Ledger) -> dict[str, Any]:
+    entities = [
+        with_rest({"type": e.type, **e.range._asdict(), **scored(e.score)}, e.extra, _ENTITY_KEYS, ledger)
+        for e in sentence.entities
+    ]
+    record = {
+        "tokens": list(sentence.words),
+        "entities": entities,
+        "relations": write_relations(sentence, ledger),
+        "orig_id": id_value(sentence.id),
+    }
+    return with_rest(record, sentence.extra, _KEYS, ledger)
+
+
+def sniff(sample: Sample) -> bool:
+    entities = sample.items("entities")
+    return (
+        sample.have("tokens", "entities")
+        and not any("spans" in record for record in sample.dicts)
+        and all(isinstance(e, dict) and e.keys() >= {"type", "start", "end"} for e in entities)
+        and all(isinstance(token, str) for token in sample.items("tokens"))
+    )
+
+
+FORMAT = Format(
+    name="spert",
+    summary="SpERT's JSON: tokens, entities (start, end exclusive), relations between them",
+    read=read,
+    write=write,
+    sniff=sniff,
+    extensions=(".json",),
+    holds=_HOLDS,
+)

@@ -1,0 +1,92 @@
+"""W2NER's JSON: each entity lists the numbers of its words, so a discontinuous one leaves some out.
+
+``[{"sentence": […], "ner": [{"index": [2, 3, 6], "type": "X"}]}]``, as an array or one record a line.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from pathlib import Path
+from typing import Any, NotRequired
+
+from pydantic import ConfigDict, TypeAdapter
+from typing_extensions import TypedDict
+
+from spanwise.formats.base import Format, Ledger
+from spanwise.formats.fitting import fitted
+from spanwise.formats.records import id_value, own_id, read_records, rest, scored, with_rest, write_array
+from spanwise.formats.sample import Sample
+from spanwise.types import Entity, Sentence, Span
+
+
+class _Entity(TypedDict):
+    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
+    index: list[int]
+    type: str
+    score: NotRequired[float | None]
+
+
+class _Record(TypedDict):
+    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
+    sentence: list[str]
+    ner: NotRequired[list[_Entity] | None]
+    id: NotRequired[str | int | None]
+
+
+_SHAPE: TypeAdapter[_Record] = TypeAdapter(_Record)
+_KEYS = frozenset(_Record.__annotations__)
+_ENTITY_KEYS = frozenset(_Entity.__annotations__)
+_HOLDS = frozenset(("nested", "crossing", "discontinuous", "several types"))
+
+
+def read(path: Path, ledger: Ledger, /) -> Iterator[Sentence]:
+    def build(record: dict[str, Any], default_id: str) -> Sentence:
+        entities = []
+        for item in record.get("ner") or ():
+            index = sorted(item["index"])
+            ledger.note("entities whose word numbers are out of order, sorted", int(index != item["index"]))
+            words = tuple(Span(word, word + 1) for word in index)  # joined where they touch
+            entities.append(Entity(item["type"], words, item.get("score"), rest(item, _ENTITY_KEYS)))
+        return Sentence(
+            id=own_id(record.get("id"), default_id),
+            words=tuple(record["sentence"]),
+            entities=tuple(entities),
+            extra=rest(record, _KEYS),
+        )
+
+    return read_records(path, _SHAPE, build)
+
+
+def write(sentences: Iterable[Sentence], path: Path, ledger: Ledger, /) -> None:
+    write_array((_record(fitted(sentence, _HOLDS, ledger), ledger) for sentence in sentences), path)
+
+
+def _record(sentence: Sentence, ledger: Ledger) -> dict[str, Any]:
+    entities = []
+    for entity in sentence.entities:
+        index = list(chain.from_iterable(range(*fragment) for fragment in entity.fragments))
+        item = {"index": index, "type": entity.type, **scored(entity.score)}
+        entities.append(with_rest(item, entity.extra, _ENTITY_KEYS, ledger))
+    record = {"sentence": list(sentence.words), "ner": entities, "id": id_value(sentence.id)}
+    return with_rest(record, sentence.extra, _KEYS, ledger)
+
+
+def sniff(sample: Sample) -> bool:
+    return (
+        sample.have("sentence", "ner")
+        and all(isinstance(word, str) for word in sample.items("sentence"))
+        and all(isinstance(record["sentence"], list) for record in sample.dicts)
+        and all(isinstance(item, dict) and "index" in item for item in sample.items("ner"))
+    )
+
+
+FORMAT = Format(
+    name="w2ner",
+    summary="W2NER's JSON: sentences, entities as lists of word numbers (discontinuous too)",
+    read=read,
+    write=write,
+    sniff=sniff,
+    extensions=(".json",),
+    holds=_HOLDS,
+)

@@ -1,0 +1,109 @@
+"""The commands as a user meets them: help, mistakes, results."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from spanwise.cli import main
+from spanwise.data import FOLDER
+
+
+class Result:
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code, self.out, self.err = code, out, err
+
+
+Runner = Callable[..., Result]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Runner:
+    def call(*arguments: object) -> Result:
+        with pytest.raises(SystemExit) as left:
+            main([str(argument) for argument in arguments])
+        out, err = capsys.readouterr()
+        return Result(int(left.value.code or 0), out, err)
+
+    return call
+
+
+def test_help_and_version(run: Runner) -> None:
+    assert "convert" in run("--help").out
+    assert "convert" in run().out
+    assert run("--version").out.startswith("spanwise 0.")
+    for command in ("convert", "describe", "formats", "evaluate"):
+        result = run(command, "--help")
+        assert result.code == 0
+        assert "Usage" in result.out
+
+
+def test_starting_does_not_import_what_is_heavy() -> None:
+    code = (
+        "import sys, spanwise, spanwise.cli; "
+        "print([m for m in ('torch', 'transformers', 'numpy', 'spacy', 'pyarrow', 'accelerate') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["convert"], "spanwise convert: missing argument 'IN' (see spanwise convert --help)"),
+        (["convrt"], "spanwise: no such command 'convrt'"),
+        (["describe", "x", "--jso", "y"], "spanwise describe: no such option"),
+        (["describe", "nowhere.jsonl"], "nowhere.jsonl: no such file or folder"),
+        (["describe", str(FOLDER), "--from", "jsonnl"], "unknown format 'jsonnl' (did you mean 'jsonl'?)"),
+    ],
+)
+def test_mistakes_are_one_line_and_exit_code_2(run: Runner, arguments: list[str], line: str) -> None:
+    result = run(*arguments)
+    assert result.code == 2
+    assert result.err.startswith(line)
+    assert result.err.count("\n") == 1
+    assert result.out == ""
+
+
+def test_describe_for_people_and_for_programs(run: Runner, tmp_path: Path) -> None:
+    result = run("describe", FOLDER, "--json", tmp_path / "d.json")
+    assert result.code == 0
+    assert "sentences" in result.out
+    train = json.loads((tmp_path / "d.json").read_text())["splits"]["train"]
+    records = [json.loads(line) for line in (FOLDER / "train.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert train["sentences"] == len(records)
+    assert train["words"] == sum(len(r["tokens"]) for r in records)
+    assert train["entities"] == sum(len(r["entities"]) for r in records)
+    assert train["relations"] == sum(len(r.get("relations", ())) for r in records)
+    assert sum(train["types"].values()) == train["entities"]
+    assert json.loads(run("describe", FOLDER, "--json", "-").out)["splits"]["train"] == train
+
+
+def test_convert_says_what_came_through(run: Runner, tmp_path: Path) -> None:
+    out = tmp_path / "out.conll"
+    refused = run("convert", FOLDER / "dev.jsonl", out)
+    assert refused.code == 2
+    assert "entities (overlapping another)" in refused.err
+    assert not out.exists()
+    done = run("convert", FOLDER / "dev.jsonl", out, "--lossy")
+    assert done.code == 0
+    assert done.out.startswith("dev: 126 sentences, ")
+    assert done.err.startswith("lost: ")
+    assert out.exists()
+
+
+def test_a_full_disk_or_a_forbidden_folder_is_no_traceback(run: Runner, tmp_path: Path) -> None:
+    result = run("convert", FOLDER / "dev.jsonl", tmp_path / "no" / "such" / "out.jsonl")
+    assert result.code == 2
+    assert result.err == f"{tmp_path / 'no' / 'such'}: no such folder\n"
+
+
+def test_formats_are_listed(run: Runner) -> None:
+    listed = run("formats").out
+    for name in ("jsonl", "conll", "brat", "spert", "label_studio", "docbin"):
+        assert f"{name} (read" in listed

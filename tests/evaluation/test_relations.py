@@ -1,0 +1,103 @@
+"""Scores of relations, worked out by hand."""
+
+from __future__ import annotations
+
+import pytest
+
+from spanwise import Entity, Link, Relation, Sentence
+from spanwise.evaluation import Score, evaluate
+
+WORDS = tuple("abcdefgh")
+A, B, C = Entity("Org", ((0, 2),)), Entity("Place", ((3, 4),)), Entity("Place", ((5, 6),))
+A_RETYPED = Entity("Person", ((0, 2),))
+B_WIDER = Entity("Place", ((3, 5),))
+
+
+def test_strict_and_boundaries_only() -> None:
+    gold = [
+        Sentence("1", WORDS, (A, B, C), (Relation("based", 0, 1), Relation("based", 0, 2), Relation("near", 1, 2))),
+        Sentence("2", WORDS, (A, B), (Relation("based", 0, 1),)),
+    ]
+    predicted = [
+        Sentence(
+            "1",
+            WORDS,
+            (C, A, B, A_RETYPED, A),
+            (
+                Relation("based", 1, 2),  # right, in another order of entities
+                Relation("based", 4, 2),  # the same again, by a duplicate of its head: counts once
+                Relation("based", 3, 0),  # the head has another type: right by boundaries only
+                Relation("near", 0, 2),  # the other direction: wrong
+            ),
+        ),
+        Sentence("2", WORDS, (A, B_WIDER), (Relation("based", 0, 1), Relation("owns", 1, 0))),  # wrong boundaries; wrong type
+    ]
+    relations = evaluate(gold, predicted).relations
+    assert relations is not None
+    # strict: 4 in gold; 5 predicted (based 1-2, based 3-0, near, based, owns); 1 right
+    assert relations.strict.types == {"based": Score(3, 3, 1), "near": Score(1, 1, 0), "owns": Score(0, 1, 0)}
+    assert relations.strict.micro == Score(4, 5, 1)
+    # macro over gold's two types: (1/3 + 0) / 2 for all three, for P = R = F1 = 1/3 of "based"
+    macro = relations.strict.macro
+    assert (macro.precision, macro.recall, macro.f1, macro.types) == (pytest.approx(1 / 6),) * 3 + (2,)
+    assert relations.boundaries.types == {"based": Score(3, 3, 2), "near": Score(1, 1, 0), "owns": Score(0, 1, 0)}
+    assert relations.boundaries.micro == Score(4, 5, 2)
+    assert relations.to_json()["strict"]["micro"]["f1"] == pytest.approx(2 * 1 / (4 + 5))
+    assert relations.to_json()["boundaries"]["types"]["based"]["recall"] == pytest.approx(2 / 3)
+
+
+def test_by_boundaries_two_relations_may_become_one() -> None:
+    gold = [Sentence("1", WORDS, (A, B, A_RETYPED), (Relation("r", 0, 1), Relation("r", 2, 1)))]
+    relations = evaluate(gold, gold).relations
+    assert relations is not None
+    assert relations.strict.micro == Score(2, 2, 2)
+    assert relations.boundaries.micro == Score(1, 1, 1)
+
+
+def test_predictions_without_relations_are_not_scored_for_them() -> None:
+    gold = [Sentence("1", WORDS, (A, B), (Relation("r", 0, 1), Relation("s", 0, 1)))]
+    evaluation = evaluate(gold, [Sentence("1", WORDS, (A, B))])
+    assert evaluation.relations is None
+    assert evaluation.f1 == 1
+    assert evaluation.notes == ("relations are not scored, for the predictions have none (gold: 2)",)
+    assert evaluation.to_json()["relations"] is None
+
+
+def test_gold_without_relations_scores_none() -> None:
+    predicted = [Sentence("1", WORDS, (A, B), (Relation("r", 0, 1),))]
+    evaluation = evaluate([Sentence("1", WORDS, (A, B))], predicted)
+    assert evaluation.relations is None
+    assert evaluation.notes == ("relations are not scored, for gold has none (predicted: 1)",)
+
+
+def test_relations_of_a_missing_sentence_are_misses() -> None:
+    gold = [Sentence(id, WORDS, (A, B), (Relation("r", 0, 1),)) for id in ("1", "2")]
+    relations = evaluate(gold, gold[1:]).relations
+    assert relations is not None
+    assert relations.strict.micro == Score(2, 1, 1)
+
+
+def in_document(id: str, position: int, *entities: Entity, links: tuple[Link, ...] = ()) -> Sentence:
+    return Sentence(id, WORDS, entities, links=links, document="d", position=position)
+
+
+def test_relations_across_sentences_count_by_the_entities_they_join() -> None:
+    gold = [
+        in_document("1", 0, A, links=(Link("same", 0, 1, 1), Link("same", 0, 1, 0))),
+        in_document("2", 1, B, C),
+    ]
+    predicted = [
+        # C is entity 0 here; and a link to nowhere, one to an entity that is not there.
+        in_document("1", 5, A, links=(Link("same", 0, 6, 0), Link("same", 0, 9, 0), Link("same", 0, 6, 7))),
+        in_document("2", 6, C),
+    ]
+    relations = evaluate(gold, predicted).relations
+    assert relations is not None
+    assert relations.strict.micro == Score(2, 3, 1)
+
+
+def test_links_to_nowhere_equal_nothing() -> None:
+    alone = [in_document("1", 0, A, links=(Link("same", 0, 3, 0),))]
+    relations = evaluate(alone, alone).relations
+    assert relations is not None
+    assert relations.strict.micro == Score(1, 1, 0)

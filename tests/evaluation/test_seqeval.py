@@ -1,0 +1,66 @@
+"""Agreement with seqeval, the scorer most flat NER papers report."""
+
+from __future__ import annotations
+
+import random
+import warnings
+
+import pytest
+
+from spanwise import Entity, Sentence
+from spanwise.evaluation import evaluate
+
+CORPORA = 1_000
+
+
+def flat_sentence(chance: random.Random, id: str, length: int) -> Sentence:
+    entities, word = [], 0
+    while word < length:
+        width = chance.randint(1, 3)
+        if chance.random() < 0.4 and word + width <= length:
+            entities.append(Entity(chance.choice(["PER", "LOC", "ORG"]), ((word, word + width),)))  # type: ignore[arg-type]
+            word += width
+        else:
+            word += 1
+    return Sentence(id, tuple("w" * length), tuple(entities))
+
+
+def tags(sentence: Sentence) -> list[str]:
+    labels = ["O"] * len(sentence.words)
+    for entity in sentence.entities:
+        start, end = entity.range
+        labels[start:end] = [f"B-{entity.type}"] + [f"I-{entity.type}"] * (end - start - 1)
+    return labels
+
+
+def test_strict_scores_are_those_of_seqeval_on_flat_entities() -> None:
+    metrics = pytest.importorskip("seqeval.metrics", reason="seqeval is not installed")
+    from seqeval.scheme import IOB2
+
+    chance = random.Random(0)
+    for _ in range(CORPORA):
+        lengths = [chance.randint(1, 10) for _ in range(chance.randint(1, 4))]
+        gold = [flat_sentence(chance, str(n), length) for n, length in enumerate(lengths)]
+        predicted = [
+            s if chance.random() < 0.5 else flat_sentence(chance, s.id, len(s.words)) for s in gold
+        ]  # fmt: skip
+        if not any(s.entities for s in gold + predicted):
+            continue  # seqeval has no report without entities
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            report = metrics.classification_report(
+                [tags(s) for s in gold],
+                [tags(s) for s in predicted],
+                mode="strict",
+                scheme=IOB2,
+                output_dict=True,
+                zero_division=0,
+            )
+        scores = evaluate(gold, predicted).entities
+        theirs = {name: row for name, row in report.items() if not name.endswith("avg")}
+        assert theirs.keys() == scores.types.keys()
+        for ours, row in [(scores.micro, report["micro avg"]), *((scores.types[name], row) for name, row in theirs.items())]:
+            expected = (row["precision"], row["recall"], row["f1-score"], row["support"])
+            assert (ours.precision, ours.recall, ours.f1, ours.support) == pytest.approx(expected)
+        if all(row["support"] for row in theirs.values()):  # seqeval averages over types without gold too
+            assert scores.macro.f1 == pytest.approx(report["macro avg"]["f1-score"])

@@ -1,0 +1,185 @@
+"""Conversion as a whole: what is detected, what is refused, and that nothing half-written stays."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from spanwise import SpanwiseError, convert, read, read_corpus
+from spanwise.data import FOLDER
+from spanwise.formats import Ledger, LossError, detect, formats, write
+from spanwise.types import Entity, Sentence
+
+NESTED = Sentence("s1", ("Bank", "of", "Japan"), (Entity("ORG", ((0, 3),)), Entity("LOC", ((2, 3),))))
+
+
+@pytest.fixture
+def nested(tmp_path: Path) -> Path:
+    path = tmp_path / "in.jsonl"
+    write([NESTED, NESTED], path)
+    return path
+
+
+def test_what_would_be_lost_is_counted_and_nothing_is_written(nested: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.conll"
+    with pytest.raises(LossError, match=r"not written, for conll would lose 2 entities \(overlapping another\); --lossy"):
+        convert(nested, out)
+    assert not out.exists()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["in.jsonl"]
+
+
+def test_an_old_output_survives_a_refusal(nested: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.conll"
+    out.write_text("precious")
+    with pytest.raises(LossError):
+        convert(nested, out)
+    assert out.read_text() == "precious"
+
+
+def test_lossy_goes_on_and_says_what_it_dropped(nested: Path, tmp_path: Path) -> None:
+    result = convert(nested, tmp_path / "out.conll", lossy=True)
+    assert str(result.ledger) == "2 entities (overlapping another)"
+    assert result.counts["all"] == {"sentences": 2, "entities": 4, "relations": 0}
+    assert [e.type for s in read(tmp_path / "out.conll") for e in s.entities] == ["ORG", "ORG"]
+
+
+def test_options_ride_on_the_format_name(nested: Path, tmp_path: Path) -> None:
+    convert(nested, tmp_path / "out.txt", target_format="conll:levels=2,scheme=bioes")
+    assert (tmp_path / "out.txt").read_text() == 2 * "Bank\tB-ORG\tO\nof\tI-ORG\tO\nJapan\tE-ORG\tS-LOC\n\n"
+
+
+@pytest.mark.parametrize(
+    ("format", "complaint"),
+    [
+        ("conl", "unknown format 'conl' (did you mean 'conll'?)"),
+        ("conll:level=2", "unknown option of conll 'level' (did you mean 'levels'?)"),
+        ("conll:levels=two", "option 'levels' of conll: invalid literal"),
+        ("conll:levels=0", "expected 1 or more"),
+        ("conll:levels", "needs a value"),
+        ("conll:scheme=iobes", "expected one of bio, bioes"),
+        ("genia_xml", "genia_xml can be read but not written"),
+    ],
+)
+def test_wrong_formats_and_options(nested: Path, tmp_path: Path, format: str, complaint: str) -> None:
+    with pytest.raises(SpanwiseError) as caught:
+        convert(nested, tmp_path / "out", target_format=format)
+    assert complaint in str(caught.value)
+
+
+def test_an_ambiguous_name_needs_a_format(nested: Path, tmp_path: Path) -> None:
+    with pytest.raises(SpanwiseError, match=r"say it with --to .*spert"):
+        convert(nested, tmp_path / "out.json")
+    with pytest.raises(SpanwiseError, match="the name does not tell which format to write"):
+        convert(nested, tmp_path / "out.xyz")
+
+
+def test_a_broken_line_leaves_no_output(tmp_path: Path) -> None:
+    source = tmp_path / "in.jsonl"
+    source.write_text('{"tokens": ["a"]}\n' * 100 + "oops\n")
+    with pytest.raises(SpanwiseError, match=r"in.jsonl:101: not JSON"):
+        convert(source, tmp_path / "out.jsonl")
+    assert [p.name for p in tmp_path.iterdir()] == ["in.jsonl"]
+
+
+def test_a_file_can_be_converted_onto_itself(nested: Path) -> None:
+    convert(nested, nested)
+    assert [s.entities for s in read(nested)] == [NESTED.entities] * 2
+
+
+def test_a_corpus_folder_becomes_a_folder(tmp_path: Path) -> None:
+    result = convert(FOLDER, tmp_path / "out", target_format="brat")
+    assert result.format == "brat"
+    before, after = read_corpus(FOLDER), read_corpus(tmp_path / "out")
+    for split in ("train", "dev", "test"):
+        kinds = [sorted((e.type, s.text_of(e)) for s in c[split] for e in s.entities) for c in (before, after)]
+        assert kinds[0] == kinds[1]
+        relations = [sum(len(s.relations) + len(s.links) for s in c[split]) for c in (before, after)]
+        assert relations[0] == relations[1]
+        assert result.counts[split]["entities"] == len(kinds[0])
+
+
+def test_a_corpus_folder_is_refused_as_a_whole(tmp_path: Path) -> None:
+    with pytest.raises(LossError, match="discontinuous"):
+        convert(FOLDER, tmp_path / "out", target_format="spert")
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(SpanwiseError, match="the target must be a folder"):
+        convert(FOLDER, tmp_path / "out.jsonl")
+
+
+def test_splits_are_known_by_their_names(tmp_path: Path) -> None:
+    for name in ("training.jsonl", "valid.jsonl", "x.test", "test_unlabelled.jsonl", "notes.md"):
+        write([NESTED], tmp_path / "w.jsonl")
+        (tmp_path / "w.jsonl").rename(tmp_path / name)
+    assert list(read_corpus(tmp_path)) == ["train", "dev", "test"]
+    write([NESTED], tmp_path / "train.jsonl")
+    with pytest.raises(SpanwiseError, match=r"train.jsonl and training.jsonl both look like the train split"):
+        read_corpus(tmp_path)
+
+
+def test_missing_and_empty_inputs(tmp_path: Path) -> None:
+    with pytest.raises(SpanwiseError, match="no such file or folder"):
+        convert(tmp_path / "nothing.jsonl", tmp_path / "out.jsonl")
+    (tmp_path / "empty.jsonl").touch()
+    assert convert(tmp_path / "empty.jsonl", tmp_path / "out.jsonl").counts["all"]["sentences"] == 0
+    (tmp_path / "empty.xyz").touch()
+    with pytest.raises(SpanwiseError, match="the file is empty"):
+        detect(tmp_path / "empty.xyz")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(SpanwiseError, match="no files named train, dev or test"):
+        read_corpus(tmp_path / "folder")
+    (tmp_path / "prose.txt").write_text("Nothing but prose here.\nAnd more of it.\n")
+    with pytest.raises(SpanwiseError, match="cannot tell the format; say it with --from"):
+        detect(tmp_path / "prose.txt")
+
+
+RAW = {
+    "ade/raw_sample/DRUG-AE.rel.sample": "ade_rel",
+    "ade/raw_sample/ade_split_0_test.sample.json": "spert",
+    "cluener/raw_sample/dev.sample.json": "cluener",
+    "conll04/raw_sample/conll04_dev.sample.json": "spert",
+    "conll04/raw_sample/conll04_dev.tablert_bilou.sample.json": "tablert",
+    "conll04/raw_sample/multihead_dev.sample.txt": "multihead",
+    "genia/raw_sample/GENIAcorpus3.02.sample.xml": "genia_xml",
+    "germeval14/raw_sample/NER-de-dev.sample.tsv": "conll",
+    "germeval14/raw_sample/germ.dev.iob2.sample": "conll",
+    "litbank/raw_sample/105_persuasion_brat.ann": "brat",
+    "litbank/raw_sample/105_persuasion_brat.tsv": "conll",
+    "ncbi_disease/raw_sample/NCBIdevelopset_corpus.PubTator.sample.txt": "pubtator",
+    "ncbi_disease/raw_sample/devel.sample.tsv": "conll",
+    "nerel/raw_sample": "brat",
+    "webnlg/raw_sample/test_triples.sample.json": "casrel",
+    "webnlg_star/raw_sample/test_triples.sample.json": "casrel",
+    "weibo/raw_sample/weiboNER_2nd_conll.dev": "weibo",
+}
+
+
+@pytest.mark.parametrize(("sample", "format"), RAW.items(), ids=list(RAW))
+def test_every_raw_sample_is_recognised_and_survives_the_interchange_format(
+    shared_data: Path, tmp_path: Path, sample: str, format: str
+) -> None:
+    assert detect(shared_data / sample).name == format
+    result = convert(shared_data / sample, tmp_path / "out.jsonl")
+    assert result.ledger.lost == 0
+    ((_, counts),) = result.counts.items()
+    assert counts["sentences"] > 0
+    assert counts["entities"] > 0
+    records = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert len(records) == counts["sentences"]
+    assert sum(len(r["entities"]) for r in records) == counts["entities"]
+    assert sum(len(r.get("relations", ())) + len(r.get("links", ())) for r in records) == counts["relations"]
+    if formats()[format].write:
+        back = Ledger()
+        name = tmp_path / ("again" + (formats()[format].extensions or ("",))[0] * (not formats()[format].is_folder))
+        spec = "conll:levels=4" if format == "conll" else format
+        write(read(tmp_path / "out.jsonl"), name, spec, ledger=back)
+        again = list(read(name, format))
+        assert sum(len(s.entities) for s in again) == counts["entities"]
+        assert sum(len(s.relations) + len(s.links) for s in again) == counts["relations"]
+
+
+def test_every_corpus_file_is_recognised(shared_data: Path) -> None:
+    files = list(shared_data.glob("*/*.jsonl"))
+    assert len(files) > 25
+    assert {detect(path).name for path in files} == {"jsonl"}
