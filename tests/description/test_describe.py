@@ -111,4 +111,3 @@ def test_sentences_are_read_once_and_none_is_kept() -> None:
     description = describe({"train": stream(), "test": stream()})
     assert (description.splits["train"].sentences, description.splits["test"].sentences) == (200, 200)
     assert most <= 2
-    del description

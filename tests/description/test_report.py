@@ -112,6 +112,14 @@ def test_findings_come_in_order_of_importance() -> None:
     assert "e.g. b “we left Oslo .”, d “Oslo is old”, f “Oslo is old”" in shown
 
 
+def test_wrong_ends_are_said_first_and_once_for_all_splits() -> None:
+    late = [sentence(f"s{n}", f"near Oslo , and Bergen , number {n}", ("City", 1, 3), ("City", 4, 6)) for n in range(80)]
+    said = messages({"train": late, "dev": late})
+    assert said[0].startswith("train, dev: entities seem to end one word too late")
+    assert "one word too" not in " ".join(said[1:])
+    assert "e.g. s0 “Oslo ,”, s0 “Bergen ,”, s1 “Oslo ,”" in report({"train": late, "dev": late})
+
+
 def test_a_split_without_relations_where_others_have_some() -> None:
     related = Sentence("a", ("Oslo", "Fjord"), (Entity("A", ((0, 1),)), Entity("A", ((1, 2),))), (Relation("r", 0, 1),) * 2)
     assert messages({"train": [related], "test": [sentence("b", "Turku grows", ("A", 0, 1))]}) == [

@@ -223,7 +223,7 @@ def test_html_and_paragraphs(workbench: Any) -> None:
     unknown = html("Oslo")
     (sentence,), ledger = workbench.load(label_studio, [task(plain, marked, unclear, unknown, text=source)])
     assert [sentence.characters(e.fragments[0]) for e in sentence.entities] == [(16, 22), (3, 7)]
-    assert dict(ledger.losses) == {("entities", "regions of HTML or paragraphs whose place in the text is not known"): 2}
+    assert dict(ledger.losses) == {("entities", "regions whose place in the text is not known (HTML, paragraphs, images)"): 2}
 
 
 def test_written_tasks(workbench: Any) -> None:

@@ -13,6 +13,9 @@ from spanwise.cli.convert import convert
 from spanwise.cli.describe import describe
 from spanwise.cli.evaluate import evaluate
 from spanwise.cli.formats import formats
+from spanwise.cli.predict import predict
+from spanwise.cli.recipes import recipes
+from spanwise.cli.train import train
 from spanwise.errors import SpanwiseError
 
 app = typer.Typer(
@@ -22,7 +25,7 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
-for command in (convert, describe, evaluate, formats):
+for command in (train, evaluate, predict, convert, describe, formats, recipes):
     app.command()(command)
 
 # Typer brings its own click since 0.20-odd; this names the base of its usage errors in either case.

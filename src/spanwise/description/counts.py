@@ -25,9 +25,14 @@ QUANTILES = {
 
 @dataclass
 class SplitCounts:
-    """What there is in a split. An entity is as wide as its range, from its first word to its last.
+    """What there is in a split.
 
-    ``duplicate_sentences`` and ``oov_density`` compare sentences with others, so that ``describe`` fills them in.
+    An entity's range goes from its first word to its last, gaps included; its width is that of its range. ``nested`` are the
+    entities whose range lies inside another, different range, ``crossing`` those whose range partly overlaps another.
+    ``same_span_two_types`` counts spans (all fragments alike) with two or more types, ``duplicate_entities`` every entity that
+    repeats one of its sentence, ``links`` the relations across sentences, which ``relations`` leaves out and
+    ``relation_types`` has. ``duplicate_sentences``, every sentence that repeats the words of an earlier one, and
+    ``oov_density`` compare sentences with others, so that ``describe`` fills them in.
     """
 
     sentences: int = 0

@@ -48,7 +48,7 @@ class Evaluation:
     relations: RelationScores | None
     sentences: int
     missing_sentences: int
-    paired_by: Literal["id", "order"] = "id"
+    paired_by: Literal["id", "order", "document"] = "id"
     notes: tuple[str, ...] = field(default=())
 
     @property
@@ -90,13 +90,12 @@ def evaluate(gold: Iterable[Sentence], predicted: Iterable[Sentence], train: Ite
     >>> evaluation.entities.micro.f1, evaluation.relaxed.f1
     (0.5, 1.0)
     """
-    gold = list(gold)
     pairing = pair(gold, predicted)
     seen = None if train is None else {sentence.words for sentence in train}
 
     strict, boundaries, broken, inner, new = Tally(), Tally(), Tally(), Tally(), Tally()
     relaxed, confusion, counts, new_sentences = RelaxedTally(), Confusion(), [], 0
-    for sentence, both in zip(gold, pairing.pairs, strict=True):
+    for both in pairing.pairs:
         right, found = entity_items(both.gold), entity_items(both.predicted)
         counts.append(strict.add(right, found))
         boundaries.add(_without_types(right), _without_types(found))
@@ -104,11 +103,14 @@ def evaluate(gold: Iterable[Sentence], predicted: Iterable[Sentence], train: Ite
         confusion.add(right, found)
         broken.add(discontinuous(right), discontinuous(found))
         inner.add(*nested_sides(right, found))
-        if seen is not None and sentence.words not in seen:
+        if seen is not None and any(sentence.words not in seen for sentence in both.originals):
             new.add(right, found)
-            new_sentences += 1
+            new_sentences += len(both.originals)
 
-    with_relations = count_relations(gold), count_relations(both.predicted for both in pairing.pairs)
+    with_relations = (
+        count_relations(both.gold for both in pairing.pairs),
+        count_relations(both.predicted for both in pairing.pairs),
+    )
     scores = strict.scores
     return Evaluation(
         entities=scores,
@@ -120,7 +122,7 @@ def evaluate(gold: Iterable[Sentence], predicted: Iterable[Sentence], train: Ite
         confusion=confusion,
         interval=f1_interval(counts),
         relations=score_relations(pairing.pairs) if all(with_relations) else None,
-        sentences=len(gold),
+        sentences=pairing.sentences,
         missing_sentences=len(pairing.missing),
         paired_by=pairing.by,
         notes=tuple(_notes(pairing, scores, *with_relations)),
@@ -137,14 +139,17 @@ def _unless_empty(tally: Tally) -> Score | None:
 
 
 def _notes(pairing: Pairing, scores: Scores, gold_relations: int, predicted_relations: int) -> Iterable[str]:
-    if pairing.by == "order":
-        yield "the sentences are paired in order, for their ids do not fit; all have the same text"
+    if pairing.by != "id":
+        how = "in order" if pairing.by == "order" else "by document"
+        yield f"the sentences are paired {how}, for their ids do not fit; all have the same text"
     if pairing.retokenised:
         yield f"sentences with other words than gold but the same text, compared by characters: {pairing.retokenised:,}"
+    if pairing.recut:
+        yield f"sentences that the predictions cut elsewhere, compared together with their neighbours: {pairing.recut:,}"
     if missing := pairing.missing:
         yield (
             f"gold sentences that are not in the predictions, and whose entities count as misses: "
-            f"{len(missing):,} of {len(pairing.pairs):,} (the first is {missing[0]!r})"
+            f"{len(missing):,} of {pairing.sentences:,} (the first is {missing[0]!r})"
         )
     if unknown := sorted(type for type, score in scores.types.items() if not score.support):
         names = ", ".join(unknown[:5]) + (", …" if len(unknown) > 5 else "")

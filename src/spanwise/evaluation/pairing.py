@@ -9,59 +9,66 @@ from itertools import zip_longest
 from typing import Literal
 
 from spanwise.errors import SpanwiseError
-from spanwise.types import Entity, Sentence, Span
-
-
-@dataclass(frozen=True, slots=True)
-class Pair:
-    """A gold sentence and what was predicted for it; None when nothing was. Both have the same words."""
-
-    gold: Sentence
-    predicted: Sentence | None
+from spanwise.evaluation.alignment import Group, Pair, align, in_step, squeezed
+from spanwise.types import Sentence
 
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """One pair for each gold sentence, in gold's order.
+    """Every gold sentence with what was predicted for it, in gold's order.
 
-    ``retokenised`` counts the pairs whose words differed while the text did not: in these the words are characters.
+    Of the gold sentences, ``missing`` are the ids of those that were not predicted, ``retokenised`` is the number of those
+    whose words were others, and ``recut`` of those that were cut elsewhere, so that they are one pair with their neighbours.
     """
 
     pairs: tuple[Pair, ...]
-    by: Literal["id", "order"] = "id"
-    retokenised: int = 0
-
-    @property
-    def missing(self) -> list[str]:
-        """The ids of the gold sentences that the predictions do not have."""
-        return [pair.gold.id for pair in self.pairs if pair.predicted is None]
+    by: Literal["id", "order", "document"]
+    sentences: int
+    missing: tuple[str, ...]
+    retokenised: int
+    recut: int
 
 
 def pair(gold: Iterable[Sentence], predicted: Iterable[Sentence]) -> Pairing:
     """Pair sentences by id, those that share an id in order of occurrence.
 
     A gold sentence without a prediction stays alone, so that its entities are misses; a prediction without a gold sentence is
-    an error. Formats without ids number their sentences, which may fit no id of gold, or a wrong one. So where ids do not
-    pair everything, and both sides have as many sentences with the same text in the same order, the order decides.
+    an error. Where ids do not pair everything, the text may: formats without ids number their sentences, which may fit no id
+    of gold or a wrong one, and formats that count characters are cut into sentences around their entities. So where both
+    sides have the same text in the same order, the order decides, and where each predicted document has the text of gold's,
+    the documents do.
 
     >>> one, two = Sentence("s1", ("Hello", "!")), Sentence("s2", ("Bye", "!"))
     >>> pair([one, two], [two]).missing
-    ['s1']
+    ('s1',)
     >>> pair([one, two], [Sentence("x-1", one.words), Sentence("x-2", two.words)]).by
     'order'
     """
     gold, predicted = list(gold), list(predicted)
+    by: Literal["id", "order", "document"] = "id"
     try:
-        return _aligned(gold, _partners_by_id(gold, predicted), "id")
+        groups = _by_id(gold, predicted)
     except SpanwiseError:
-        if len(gold) == len(predicted) and all(map(_same_text, gold, predicted)):
-            return _aligned(gold, predicted, "order")
-        if {s.id for s in gold}.isdisjoint(s.id for s in predicted):
+        if in_order := _by_order(gold, predicted):
+            by, groups = "order", in_order
+        elif in_documents := _by_document(gold, predicted):
+            by, groups = "document", in_documents
+        elif {s.id for s in gold}.isdisjoint(s.id for s in predicted):
             raise _no_common_id(gold, predicted) from None
-        raise
+        else:
+            raise
+    simple = [group for group in groups if group.predicted is not None and len(group.gold) == len(group.predicted) == 1]
+    return Pairing(
+        align(groups),
+        by,
+        sentences=len(gold),
+        missing=tuple(sentence.id for group in groups if group.predicted is None for sentence in group.gold),
+        retokenised=sum(group.gold[0].words != (group.predicted or group.gold)[0].words for group in simple),
+        recut=len(gold) - len(simple) - sum(len(group.gold) for group in groups if group.predicted is None),
+    )
 
 
-def _partners_by_id(gold: Sequence[Sentence], predicted: Sequence[Sentence]) -> list[Sentence | None]:
+def _by_id(gold: Sequence[Sentence], predicted: Sequence[Sentence]) -> list[Group]:
     places: dict[str, list[int]] = {}
     for number, sentence in enumerate(gold):
         places.setdefault(sentence.id, []).append(number)
@@ -70,55 +77,51 @@ def _partners_by_id(gold: Sequence[Sentence], predicted: Sequence[Sentence]) -> 
     for sentence in predicted:
         here = places.get(sentence.id, [])
         if used[sentence.id] == len(here):
-            raise _not_in_gold(sentence, predicted, {key: len(value) for key, value in places.items()})
+            raise _not_in_gold(sentence, predicted, {id: len(numbers) for id, numbers in places.items()})
         partners[here[used[sentence.id]]] = sentence
         used[sentence.id] += 1
-    return partners
-
-
-def _aligned(gold: Sequence[Sentence], partners: Sequence[Sentence | None], by: Literal["id", "order"]) -> Pairing:
-    pairs, retokenised = [], 0
+    groups = []
     for right, found in zip(gold, partners, strict=True):
-        if found is None or right.words == found.words:
-            pairs.append(Pair(right, found))
-        elif _same_text(right, found):
-            retokenised += 1
-            pairs.append(Pair(in_characters(right), in_characters(found)))
-        else:
+        if found is not None and not _same_text(right, found):
             raise SpanwiseError(f"sentence {right.id!r}: {_difference(right, found)}")
-    return Pairing(tuple(pairs), by, retokenised)
+        groups.append(Group((right,), None if found is None else (found,)))
+    return groups
+
+
+def _by_order(gold: Sequence[Sentence], predicted: Sequence[Sentence]) -> list[Group] | None:
+    if len(gold) == len(predicted) and all(map(_same_text, gold, predicted)):
+        return [Group((right,), (found,)) for right, found in zip(gold, predicted, strict=True)]
+    return in_step(gold, predicted) if gold and _text(gold) == _text(predicted) else None
+
+
+def _by_document(gold: Sequence[Sentence], predicted: Sequence[Sentence]) -> list[Group] | None:
+    ours, theirs = _documents(gold), _documents(predicted)
+    for document, found in theirs.items():
+        if document is None or document not in ours or _text(ours[document]) != _text(found):
+            return None
+    groups: list[Group] = []
+    for document, sentences in ours.items():
+        if document in theirs:
+            groups += in_step(sentences, theirs[document])
+        else:
+            groups += (Group((sentence,), None) for sentence in sentences)
+    return groups
+
+
+def _documents(sentences: Iterable[Sentence]) -> dict[str | None, list[Sentence]]:
+    documents: dict[str | None, list[Sentence]] = {}
+    for sentence in sentences:
+        documents.setdefault(sentence.document, []).append(sentence)
+    return documents
+
+
+def _text(sentences: Iterable[Sentence]) -> str:
+    return "".join(squeezed(sentence.text) for sentence in sentences)
 
 
 def _same_text(one: Sentence, other: Sentence) -> bool:
     """True when the words are the same, or the texts are but for white space."""
-    return one.words == other.words or "".join(one.text.split()) == "".join(other.text.split())
-
-
-def in_characters(sentence: Sentence) -> Sentence:
-    """The sentence with every character, white space left out, as a word of its own, so that two tokenisations compare.
-
-    >>> in_characters(Sentence("s", ("can't", "go"), (Entity("Verb", ((1, 2),)),))).entities[0].fragments
-    (Span(start=5, end=7),)
-    """
-    places, characters = [0], []
-    for character in sentence.text:
-        if not character.isspace():
-            characters.append(character)
-        places.append(len(characters))
-    entities = []
-    for entity in sentence.entities:
-        spans = (sentence.characters(fragment) for fragment in entity.fragments)
-        fragments = tuple(Span(places[start], places[end]) for start, end in spans if places[start] < places[end])
-        if not fragments:
-            raise SpanwiseError(
-                f"sentence {sentence.id!r}: an entity of type {entity.type!r} is white space only, "
-                f"which cannot be compared with another tokenisation"
-            )
-        entities.append(Entity(entity.type, fragments, entity.score))
-    return Sentence(
-        sentence.id, tuple(characters), tuple(entities), sentence.relations, sentence.links,
-        document=sentence.document, position=sentence.position,
-    )  # fmt: skip
+    return one.words == other.words or squeezed(one.text) == squeezed(other.text)
 
 
 def _difference(right: Sentence, found: Sentence) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from spanwise.evaluation.pairing import Pair
+from spanwise.evaluation.alignment import Pair
 from spanwise.evaluation.scores import Item, Scores, Tally
 from spanwise.types import Sentence
 
@@ -40,17 +40,15 @@ def score_relations(pairs: Sequence[Pair]) -> RelationScores:
 
 def _items(sentences: Sequence[Sentence | None]) -> Iterator[set[Item]]:
     """The relations of each sentence as (type, head, number of the tail's sentence, tail)."""
-    numbers = {(s.document, s.position): number for number, s in enumerate(sentences) if s is not None}
     for number, sentence in enumerate(sentences):
         items: set[Item] = set()
         if sentence is not None:
             for relation in sentence.relations:
                 items.add((relation.type, _entity(sentence, relation.head), number, _entity(sentence, relation.tail)))
             for link in sentence.links:
-                place = numbers.get((sentence.document, link.position), -1)
-                target = sentences[place] if place >= 0 else None
-                if target is not None and 0 <= link.tail < len(target.entities):
-                    items.add((link.type, _entity(sentence, link.head), place, _entity(target, link.tail)))
+                target = sentences[link.position] if link.position >= 0 else None
+                if target is not None:
+                    items.add((link.type, _entity(sentence, link.head), link.position, _entity(target, link.tail)))
                 else:  # it leads nowhere: it counts, and equals no other
                     items.add((link.type, _entity(sentence, link.head), object(), ("", ())))
         yield items

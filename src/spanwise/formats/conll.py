@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import TextIO
+from typing import IO
 
 from spanwise.errors import FormatError
 from spanwise.formats import tags
@@ -232,7 +232,7 @@ def write(
             _write_rows(file, safe_words(sentence, between, ledger), columns, between)
 
 
-def _write_rows(file: TextIO, words: list[str], columns: list[list[str]], between: str) -> None:
+def _write_rows(file: IO[str], words: list[str], columns: list[list[str]], between: str) -> None:
     for row in zip(words, *columns, strict=True):
         file.write(between.join(row) + "\n")
     file.write("\n")

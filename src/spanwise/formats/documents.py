@@ -147,7 +147,7 @@ def _joined_over(sentences: list[Span], keep: list[Span], length: int) -> list[S
             at += 1
         if reach <= start or not starts:
             starts.append(start)
-    return [Span(a, b) for a, b in zip(starts, [*starts[1:], length], strict=True)]
+    return [Span(a, b) for a, b in zip(starts, [*starts[1:], length], strict=False)]
 
 
 def _cut_words(words: list[Span], edges: Iterable[int]) -> list[Span]:

@@ -29,7 +29,7 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
             yield number, decode(raw, path, number).removesuffix("\n").removesuffix("\r")
 
 
-def decode(raw: bytes, path: Path, line: int) -> str:
+def decode(raw: bytes, path: Path | str, line: int) -> str:
     """UTF-8 text of one line, a byte-order mark at the file's beginning left out."""
     try:
         text = raw.decode("utf-8")

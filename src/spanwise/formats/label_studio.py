@@ -82,11 +82,11 @@ def _add_region(
     document: Document, result: dict[str, Any], key: str, data: dict[str, Any], regions: dict[str, str],
     path: Path, line: int, ledger: Ledger,
 ) -> None:  # fmt: skip
-    value = result.get("value") or {}
-    kind = result["type"] if result["type"] in value else "labels"
-    if not result["type"].endswith("labels") and kind not in value:
+    if not result["type"].endswith("labels"):
         ledger.lose("notes", f"of the type {result['type']}")
         return
+    value = result.get("value") or {}
+    kind = result["type"] if result["type"] in value else "labels"
     labels = value.get(kind) or []
     if not isinstance(labels, list) or not all(isinstance(label, str) and label for label in labels):
         raise FormatError(path, line, f"value.{kind}: expected a list of names, found {labels!r:.60}")
@@ -99,7 +99,7 @@ def _add_region(
         return
     place = place_of(value, document.text, path, line, ledger)
     if place is None:
-        ledger.lose("entities", "regions of HTML or paragraphs whose place in the text is not known", len(labels))
+        ledger.lose("entities", "regions whose place in the text is not known (HTML, paragraphs, images)", len(labels))
         return
     for label in labels:
         name = str(len(document.mentions) + 1)

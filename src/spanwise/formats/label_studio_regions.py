@@ -7,8 +7,9 @@ white space. The region's own ``text`` decides then.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 from spanwise.errors import FormatError
 from spanwise.formats.base import Ledger
@@ -18,14 +19,12 @@ from spanwise.types import Span
 
 def place_of(value: dict[str, Any], text: str, path: Path, line: int, ledger: Ledger) -> Span | None:
     """The characters of a region; None when they cannot be known, as in HTML whose markup is not counted."""
-    offsets = value
     is_markup = not _has_offsets(value)
-    if is_markup:
-        offsets = value.get("globalOffsets")
-        if not _has_offsets(offsets):
-            if isinstance(value.get("start"), str) or "startOffset" in value:
-                return None
-            raise FormatError(path, line, "value: expected start and end as whole numbers")
+    offsets = value.get("globalOffsets") if is_markup else value
+    if not _has_offsets(offsets):
+        if "start" not in value or isinstance(value["start"], str):
+            return None
+        raise FormatError(path, line, "value: expected start and end as whole numbers")
     place = Span(offsets["start"], offsets["end"])
     said = value.get("text")
     if not isinstance(said, str) or not said.strip() or _says(place, text, said):
@@ -34,7 +33,7 @@ def place_of(value: dict[str, Any], text: str, path: Path, line: int, ledger: Le
         found = _occurrences(said, text)
         return found[0] if len(found) == 1 else None
     if is_wide(text) and place.start >= 0:
-        moved = Utf16(text).to_characters(place)
+        moved = _units(text).to_characters(place)
         if _says(moved, text, said):
             ledger.note("regions that count UTF-16 units, converted")
             return moved
@@ -48,7 +47,13 @@ def place_of(value: dict[str, Any], text: str, path: Path, line: int, ledger: Le
     return min(found, key=lambda span: abs(span.start - place.start))
 
 
-def _has_offsets(value: Any) -> bool:
+@lru_cache(maxsize=1)
+def _units(text: str) -> Utf16:
+    """Counted once for all regions of a text."""
+    return Utf16(text)
+
+
+def _has_offsets(value: Any) -> TypeGuard[dict[str, int]]:
     return isinstance(value, dict) and all(type(value.get(key)) is int for key in ("start", "end"))
 
 

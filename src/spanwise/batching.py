@@ -1,0 +1,132 @@
+"""Batches of sentences of like length, planned ahead so that training can go on anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+from torch.utils.data import Dataset
+
+from spanwise.encoders.base import Encoder
+from spanwise.heads.base import Head
+from spanwise.types import Sentence
+
+Ints = npt.NDArray[np.int64]
+POOL = 50  # batches whose sentences are sorted by length together
+
+
+@dataclass(slots=True)
+class Batch:
+    """The tensors of a batch, and which sentences (numbers in the data) it holds."""
+
+    numbers: Ints
+    inputs: dict[str, Tensor]
+    targets: dict[str, Tensor]
+
+    def to(self, device: torch.device) -> Batch:
+        return Batch(self.numbers, _moved(self.inputs, device), _moved(self.targets, device))
+
+    def pin_memory(self) -> Batch:
+        """Called by the data loader, so that copying to the device need not wait."""
+        return Batch(self.numbers, _pinned(self.inputs), _pinned(self.targets))
+
+
+def _moved(tensors: Mapping[str, Tensor], device: torch.device) -> dict[str, Tensor]:
+    return {name: tensor.to(device, non_blocking=True) for name, tensor in tensors.items()}
+
+
+def _pinned(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {name: tensor.pin_memory() for name, tensor in tensors.items()}
+
+
+def plan(costs: Ints, batch_size: int, budget: int | None, generator: np.random.Generator | None) -> list[Ints]:
+    """Which sentences go into which batch.
+
+    With a generator: shuffled, sorted by length within pools of some batches, and the batches shuffled again. Without: by
+    length, longest first, so that memory runs out at once if it does. ``budget`` bounds sentences x longest cost of a batch
+    instead of their number.
+
+    >>> [batch.tolist() for batch in plan(np.array([5, 1, 4, 2]), 2, None, None)]
+    [[0, 2], [3, 1]]
+    """
+    if generator is None:
+        return _cut(np.argsort(-costs, kind="stable"), costs, batch_size, budget)
+    order = generator.permutation(len(costs))
+    size = POOL * batch_size if budget is None else max(1, POOL * budget // max(1, int(costs.mean() if len(costs) else 1)))
+    batches: list[Ints] = []
+    for first in range(0, len(order), size):
+        pool = order[first : first + size]
+        batches += _cut(pool[np.argsort(-costs[pool], kind="stable")], costs, batch_size, budget)
+    # Only a pool's last batch may be small: moved about, it does no harm.
+    return [batches[number] for number in generator.permutation(len(batches))]
+
+
+def _cut(order: Ints, costs: Ints, batch_size: int, budget: int | None) -> list[Ints]:
+    if budget is None:
+        return [order[first : first + batch_size] for first in range(0, len(order), batch_size)]
+    batches: list[Ints] = []
+    first = 0
+    while first < len(order):  # sorted by falling cost, so a batch's first sentence is its longest
+        count = max(1, budget // max(1, int(costs[order[first]])))
+        batches.append(order[first : first + count])
+        first += count
+    return batches
+
+
+class TrainingBatches(Dataset[Batch]):
+    """Every batch of every epoch, in order: item k is the k-th step of training.
+
+    What an item holds depends on the seed and k alone, so worker processes may build items in any order, and a training that
+    goes on after an interruption sees the same batches.
+    """
+
+    def __init__(
+        self,
+        encoder: Encoder,
+        head: Head,
+        sentences: Sequence[Sentence],
+        prepared: Sequence[Any],
+        *,
+        epochs: int,
+        batch_size: int,
+        budget: int | None,
+        seed: int,
+        share: tuple[int, int] = (0, 1),
+    ) -> None:
+        self.encoder, self.head, self.sentences, self.prepared, self.seed = encoder, head, sentences, prepared, seed
+        costs = np.array([encoder.cost(item) for item in prepared], np.int64)
+        self.ends: list[int] = []  # the step behind each epoch's last
+        self.batches: list[Ints] = []
+        rank, world = share
+        for epoch in range(epochs):
+            batches = plan(costs, batch_size, budget, np.random.default_rng([seed, epoch]))
+            while len(batches) % world:  # every process makes the same number of steps
+                batches.append(batches[len(batches) % world])
+            self.batches += batches[rank::world]
+            self.ends.append(len(self.batches))
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    def __getitem__(self, step: int) -> Batch:
+        numbers = self.batches[step]
+        chosen = [self.sentences[number] for number in numbers]
+        generator = np.random.default_rng([self.seed, 1, step])
+        return Batch(
+            numbers,
+            self.encoder.collate([self.prepared[number] for number in numbers]),
+            self.head.targets(chosen, gold=True, generator=generator),
+        )
+
+
+def make_batch(
+    encoder: Encoder, head: Head, sentences: Sequence[Sentence], prepared: Sequence[Any], numbers: Ints, *, gold: bool = False
+) -> Batch:
+    """A batch for scoring, or, with ``gold``, for the full loss without sampling."""
+    chosen = [sentences[number] for number in numbers]
+    return Batch(numbers, encoder.collate([prepared[n] for n in numbers]), head.targets(chosen, gold=gold))

@@ -1,0 +1,77 @@
+"""``spanwise predict``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spanwise.cli.options import FromOption
+
+if TYPE_CHECKING:
+    from spanwise.types import Sentence
+
+
+def predict(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A run folder.")],
+    source: Annotated[
+        str, typer.Argument(metavar="[FILE|-]", help="Raw text, or annotated data whose annotations are ignored.")
+    ] = "-",
+    output: Annotated[
+        Path | None, typer.Option("--output", metavar="FILE", help="Where to write; standard output if left out.")
+    ] = None,
+    target_format: Annotated[str | None, typer.Option("--format", metavar="FORMAT", help="Format of the output.")] = None,
+    threshold: Annotated[float, typer.Option("--threshold", min=0, max=1, help="Leave out entities with a lower score.")] = 0.0,
+    batch_size: Annotated[int, typer.Option("--batch-size", min=1)] = 64,
+    device: Annotated[str, typer.Option("--device", metavar="cpu|cuda|auto")] = "auto",
+    source_format: FromOption = None,
+) -> None:
+    """Find entities in raw text or in pretokenised data, with scores and character offsets.
+
+    Raw text (a .txt file or standard input) is split into sentences and words; a line end always ends a sentence. Data in a
+    known format keeps its ids, words and order.
+    """
+    import json
+
+    from spanwise.errors import SpanwiseError
+    from spanwise.formats import write
+    from spanwise.formats.jsonl import to_record
+    from spanwise.inference.load import load
+
+    if target_format is not None and output is None and target_format != "jsonl":
+        raise SpanwiseError("--format needs --output; standard output is jsonl")
+    sentences = _sentences(source, source_format)
+    predictor = load(model, device)
+    found = predictor.stream(sentences, threshold=threshold, batch_size=batch_size)
+    if output is not None:
+        ledger = write(found, output, target_format, lossy=True)
+        if ledger.lost:
+            sys.stderr.write(f"lost: {ledger}\n")
+        typer.echo(f"wrote {output}")
+        return
+    for sentence in found:
+        record = to_record(sentence)
+        for entity, shown in zip(sentence.entities, record["entities"], strict=True):
+            base = sentence.start or 0
+            shown["text"] = sentence.text_of(entity)
+            shown["characters"] = [[base + place for place in sentence.characters(f)] for f in entity.fragments]
+        sys.stdout.write(json.dumps(record, ensure_ascii=False) + "\n")
+
+
+def _sentences(source: str, source_format: str | None) -> Iterator[Sentence]:
+    """The sentences of a source: data in a known format, or raw text from a .txt file or standard input."""
+    from spanwise.errors import SpanwiseError
+    from spanwise.formats import read
+    from spanwise.inference.raw import raw_sentences
+
+    path = Path(source)
+    if source == "-":
+        return raw_sentences(sys.stdin.buffer, "text", "standard input")
+    if not path.exists():
+        raise SpanwiseError(f"{source}: no such file or folder")
+    if source_format is None and path.suffix.lower() == ".txt":
+        return raw_sentences(path.open("rb"), path.stem, source)
+    return read(path, source_format)

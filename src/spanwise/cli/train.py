@@ -1,0 +1,75 @@
+"""``spanwise train``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from spanwise.cli.options import FromOption
+
+
+def train(
+    data: Annotated[
+        Path, typer.Argument(metavar="DATA", help="A folder with train/dev/test files, or one file (dev is cut off).")
+    ],
+    out: Annotated[Path, typer.Option("--out", metavar="RUN", help="The run folder to write.")],
+    recipe: Annotated[str, typer.Option("--recipe", help="Which system to train; `spanwise recipes` lists them.")] = "spanner",
+    encoder: Annotated[
+        str | None,
+        typer.Option("--encoder", help="static, minilm, a model folder, or a hub name. Default: one that needs no network."),
+    ] = None,
+    epochs: Annotated[int | None, typer.Option("--epochs", min=1)] = None,
+    batch_size: Annotated[int | None, typer.Option("--batch-size", min=1)] = None,
+    seed: Annotated[int | None, typer.Option("--seed", min=0)] = None,
+    seeds: Annotated[
+        str | None, typer.Option("--seeds", metavar="1,2,3", help="Repeat with these seeds: mean and deviation.")
+    ] = None,
+    sweep: Annotated[
+        list[str] | None, typer.Option("--sweep", metavar="KEY=A,B,C", help="Train a grid, choose on dev, score test once.")
+    ] = None,
+    device: Annotated[str, typer.Option("--device", metavar="cpu|cuda|auto")] = "auto",
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted training.")] = False,
+    init: Annotated[
+        Path | None, typer.Option("--init", metavar="RUN", help="Start from the weights of a trained model.")
+    ] = None,
+    track: Annotated[
+        list[str] | None, typer.Option("--track", metavar="NAME", help="Also log to tensorboard, wandb or mlflow.")
+    ] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Any setting: head.representation=boundary.")
+    ] = None,
+    source_format: FromOption = None,
+) -> None:
+    """Train a recipe on annotated data and leave model, scores and settings in a run folder."""
+    from spanwise.cli.training_report import print_scores
+    from spanwise.errors import SpanwiseError
+    from spanwise.training.several import train_seeds, train_sweep
+
+    if device not in ("cpu", "cuda", "auto"):
+        raise SpanwiseError(f"--device {device}: expected cpu, cuda or auto")
+    common: dict[str, Any] = {
+        "recipe": recipe, "encoder": encoder, "epochs": epochs, "batch_size": batch_size, "device": device, "init": init,
+        "trackers": tuple(track or ()), "data_format": source_format, "say": typer.echo,
+    }  # fmt: skip
+    overrides = tuple(settings or ())
+    if sweep:
+        train_sweep(data, out, sweep, overrides=overrides, seed=seed, resume=resume, **common)
+    elif seeds:
+        train_seeds(data, out, _numbers(seeds), overrides=overrides, resume=resume, **common)
+    else:
+        from spanwise.training.run import train as run
+
+        finished = run(data, out, overrides=overrides, seed=seed, resume=resume, **common)
+        print_scores(finished.scores)
+        typer.echo(f"run folder: {out}")
+
+
+def _numbers(text: str) -> list[int]:
+    from spanwise.errors import SpanwiseError
+
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise SpanwiseError(f"--seeds {text}: expected whole numbers with commas between, as in 1,2,3") from None

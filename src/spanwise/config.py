@@ -1,0 +1,135 @@
+"""What a run is made of: encoder, head and training settings, from a recipe and what the user says besides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from importlib.resources import files
+from typing import Any, Literal, TypeVar
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from spanwise.errors import SpanwiseError, unknown
+
+T = TypeVar("T", bound=BaseModel)
+
+
+class TrainingSettings(BaseModel):
+    """How to train. The rates follow the encoder's size unless given (small ones bear more)."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    epochs: int = Field(default=20, ge=1)
+    batch_size: int = Field(default=32, ge=1)
+    token_budget: int | None = Field(
+        default=None, ge=1, description="sentences x longest length of a batch, instead of batch_size"
+    )
+    encoder_rate: float | None = Field(
+        None, ge=0, description="learning rate of pretrained weights; by their number if not given"
+    )
+    head_rate: float = Field(default=1e-3, ge=0, description="learning rate of new weights")
+    warmup: float = Field(default=0.1, ge=0, le=1, description="share of the steps in which the rate rises")
+    weight_decay: float = Field(default=0.01, ge=0)
+    clip: float = Field(default=1.0, gt=0, description="largest norm of the gradient")
+    accumulate: int = Field(default=1, ge=1, description="batches per step")
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
+    patience: int | None = Field(default=None, ge=1, description="stop after so many epochs without a better dev score")
+    seed: int = Field(default=1, ge=0)
+    checkpoint_steps: int | None = Field(
+        default=None, ge=1, description="a checkpoint every so many steps, besides one every epoch"
+    )
+
+
+class Config(BaseModel):
+    """A run's whole configuration; ``encoder`` and ``head`` are read by the classes their ``kind`` names."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    recipe: str
+    title: str = ""
+    paper: str = ""
+    encoder: dict[str, Any]
+    head: dict[str, Any]
+    training: TrainingSettings = TrainingSettings()
+
+    def to_yaml(self) -> str:
+        return yaml.safe_dump(self.model_dump(), sort_keys=False, allow_unicode=True)
+
+
+def recipes() -> dict[str, dict[str, Any]]:
+    """Every recipe by name, as its file says it."""
+    found = {}
+    for file in sorted(files("spanwise.recipes").iterdir(), key=lambda file: file.name):
+        if file.name.endswith(".yaml"):
+            found[file.name.removesuffix(".yaml")] = yaml.safe_load(file.read_text(encoding="utf-8"))
+    return found
+
+
+def configure(
+    recipe: str, *, encoder: str | None = None, settings: Mapping[str, Any] | None = None, overrides: Iterable[str] = ()
+) -> Config:
+    """The configuration of a recipe with another encoder, training settings, and ``section.key=value`` overrides.
+
+    >>> configure("spanner", overrides=["head.representation=boundary"]).head["representation"]
+    'boundary'
+    """
+    known = recipes()
+    if recipe not in known:
+        raise unknown("recipe", recipe, known)
+    values = {"recipe": recipe, **known[recipe]}
+    values["encoder"] = dict(values.get("encoder") or {})
+    if encoder is not None or not values["encoder"]:
+        values["encoder"] = encoder_values(encoder or default_encoder(), values["encoder"])
+    values["training"] = {**(values.get("training") or {}), **{k: v for k, v in (settings or {}).items() if v is not None}}
+    for override in overrides:
+        _apply(values, override)
+    return checked(Config, values, "the configuration")
+
+
+def default_encoder() -> str:
+    """The encoder of recipes that name none: MiniLM where its package is installed, else static. Neither needs a network."""
+    from spanwise.encoders.pretrained import alias_folder
+
+    return "minilm" if alias_folder("minilm") else "static"
+
+
+def encoder_values(name: str, before: Mapping[str, Any]) -> dict[str, Any]:
+    """The encoder section for the name a user wrote: ``static``, an alias, a folder or a hub name."""
+    if name == "static":
+        return {"kind": "static", **(before if before.get("kind") == "static" else {})}
+    return {"kind": "transformer", **(before if before.get("kind") == "transformer" else {}), "name": name}
+
+
+def _apply(values: dict[str, Any], override: str) -> None:
+    key, equals, text = override.partition("=")
+    section, dot, name = key.partition(".")
+    if not equals or not dot or not name:
+        raise SpanwiseError(f"--set {override}: expected section.key=value, as in head.representation=boundary")
+    if section not in ("encoder", "head", "training"):
+        raise unknown("section", section, ("encoder", "head", "training"))
+    try:
+        values[section] = {**values[section], name: yaml.safe_load(text)}
+    except yaml.YAMLError:
+        raise SpanwiseError(f"--set {override}: {text!r} is not a value") from None
+
+
+def checked(model: type[T], values: Mapping[str, Any], what: str) -> T:
+    """Settings from plain values; an unknown key is an error that names the nearest known one."""
+    try:
+        return model.model_validate(dict(values))
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "extra_forbidden":
+            raise unknown(f"setting of {what}", place, _keys(model, first["loc"][:-1])) from None
+        raise SpanwiseError(
+            f"{what}: {place}: {first['msg'][:1].lower()}{first['msg'][1:]}, found {first['input']!r}"
+        ) from None
+
+
+def _keys(model: type[BaseModel], path: Iterable[Any]) -> list[str]:
+    prefix, current = "", model
+    for part in path:
+        prefix += f"{part}."
+        current = current.model_fields[part].annotation  # type: ignore[assignment]
+    return [prefix + name for name in current.model_fields]

@@ -1,0 +1,59 @@
+"""What an encoder is: words in, one state per word out."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor, nn
+
+from spanwise.types import Sentence
+
+
+@dataclass(slots=True)
+class TokenStates:
+    """States of a batch: ``words [B, T, d]``, ``cls [B, d]``, ``mask [B, T]`` (true where a word is).
+
+    States behind a sentence's last word are whatever the encoder left there; every reader masks them.
+    """
+
+    words: Tensor
+    cls: Tensor
+    mask: Tensor
+    layers: tuple[Tensor, ...] | None = None  # every layer's word states, lowest first, where a head asks for them
+
+
+class Encoder(nn.Module, ABC):
+    """Turns prepared sentences into ``TokenStates``.
+
+    The host does its part once per sentence (``prepare``) and once per batch (``collate``), in NumPy and plain tensors that
+    worker processes may build; ``forward`` sees tensors only and never waits for the device.
+    """
+
+    width: int  # d, the size of a word's state
+
+    @abstractmethod
+    def prepare(self, sentences: Sequence[Sentence], context: Sequence[Sentence] = ()) -> list[Any]:
+        """What ``collate`` needs of each sentence; made once and kept. ``context`` holds other sentences of their documents."""
+
+    @abstractmethod
+    def collate(self, prepared: Sequence[Any]) -> dict[str, Tensor]:
+        """The tensors of a batch, padded; ``mask`` [B, T] is always among them."""
+
+    @abstractmethod
+    def forward(self, inputs: Mapping[str, Tensor]) -> TokenStates: ...
+
+    @abstractmethod
+    def cost(self, prepared: Any) -> int:
+        """How much work a prepared sentence is (its length as the encoder sees it), for batches of like lengths."""
+
+    def pretrained_parameters(self) -> Iterator[nn.Parameter]:
+        """The parameters that come from pretraining and learn at the lower rate."""
+        return iter(())
+
+    @abstractmethod
+    def save(self, folder: Path) -> None:
+        """Write what, besides the weights, is needed to build this encoder again (tokenizer, configuration, vocabulary)."""

@@ -1,0 +1,56 @@
+"""A trained model put to work: load a run folder, predict text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import torch
+
+from spanwise.errors import SpanwiseError
+from spanwise.inference.predictor import predict
+from spanwise.inference.raw import text_sentences
+from spanwise.model import Model
+from spanwise.types import Sentence
+
+
+class Predictor:
+    """A model ready to predict. ``predict`` takes texts, lists of words or sentences; ``stream`` does not keep them in memory."""
+
+    def __init__(self, model: Model, device: str = "auto") -> None:
+        if device == "cuda" and not torch.cuda.is_available():
+            raise SpanwiseError("no CUDA device can be used here; use cpu or auto")
+        use_gpu = device == "cuda" or (device == "auto" and torch.cuda.is_available())
+        self.model = model.to("cuda" if use_gpu else "cpu").eval()
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        return self.model.labels.entities
+
+    def predict(
+        self, texts: str | Iterable[str | list[str] | Sentence], *, threshold: float = 0.0, batch_size: int = 64
+    ) -> list[Sentence]:
+        """Sentences with the entities found in them; a text of several sentences gives several, with their place in it."""
+        return list(self.stream([texts] if isinstance(texts, str) else texts, threshold=threshold, batch_size=batch_size))
+
+    def stream(
+        self, texts: Iterable[str | list[str] | Sentence], *, threshold: float = 0.0, batch_size: int = 64
+    ) -> Iterator[Sentence]:
+        """The same, one sentence after another as the input comes."""
+        sentences = (sentence for number, text in enumerate(texts) for sentence in to_sentences(text, f"text-{number}"))
+        return predict(self.model, sentences, threshold=threshold, batch_size=batch_size)
+
+
+def load(folder: str | Path, device: str = "auto") -> Predictor:
+    """The model of a run folder, ready to predict."""
+    return Predictor(Model.load(folder), device)
+
+
+def to_sentences(text: str | list[str] | Sentence, name: str) -> Iterator[Sentence]:
+    """What a user may hand over, as sentences: raw text is split, words are taken as they are."""
+    if isinstance(text, Sentence):
+        yield text
+    elif isinstance(text, str):
+        yield from text_sentences(text, name)
+    else:
+        yield Sentence(name, tuple(text))

@@ -1,0 +1,1 @@
+"""One YAML file per published system. No code lives here."""

@@ -1,0 +1,69 @@
+"""The candidate spans of a batch, packed: one sentence, start and end per span, half-open. NumPy only; runs on the host.
+
+All functions lay a grid ``[B, T, W]`` over the batch: the cell (b, t, w) is the span of w + 1 words that begins at word t of
+sentence b. Masks on that grid replace every loop over spans.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+
+
+class Spans(NamedTuple):
+    """Packed spans: three int64 arrays of one length."""
+
+    sentence: Ints
+    start: Ints
+    end: Ints
+
+
+def grid(lengths: Ints, width: int) -> npt.NDArray[np.bool_]:
+    """True where a cell of the grid is a span inside its sentence; ``lengths`` counts the words of each sentence."""
+    longest = int(lengths.max(initial=0))
+    ends = np.arange(longest)[:, None] + np.arange(1, min(width, longest) + 1)
+    inside: npt.NDArray[np.bool_] = ends <= lengths[:, None, None]
+    return inside
+
+
+def packed(cells: npt.NDArray[np.bool_]) -> Spans:
+    """The spans of the true cells, in the order of sentence, start, end."""
+    sentence, start, width = np.nonzero(cells)
+    return Spans(sentence, start, start + width + 1)
+
+
+def all_spans(lengths: Ints, width: int) -> Spans:
+    """Every span of at most ``width`` words, in the order of sentence, start, end.
+
+    >>> spans = all_spans(np.array([3, 1]), 2)
+    >>> list(zip(*(column.tolist() for column in spans)))
+    [(0, 0, 1), (0, 0, 2), (0, 1, 2), (0, 1, 3), (0, 2, 3), (1, 0, 1)]
+    """
+    return packed(grid(lengths, width))
+
+
+def sampled_negatives(lengths: Ints, width: int, gold: Spans, count: int, generator: np.random.Generator) -> Spans:
+    """For each sentence min(count, all there are) spans of at most ``width`` words that are not gold, without replacement.
+
+    Every cell gets a random key and the ``count`` smallest keys of a sentence are its sample. Gold spans wider than ``width``
+    have no cell and are ignored.
+
+    >>> gold = Spans(np.array([0]), np.array([1]), np.array([3]))
+    >>> [column.tolist() for column in sampled_negatives(np.array([3]), 2, gold, 100, np.random.default_rng(0))]
+    [[0, 0, 0, 0], [0, 0, 1, 2], [1, 2, 2, 3]]
+    """
+    negative = grid(lengths, width)
+    widths = gold.end - gold.start
+    short = widths <= width
+    negative[gold.sentence[short], gold.start[short], widths[short] - 1] = False
+    cells = negative.reshape(len(negative), negative.shape[1] * negative.shape[2])
+    if cells.shape[1] > count:
+        keys = generator.random(cells.shape)
+        keys[~cells] = 2.0  # behind every key of a negative
+        bound = np.partition(keys, count, axis=1)[:, count, None]  # the smallest key that is out, where that many are in
+        cells = keys < np.minimum(bound, 1.0)
+    return packed(cells.reshape(negative.shape))

@@ -1,0 +1,163 @@
+"""``spanwise evaluate`` as a user meets it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from spanwise.cli import main
+
+Run = Callable[..., tuple[int, str, str]]
+
+GOLD = [
+    {"id": "s1", "tokens": ["Oslo", "and", "New", "York"], "entities": [["Place", 0, 1], ["Place", 2, 4]]},
+    {"id": "s2", "tokens": ["Cold", "soup"], "entities": [["Food", 1, 2]]},
+]
+PREDICTED = [
+    {"id": "s2", "tokens": ["Cold", "soup"], "entities": [["Food", 1, 2]]},
+    {"id": "s1", "tokens": ["Oslo", "and", "New", "York"], "entities": [["Place", 0, 1], ["Place", 3, 4]]},
+]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Run:
+    def call(*arguments: object) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as left:
+            main(["evaluate", *map(str, arguments)])
+        return int(left.value.code or 0), *capsys.readouterr()
+
+    return call
+
+
+def write(path: Path, records: list[dict[str, object]]) -> Path:
+    rows = []
+    for record in records:
+        entities = [{"type": kind, "spans": [[start, end]]} for kind, start, end in record["entities"]]  # type: ignore[attr-defined]
+        rows.append(json.dumps({**record, "entities": entities}))
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def gold(tmp_path: Path) -> Path:
+    return write(tmp_path / "gold.jsonl", GOLD)
+
+
+@pytest.fixture
+def pred(tmp_path: Path) -> Path:
+    return write(tmp_path / "pred.jsonl", PREDICTED)
+
+
+def test_a_table_to_read(run: Run, gold: Path, pred: Path) -> None:
+    code, out, err = run("--pred", pred, "--gold", gold)
+    assert (code, err) == (0, "")
+    rows = {line.split()[0]: line.split()[1:] for line in out.splitlines() if line.endswith((" 1 ", " 2 "))}
+    # Place: 2 in gold, 2 predicted, 1 right; Food: 1 of 1. Together 2 of 3.
+    assert rows["Place"] == ["50.00", "50.00", "50.00", "2", "2", "1"]
+    assert rows["Food"] == ["100.00", "100.00", "100.00", "1", "1", "1"]
+    assert rows["micro"] == ["66.67", "66.67", "66.67", "3", "3", "2"]
+
+
+def test_json_for_programs(run: Run, gold: Path, pred: Path, tmp_path: Path) -> None:
+    code, out, _ = run("--pred", pred, "--gold", gold, "--json", tmp_path / "scores.json")
+    assert code == 0
+    assert "micro" in out, "the table is printed as well"
+    result = json.loads((tmp_path / "scores.json").read_text(encoding="utf-8"))
+    assert result["micro"] == {
+        "precision": pytest.approx(2 / 3),
+        "recall": pytest.approx(2 / 3),
+        "f1": pytest.approx(2 / 3),
+        "support": 3,
+        "predicted": 3,
+        "correct": 2,
+    }
+    assert set(result) == {
+        "micro", "macro", "types", "unlabelled", "relaxed", "discontinuous", "nested", "unseen_sentences", "confusion",
+        "interval", "relations", "sentences", "missing_sentences", "paired_by", "notes",
+    }  # fmt: skip
+
+
+def test_json_on_standard_output_is_alone_there(run: Run, gold: Path, pred: Path) -> None:
+    _, out, _ = run("--pred", pred, "--gold", gold, "--json", "-")
+    assert json.loads(out)["types"]["Food"]["f1"] == 1
+
+
+@pytest.mark.parametrize("train", ["corpus", "corpus/train.jsonl", "other.jsonl"])
+def test_train_as_a_folder_or_a_file(run: Run, gold: Path, pred: Path, tmp_path: Path, train: str) -> None:
+    seen = [{**GOLD[1], "id": "t1"}]
+    for name in ("corpus/train.jsonl", "other.jsonl"):
+        write(tmp_path / name, seen)
+    write(tmp_path / "corpus/test.jsonl", GOLD)
+    _, out, _ = run("--pred", pred, "--gold", gold, "--train", tmp_path / train, "--json", "-")
+    unseen = json.loads(out)["unseen_sentences"]
+    assert (unseen["sentences"], unseen["support"], unseen["correct"]) == (1, 2, 1)
+
+
+def test_columns_without_ids_are_paired_in_order(run: Run, gold: Path, tmp_path: Path) -> None:
+    columns = tmp_path / "system.conll"
+    columns.write_text("Oslo B-Place\nand O\nNew B-Place\nYork I-Place\n\nCold B-Food\nsoup I-Food\n", encoding="utf-8")
+    _, out, _ = run("--pred", columns, "--gold", gold, "--pred-format", "conll", "--json", "-")
+    result = json.loads(out)
+    assert result["paired_by"] == "order"
+    assert (result["micro"]["correct"], result["micro"]["support"]) == (2, 3)
+    code, out, _ = run("--pred", columns, "--gold", gold)
+    assert code == 0
+    assert "note: the sentences are paired in order, for their ids do not fit; all have the same text" in out
+
+
+def test_a_folder_with_one_split_is_enough(run: Run, gold: Path, pred: Path, tmp_path: Path) -> None:
+    write(tmp_path / "corpus/test.jsonl", GOLD)
+    code, out, _ = run("--pred", pred, "--gold", tmp_path / "corpus")
+    assert code == 0
+    assert "Place" in out
+
+
+def test_what_gold_lost_in_reading_is_said_in_the_result(
+    run: Run, gold: Path, pred: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import spanwise.corpora
+
+    original = spanwise.corpora.open_splits
+
+    def lossy(path, format, ledger):  # type: ignore[no-untyped-def]
+        if path == gold:
+            ledger.lose("entities", "not on words", 2)
+        return original(path, format, ledger)
+
+    monkeypatch.setattr(spanwise.corpora, "open_splits", lossy)
+    _, out, err = run("--pred", pred, "--gold", gold, "--json", "-")
+    assert json.loads(out)["notes"] == ["not read from gold, and not counted: 2 entities (not on words)"]
+    assert err == "lost: 2 entities (not on words)\n"
+
+
+def test_mistakes_are_one_line_and_exit_code_2(run: Run, gold: Path, pred: Path, tmp_path: Path) -> None:
+    stranger = write(tmp_path / "stranger.jsonl", [*PREDICTED, {**GOLD[0], "id": "s9"}])
+    for split in ("dev", "test"):
+        write(tmp_path / f"corpus/{split}.jsonl", GOLD)
+    corpus, missing = tmp_path / "corpus", tmp_path / "none.jsonl"
+    for arguments, complaint in (
+        (
+            ["--pred", stranger, "--gold", gold],
+            "predicted sentence 's9' is not in gold; predictions are paired with gold by id",
+        ),
+        (["--pred", missing, "--gold", gold], f"{missing}: no such file or folder"),
+        (["--pred", pred, "--gold", corpus], f"{corpus}: has the splits dev, test; name the file of one"),
+        (["--pred", pred, "--gold", gold, "--train", corpus], f"{corpus}: has no train split, only dev, test"),
+        (["--pred", pred, "--gold", gold, "--train", missing], f"{missing}: no such file or folder"),
+        (["--gold", gold], "spanwise evaluate: missing option '--pred' (see spanwise evaluate --help)"),
+    ):
+        assert run(*arguments) == (2, "", complaint + "\n")
+    code, _, err = run("--pred", pred, "--gold", gold, "--gold-format", "jsonk")
+    assert code == 2
+    assert err.startswith("unknown format 'jsonk' (did you mean 'jsonl'?)")
+
+
+def test_scoring_needs_neither_torch_nor_numpy_to_start() -> None:
+    code = "import spanwise.evaluation, spanwise.cli, sys; sys.exit(bool({'torch', 'numpy'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
