@@ -31,17 +31,40 @@ class Batch:
     def to(self, device: torch.device) -> Batch:
         return Batch(self.numbers, _moved(self.inputs, device), _moved(self.targets, device))
 
-    def pin_memory(self) -> Batch:
-        """Called by the data loader, so that copying to the device need not wait."""
-        return Batch(self.numbers, _pinned(self.inputs), _pinned(self.targets))
-
 
 def _moved(tensors: Mapping[str, Tensor], device: torch.device) -> dict[str, Tensor]:
     return {name: tensor.to(device, non_blocking=True) for name, tensor in tensors.items()}
 
 
-def _pinned(tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    return {name: tensor.pin_memory() for name, tensor in tensors.items()}
+@dataclass(slots=True)
+class PackedBatch:
+    """A batch as one piece of memory: worker processes hand over, pin and copy it at once instead of tensor by tensor."""
+
+    numbers: Ints
+    memory: Tensor
+    layout: list[tuple[bool, str, torch.dtype, torch.Size, int, int]]  # input or target, name, type, shape, from, to
+
+    @classmethod
+    def pack(cls, batch: Batch) -> PackedBatch:
+        pieces, layout, at = [], [], 0
+        for is_input, tensors in ((True, batch.inputs), (False, batch.targets)):
+            for name, tensor in tensors.items():
+                raw = tensor.contiguous().view(-1).view(torch.uint8)
+                layout.append((is_input, name, tensor.dtype, tensor.shape, at, at + len(raw)))
+                padding = -len(raw) % 8  # every tensor begins at a multiple of eight, as int64 wants it
+                pieces += [raw, raw.new_zeros(padding)] if padding else [raw]
+                at += len(raw) + padding
+        return cls(batch.numbers, torch.cat(pieces), layout)
+
+    def pin_memory(self) -> PackedBatch:
+        return PackedBatch(self.numbers, self.memory.pin_memory(), self.layout)
+
+    def to(self, device: torch.device) -> Batch:
+        memory = self.memory.to(device, non_blocking=True)
+        batch = Batch(self.numbers, {}, {})
+        for is_input, name, dtype, shape, start, end in self.layout:
+            (batch.inputs if is_input else batch.targets)[name] = memory[start:end].view(dtype).view(shape)
+        return batch
 
 
 def plan(costs: Ints, batch_size: int, budget: int | None, generator: np.random.Generator | None) -> list[Ints]:
@@ -78,7 +101,7 @@ def _cut(order: Ints, costs: Ints, batch_size: int, budget: int | None) -> list[
     return batches
 
 
-class TrainingBatches(Dataset[Batch]):
+class TrainingBatches(Dataset[PackedBatch]):
     """Every batch of every epoch, in order: item k is the k-th step of training.
 
     What an item holds depends on the seed and k alone, so worker processes may build items in any order, and a training that
@@ -113,7 +136,10 @@ class TrainingBatches(Dataset[Batch]):
     def __len__(self) -> int:
         return len(self.batches)
 
-    def __getitem__(self, step: int) -> Batch:
+    def __getitem__(self, step: int) -> PackedBatch:
+        return PackedBatch.pack(self.batch(step))
+
+    def batch(self, step: int) -> Batch:
         numbers = self.batches[step]
         chosen = [self.sentences[number] for number in numbers]
         generator = np.random.default_rng([self.seed, 1, step])

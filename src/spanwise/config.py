@@ -25,7 +25,7 @@ class TrainingSettings(BaseModel):
         default=None, ge=1, description="sentences x longest length of a batch, instead of batch_size"
     )
     encoder_rate: float | None = Field(
-        None, ge=0, description="learning rate of pretrained weights; by their number if not given"
+        default=None, ge=0, description="learning rate of pretrained weights; by their number if not given"
     )
     head_rate: float = Field(default=1e-3, ge=0, description="learning rate of new weights")
     warmup: float = Field(default=0.1, ge=0, le=1, description="share of the steps in which the rate rises")

@@ -104,7 +104,7 @@ def test_extreme_emissions_and_transitions_stay_exact(height: float) -> None:
 
 
 def test_messages_that_pull_against_each_other_do_not_vanish() -> None:
-    """The left says one tag, the right another, both as strongly as the bound allows, and the word itself is all against one."""
+    """The left says one tag, the right another, both as strongly as may be, and the word is all against one."""
     crf = Crf(2)
     with torch.no_grad():
         crf.transitions.copy_(torch.tensor([[BOUND, -BOUND], [-BOUND, BOUND]]))

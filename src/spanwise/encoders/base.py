@@ -54,6 +54,9 @@ class Encoder(nn.Module, ABC):
         """The parameters that come from pretraining and learn at the lower rate."""
         return iter(())
 
+    def record_steps(self) -> None:
+        """Called before training on one CUDA device, where each batch's gradients are used before the next batch comes."""
+
     @abstractmethod
     def save(self, folder: Path) -> None:
         """Write what, besides the weights, is needed to build this encoder again (tokenizer, configuration, vocabulary)."""

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 
 from spanwise.encoders.base import Encoder, TokenStates
+from spanwise.encoders.graphs import GRAIN, Graphs
 from spanwise.encoders.pretrained import resolve, unreachable
 from spanwise.encoders.windows import windows
 from spanwise.errors import SpanwiseError
@@ -63,6 +64,7 @@ class TransformerEncoder(Encoder):
         self._before, self._after = ids[: inner[0]], ids[inner[-1] + 1 :]
         self.window = min(_limit(model.config, tokenizer), settings.window or 1 << 30)
         self._freeze(settings.frozen_layers)
+        self.graphs: Graphs | None = None
 
     @classmethod
     def build(cls, settings: TransformerSettings, folder: Path | None = None) -> TransformerEncoder:
@@ -87,6 +89,9 @@ class TransformerEncoder(Encoder):
     def save(self, folder: Path) -> None:
         self.model.config.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
+
+    def record_steps(self) -> None:
+        self.graphs = Graphs(self.model)
 
     def pretrained_parameters(self) -> Iterator[nn.Parameter]:
         parameters: Iterator[nn.Parameter] = self.model.parameters()
@@ -169,11 +174,13 @@ class TransformerEncoder(Encoder):
     def collate(self, prepared: Sequence[Subwords]) -> dict[str, Tensor]:
         rows = [row for item in prepared for row in item.rows]
         length = max(map(len, rows))
+        if self.graphs is not None:
+            length = min(-(-length // GRAIN) * GRAIN, self.window)
         ids = np.full((len(rows), length), self.tokenizer.pad_token_id or 0, np.int64)
-        seen = np.zeros((len(rows), length), np.int64)
+        seen = np.zeros((len(rows), length), bool)
         for number, row in enumerate(rows):
             ids[number, : len(row)] = row
-            seen[number, : len(row)] = 1
+            seen[number, : len(row)] = True
         first_row = np.cumsum([0, *(len(item.rows) for item in prepared[:-1])])
         words = max(max(len(item.counts) for item in prepared), 1)
         depth = (
@@ -201,13 +208,18 @@ class TransformerEncoder(Encoder):
     # --- the device's part -----------------------------------------------------------------------------------------
 
     def forward(self, inputs: Mapping[str, Tensor]) -> TokenStates:
-        mixing = self.settings.layers > 1
-        output = self.model(input_ids=inputs["ids"], attention_mask=inputs["seen"], output_hidden_states=mixing)
-        states = output.last_hidden_state
-        if mixing:
-            states = torch.stack(output.hidden_states[-self.settings.layers :]).mean(0)
-        flat = states.flatten(0, 1)
+        flat = self._states(inputs["ids"], inputs["seen"]).flatten(0, 1)
         return TokenStates(self._pool(flat, inputs), flat[inputs["cls"]], inputs["mask"])
+
+    def _states(self, ids: Tensor, seen: Tensor) -> Tensor:
+        if self.graphs is not None and self.training and self.settings.layers == 1:
+            recorded = self.graphs(ids, seen)
+            if recorded is not None:
+                return recorded
+        mixing = self.settings.layers > 1
+        output = self.model(input_ids=ids, attention_mask=seen, output_hidden_states=mixing)
+        states: Tensor = output.last_hidden_state
+        return torch.stack(output.hidden_states[-self.settings.layers :]).mean(0) if mixing else states
 
     def _pool(self, flat: Tensor, inputs: Mapping[str, Tensor]) -> Tensor:
         index = inputs["index"]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any, Self
+from dataclasses import dataclass, field
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -94,8 +94,8 @@ class Vocabulary:
             word = word[:_FIRST] + word[-_LAST:]
         return np.array([self._characters.get(c, UNKNOWN) for c in word], np.int32).tobytes()
 
-    def to_json(self) -> dict[str, Any]:
-        return {name: value for name, value in asdict(self).items() if not name.startswith("_")}
+    def to_json(self) -> dict[str, tuple[str, ...]]:
+        return {"learned": self.learned, "given": self.given, "characters": self.characters, "tags": self.tags}
 
     @classmethod
     def from_json(cls, record: Mapping[str, Sequence[str]]) -> Self:

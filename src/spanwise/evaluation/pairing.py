@@ -128,9 +128,9 @@ def _difference(right: Sentence, found: Sentence) -> str:
     pairs = enumerate(zip_longest(right.words, found.words))
     number, (expected, word) = next((number, words) for number, words in pairs if words[0] != words[1])
     if word is None:
-        return f"the prediction has {number} words, gold has {len(right.words)}"
+        return f"the prediction has {number} instead of {len(right.words)} words"
     if expected is None:
-        return f"the prediction has {len(found.words)} words, gold has {number}"
+        return f"the prediction has {len(found.words)} instead of {number} words"
     return f"the prediction has other words than gold: word {number} is {word!r}, expected {expected!r}"
 
 

@@ -8,7 +8,6 @@ the text, when looking from left to right would find another place), ``pos``, ``
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NotRequired
@@ -18,9 +17,10 @@ from typing_extensions import TypedDict
 
 from spanwise.errors import FormatError
 from spanwise.formats.base import Format, Ledger, one_of
-from spanwise.formats.files import checked, lines, parse_json, writing
+from spanwise.formats.files import checked, lines, parse_json
+from spanwise.formats.records import own_id, rest, scored, with_rest, write_lines
 from spanwise.formats.sample import Sample
-from spanwise.types import Entity, Extra, Link, Relation, Sentence, Span, find_words
+from spanwise.types import Entity, Link, Relation, Sentence, Span, find_words
 
 
 class _Entity(TypedDict):
@@ -58,9 +58,10 @@ class _Record(TypedDict):
 
 
 _SHAPE: TypeAdapter[_Record] = TypeAdapter(_Record)
-_ENTITY_KEYS = frozenset(("type", "spans", "score"))
-_RELATION_KEYS = frozenset(("type", "head", "tail", "score", "position"))
 _KEYS = frozenset(_Record.__annotations__)
+_ENTITY_KEYS = frozenset(_Entity.__annotations__)
+_RELATION_KEYS = frozenset(_Relation.__annotations__)
+_LINK_KEYS = _RELATION_KEYS | {"position"}
 
 
 def read(path: Path, ledger: Ledger, /, *, ends: str = "exclusive") -> Iterator[Sentence]:
@@ -82,18 +83,18 @@ def _sentence(record: dict[str, Any], default_id: str, extend: bool) -> Sentence
     entities = []
     for item in record.get("entities") or ():
         spans = tuple(Span(a, b + extend) for a, b in item["spans"])
-        entities.append(Entity(item["type"], spans, item.get("score"), _rest(item, _ENTITY_KEYS)))
+        entities.append(Entity(item["type"], spans, item.get("score"), rest(item, _ENTITY_KEYS)))
     relations = [
-        Relation(r["type"], r["head"], r["tail"], r.get("score"), _rest(r, _RELATION_KEYS))
+        Relation(r["type"], r["head"], r["tail"], r.get("score"), rest(r, _RELATION_KEYS))
         for r in record.get("relations") or ()
     ]
     links = [
-        Link(link["type"], link["head"], link["position"], link["tail"], _rest(link, _RELATION_KEYS))
+        Link(link["type"], link["head"], link["position"], link["tail"], rest(link, _LINK_KEYS))
         for link in record.get("links") or ()
     ]
-    name, pos, document = record.get("id"), record.get("pos"), record.get("document")
+    pos, document = record.get("pos"), record.get("document")
     return Sentence(
-        id=default_id if name is None else str(name),
+        id=own_id(record.get("id"), default_id),
         words=tuple(record["tokens"]),
         entities=tuple(entities),
         relations=tuple(relations),
@@ -104,27 +105,21 @@ def _sentence(record: dict[str, Any], default_id: str, extend: bool) -> Sentence
         document=None if document is None else str(document),
         position=record.get("position"),
         start=record.get("start"),
-        extra=_rest(record, _KEYS),
+        extra=rest(record, _KEYS),
     )
 
 
-def _rest(item: dict[str, Any], known: frozenset[str]) -> Extra | None:
-    return None if item.keys() <= known else {key: value for key, value in item.items() if key not in known}
-
-
 def write(sentences: Iterable[Sentence], path: Path, ledger: Ledger, /) -> None:
-    with writing(path) as file:
-        for sentence in sentences:
-            file.write(json.dumps(to_record(sentence), ensure_ascii=False))
-            file.write("\n")
+    write_lines((to_record(sentence, ledger) for sentence in sentences), path)
 
 
-def to_record(sentence: Sentence) -> dict[str, Any]:
-    """The sentence as a JSON object of the interchange format.
+def to_record(sentence: Sentence, ledger: Ledger | None = None) -> dict[str, Any]:
+    """The sentence as a JSON object of the interchange format; what is kept besides may not have one of its own keys.
 
     >>> to_record(Sentence("s1", ("Oslo", "."), entities=(Entity("Place", ((0, 1),)),)))
     {'id': 's1', 'tokens': ['Oslo', '.'], 'entities': [{'type': 'Place', 'spans': [[0, 1]]}]}
     """
+    ledger = Ledger() if ledger is None else ledger
     record: dict[str, Any] = {"id": sentence.id}
     for key in ("document", "position", "start"):
         if (value := getattr(sentence, key)) is not None:
@@ -137,22 +132,20 @@ def to_record(sentence: Sentence) -> dict[str, Any]:
     if sentence.pos is not None:
         record["pos"] = list(sentence.pos)
     record["entities"] = [
-        {**(e.extra or {}), "type": e.type, "spans": [list(f) for f in e.fragments], **_scored(e.score)}
+        with_rest({"type": e.type, "spans": [list(f) for f in e.fragments], **scored(e.score)}, e.extra, _ENTITY_KEYS, ledger)
         for e in sentence.entities
     ]
     if sentence.relations:
         record["relations"] = [
-            {**(r.extra or {}), "type": r.type, "head": r.head, "tail": r.tail, **_scored(r.score)} for r in sentence.relations
+            with_rest({"type": r.type, "head": r.head, "tail": r.tail, **scored(r.score)}, r.extra, _RELATION_KEYS, ledger)
+            for r in sentence.relations
         ]
     if sentence.links:
         record["links"] = [
-            {**(k.extra or {}), "type": k.type, "head": k.head, "position": k.position, "tail": k.tail} for k in sentence.links
+            with_rest({"type": k.type, "head": k.head, "position": k.position, "tail": k.tail}, k.extra, _LINK_KEYS, ledger)
+            for k in sentence.links
         ]
-    return {**(sentence.extra or {}), **record} if sentence.extra else record
-
-
-def _scored(score: float | None) -> dict[str, float]:
-    return {} if score is None else {"score": score}
+    return with_rest(record, sentence.extra, _KEYS, ledger)
 
 
 def sniff(sample: Sample) -> bool:

@@ -15,7 +15,7 @@ from spanwise.types import Sentence
 
 
 class Predictor:
-    """A model ready to predict. ``predict`` takes texts, lists of words or sentences; ``stream`` does not keep them in memory."""
+    """A model ready to predict. ``predict`` takes texts, lists of words or sentences; ``stream`` gives them as they come."""
 
     def __init__(self, model: Model, device: str = "auto") -> None:
         if device == "cuda" and not torch.cuda.is_available():

@@ -15,7 +15,7 @@ from accelerate import Accelerator
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from spanwise.batching import Batch, TrainingBatches
+from spanwise.batching import PackedBatch, TrainingBatches
 from spanwise.errors import SpanwiseError
 from spanwise.evaluation.scores import Score, Tally, entity_items
 from spanwise.formats.files import replacing
@@ -62,7 +62,10 @@ class Trainer:
             epochs=self.settings.epochs, batch_size=self.settings.batch_size, budget=self.settings.token_budget,
             seed=self.settings.seed, share=share,
         )  # fmt: skip
+        if not on_cpu and self.precision == "fp32" and self.settings.accumulate == 1 and share[1] == 1:
+            model.encoder.record_steps()
         model.to(self.device)
+        self.learning = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self.optimizer = make_optimizer(model, self.settings)
         self.schedule = make_schedule(self.optimizer, self._updates(len(self.batches)), self.settings.warmup)
         self.wrapped, self.stepper = self.accelerator.prepare(model, self.optimizer)
@@ -118,16 +121,16 @@ class Trainer:
                 self.seconds += seconds
                 self._dev(losses, seconds, done, progress)
 
-    def _stream(self, done: int) -> Iterator[Batch]:
+    def _stream(self, done: int) -> Iterator[PackedBatch]:
         """The batches from here on, built by worker processes where a GPU would wait for them."""
         on_gpu = self.device.type == "cuda"
-        loader: DataLoader[Batch] = DataLoader(
+        loader: DataLoader[PackedBatch] = DataLoader(
             self.batches, batch_size=None, sampler=range(done, len(self.batches)), generator=torch.Generator(),
             num_workers=2 if on_gpu else 0, prefetch_factor=8 if on_gpu else None, pin_memory=on_gpu,
         )  # fmt: skip
         return iter(loader)
 
-    def _epoch(self, stream: Iterator[Batch], done: int, progress: Progress) -> dict[str, Tensor]:
+    def _epoch(self, stream: Iterator[PackedBatch], done: int, progress: Progress) -> dict[str, Tensor]:
         self.wrapped.train()
         end = self.batches.ends[self.epoch]
         start = self.batches.ends[self.epoch - 1] if self.epoch else 0
@@ -148,7 +151,10 @@ class Trainer:
         return {name: value / max(1, end - done) for name, value in sums.items()}
 
     def _update(self) -> None:
-        self.accelerator.clip_grad_norm_(self.wrapped.parameters(), self.settings.clip)
+        if self.precision == "fp16":  # gradients are scaled, and Accelerate knows by how much
+            self.accelerator.clip_grad_norm_(self.learning, self.settings.clip)
+        else:
+            torch.nn.utils.clip_grad_norm_(self.learning, self.settings.clip, foreach=True)
         self.stepper.step()
         self.schedule.step()
         self.stepper.zero_grad(set_to_none=True)

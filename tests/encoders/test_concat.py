@@ -1,0 +1,140 @@
+"""Encoders side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from pydantic import ValidationError
+from torch import Tensor, nn
+
+from spanwise import Sentence
+from spanwise.encoders.base import Encoder, TokenStates
+from spanwise.encoders.concat import ConcatEncoder, ConcatSettings
+from spanwise.encoders.static import StaticEncoder, StaticSettings
+
+SENTENCES = [
+    Sentence("a", ("colon", "cancer")),
+    Sentence("b", ("the", "APC", "gene", ".")),
+    Sentence("c", ()),
+    Sentence("d", ("gene",)),
+]
+STATIC = {"kind": "static", "word_size": 6, "char_size": 3, "char_hidden": 2, "hidden": 5, "layers": 0, "dropout": 0.0}
+LENGTHS = {"kind": "lengths"}
+
+
+class WordLengths(Encoder):
+    """A stand-in for a pretrained encoder: a word's state is its length times a vector. Pads two steps more than it must."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.width = 3
+        self.weight = nn.Parameter(torch.tensor([1.0, -1.0, 0.5]))
+        self.context: tuple[Sentence, ...] = ()
+
+    def prepare(self, sentences: Sequence[Sentence], context: Sequence[Sentence] = ()) -> list[list[int]]:
+        self.context = tuple(context)
+        return [list(map(len, sentence.words)) for sentence in sentences]
+
+    def collate(self, prepared: Sequence[list[int]]) -> dict[str, Tensor]:
+        steps = max(map(len, prepared)) + 2
+        lengths = torch.tensor([item + [0] * (steps - len(item)) for item in prepared])
+        return {"lengths": lengths, "mask": lengths > 0}
+
+    def forward(self, inputs: Mapping[str, Tensor]) -> TokenStates:
+        words = inputs["lengths"][:, :, None] * self.weight
+        return TokenStates(words, words.sum(1), inputs["mask"])
+
+    def cost(self, prepared: list[int]) -> int:
+        return 2 * len(prepared)
+
+    def pretrained_parameters(self) -> Iterator[nn.Parameter]:
+        return self.parameters()
+
+    def save(self, folder: Path) -> None:
+        (folder / "lengths.txt").write_text("nothing to keep")
+
+
+def build_part(values: Mapping[str, Any], sentences: Sequence[Sentence]) -> Encoder:
+    return WordLengths() if values["kind"] == "lengths" else StaticEncoder.build(StaticSettings(**values), sentences)
+
+
+def load_part(values: Mapping[str, Any], folder: Path) -> Encoder:
+    return WordLengths() if (folder / "lengths.txt").exists() else StaticEncoder.load(folder)
+
+
+def built(**values: Any) -> ConcatEncoder:
+    torch.manual_seed(0)
+    settings = ConcatSettings(**{"parts": (LENGTHS, STATIC)} | values)
+    return ConcatEncoder.build(settings, SENTENCES, build_part).eval()
+
+
+def encoded(encoder: Encoder, sentences: list[Sentence] = SENTENCES) -> TokenStates:
+    states: TokenStates = encoder(encoder.collate(encoder.prepare(sentences)))
+    return states
+
+
+def test_states_stand_side_by_side() -> None:
+    encoder = built()
+    states = encoded(encoder)
+    assert encoder.width == 3 + 6 + 4
+    assert states.words.shape == (4, 4, 13)
+    assert states.mask.sum(1).tolist() == [2, 4, 0, 1]
+    first, second = (encoded(part) for part in encoder.parts)  # type: ignore[arg-type]
+    assert torch.equal(states.words, torch.cat([first.words[:, :4], second.words], dim=2))
+    assert torch.equal(states.cls, torch.cat([first.cls, second.cls], dim=1))
+
+
+def test_a_bilstm_reads_the_states() -> None:
+    encoder = built(hidden=8, layers=2)
+    states = encoded(encoder)
+    assert encoder.width == 16
+    assert states.words.shape == (4, 4, 16)
+    assert states.cls.shape == (4, 16)
+    assert torch.equal(states.cls[1], states.words[1].amax(0))
+    assert (states.cls[2] == 0).all()
+
+
+@pytest.mark.parametrize("hidden", [0, 8])
+def test_a_sentence_has_the_same_states_alone_and_in_a_batch(hidden: int) -> None:
+    encoder = built(hidden=hidden)
+    together = encoded(encoder)
+    for row, sentence in enumerate(SENTENCES):
+        alone = encoded(encoder, [sentence])
+        length = len(sentence.words)
+        torch.testing.assert_close(together.words[row, :length], alone.words[0, :length], atol=1e-5, rtol=0)
+        torch.testing.assert_close(together.cls[row], alone.cls[0], atol=1e-5, rtol=0)
+
+
+def test_two_parts_of_one_kind_do_not_mix() -> None:
+    encoder = built(parts=(STATIC, STATIC | {"word_size": 2}))
+    assert encoded(encoder).words.shape == (4, 4, 6 + 4 + 2 + 4)
+
+
+def test_the_parts_are_asked_for_context_cost_and_pretrained_parameters() -> None:
+    encoder = built(hidden=8)
+    (prepared,) = encoder.prepare(SENTENCES[1:2], context=SENTENCES)
+    assert encoder.cost(prepared) == 8
+    lengths = encoder.parts[0]
+    assert isinstance(lengths, WordLengths)
+    assert lengths.context == tuple(SENTENCES)
+    assert list(encoder.pretrained_parameters()) == [lengths.weight]
+
+
+@pytest.mark.parametrize("hidden", [0, 8])
+def test_saved_and_loaded_it_gives_the_same_states(tmp_path: Path, hidden: int) -> None:
+    encoder = built(hidden=hidden)
+    encoder.save(tmp_path)
+    loaded = ConcatEncoder.load(encoder.settings, tmp_path, load_part).eval()
+    loaded.load_state_dict(encoder.state_dict())
+    before, after = encoded(encoder), encoded(loaded)
+    assert torch.equal(before.words, after.words)
+    assert torch.equal(before.cls, after.cls)
+
+
+def test_without_parts_there_is_no_encoder() -> None:
+    with pytest.raises(ValidationError, match="at least 1 item"):
+        ConcatSettings(parts=())

@@ -1,0 +1,97 @@
+"""The score does not depend on how a text is cut into words and sentences."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spanwise import Entity, Link, Relation, Sentence
+from spanwise.evaluation import evaluate
+
+Cut = list[list[str]]  # the words of the sentences of a document, each of a few letters
+
+
+@st.composite
+def texts(draw: st.DrawFn) -> Cut:
+    word = st.text("abc", min_size=1, max_size=3)
+    return draw(st.lists(st.lists(word, min_size=1, max_size=4), min_size=1, max_size=5))
+
+
+def annotate(draw: st.DrawFn, cut: Cut) -> list[Sentence]:
+    """A document with random entities, relations, and links between its sentences."""
+    sentences = []
+    for position, words in enumerate(cut):
+        entities = []
+        for _ in range(draw(st.integers(0, 3))):
+            inside = sorted(draw(st.sets(st.integers(0, len(words) - 1), min_size=1)))
+            entities.append(Entity(draw(st.sampled_from("AB")), tuple((w, w + 1) for w in inside)))  # type: ignore[misc]
+        sentences.append(Sentence(f"d-{position}", tuple(words), tuple(entities), document="d", position=position))
+    filled = [s.position for s in sentences if s.entities]
+    for number, s in enumerate(sentences):
+        if s.entities and draw(st.booleans()):
+            head, tail = (draw(st.integers(0, len(s.entities) - 1)) for _ in range(2))
+            position = draw(st.sampled_from(filled))
+            assert position is not None
+            far = draw(st.integers(0, len(sentences[position].entities) - 1))
+            links = (Link("l", head, position, far),) if position != number else ()
+            sentences[number] = replace(s, relations=(Relation("r", head, tail),), links=links)
+    return sentences
+
+
+def recut(draw: st.DrawFn, sentences: list[Sentence]) -> list[Sentence]:
+    """The same annotations, with some neighbouring sentences joined and some words split into letters."""
+    runs: list[list[Sentence]] = []
+    for s in sentences:
+        if runs and draw(st.booleans()):
+            runs[-1].append(s)
+        else:
+            runs.append([s])
+    places = {}  # where entity n of the sentence at a position is now
+    for position, run in enumerate(runs):
+        count = 0
+        for s in run:
+            for number in range(len(s.entities)):
+                places[s.position, number] = (position, count)
+                count += 1
+    return [_joined(draw, position, run, places) for position, run in enumerate(runs)]
+
+
+def _joined(draw: st.DrawFn, position: int, run: list[Sentence], places: dict[Any, Any]) -> Sentence:
+    words: list[str] = []
+    text = ""
+    entities, relations, links = [], [], []
+    for s in run:
+        begins = []  # the number of the first new word of each old one
+        for word in s.words:
+            begins.append(len(words))
+            words += list(word) if draw(st.booleans()) else [word]
+            text += word + draw(st.sampled_from(["", " ", "\n"]))
+        begins.append(len(words))
+        entities += [Entity(e.type, tuple((begins[a], begins[b]) for a, b in e.fragments)) for e in s.entities]  # type: ignore[misc]
+        relations += [Relation(r.type, places[s.position, r.head][1], places[s.position, r.tail][1]) for r in s.relations]
+        for link in s.links:
+            head, (target, tail) = places[s.position, link.head][1], places[link.position, link.tail]
+            if target == position:
+                relations.append(Relation(link.type, head, tail))
+            else:
+                links.append(Link(link.type, head, target, tail))
+    return Sentence(
+        f"d-{position}", tuple(words), tuple(entities), tuple(relations), tuple(links), text, document="d", position=position
+    )
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.data(), texts())
+def test_the_way_a_text_is_cut_changes_no_score(data: st.DataObject, cut: Cut) -> None:
+    gold = data.draw(st.composite(annotate)(cut))
+    predicted = gold if data.draw(st.booleans()) else data.draw(st.composite(annotate)(cut))
+    ours = data.draw(st.composite(recut)(gold))
+    theirs = data.draw(st.composite(recut)(predicted))
+    expected, found = evaluate(gold, predicted).to_json(), evaluate(ours, theirs).to_json()
+    for name in ("micro", "macro", "types", "unlabelled", "relaxed", "confusion", "relations"):
+        assert found[name] == expected[name], name
+    assert found["sentences"] == len(ours)
+    assert found["missing_sentences"] == 0

@@ -1,0 +1,188 @@
+"""What the tests of heads share: random states, a table of word vectors as an encoder, and reading out entities."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from spanwise.decoding import decode
+from spanwise.encoders.base import Encoder, TokenStates
+from spanwise.heads.base import Head, ScoredSpans
+from spanwise.types import Entity, Sentence
+
+SIZE = 12
+
+
+class TableEncoder(Encoder):
+    """A vector per word; the sentence's state is their mean."""
+
+    def __init__(self, sentences: Sequence[Sentence], width: int = SIZE) -> None:
+        super().__init__()
+        self.width = width
+        self.vocabulary = {word: place for place, word in enumerate(sorted({w for s in sentences for w in s.words}))}
+        self.table = nn.Embedding(len(self.vocabulary), width)
+
+    def prepare(self, sentences: Sequence[Sentence]) -> list[list[int]]:
+        return [[self.vocabulary[word] for word in sentence.words] for sentence in sentences]
+
+    def collate(self, prepared: Sequence[list[int]]) -> dict[str, Tensor]:
+        longest = max(map(len, prepared))
+        return {
+            "words": torch.tensor([row + [0] * (longest - len(row)) for row in prepared]),
+            "mask": torch.tensor([[True] * len(row) + [False] * (longest - len(row)) for row in prepared]),
+        }
+
+    def forward(self, inputs: Mapping[str, Tensor]) -> TokenStates:
+        words, mask = self.table(inputs["words"]), inputs["mask"]
+        return TokenStates(words, (words * mask.unsqueeze(-1)).sum(1) / mask.sum(1, keepdim=True).clamp(min=1), mask)
+
+    def cost(self, prepared: list[int]) -> int:
+        return len(prepared)
+
+    def save(self, folder: Path) -> None:
+        raise NotImplementedError
+
+
+@pytest.fixture
+def encoder() -> TableEncoder:
+    return TableEncoder([Sentence("s", ("a",))])
+
+
+@pytest.fixture
+def overfit() -> Callable[..., bool]:
+    """Trains a head and a table of word vectors on a few sentences; true when every entity and nothing else is found."""
+
+    def run(head_class: type[Head], labels: Any, settings: Any, sentences: Sequence[Sentence], steps: int = 150) -> bool:
+        torch.manual_seed(0)
+        encoder = TableEncoder(sentences)
+        head = head_class.build(encoder, labels, settings)
+        inputs = encoder.collate(encoder.prepare(sentences))
+        generator = np.random.default_rng(0)
+        optimizer = torch.optim.AdamW([*encoder.parameters(), *head.parameters()], lr=0.03)
+        for _ in range(steps):
+            losses = head.loss(encoder(inputs), head.targets(sentences, gold=True, generator=generator))
+            optimizer.zero_grad()
+            losses.mean.backward()
+            optimizer.step()
+        head.eval()
+        with torch.no_grad():
+            scored = head.score(encoder(inputs), head.targets(sentences, gold=False))
+        found = read_out(head, scored, len(sentences))
+        return [set(entities) for entities in found] == [set(sentence.entities) for sentence in sentences]
+
+    return run
+
+
+@pytest.fixture
+def random_batch() -> Callable[..., tuple[list[Sentence], list[TokenStates]]]:
+    """Random sentences with random (also overlapping, discontinuous, wide) entities, and the states of each alone."""
+
+    def make(count: int = 9, seed: int = 0) -> tuple[list[Sentence], list[TokenStates]]:
+        rng, torch_rng = np.random.default_rng(seed), torch.Generator().manual_seed(seed)
+        sentences, states = [], []
+        for number in range(count):
+            length = int(rng.integers(1, 14))
+            entities = set()
+            for _ in range(int(rng.integers(0, 5))):
+                start = int(rng.integers(0, length))
+                end = int(rng.integers(start + 1, length + 1))
+                fragments = ((start, start + 1), (end - 1, end)) if rng.random() < 0.2 and end - start > 2 else ((start, end),)
+                entities.add(Entity("AB"[int(rng.integers(0, 2))], fragments))
+            sentences.append(Sentence(f"s{number}", ("w",) * length, tuple(sorted(entities, key=lambda e: e.fragments))))
+            words, cls = (torch.randn(1, *shape, generator=torch_rng) for shape in ((length, SIZE), (SIZE,)))
+            states.append(TokenStates(words, cls, torch.ones(1, length, dtype=torch.bool)))
+        return sentences, states
+
+    return make
+
+
+@pytest.fixture
+def joined() -> Callable[..., TokenStates]:
+    """One batch from the states of sentences alone; large numbers behind each sentence's end."""
+
+    def join(states: Sequence[TokenStates], extra: int = 0) -> TokenStates:
+        longest = max(state.words.shape[1] for state in states) + extra
+        words = torch.full((len(states), longest, SIZE), 1e4)
+        mask = torch.zeros(len(states), longest, dtype=torch.bool)
+        for number, state in enumerate(states):
+            length = state.words.shape[1]
+            words[number, :length], mask[number, :length] = state.words[0], True
+        return TokenStates(words, torch.cat([state.cls for state in states]), mask)
+
+    return join
+
+
+def read_out(head: Head, scored: ScoredSpans, count: int) -> list[tuple[Entity, ...]]:
+    columns = (column.detach().numpy() for column in (scored.sentence, scored.start, scored.end, scored.label, scored.score))
+    return decode(*columns, count=count, types=head.labels.entities, policy=head.decoding)
+
+
+@pytest.fixture
+def check_batches(
+    random_batch: Callable[..., tuple[list[Sentence], list[TokenStates]]], joined: Callable[..., TokenStates]
+) -> Callable[[Head], None]:
+    """A sentence alone and in batches of any size and order has the same loss and the same entities, scores included."""
+
+    def check(head: Head) -> None:
+        head.eval()
+        sentences, states = random_batch()
+        alone = []
+        for sentence, state in zip(sentences, states, strict=True):
+            losses = head.loss(state, head.targets([sentence], gold=True))
+            found = read_out(head, head.score(state, head.targets([sentence], gold=False)), 1)[0]
+            alone.append((losses.sums[0], losses.counts[0], found))
+        assert any(found for *_, found in alone)
+        rng = np.random.default_rng(7)
+        for size in (2, 3, 5, 9):
+            order = rng.permutation(len(sentences))
+            for extra, first in enumerate(range(0, len(order), size)):
+                chosen = order[first : first + size].tolist()
+                batch = joined([states[number] for number in chosen], extra)
+                some = [sentences[number] for number in chosen]
+                losses = head.loss(batch, head.targets(some, gold=True))
+                found = read_out(head, head.score(batch, head.targets(some, gold=False)), len(some))
+                for place, number in enumerate(chosen):
+                    sums, counts, entities = alone[number]
+                    torch.testing.assert_close(losses.sums[place], sums, rtol=1e-5, atol=1e-5)
+                    assert losses.counts[place] == counts
+                    assert found[place] == entities
+                    scores = [[entity.score for entity in some] for some in (found[place], entities)]
+                    assert scores[0] == pytest.approx(scores[1], abs=2e-6)
+
+    return check
+
+
+class Operations(TorchDispatchMode):
+    """Counts the operations that would make a GPU be waited for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.waits: Counter[str] = Counter()
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = str(func.overloadpacket)
+        chosen_by_mask = name == "aten.index" and any(i is not None and i.dtype == torch.bool for i in args[1])
+        if chosen_by_mask or name in {
+            "aten.nonzero", "aten._local_scalar_dense", "aten.masked_select", "aten.bincount", "aten._unique2", "aten.equal",
+        }:  # fmt: skip
+            self.waits[name] += 1
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.fixture
+def waits() -> Callable[[], Any]:
+    @contextmanager
+    def count() -> Iterator[Counter[str]]:
+        with Operations() as mode:
+            yield mode.waits
+
+    return count

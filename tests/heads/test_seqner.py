@@ -1,0 +1,173 @@
+"""SeqNER with and without a CRF."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from spanwise.encoders.base import TokenStates
+from spanwise.formats.tags import decode
+from spanwise.heads import head_class
+from spanwise.heads.base import Labels
+from spanwise.heads.seqner import SeqNer, SeqnerSettings, entities_of
+from spanwise.types import Entity, Sentence
+
+LABELS = Labels(("A", "B"))
+NAMES = ("O", "B-A", "I-A", "B-B", "I-B")
+TAGGINGS = ["softmax", "crf"]
+
+
+def make(encoder: Any, tagging: str = "softmax", **options: Any) -> SeqNer:
+    torch.manual_seed(3)
+    return SeqNer.build(encoder, LABELS, SeqnerSettings(tagging=tagging, **options))
+
+
+def sentence(words: int, *entities: tuple[Any, ...]) -> Sentence:
+    return Sentence("s", ("w",) * words, tuple(Entity(kind, fragments) for kind, *fragments in entities))
+
+
+def test_it_is_the_head_that_recipes_call_seqner() -> None:
+    assert head_class("seqner") is SeqNer
+    assert SeqNer.settings_class is SeqnerSettings
+    assert SeqnerSettings().fitted([sentence(1)]) == SeqnerSettings()
+    with pytest.raises(ValidationError):
+        SeqnerSettings(tagging="crf", scheme="bioes")  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("tagging", TAGGINGS)
+def test_a_sentence_is_the_same_alone_and_in_any_batch(encoder: Any, check_batches: Any, tagging: str) -> None:
+    check_batches(make(encoder, tagging))
+
+
+def test_tags_of_entities_the_widest_where_they_overlap(encoder: Any) -> None:
+    head = make(encoder)
+    sentences = [
+        sentence(7, ("B", (1, 2)), ("A", (0, 3)), ("A", (3, 4)), ("B", (5, 7))),
+        sentence(2),
+        sentence(3, ("A", (0, 1), (2, 3)), ("C", (0, 3))),
+    ]
+    assert head.targets(sentences, gold=True)["tags"].tolist() == [[1, 2, 2, 1, 0, 3, 4], [0] * 7, [0] * 7]
+    assert [head.out_of_reach(one) for one in sentences] == [1, 0, 2]
+    assert head.out_of_reach(sentence(3, ("A", (0, 2)), ("B", (0, 2)), ("A", (0, 2)))) == 1
+    assert head.targets(sentences, gold=False) == {}
+    assert head.decoding == "flat"
+
+
+@given(st.lists(st.lists(st.integers(0, 4), max_size=9), min_size=1, max_size=5))
+def test_reading_tags_is_that_of_the_formats(rows: list[list[int]]) -> None:
+    """Any tags, I without B included, in one batch with something behind the shorter sentences."""
+    longest = max(1, *map(len, rows))
+    tags = torch.tensor([row + [2] * (longest - len(row)) for row in rows])
+    mask = torch.tensor([[True] * len(row) + [False] * (longest - len(row)) for row in rows])
+    probability = torch.rand(tags.shape, generator=torch.Generator().manual_seed(0)) + 0.01
+    found = entities_of(tags, probability, mask)
+    columns = (found.sentence, found.start, found.end, found.label)
+    expected = [
+        (number, *entity.range, LABELS.entities.index(entity.type))
+        for number, row in enumerate(rows)
+        for entity in decode([NAMES[tag] for tag in row])[0]
+    ]
+    assert list(zip(*(column.tolist() for column in columns), strict=True)) == expected
+    means = [probability[number, start:end].log().mean().exp().item() for number, start, end, _ in expected]
+    assert found.score.tolist() == pytest.approx(means, rel=1e-4)
+
+
+def test_losses_are_sums_over_words(encoder: Any, random_batch: Any, joined: Any) -> None:
+    sentences, states = random_batch()
+    batch = joined(states)
+    for tagging in TAGGINGS:
+        head = make(encoder, tagging).eval()
+        targets = head.targets(sentences, gold=True)
+        losses = head.loss(batch, targets)
+        assert losses.counts.tolist() == [len(one.words) for one in sentences]
+        for number, (one, state) in enumerate(zip(sentences, states, strict=True)):
+            emissions, tags = head.classifier(state.words), targets["tags"][number : number + 1, : len(one.words)]
+            if head.crf is None:
+                expected = torch.nn.functional.cross_entropy(emissions[0], tags[0], reduction="sum")
+            else:
+                expected = head.crf.loss(emissions, tags, state.mask)[0]
+            torch.testing.assert_close(losses.sums[number], expected)
+
+
+def test_scores_are_probabilities_or_marginals(encoder: Any, random_batch: Any, joined: Any) -> None:
+    sentences, states = random_batch()
+    batch = joined(states)
+    for tagging in TAGGINGS:
+        head = make(encoder, tagging).eval()
+        found = head.score(batch, head.targets(sentences, gold=False))
+        assert len(found.score) > 0
+        for number, start, end, score in zip(
+            *(column.tolist() for column in (found.sentence, found.start, found.end, found.score)), strict=True
+        ):
+            emissions = head.classifier(states[number].words)
+            if head.crf is None:
+                likely, tags = emissions.softmax(-1), emissions.argmax(-1)
+            else:
+                likely, tags = (read(emissions, states[number].mask) for read in (head.crf.marginals, head.crf.decode))
+            chosen = likely.gather(-1, tags.unsqueeze(-1))[0, start:end, 0]
+            assert score == pytest.approx(chosen.log().mean().exp().item(), rel=1e-4)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("tagging", TAGGINGS)
+@pytest.mark.parametrize("scale", [1.0, 300.0])
+def test_losses_and_gradients_are_finite_in_half_precision(
+    encoder: Any, random_batch: Any, joined: Any, dtype: torch.dtype, tagging: str, scale: float
+) -> None:
+    head = make(encoder, tagging)
+    sentences, states = random_batch()
+    batch = joined(states)
+    words = (batch.words * scale).clamp(-6e4, 6e4).to(dtype).requires_grad_()
+    half = TokenStates(words, batch.cls.to(dtype), batch.mask)
+    losses = head.loss(half, head.targets(sentences, gold=True))
+    assert losses.sums.dtype == torch.float32
+    losses.mean.backward()
+    gradients = [words.grad, *(parameter.grad for parameter in head.parameters())]
+    assert all(gradient is not None and bool(gradient.isfinite().all()) for gradient in gradients)
+    assert bool(losses.sums.isfinite().all())
+    assert bool((words.grad[~batch.mask] == 0).all())
+    assert bool(head.score(half, {}).score.isfinite().all())
+
+
+@pytest.mark.parametrize("tagging", TAGGINGS)
+def test_the_device_is_waited_for_once_in_scoring_and_never_in_training(
+    encoder: Any, random_batch: Any, joined: Any, waits: Any, tagging: str
+) -> None:
+    head = make(encoder, tagging)
+    sentences, states = random_batch()
+    batch, targets = joined(states), head.targets(sentences, gold=True)
+    with waits() as seen:
+        head.loss(batch, targets).mean.backward()
+    assert not seen
+    with waits() as seen:
+        head.score(batch, {})
+    assert seen == {"aten.nonzero": 1}
+
+
+@pytest.mark.parametrize("tagging", TAGGINGS)
+def test_sentences_without_words(encoder: Any, tagging: str) -> None:
+    head = make(encoder, tagging)
+    for words in (0, 2):
+        states = TokenStates(torch.zeros(2, words, encoder.width), torch.zeros(2, encoder.width), torch.zeros(2, words).bool())
+        losses = head.loss(states, head.targets([sentence(0), sentence(0)], gold=True))
+        assert losses.sums.tolist() == losses.counts.tolist() == [0.0, 0.0]
+        assert len(head.score(states, {}).start) == 0
+
+
+@pytest.mark.parametrize("tagging", TAGGINGS)
+def test_it_learns(overfit: Any, tagging: str) -> None:
+    rng = np.random.default_rng(0)
+    fillers, sentences = ["the", "yield", "of", "rose", "near", "while", "and", "fell"], []
+    for number in range(20):
+        before, between = (list(map(str, rng.choice(fillers, int(rng.integers(0, 4))))) for _ in range(2))
+        words = [*before, "acetic", "acid", *between, "north", "harbour", "zinc"]
+        first, second = len(before), len(before) + 2 + len(between)
+        entities = [("A", (first, first + 2)), ("B", (second, second + 2)), ("A", (second + 2, second + 3))]
+        sentences.append(Sentence(f"s{number}", tuple(words), tuple(Entity(kind, (range_,)) for kind, range_ in entities)))
+    assert overfit(SeqNer, LABELS, SeqnerSettings(tagging=tagging), sentences)
