@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from spanwise import Entity, Link, Relation, Sentence, Span
 
 WORDS = (
-    "Oslo", "a", "a", "the", "IL-2", ".", "Dr.", "No!", "ß", "x y", "é", "e\u0301t\u0301", "Москва", "т.", "दिल्ली", "क्‍ष", "北", "京", "北京",
+    "Oslo", "a", "a", "the", "IL-2", ".", "Dr.", "No!", "。", "！\u0301", "?", "ß", "x y", "é", "e\u0301t\u0301", "Москва", "т.", "दिल्ली", "क्‍ष", "北", "京", "北京",
     "🌊", "👩\u200d🔬", "\u200d", "\u200b", "a\u00a0b", "\u00a0", "𠀀",
     # What looks like markup in one format or another.
     "#", "# id = 3", "#doc 7", "-DOCSTART-", "O", "B-X", "I_X", "[", "]", "[1", "{}", '"', "'", "\\", "\\n", "<cons>", "</cons>",
@@ -33,7 +33,9 @@ KEYS = (
 )  # fmt: skip
 
 words = st.one_of(
-    st.sampled_from(WORDS), st.sampled_from(WORDS), st.text("ab 北🌊\u0301\t\n\r'\"\\\ufeff\ufffd1#[]|<", min_size=1, max_size=3)
+    st.sampled_from(WORDS),
+    st.sampled_from(WORDS),
+    st.text("ab 北🌊\u0301\t\n\r'\"\\\ufeff\ufffd1#[]|<", min_size=1, max_size=3),
 )
 types = st.one_of(st.sampled_from(TYPES[:8]), st.sampled_from(TYPES))
 names = st.one_of(st.just("s"), st.sampled_from(NAMES))
@@ -71,8 +73,14 @@ def _sentences(draw: st.DrawFn, is_document: bool, name: str, extra: st.SearchSt
     for place, part in enumerate(parts):
         text, starts = _text(part, [draw(st.sampled_from(GAPS)) if is_spaced else " " for _ in part], is_spaced)
         mine = [(kind, head, tail) for kind, (home, head), tail in arrows if home == place]
-        relations = [Relation(kind, head, tail, draw(scores), draw(extra)) for kind, head, (there, tail) in mine if there == place]
-        links = [Link(kind, head, there * stride, tail, draw(extra)) for kind, head, (there, tail) in mine if there != place]
+        relations = [
+            Relation(kind, head, tail, draw(scores), draw(extra)) for kind, head, (there, tail) in mine if there == place
+        ]
+        links = [
+            Link(kind, head, there * stride, tail, draw(scores), draw(extra))
+            for kind, head, (there, tail) in mine
+            if there != place
+        ]
         if is_document and members[place] and draw(st.integers(0, 9)) == 9:
             links.append(Link(draw(types), 0, 99, 0))  # to a sentence that is not in the data
         where = {"document": name, "position": place * stride, "start": start if is_placed else None, "links": tuple(links)}

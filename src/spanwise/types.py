@@ -123,6 +123,7 @@ class Link:
     head: int
     position: int
     tail: int
+    score: float | None = field(default=None, compare=False)
     extra: Extra | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:

@@ -169,6 +169,18 @@ def test_other_words_for_the_same_text() -> None:
     assert evaluation.unseen.sentences == 0, "train is compared with gold's own words"
 
 
+def test_sentences_compared_together_are_unseen_when_one_of_them_is() -> None:
+    gold = [Sentence("a", ("Oslo",), (entity("Place", (0, 1)),)), Sentence("b", ("Cairo",), (entity("Place", (0, 1)),))]
+    found = [Sentence("a", ("Oslo", "Cairo"), (entity("Place", (1, 2)),))]
+    evaluation = evaluate(gold, found, train=gold[:1])
+    assert evaluation.to_json()["unseen_sentences"] == {**score(2, 1, 1), "sentences": 2}
+    assert evaluation.notes == (
+        "the sentences are paired in order, for their ids do not fit; all have the same text",
+        "sentences that the predictions cut elsewhere, compared together with their neighbours: 2",
+    )
+    assert evaluate(gold, found, train=gold).to_json()["unseen_sentences"] == {**score(0, 0, 0), "sentences": 0}
+
+
 def test_notes_about_order_and_many_strange_types() -> None:
     gold = [Sentence("g", words(9))]
     found = [Sentence("p", words(9), tuple(entity(f"T{n}", (n, n + 1)) for n in range(7)))]

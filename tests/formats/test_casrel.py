@@ -51,17 +51,20 @@ def test_the_text_keeps_its_blanks(workbench: Any) -> None:
 def test_what_has_no_place(workbench: Any) -> None:
     words = ("Oslo", "and", "Oslo", "in", "Norway")
     entities = (
-        Entity("City", ((0, 1),)),  # related: its type is lost
+        Entity("City", ((0, 1),)),  # the same words as the last
         Entity("Entity", ((4, 5),)),
         Entity("Entity", ((2, 3),)),  # occurs earlier
         Entity("Entity", ((0, 1), (4, 5))),
         Entity("Entity", ((1, 2),)),  # in no relation
-        Entity("Entity", ((0, 1),)),  # the same words as the first
+        Entity("Word", ((3, 4),)),  # related: its type is lost
+        Entity("Entity", ((0, 1),)),
     )
-    relations = (Relation("in", 0, 1), Relation("in", 2, 1), Relation("in", 5, 1), Relation("like", 3, 1))
+    relations = (
+        Relation("in", 0, 1), Relation("in", 2, 1), Relation("in", 6, 1), Relation("like", 3, 1), Relation("by", 5, 1),
+    )  # fmt: skip
     (read,), ledger = workbench.back(casrel, [Sentence("s1", words, entities, relations)])
-    assert read.entities == (Entity("Entity", ((0, 1),)), Entity("Entity", ((4, 5),)))
-    assert read.relations == (Relation("in", 0, 1),)
+    assert read.entities == tuple(Entity("Entity", ((start, start + 1),)) for start in (0, 4, 3))
+    assert read.relations == (Relation("in", 0, 1), Relation("by", 2, 1))
     assert ledger.losses == {
         ("entities", "whose words occur earlier in the sentence"): 1,
         ("entities", "discontinuous"): 1,
@@ -71,6 +74,16 @@ def test_what_has_no_place(workbench: Any) -> None:
         ("relations", "of an entity that is lost"): 2,
         ("relations", "given twice"): 1,
     }
+
+
+def test_a_sentence_with_white_space_in_a_word_is_lost_with_all_it_has(workbench: Any) -> None:
+    entities = (Entity("Entity", ((0, 1),)), Entity("Entity", ((1, 2),)))
+    broken = Sentence("s1", ("New York", "lies"), entities, (Relation("r", 0, 1),))
+    (read,), ledger = workbench.back(casrel, [broken, Sentence("s2", ("Oslo",))])
+    assert read.id == "s2"
+    assert str(ledger) == (
+        "1 sentence (with white space in a word), 2 entities (in such a sentence), 1 relation (in such a sentence)"
+    )
 
 
 def test_sentences_that_cannot_be_written(workbench: Any) -> None:

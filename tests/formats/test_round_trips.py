@@ -7,16 +7,17 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import combinations
+from itertools import accumulate, combinations
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from strategies import corpora
 
-from spanwise import Entity, Sentence, convert, read, write
+from spanwise import Sentence, convert, read, write
 from spanwise.formats import Ledger, LossError, detect, formats
 from spanwise.formats.documents import by_document, to_documents
 
@@ -36,7 +37,7 @@ class Case:
     has_ids: bool = True
     type: Callable[[str], str] = str  # what becomes of the name of a type
     relation_type: Callable[[str], str] = str
-    closes_up: bool = False  # only words are written, nothing that stands between them
+    prepared: Callable[[list[Sentence]], list[Sentence]] = list  # the sentences as far as the format can be asked to hold them
 
     @property
     def name(self) -> str:
@@ -44,6 +45,23 @@ class Case:
 
     def __str__(self) -> str:
         return self.spec
+
+
+def closed_up(sentences: list[Sentence]) -> list[Sentence]:
+    """Sentences without anything between their words."""
+    found = []
+    for s in sentences:
+        starts = tuple(accumulate(map(len, s.words[:-1]), initial=0)) if s.words else ()
+        found.append(dataclasses.replace(s, text="".join(s.words), starts=starts))
+    return found
+
+
+def numbered(sentences: list[Sentence]) -> list[Sentence]:
+    """Sentences of documents whose names are in order, each its own."""
+    groups = enumerate(by_document(sentences))
+    return [
+        dataclasses.replace(s, id=f"{n}", document=None if s.document is None else f"{n}") for n, group in groups for s in group
+    ]
 
 
 def underscored(name: str) -> str:
@@ -75,8 +93,8 @@ CASES = (
     Case("ade_rel", by="ink", has_ids=False),
     Case("ade_rel:kind=dose", by="ink", reading="ade_rel:kind=dose", has_ids=False),
     Case("multihead", has_ids=False),
-    Case("weibo", by="characters", has_ids=False, closes_up=True),
-    Case("brat", "document", "ink", has_ids=False, type=underscored, relation_type=underscored),
+    Case("weibo", by="characters", has_ids=False, prepared=closed_up),
+    Case("brat", "document", "ink", type=underscored, relation_type=underscored, prepared=numbered),
     Case("conll", has_ids=False),
     Case("conll:levels=3,scheme=bioes", has_ids=False),
     Case("conll:scheme=iob1,separator=space,documents=yes", has_ids=False),
@@ -171,24 +189,17 @@ def lost(ledger: Ledger) -> Counter[str]:
     return counts
 
 
-def closed_up(sentence: Sentence) -> Sentence:
-    text = "".join(sentence.words)
-    starts = tuple(sum(map(len, sentence.words[:n])) for n in range(len(sentence.words)))
-    return dataclasses.replace(sentence, text=text, starts=starts if text else ())
-
-
 @EVERY_CASE
 @given(sentences=corpora())
 @settings(max_examples=60, deadline=None)
 def test_what_is_not_counted_as_lost_is_read_again(case: Case, sentences: list[Sentence]) -> None:
+    sentences = case.prepared(sentences)
     writing, reading = Ledger(), Ledger()
     with target(case) as path:
         write(iter(sentences), path, case.spec, ledger=writing, lossy=True)
         again = list(read(path, case.reading or case.name, reading))
     assert str(reading) == ""
     missing = lost(writing)
-    if case.closes_up:
-        sentences = [closed_up(sentence) for sentence in sentences]
     before, unaligned = said(sentences, case), said(again, case)
     after = aligned(before, unaligned)
     assert before.entities.total() - after.entities.total() == missing["entities"], str(writing)
@@ -199,5 +210,52 @@ def test_what_is_not_counted_as_lost_is_read_again(case: Case, sentences: list[S
         return
     if case.has_ids:
         assert [name for name, _ in before.units] == [name for name, _ in after.units]
+    if case.unit == "document" and case.name != "pubtator":  # which writes line ends as blanks
+        texts = ["".join(sentence.text for sentence in group) for group in by_document(again)]
+        assert texts == [document.text for document in to_documents(sentences, Ledger())]
     changed = sum(a != b for u, v in zip(before.units, after.units, strict=True) for a, b in zip(u[1], v[1], strict=True))
     assert changed == missing["words"]
+
+
+@given(sentences=corpora())
+@settings(max_examples=150, deadline=None)
+def test_the_interchange_format_holds_everything(sentences: list[Sentence]) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "out.jsonl"
+        ledger = write(sentences, path, lossy=True)
+        again = list(read(path))
+    assert again == sentences
+    if ledger.lost:  # what is kept besides cannot have a key of the format itself
+        assert {kind for kind, _ in ledger.losses} == {"fields"}
+    else:
+        assert list(map(dataclasses.asdict, again)) == list(map(dataclasses.asdict, sentences))
+
+
+@EVERY_CASE
+@given(sentences=corpora(), plain=st.booleans())
+@settings(max_examples=40, deadline=None)
+def test_what_is_written_is_recognised(case: Case, sentences: list[Sentence], plain: bool) -> None:
+    with target(case, plain) as path:
+        write(sentences, path, case.spec, lossy=True)
+        if any(sentence.entities for sentence in read(path, case.reading or case.name)):
+            assert detect(path).name == case.name
+
+
+@EVERY_CASE
+@given(sentences=corpora())
+@settings(max_examples=15, deadline=None)
+def test_conversion_refuses_exactly_what_would_lose_something(case: Case, sentences: list[Sentence]) -> None:
+    with target(case) as path:
+        source, direct = path.with_name("source.jsonl"), path.with_name("direct")
+        write(sentences, source, lossy=True)
+        expected = write(read(source), direct, case.spec, lossy=True).losses
+        if expected:
+            with pytest.raises(LossError) as caught:
+                convert(source, path, "jsonl", case.spec)
+            assert caught.value.ledger.losses == expected
+            assert {file.name for file in path.parent.iterdir()} == {"source.jsonl", "direct"}
+        result = convert(source, path, "jsonl", case.spec, lossy=bool(expected))
+        assert result.ledger.losses == expected
+        assert result.counts["all"]["entities"] == sum(len(sentence.entities) for sentence in sentences)
+        reading = case.reading or case.name
+        assert [s.entities for s in read(path, reading)] == [s.entities for s in read(direct, reading)]

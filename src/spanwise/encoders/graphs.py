@@ -13,6 +13,8 @@ from torch import Tensor, nn
 
 GRAIN = 8  # rows are padded to a multiple of this, so that few shapes occur
 MOST = 64  # shapes that are recorded; what comes later runs as usual
+# Architectures whose forward takes a complete mask and never waits for the device.
+ABLE = frozenset(("bert", "roberta", "xlm-roberta", "camembert", "electra"))
 
 
 class _Shape(nn.Module):
@@ -42,23 +44,15 @@ class Graphs:
         self.recorded: dict[tuple[int, int], Any] = {}
         self.seen_once: set[tuple[int, int]] = set()
         self.pool: Any = None
-        self.is_broken = False
 
     def __call__(self, ids: Tensor, seen: Tensor) -> Tensor | None:
-        """The last states, or None where this batch has to run as usual (a rare shape, or a model that cannot be recorded)."""
+        """The last states, or None where this batch has to run as usual, for its shape is rare."""
         shape = (ids.shape[0], ids.shape[1])
-        if self.is_broken:
-            return None
         if shape not in self.recorded:
             if shape not in self.seen_once or len(self.recorded) >= MOST:
                 self.seen_once.add(shape)  # recording costs as much as some steps: only what comes again is worth it
                 return None
-            try:
-                self._record(shape, ids, seen)
-            except (RuntimeError, TypeError, ValueError):
-                self.is_broken = True
-                torch.cuda.synchronize()
-                return None
+            self._record(shape, ids, seen)
         states: Tensor = self.recorded[shape](ids, seen)
         return states
 

@@ -14,7 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 
 from spanwise.encoders.base import Encoder, TokenStates
-from spanwise.encoders.graphs import GRAIN, Graphs
+from spanwise.encoders.graphs import ABLE, GRAIN, Graphs
 from spanwise.encoders.pretrained import resolve, unreachable
 from spanwise.encoders.windows import windows
 from spanwise.errors import SpanwiseError
@@ -91,7 +91,8 @@ class TransformerEncoder(Encoder):
         self.tokenizer.save_pretrained(folder)
 
     def record_steps(self) -> None:
-        self.graphs = Graphs(self.model)
+        if self.model.config.model_type in ABLE:
+            self.graphs = Graphs(self.model)
 
     def pretrained_parameters(self) -> Iterator[nn.Parameter]:
         parameters: Iterator[nn.Parameter] = self.model.parameters()

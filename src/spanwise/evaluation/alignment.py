@@ -144,6 +144,6 @@ def _resolved(sentence: Sentence, places: Places) -> Sentence:
     links = []
     for link in sentence.links:
         number, begin, end = places.get((sentence.document, link.position), (-1, 0, 0))
-        there = number >= 0
+        there = 0 <= link.tail < end - begin
         links.append(replace(link, position=number if there else -1, tail=begin + link.tail if there else 0))
     return replace(sentence, links=tuple(links))

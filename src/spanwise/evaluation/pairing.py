@@ -91,7 +91,7 @@ def _by_id(gold: Sequence[Sentence], predicted: Sequence[Sentence]) -> list[Grou
 def _by_order(gold: Sequence[Sentence], predicted: Sequence[Sentence]) -> list[Group] | None:
     if len(gold) == len(predicted) and all(map(_same_text, gold, predicted)):
         return [Group((right,), (found,)) for right, found in zip(gold, predicted, strict=True)]
-    return in_step(gold, predicted) if gold and _text(gold) == _text(predicted) else None
+    return in_step(gold, predicted) if _text(gold) == _text(predicted) else None
 
 
 def _by_document(gold: Sequence[Sentence], predicted: Sequence[Sentence]) -> list[Group] | None:

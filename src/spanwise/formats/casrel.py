@@ -7,6 +7,7 @@ subject or object is an entity of type ``Entity`` where its words first occur; t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any, NotRequired
 
@@ -37,19 +38,20 @@ _HOLDS = frozenset(("nested", "crossing", "relations"))
 def read(path: Path, ledger: Ledger, /) -> Iterator[Sentence]:
     def build(record: dict[str, Any], default_id: str) -> Sentence:
         words = tuple(record["text"].split())
+        places = _Places(words)
         numbers: dict[Span, int] = {}
         relations: dict[Relation, None] = {}
         missing: set[str] = set()
         for subject, kind, object in record["triple_list"]:
             ends = []
             for said in (subject, object):
-                found = occurrences(said.split(), words)
+                found = list(islice(places.of(said.split()), 2))
                 if not found:
                     missing.add(said)
                     continue
                 if found[0] not in numbers:
                     numbers[found[0]] = len(numbers)
-                    ledger.note("mentions that occur several times, taken where they occur first", int(len(found) > 1))
+                    ledger.note("mentions that occur several times, taken where they occur first", len(found) - 1)
                 ends.append(numbers[found[0]])
             if len(ends) < 2:
                 ledger.lose("relations", "whose subject or object is not in the text")
@@ -71,18 +73,25 @@ def read(path: Path, ledger: Ledger, /) -> Iterator[Sentence]:
     return read_records(path, _SHAPE, build)
 
 
-def occurrences(part: Sequence[str], words: Sequence[str]) -> list[Span]:
-    """Where a sequence of words stands in another one.
+class _Places:
+    """Where some words stand in a sentence. They are looked for as text, which takes long ones and many in its stride.
 
-    >>> occurrences(["New", "York"], ["New", "York", ",", "New", "York"])
+    >>> list(_Places(["New", "York", ",", "New", "York"]).of(["New", "York"]))
     [Span(start=0, end=2), Span(start=3, end=5)]
     """
-    width = len(part)
-    if not width:
-        return []
-    wanted = tuple(part)
-    starts = range(len(words) - width + 1)
-    return [Span(i, i + width) for i in starts if words[i] == wanted[0] and tuple(words[i : i + width]) == wanted]
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self.text = f" {' '.join(words)} "
+        starts = accumulate((len(word) + 1 for word in words), initial=0)
+        self.numbers = {start: number for number, start in enumerate(starts)}
+
+    def of(self, part: Sequence[str]) -> Iterator[Span]:
+        wanted = f" {' '.join(part)} "
+        start = self.text.find(wanted) if part else -1
+        while start >= 0:
+            number = self.numbers[start]
+            yield Span(number, number + len(part))
+            start = self.text.find(wanted, start + 1)
 
 
 def write(sentences: Iterable[Sentence], path: Path, ledger: Ledger, /) -> None:
@@ -90,6 +99,8 @@ def write(sentences: Iterable[Sentence], path: Path, ledger: Ledger, /) -> None:
         for sentence in sentences:
             if any(word.split() != [word] for word in sentence.words):
                 ledger.lose("sentences", "with white space in a word")
+                ledger.lose("entities", "in such a sentence", len(sentence.entities))
+                ledger.lose("relations", "in such a sentence", len(sentence.relations) + len(sentence.links))
             else:
                 yield _record(sentence, ledger)
 
@@ -97,9 +108,11 @@ def write(sentences: Iterable[Sentence], path: Path, ledger: Ledger, /) -> None:
 
 
 def _record(sentence: Sentence, ledger: Ledger) -> dict[str, Any]:
+    places = _Places(sentence.words)
+
     def refused(entity: Entity) -> str | None:
-        words = sentence.words[slice(*entity.range)]
-        return None if occurrences(words, sentence.words)[0] == entity.range else "whose words occur earlier in the sentence"
+        first = next(places.of(sentence.words[slice(*entity.range)]))
+        return None if first == entity.range else "whose words occur earlier in the sentence"
 
     kept = fitted(sentence, _HOLDS, ledger, refused)
     said = [" ".join(kept.words[slice(*entity.range)]) for entity in kept.entities]
@@ -107,8 +120,9 @@ def _record(sentence: Sentence, ledger: Ledger) -> dict[str, Any]:
     ledger.lose("relations", "given twice", len(kept.relations) - len(triples))
     related = {end for relation in kept.relations for end in (relation.head, relation.tail)}
     ledger.lose("entities", "in no relation", len(kept.entities) - len(related))
-    ledger.lose("entities", "on the same words as another", len(related) - len({said[number] for number in related}))
-    ledger.lose("types", f"other than {TYPE}", sum(kept.entities[number].type != TYPE for number in related))
+    written = {said[number] for number in related}
+    ledger.lose("entities", "on the same words as another", len(related) - len(written))
+    ledger.lose("types", f"other than {TYPE}", len(written - {said[n] for n in related if kept.entities[n].type == TYPE}))
     text = sentence.text if tuple(sentence.text.split()) == sentence.words else " ".join(sentence.words)
     record = {"text": text, "triple_list": [list(triple) for triple in triples], "id": id_value(sentence.id)}
     return with_rest(record, sentence.extra, _KEYS, ledger)

@@ -55,7 +55,7 @@ def by_blanks(line: str) -> list[str]:
 
 def look(rows: Sequence[str]) -> Layout | None:
     """The layout that the lines of a file's beginning show; None when no column of tags is to be seen."""
-    rows = [row for row in rows if row.strip() and not row.startswith(("#", _DOCUMENT))]
+    rows = _filled(rows)
     split = by_tabs if rows and all("\t" in row for row in rows) else by_blanks
     cells = [split(row) for row in rows]
     if not cells:
@@ -67,24 +67,34 @@ def look(rows: Sequence[str]) -> Layout | None:
     first = len(columns)
     while first > 1 and all(map(tags.is_tag, columns[first - 1])) and not _are_chunks(columns[first - 1]):
         first -= 1
+    is_plain = False
     if first < len(columns):
         labels = tuple(range(first, len(columns)))
+    elif first > 1 and all(map(tags.is_tag, columns[-1])):  # chunks and nothing else
+        labels = (first - 1,)
     elif len(columns) > 1 and "O" in columns[-1] and len(set(columns[-1])) <= max(50, len(rows) // 20):
-        labels = (len(columns) - 1,)
+        labels, is_plain = (len(columns) - 1,), True
     else:
         return None
     words = 1 if labels[0] > 1 and _counts(columns[0]) else 0
-    return Layout(split, words, labels, plain=first == len(columns))
+    return Layout(split, words, labels, plain=is_plain)
+
+
+def _filled(lines: Sequence[str]) -> list[str]:
+    """The lines that hold words. Those that begin with # do where there are no others."""
+    rows = [line for line in lines if line.strip() and not line.startswith(_DOCUMENT)]
+    return [row for row in rows if not row.startswith("#")] or rows
 
 
 def _are_chunks(column: Sequence[str]) -> bool:
+    """True for the column of phrases in CoNLL-2003. One kind alone may as well be somebody's entities."""
     kinds = {tag[2:] for tag in column if tag != "O"}
-    return bool(kinds) and kinds <= _CHUNKS
+    return len(kinds) > 1 and kinds <= _CHUNKS
 
 
 def _counts(column: Sequence[str]) -> bool:
     """True for a column that numbers the words of each sentence."""
-    if not all(cell.isascii() and cell.isdigit() for cell in column):
+    if not all(cell.isascii() and cell.isdigit() and len(cell) < 10 for cell in column):
         return False
     numbers = [int(cell) for cell in column]
     return all(b == a + 1 or b in (0, 1) for a, b in pairwise(numbers)) and numbers[0] in (0, 1)
@@ -93,13 +103,14 @@ def _counts(column: Sequence[str]) -> bool:
 def _layout(path: Path, words: int | None, labels: tuple[int, ...] | None, pos: int | None, separator: str | None) -> Layout:
     sample = Sample(path)
     seen = look(sample.lines)
+    filled = _filled(sample.lines)
     if labels is None and seen is None:
-        if not sample.text.strip():
+        if not filled and sample.is_whole:
             return Layout(by_tabs, 0, (1,))
         raise FormatError(path, None, "no column of tags (B-X, I-X, O) is to be seen; say which it is, as in conll:labels=3")
     chosen = labels if labels is not None else seen.labels if seen else ()
     split = {"tab": by_tabs, "space": by_blanks}[separator] if separator else seen.split if seen else by_blanks
-    rows = [split(row) for row in sample.lines if row.strip() and not row.startswith(("#", _DOCUMENT))]
+    rows = [split(row) for row in filled]
     plain = not any(tags.is_tag(cell) and cell != "O" for row in rows for label in chosen for cell in _cells(row, label))
     plain = plain and any(cell != "O" for row in rows for label in chosen for cell in _cells(row, label))
     return Layout(split, words if words is not None else seen.words if seen else 0, chosen, pos, plain)
@@ -241,14 +252,15 @@ def _write_rows(file: IO[str], words: list[str], columns: list[list[str]], betwe
 def tag_columns(sentence: Sentence, levels: int, scheme: str, ledger: Ledger, between: str = "\t") -> list[list[str]]:
     """The columns of tags of a sentence; what does not fit them is in the ledger."""
     entities = dict.fromkeys(sentence.entities)
+    ledger.note("entities given twice, merged", len(sentence.entities) - len(entities))
     contiguous = [entity for entity in entities if not entity.is_discontinuous]
     ledger.lose("entities", "discontinuous", len(entities) - len(contiguous))
     kept = [entity for entity in contiguous if _safe(entity.type, between) == entity.type]
     ledger.lose("entities", "with white space in the type", len(contiguous) - len(kept))
-    placed = tags.levels(kept)
-    ledger.lose("entities", "overlapping another", sum(map(len, placed[levels:])))
+    placed = tags.levels(kept, most=levels)
+    ledger.lose("entities", "overlapping another", len(kept) - sum(map(len, placed)))
     ledger.lose("relations", "no place for relations", len(sentence.relations) + len(sentence.links))
-    placed = placed[:levels] + [[]] * (levels - len(placed))
+    placed += [[]] * (levels - len(placed))
     return [tags.encode(level, len(sentence.words), scheme) for level in placed]
 
 
@@ -266,7 +278,8 @@ def _safe(text: str, between: str) -> str:
 
 
 def sniff(sample: Sample) -> bool:
-    if sample.records or "\0" in sample.text or sample.text.lstrip().startswith("<"):
+    first = next((line.strip() for line in sample.lines if line.strip()), "")
+    if sample.dicts or (first.startswith("<") and first.endswith(">")):  # JSON and XML
         return False
     layout = look(sample.lines)
     return layout is not None and (not layout.plain or sample.path.suffix.lower() in FORMAT.extensions)

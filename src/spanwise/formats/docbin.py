@@ -190,7 +190,7 @@ def _doc(document: Document, vocab: Vocab) -> Doc:
         spans.append(span_class(doc, first[start], last[end] + 1, label=mention.type, **names))
     doc.spans[GROUP] = spans
     entities = {Entity(span.label_, (Span(span.start, span.end),)): span for span in spans}
-    doc.ents = [entities[entity] for level in tags.levels(list(entities))[:1] for entity in level]
+    doc.ents = [entities[entity] for level in tags.levels(entities, most=1) for entity in level]
     return doc
 
 

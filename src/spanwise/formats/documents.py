@@ -90,7 +90,7 @@ def to_sentences(
     if not split:
         ranges = [Span(0, len(text))]
     elif sentences is None:
-        ranges = split_sentences(text, keep)
+        ranges = split_sentences(text, [*keep, *found])  # a word may hold a line end, or a full stop with an accent
     else:
         ranges = _joined_over(sentences, keep, len(text))
         ledger.note("sentences joined, for an entity crosses their border", len(sentences) - len(ranges))
@@ -242,7 +242,7 @@ def _placed_arrows(
         if home == there:
             relations[home].append(Relation(arrow.type, head, tail, arrow.score, arrow.extra))
         else:
-            links[home].append(Link(arrow.type, head, there, tail, arrow.extra))
+            links[home].append(Link(arrow.type, head, there, tail, arrow.score, arrow.extra))
     return relations, links
 
 
@@ -311,7 +311,7 @@ def _assembled(sentences: list[Sentence], ledger: Ledger, name: Callable[[int], 
             _join(result, names, relation.type, *ends, relation.score, relation.extra, ledger)
         for link in sentence.links:
             ends = (place, link.head), (places.get(link.position, -1), link.tail)
-            _join(result, names, link.type, *ends, None, link.extra, ledger)
+            _join(result, names, link.type, *ends, link.score, link.extra, ledger)
     result.text = "".join(pieces)
     return result
 

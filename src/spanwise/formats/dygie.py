@@ -123,7 +123,7 @@ def _relations(
         if home == there:
             relations[home].append(Relation(kind, head, tail, score, extra))
         else:
-            links[home].append(Link(kind, head, there, tail, extra))
+            links[home].append(Link(kind, head, there, tail, score, extra))
     return relations, links
 
 
@@ -163,7 +163,7 @@ def _record(group: list[Sentence], ledger: Ledger) -> dict[str, Any]:
         for relation in sentence.relations:
             add(relation.type, [(place, relation.head), (place, relation.tail)], relation.score, relation.extra)
         for link in sentence.links:
-            add(link.type, [(place, link.head), (places.get(link.position, -1), link.tail)], None, link.extra)
+            add(link.type, [(place, link.head), (places.get(link.position, -1), link.tail)], link.score, link.extra)
         if place and sentence.extra:
             ledger.lose("fields", "of a sentence that is not the first of its document", len(sentence.extra))
     record = {

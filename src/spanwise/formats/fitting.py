@@ -62,9 +62,8 @@ def _flat(sentence: Sentence, candidates: list[int], ledger: Ledger) -> tuple[li
     for number in candidates:
         first.setdefault(sentence.entities[number], number)
     ledger.note("entities given twice, merged", len(candidates) - len(first))
-    chosen = next(iter(tags.levels(list(first))), [])
+    chosen = next(iter(tags.levels(first, most=1)), [])
     ledger.lose("entities", "overlapping another", len(first) - len(chosen))
-    chosen.sort(key=lambda entity: entity.range)
     new = {entity: number for number, entity in enumerate(chosen)}
     place = {number: new[sentence.entities[number]] for number in candidates if sentence.entities[number] in new}
     return [first[entity] for entity in chosen], place

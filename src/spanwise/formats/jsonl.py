@@ -3,7 +3,7 @@
 ``{"id": "s1", "tokens": […], "entities": [{"type": "X", "spans": [[2, 5]]}], "relations": [{"type": "R", "head": 0,
 "tail": 1}]}``. Optional: ``text`` (when it is not the tokens joined by single spaces), ``starts`` (where each token begins in
 the text, when looking from left to right would find another place), ``pos``, ``document``, ``position``, ``start``,
-``links`` (relations to a sentence at another ``position`` of the document), ``score`` on entities and relations.
+``links`` (relations to a sentence at another ``position`` of the document), ``score`` on entities, relations and links.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ _SHAPE: TypeAdapter[_Record] = TypeAdapter(_Record)
 _KEYS = frozenset(_Record.__annotations__)
 _ENTITY_KEYS = frozenset(_Entity.__annotations__)
 _RELATION_KEYS = frozenset(_Relation.__annotations__)
-_LINK_KEYS = _RELATION_KEYS | {"position"}
+_LINK_KEYS = frozenset(_Link.__annotations__) | _RELATION_KEYS
 
 
 def read(path: Path, ledger: Ledger, /, *, ends: str = "exclusive") -> Iterator[Sentence]:
@@ -89,8 +89,8 @@ def _sentence(record: dict[str, Any], default_id: str, extend: bool) -> Sentence
         for r in record.get("relations") or ()
     ]
     links = [
-        Link(link["type"], link["head"], link["position"], link["tail"], rest(link, _LINK_KEYS))
-        for link in record.get("links") or ()
+        Link(k["type"], k["head"], k["position"], k["tail"], k.get("score"), rest(k, _LINK_KEYS))
+        for k in record.get("links") or ()
     ]
     pos, document = record.get("pos"), record.get("document")
     return Sentence(
@@ -142,7 +142,12 @@ def to_record(sentence: Sentence, ledger: Ledger | None = None) -> dict[str, Any
         ]
     if sentence.links:
         record["links"] = [
-            with_rest({"type": k.type, "head": k.head, "position": k.position, "tail": k.tail}, k.extra, _LINK_KEYS, ledger)
+            with_rest(
+                {"type": k.type, "head": k.head, "position": k.position, "tail": k.tail, **scored(k.score)},
+                k.extra,
+                _LINK_KEYS,
+                ledger,
+            )
             for k in sentence.links
         ]
     return with_rest(record, sentence.extra, _KEYS, ledger)

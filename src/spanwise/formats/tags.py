@@ -7,7 +7,8 @@ stand alone, O is outside. What does not fit (an I behind nothing) begins an ent
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Iterable
 from itertools import groupby
 
 from spanwise.types import Entity, Span
@@ -110,23 +111,25 @@ def encode(entities: Iterable[Entity], length: int, scheme: str = "bio") -> list
     return tags
 
 
-def levels(entities: Sequence[Entity]) -> list[list[Entity]]:
-    """Entities sorted into levels of which none overlaps itself, the wider ones in the first.
+def levels(entities: Iterable[Entity], most: int | None = None) -> list[list[Entity]]:
+    """Entities sorted into levels of which none overlaps itself, the wider ones in the first; each in the order of the text.
 
-    Discontinuous entities fit no level of tags and are left out.
+    Discontinuous entities fit no level of tags and are left out, and so is what does not fit the first ``most`` levels.
 
     >>> outer, inner = Entity("A", ((0, 4),)), Entity("B", ((1, 2),))
-    >>> levels([inner, outer]) == [[outer], [inner]]
-    True
+    >>> levels([inner, outer]) == [[outer], [inner]], levels([inner, outer], most=1) == [[outer]]
+    (True, True)
     """
     found: list[list[Entity]] = []
     for entity in sorted(entities, key=lambda entity: (-entity.range.width, entity.range.start)):
         if entity.is_discontinuous:
             continue
         for level in found:
-            if not any(entity.range.overlaps(other.range) for other in level):
-                level.append(entity)
+            place = bisect_left(level, entity.range.start, key=lambda other: other.range.start)
+            if not any(entity.range.overlaps(other.range) for other in level[max(0, place - 1) : place + 1]):
+                level.insert(place, entity)
                 break
         else:
-            found.append([entity])
+            if most is None or len(found) < most:
+                found.append([entity])
     return found

@@ -136,19 +136,24 @@ class Trainer:
         start = self.batches.ends[self.epoch - 1] if self.epoch else 0
         sums: dict[str, Tensor] = {}
         for step in range(done, end):
-            batch = next(stream).to(self.device)
-            losses = self.wrapped(batch.inputs, batch.targets)
-            self.accelerator.backward(losses["loss"] / self.settings.accumulate)
+            losses = self._backward(next(stream))
             self._watch(step, losses["loss"])
             if (step + 1 - start) % self.settings.accumulate == 0 or step + 1 == end:
                 self._update()
                 if self.settings.checkpoint_steps and (step + 1) % self.settings.checkpoint_steps == 0 and step + 1 < end:
                     self._checkpoint(step + 1)
             for name, value in losses.items():
-                sums[name] = sums[name] + value.detach() if name in sums else value.detach()
+                sums[name] = sums[name] + value if name in sums else value
             progress.step(losses["loss"])
         self._look()
         return {name: value / max(1, end - done) for name, value in sums.items()}
+
+    def _backward(self, packed: PackedBatch) -> dict[str, Tensor]:
+        """Gradients of a batch. Only detached losses leave this function: nothing of the batch's graph may outlive it."""
+        batch = packed.to(self.device)
+        losses: dict[str, Tensor] = self.wrapped(batch.inputs, batch.targets)
+        self.accelerator.backward(losses["loss"] / self.settings.accumulate)
+        return {name: value.detach() for name, value in losses.items()}
 
     def _update(self) -> None:
         if self.precision == "fp16":  # gradients are scaled, and Accelerate knows by how much
