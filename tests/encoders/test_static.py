@@ -182,7 +182,7 @@ def test_words_have_the_vectors_of_the_file(vectors: Path, freeze: bool) -> None
 
 
 def test_frozen_vectors_get_no_gradient_and_learned_ones_do(vectors: Path) -> None:
-    encoder = built(vectors=vectors, word_size=3, dropout=0).train()
+    encoder = built(vectors=vectors, word_size=3, freeze_words=True, dropout=0).train()
     states = encoded(encoder, SENTENCES)
     states.words.sum().backward()
     assert encoder.words is not None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,8 @@ from spanwise.encoders.base import TokenStates
 from spanwise.formats.tags import decode
 from spanwise.heads import head_class
 from spanwise.heads.base import Labels
-from spanwise.heads.seqner import SeqNer, SeqnerSettings, entities_of
+from spanwise.heads.crf import viterbi
+from spanwise.heads.seqner import SeqNer, SeqnerSettings, bio_transitions, entities_of
 from spanwise.types import Entity, Sentence
 
 LABELS = Labels(("A", "B"))
@@ -99,7 +101,7 @@ def test_scores_are_probabilities_or_marginals(encoder: Any, random_batch: Any, 
     sentences, states = random_batch()
     batch = joined(states)
     for tagging in TAGGINGS:
-        head = make(encoder, tagging).eval()
+        head = make(encoder, tagging, constrained=False).eval()
         found = head.score(batch, head.targets(sentences, gold=False))
         assert len(found.score) > 0
         for number, start, end, score in zip(
@@ -171,3 +173,23 @@ def test_it_learns(overfit: Any, tagging: str) -> None:
         entities = [("A", (first, first + 2)), ("B", (second, second + 2)), ("A", (second + 2, second + 3))]
         sentences.append(Sentence(f"s{number}", tuple(words), tuple(Entity(kind, (range_,)) for kind, range_ in entities)))
     assert overfit(SeqNer, LABELS, SeqnerSettings(tagging=tagging), sentences)
+
+
+def is_spelling(tags: tuple[int, ...]) -> bool:
+    """True when every I continues a B or an I of its own type."""
+    return all(tag == 0 or tag % 2 or before in (tag - 1, tag) for before, tag in zip((0, *tags), tags, strict=False))
+
+
+@given(st.lists(st.lists(st.floats(-4, 4), min_size=5, max_size=5), min_size=1, max_size=4))
+def test_constrained_tags_are_the_best_that_spell_entities(rows: list[list[float]]) -> None:
+    emissions = torch.tensor([rows], dtype=torch.float32).log_softmax(-1)
+    allowed = bio_transitions(2)
+    mask = torch.ones(1, len(rows), dtype=torch.bool)
+    found = tuple(viterbi(emissions, mask, allowed, allowed[0], torch.zeros(5))[0].tolist())
+
+    def value(tags: tuple[int, ...]) -> float:
+        return float(sum(emissions[0, place, tag] for place, tag in enumerate(tags)))
+
+    best = max((tags for tags in product(range(5), repeat=len(rows)) if is_spelling(tags)), key=value)
+    assert is_spelling(found)
+    assert value(found) == pytest.approx(value(best), abs=1e-4)

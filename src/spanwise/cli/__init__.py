@@ -10,6 +10,7 @@ import typer
 
 from spanwise import __version__
 from spanwise.cli.convert import convert
+from spanwise.cli.demo import demo
 from spanwise.cli.describe import describe
 from spanwise.cli.evaluate import evaluate
 from spanwise.cli.formats import formats
@@ -25,7 +26,7 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
-for command in (train, evaluate, predict, convert, describe, formats, recipes):
+for command in (train, evaluate, predict, convert, describe, formats, recipes, demo):
     app.command()(command)
 
 # Typer brings its own click since 0.20-odd; this names the base of its usage errors in either case.

@@ -39,7 +39,7 @@ class StaticSettings(BaseModel):
     kind: Literal["static"] = "static"
     vectors: Path | None = Field(None, description="file of word vectors; random ones are learned when not given")
     word_size: int | None = Field(None, ge=0, description="the file's size, or 100 for random vectors; 0: no word vectors")
-    freeze_words: bool = Field(True, description="keep the file's vectors as they are; random ones always learn")
+    freeze_words: bool = Field(False, description="keep the file's vectors of training words too; random ones always learn")
     lowercase: bool = Field(True, description="words that the file does not know are learned in lower case")
     min_count: int = Field(1, ge=1, description="rarer words of the training sentences are unknown words")
     char_size: int = Field(25, ge=1, description="size of a character's vector")
@@ -48,7 +48,7 @@ class StaticSettings(BaseModel):
     hidden: int = Field(200, ge=1, description="LSTM over the words, per direction")
     layers: int = Field(1, ge=0, description="of that LSTM; 0: a word's state is its vectors, for a LSTM over several encoders")
     dropout: float = Field(0.5, ge=0, lt=1, description="before, between and behind the layers, one mask per sentence")
-    word_dropout: float = Field(0.05, ge=0, lt=1, description="share of training words (and tags) read as unknown ones")
+    word_dropout: float = Field(0.1, ge=0, lt=1, description="share of training words (and tags) read as unknown ones")
 
     @model_validator(mode="after")
     def _some_part(self) -> Self:

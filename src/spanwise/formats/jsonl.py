@@ -158,10 +158,10 @@ def sniff(sample: Sample) -> bool:
         return False
     if not all(isinstance(token, str) for token in sample.items("tokens")):
         return False  # Prodigy's
-    entities = sample.items("entities")
-    return all(isinstance(e, dict) and "spans" in e and "type" in e for e in entities) and not any(
-        key in record for record in sample.dicts for key in ("spans", "tags", "ner_tags", "ner")
-    )
+    if not all(isinstance(e, dict) and "spans" in e and "type" in e for e in sample.items("entities")):
+        return False
+    others = ("spans", "tags", "ner_tags", "ner")  # where a file of another format has what we have under "entities"
+    return sample.have("entities") or not any(key in record for record in sample.dicts for key in others)
 
 
 FORMAT = Format(

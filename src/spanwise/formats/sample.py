@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -10,20 +11,28 @@ from typing import Any
 import pydantic_core
 
 SIZE = 1 << 17
+LONGEST = 1 << 23
 RECORDS = 200
+_BETWEEN = re.compile(r"[ \t\r\n,]*")
 
 
 class Sample:
-    """The first 128 KiB of a file, as text, lines and JSON records; of a folder, its path alone."""
+    """The first 128 KiB of a file, as text, lines and JSON records; of a folder, its path alone.
+
+    Where that is less than a line of JSON, the sample goes on to the line's end, up to 8 MiB.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
         self.is_folder = path.is_dir()
-        self.raw = b""
+        self.raw, self.is_whole = b"", True
         if not self.is_folder:
             with path.open("rb") as file:
                 self.raw = file.read(SIZE)
-        self.is_whole = len(self.raw) < SIZE
+                if b"\n" not in self.raw and self.text.lstrip().startswith(("{", "[")):
+                    self.raw += file.readline(LONGEST - len(self.raw))
+                    del self.text
+                self.is_whole = not file.read(1)
 
     @cached_property
     def text(self) -> str:
@@ -57,9 +66,9 @@ class Sample:
         decoder, at = json.JSONDecoder(), 1
         found: list[Any] = []
         while len(found) < RECORDS:
-            at += len(text[at:]) - len(text[at:].lstrip(" \t\r\n,"))
+            between = _BETWEEN.match(text, at)
             try:
-                item, at = decoder.raw_decode(text, at)
+                item, at = decoder.raw_decode(text, between.end() if between else at)
             except (ValueError, RecursionError):
                 break
             found.append(item)

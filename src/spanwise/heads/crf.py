@@ -17,6 +17,8 @@ neither overflow nor vanish in float32, in which everything is computed. A trans
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,35 +73,8 @@ class Crf(nn.Module):
 
     @torch.no_grad()
     def decode(self, emissions: Tensor, mask: Tensor) -> Tensor:
-        """The most probable sequence of each sentence: [B, T], 0 behind its end (Viterbi).
-
-        It runs from the last word to the first, so that all sentences, aligned at their ends, begin in the same step and none
-        has to wait; the best sequence is then read off from the first word on.
-        """
-        transitions, start, end = self._bounded()
-        batch, length, tags = emissions.shape
-        lengths = mask.sum(1)
-        emissions = _lowered(emissions).masked_fill(~mask.unsqueeze(-1), 0.0)
-        flipped = _reversed(emissions, lengths).transpose(0, 1).contiguous()
-        best = end.expand(batch, tags)  # the best score of what follows a word, by the word's tag
-        ahead = [best]
-        followers = []
-        for word in flipped[:-1]:
-            best, follower = ((best + word).unsqueeze(1) + transitions).max(-1)
-            ahead.append(best)
-            followers.append(follower)
-        last = (lengths - 1).clamp(min=0)
-        first = torch.stack(ahead)[last, torch.arange(batch, device=mask.device)]
-        tag = (start + emissions[:, 0] + first).argmax(-1, keepdim=True)
-        path = [tag]
-        if followers:
-            # followers[s] leads from the word at s + 1 in reversed order to the one at s.
-            place = (last.unsqueeze(1) - 1 - torch.arange(length - 1, device=mask.device)).clamp(min=0)
-            onwards = torch.stack(followers, 1).gather(1, place.unsqueeze(-1).expand(-1, -1, tags))
-            for step in onwards.unbind(1):
-                tag = step.gather(1, tag)
-                path.append(tag)
-        return torch.cat(path, 1) * mask
+        """The most probable sequence of each sentence: [B, T], 0 behind its end."""
+        return viterbi(emissions, mask, *self._bounded())
 
     def _bounded(self) -> tuple[Tensor, Tensor, Tensor]:
         transitions, start, end = (p.float().clamp(-BOUND, BOUND) for p in (self.transitions, self.start, self.end))
@@ -116,6 +91,48 @@ class Crf(nn.Module):
         ends = start.index_select(0, tags[:, 0]) + end.index_select(0, last)
         inner = emitted.masked_fill(~mask, 0.0).sum(1) + moved.masked_fill(~mask[:, 1:], 0.0).sum(1)
         return inner + ends.masked_fill(~mask[:, 0], 0.0)
+
+
+def viterbi(emissions: Tensor, mask: Tensor, transitions: Tensor, start: Tensor, end: Tensor) -> Tensor:
+    """The best sequence of tags of each sentence: [B, T], 0 behind its end. Transitions may be as low as forbids them.
+
+    It runs from the last word to the first, so that all sentences, aligned at their ends, begin in the same step and none
+    has to wait; the best sequence is then read off from the first word on.
+    """
+    batch, length, tags = emissions.shape
+    lengths = mask.sum(1)
+    emissions = _lowered(emissions).masked_fill(~mask.unsqueeze(-1), 0.0)
+    flipped = _reversed(emissions, lengths).transpose(0, 1).contiguous()
+    best = end.expand(batch, tags)  # the best score of what follows a word, by the word's tag
+    ahead = [best]
+    followers = []
+    for word in flipped[:-1]:
+        best, follower = ((best + word).unsqueeze(1) + transitions).max(-1)
+        ahead.append(best)
+        followers.append(follower)
+    last = (lengths - 1).clamp(min=0)
+    first = torch.stack(ahead)[last, torch.arange(batch, device=mask.device)]
+    tag = (start + emissions[:, 0] + first).argmax(-1, keepdim=True)
+    path = [tag]
+    if followers:
+        # followers[s] leads from the word at s + 1 in reversed order to the one at s.
+        place = (last.unsqueeze(1) - 1 - torch.arange(length - 1, device=mask.device)).clamp(min=0)
+        onwards = torch.stack(followers, 1).gather(1, place.unsqueeze(-1).expand(-1, -1, tags))
+        for step in onwards.unbind(1):
+            tag = step.gather(1, tag)
+            path.append(tag)
+    return torch.cat(path, 1) * mask
+
+
+@contextmanager
+def _exact_products() -> Iterator[None]:
+    """Products in full float32 on a GPU too: TF32's ten bits are too few for sums over sequences."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
 
 
 @dataclass(slots=True)
@@ -142,7 +159,7 @@ def _forward_backward(emissions: Tensor, mask: Tensor, transitions: Tensor, star
     steps = torch.stack((emitted, _reversed(emitted, lengths))).permute(2, 0, 1, 3).contiguous()
     messages = torch.empty_like(steps)
     messages[0] = torch.stack((start, end)).exp().unsqueeze(1)
-    with torch.autocast(device.type, enabled=False):
+    with torch.autocast(device.type, enabled=False), _exact_products():
         for step in range(1, length):
             # The first tag's message is the scale: the others lie within e^40 of it.
             before = messages[step - 1]
@@ -191,7 +208,7 @@ class _Partition(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         mask, marginals, left, right, moves = ctx.saved_tensors
         unary = marginals * gradient.view(-1, 1, 1)
-        with torch.autocast(gradient.device.type, enabled=False):
+        with torch.autocast(gradient.device.type, enabled=False), _exact_products():
             left, right = left[:, :-1], right[:, 1:]
             weight = gradient.view(-1, 1, 1) * mask[:, 1:].unsqueeze(-1) / (left * (right @ moves.T)).sum(-1, keepdim=True)
             pairs = moves * ((left * weight).flatten(0, 1).T @ right.flatten(0, 1))

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.formats.tags import levels
 from spanwise.heads.base import Head, HeadSettings, Labels, Losses, ScoredSpans
-from spanwise.heads.crf import Crf
+from spanwise.heads.crf import Crf, viterbi
 from spanwise.heads.memo import Ints, Memo
 from spanwise.types import Entity, Sentence
 
@@ -23,13 +23,17 @@ class SeqnerSettings(HeadSettings):
     """What may be set; the defaults are the paper's."""
 
     tagging: Literal["softmax", "crf"] = "softmax"
+    constrained: bool = (
+        True  # softmax: the best tags among those that spell entities; False: each word's best tag, as published
+    )
     dropout: float = Field(default=0.1, ge=0.0, lt=1.0)
 
 
 class SeqNer(Head):
     """A linear layer gives each word a score for each of 2C + 1 tags: 0 is O, 1 + 2c is B and 2 + 2c is I of type c.
 
-    ``softmax`` learns and takes each word's tag by itself; ``crf`` learns whole sequences and takes the best one. The loss is
+    ``softmax`` learns each word's tag by itself and takes the best tags that spell entities (an I only behind its own type);
+    ``crf`` learns whole sequences and takes the best one. The loss is
     per word in either case (a sentence's negative log-likelihood over its words), so that bundles can weigh it against
     others.
 
@@ -40,6 +44,7 @@ class SeqNer(Head):
 
     settings_class = SeqnerSettings
     settings: SeqnerSettings
+    allowed: Tensor
     decoding = "flat"
 
     def __init__(self, width: int, labels: Labels, settings: SeqnerSettings) -> None:
@@ -48,6 +53,7 @@ class SeqNer(Head):
         self.dropout = nn.Dropout(settings.dropout)
         self.classifier = nn.Linear(width, tags)
         self.crf = Crf(tags) if settings.tagging == "crf" else None
+        self.register_buffer("allowed", bio_transitions(len(labels.entities)), persistent=False)
         self._place = {kind: place for place, kind in enumerate(labels.entities)}
         self._gold = Memo(self._gold_tags)
 
@@ -85,6 +91,9 @@ class SeqNer(Head):
         if self.crf is not None:
             tags = self.crf.decode(emissions, mask)
             probability = self.crf.marginals(emissions, mask).gather(-1, tags.unsqueeze(-1)).squeeze(-1)
+        elif self.settings.constrained:
+            tags = viterbi(emissions.log_softmax(-1), mask, self.allowed, self.allowed[0], torch.zeros_like(self.allowed[0]))
+            probability = emissions.softmax(-1).gather(-1, tags.unsqueeze(-1)).squeeze(-1)
         else:
             probability, tags = emissions.softmax(-1).max(-1)
         return entities_of(tags, probability, mask)
@@ -113,6 +122,17 @@ class SeqNer(Head):
             tags[start:end] = begin + 1
             tags[start] = begin
         return tags
+
+
+def bio_transitions(types: int) -> Tensor:
+    """What may follow what, [tags, tags]: 0 where it may, hopelessly low where an I would continue nothing of its type.
+
+    Row 0, what may follow O, is also what may stand at the beginning.
+    """
+    tags = torch.arange(2 * types + 1)
+    kind, is_inside = (tags + 1) // 2, (tags > 0) & (tags % 2 == 0)
+    forbidden = is_inside & (kind.unsqueeze(1) != kind)
+    return torch.zeros(len(tags), len(tags)).masked_fill(forbidden, -1e4)
 
 
 def entities_of(tags: Tensor, probability: Tensor, mask: Tensor) -> ScoredSpans:

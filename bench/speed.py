@@ -1,0 +1,253 @@
+"""How fast training and prediction are, as ratios to bare Hugging Face loops measured side by side in the same run.
+
+    python bench/speed.py --data GENIA [--encoder minilm] [--threads 2] [--steps 100] [--rounds 9] [--runs 3] [--json FILE]
+
+Training: one step through Spanwise's own trainer (batch, targets, forward, backward, clipping, AdamW, schedule) against one
+step of ``AutoModelForTokenClassification`` on the same subwords, with labels at first subwords, the same fused AdamW and
+clipping; the bare loop's tensors are made beforehand and cost it nothing. Prediction: ``predict`` with everything in it
+(tokenising, batches, scores, decoding) against the bare encoder's forward on the same length-sorted batches, likewise made
+beforehand; "with tokenizer" adds to the bare encoder what the tokenizer takes.
+
+Float32 on the CPU. All contenders take turns, in changing order, on the same batch (or the same sentences): a ratio is the
+median of the quotients of such turns, so that other load on the machine falls on both sides. The numbers in brackets are the
+quartiles of the quotients. The models that predict are the ones just trained, so that they find a likely number of entities.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.optim import AdamW
+from transformers import AutoModel, AutoModelForTokenClassification, AutoTokenizer
+
+from spanwise.batching import plan
+from spanwise.config import configure
+from spanwise.corpora import open_splits
+from spanwise.encoders.pretrained import resolve
+from spanwise.inference.predictor import predict
+from spanwise.model import Model
+from spanwise.training.loop import Trainer
+from spanwise.types import Corpus, Sentence
+
+RECIPES = ("seqner", "seqner-crf", "spanner")
+BARE, TOKENIZING = "bare", "bare with tokenizer"
+REQUIRED = {("training", "seqner"): 1.15, ("training", "spanner"): 1.3}  # at most
+REQUIRED_THROUGHPUT = 0.85  # at least, for every recipe
+WARM_UP = 8  # steps that are not counted
+
+Times = dict[str, list[float]]
+
+
+class BareLoop:
+    """What a reader would write without a toolkit."""
+
+    def __init__(self, source: str, trainer: Trainer, rate: float) -> None:
+        self.tokenizer = AutoTokenizer.from_pretrained(source)
+        tags = 2 * len(trainer.model.labels.entities) + 1
+        self.model = AutoModelForTokenClassification.from_pretrained(source, num_labels=tags).float().train()
+        self.optimizer = AdamW(self.model.parameters(), lr=rate, fused=True)
+
+    def batch(self, sentences: Sequence[Sentence], tags: Tensor) -> dict[str, Tensor]:
+        """Subwords as the tokenizer pads them; each word's tag at its first subword."""
+        encoded = self.tokenizer([list(s.words) for s in sentences], is_split_into_words=True, padding=True, return_tensors="pt")
+        labels = torch.full_like(encoded["input_ids"], -100)
+        for number in range(len(sentences)):
+            before = None
+            for place, word in enumerate(encoded.word_ids(number)):
+                if word is not None and word != before:
+                    labels[number, place] = tags[number, word]
+                before = word
+        return {**encoded, "labels": labels}
+
+    def step(self, batch: Mapping[str, Tensor]) -> None:
+        loss = self.model(**batch).loss
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), 1.0)
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+
+
+class OurLoop:
+    """The trainer's own steps, one at a time."""
+
+    def __init__(self, trainer: Trainer) -> None:
+        self.trainer = trainer
+        self.stream = trainer._stream(0)
+        trainer.wrapped.train()
+
+    def step(self, number: int) -> None:
+        losses = self.trainer._backward(next(self.stream))
+        self.trainer._watch(number, losses["loss"])
+        self.trainer._update()
+
+
+def in_turns(contenders: Mapping[str, Callable[[], None]], turn: int, times: Times) -> None:
+    """Everyone once; who begins changes from turn to turn."""
+    names = list(contenders)
+    first = turn % len(names)
+    for name in names[first:] + names[:first]:
+        began = time.perf_counter()
+        contenders[name]()
+        times.setdefault(name, []).append(time.perf_counter() - began)
+
+
+def make_trainer(recipe: str, corpus: Corpus, folder: Path, arguments: argparse.Namespace, seed: int) -> Trainer:
+    steps = -(-len(corpus["train"]) // arguments.batch_size)
+    settings = {
+        "epochs": -(-(WARM_UP + arguments.steps) // steps), "batch_size": arguments.batch_size, "seed": seed, "precision": "fp32",
+    }  # fmt: skip
+    config = configure(recipe, encoder=arguments.encoder, settings=settings)
+    torch.manual_seed(seed)
+    return Trainer(Model.build(config, corpus), corpus, folder, device="cpu", say=lambda line: None)
+
+
+def time_training(trainers: Mapping[str, Trainer], source: str, arguments: argparse.Namespace) -> Times:
+    ours = {recipe: OurLoop(trainer) for recipe, trainer in trainers.items()}
+    tagger = trainers["seqner"]
+    bare = BareLoop(source, tagger, tagger.optimizer.param_groups[0]["initial_lr"])
+    times: Times = {}
+    for step in range(WARM_UP + arguments.steps):
+        chosen = [tagger.batches.sentences[number] for number in tagger.batches.batches[step]]
+        batch = bare.batch(chosen, tagger.model.head.targets(chosen, gold=True)["tags"])
+        check_same(batch["input_ids"], tagger.batches.batch(step).inputs["ids"])
+        contenders: dict[str, Callable[[], None]] = {BARE: lambda batch=batch: bare.step(batch)}
+        contenders |= {recipe: lambda loop=loop, step=step: loop.step(step) for recipe, loop in ours.items()}
+        in_turns(contenders, step, times if step >= WARM_UP else {})
+    return times
+
+
+def check_same(bare: Tensor, ours: Tensor) -> None:
+    if not torch.equal(bare, ours):
+        raise SystemExit("the bare loop and Spanwise do not read the same subwords: the comparison would not be fair")
+
+
+def time_prediction(
+    models: Mapping[str, Model], source: str, sentences: Sequence[Sentence], arguments: argparse.Namespace
+) -> tuple[Times, dict[str, float]]:
+    tokenizer = AutoTokenizer.from_pretrained(source)
+    encoder = AutoModel.from_pretrained(source, add_pooling_layer=False).float().eval()
+    costs = np.array([len(ids) for ids in tokenizer([list(s.words) for s in sentences], is_split_into_words=True)["input_ids"]])
+    groups = [[list(sentences[n].words) for n in numbers] for numbers in plan(costs, arguments.predict_batch, None, None)]
+
+    def encoded() -> Iterator[dict[str, Tensor]]:
+        for group in groups:
+            yield tokenizer(group, is_split_into_words=True, padding=True, return_tensors="pt")
+
+    @torch.inference_mode()
+    def forward(batches: Iterator[dict[str, Tensor]] | list[dict[str, Tensor]]) -> None:
+        for batch in batches:
+            encoder(**batch)
+
+    found: dict[str, float] = {}
+
+    def predicted(recipe: str) -> None:
+        entities = sum(len(s.entities) for s in predict(models[recipe], sentences, batch_size=arguments.predict_batch))
+        found[recipe] = entities / len(sentences)
+
+    ready = list(encoded())
+    contenders: dict[str, Callable[[], None]] = {BARE: lambda: forward(ready), TOKENIZING: lambda: forward(encoded())}
+    contenders |= {recipe: lambda recipe=recipe: predicted(recipe) for recipe in models}
+    times: Times = {}
+    for turn in range(1 + arguments.rounds):
+        in_turns(contenders, turn, times if turn else {})
+    return times, found
+
+
+def compared(times: Times, sentences: int, to: str = BARE, *, throughput: bool = False) -> dict[str, dict[str, float]]:
+    """Median milliseconds per call, sentences a second, and the ratio to a bare loop with its quartiles."""
+    result = {}
+    for name, seconds in times.items():
+        quotients = [b / a if throughput else a / b for a, b in zip(seconds, times[to], strict=True)]
+        low, middle, high = statistics.quantiles(quotients, n=4) if len(quotients) > 1 else quotients * 3
+        median = statistics.median(seconds)
+        result[name] = {"ms": 1000 * median, "per_second": sentences / median, "ratio": middle, "low": low, "high": high}
+    return result
+
+
+def one_run(sentences: Mapping[str, tuple[Sentence, ...]], arguments: argparse.Namespace, seed: int) -> dict[str, Any]:
+    corpus, source = Corpus(sentences), resolve(arguments.encoder)
+    with tempfile.TemporaryDirectory() as folder:
+        trainers = {recipe: make_trainer(recipe, corpus, Path(folder), arguments, seed) for recipe in arguments.recipes}
+        times = time_training(trainers, source, arguments) if arguments.steps else {}
+    result: dict[str, Any] = {"training": compared(times, arguments.batch_size)} if times else {}
+    if arguments.rounds:
+        dev = sentences["dev"]
+        models = {recipe: trainer.model for recipe, trainer in trainers.items()}
+        times, found = time_prediction(models, source, dev, arguments)
+        result["prediction"] = compared(times, len(dev), throughput=True)
+        result["prediction with tokenizer"] = compared(times, len(dev), TOKENIZING, throughput=True)
+        result["entities per sentence"] = found
+    return result
+
+
+def show(result: Mapping[str, Any], arguments: argparse.Namespace) -> None:
+    names = {
+        "training": f"training step, batch {arguments.batch_size}, time / bare",
+        "prediction": f"prediction, batch {arguments.predict_batch}, throughput / bare forward",
+        "prediction with tokenizer": "the same / bare forward with tokenizer",
+    }
+    for part, title in names.items():
+        for name, row in result.get(part, {}).items():
+            bound = REQUIRED.get((part, name)) if part == "training" else REQUIRED_THROUGHPUT
+            needed = "" if bound is None or name in (BARE, TOKENIZING) or part.endswith("tokenizer") else f"required {bound}"
+            print(
+                f"{title:52} {name:20} {row['ms']:9.1f} ms {row['per_second']:8.1f} sentences/s "
+                f"{row['ratio']:6.3f} [{row['low']:.3f}, {row['high']:.3f}] {needed}"
+            )
+    found = ", ".join(f"{name} {value:.2f}" for name, value in result.get("entities per sentence", {}).items())
+    print(f"entities found per sentence: {found}\n" if found else "", flush=True)
+
+
+def summary(results: Sequence[Mapping[str, Any]]) -> None:
+    """The ratios of all runs, each with its spread."""
+    for part in ("training", "prediction"):
+        for name in results[0].get(part, {}):
+            ratios = [result[part][name]["ratio"] for result in results]
+            if name not in (BARE, TOKENIZING):
+                print(
+                    f"{part:12} {name:12} median {statistics.median(ratios):.3f} of {len(ratios)} runs "
+                    f"({min(ratios):.3f} to {max(ratios):.3f})"
+                )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="a corpus folder with train and dev")
+    parser.add_argument("--encoder", default="minilm")
+    parser.add_argument("--recipes", nargs="+", choices=RECIPES, default=RECIPES, help="seqner is always among them")
+    parser.add_argument("--sentences", type=int, default=480, help="of each split")
+    parser.add_argument("--batch-size", type=int, default=16)
+    parser.add_argument("--predict-batch", type=int, default=16)
+    parser.add_argument("--steps", type=int, default=100, help="training steps that count; 0 leaves training out")
+    parser.add_argument("--rounds", type=int, default=9, help="predictions of all sentences; 0 leaves prediction out")
+    parser.add_argument("--runs", type=int, default=1, help="the whole measurement so many times")
+    parser.add_argument("--threads", type=int, default=torch.get_num_threads())
+    parser.add_argument("--json", type=Path, help="also write every run's numbers here")
+    arguments = parser.parse_args()
+    arguments.recipes = tuple(dict.fromkeys(("seqner", *arguments.recipes)))
+    torch.set_num_threads(arguments.threads)
+    streams = open_splits(arguments.data)
+    sentences = {split: tuple(islice(streams[split], arguments.sentences)) for split in ("train", "dev")}
+    print(f"torch {torch.__version__}, {arguments.threads} threads, {arguments.encoder}, {arguments.data.name}\n", flush=True)
+    results = []
+    for run in range(arguments.runs):
+        results.append(one_run(sentences, arguments, seed=run + 1))
+        show(results[-1], arguments)
+        if arguments.json:
+            arguments.json.write_text(json.dumps({"threads": arguments.threads, "runs": results}, indent=1))
+    summary(results)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,118 @@
+"""Tiny encoders and a tiny corpus: everything that tests of training and prediction need, without a download.
+
+One thread: small tensors gain nothing from more, and results are then the same on every machine.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from string import ascii_lowercase
+from typing import Any
+
+import torch
+
+from spanwise.config import configure
+from spanwise.model import Model
+from spanwise.types import Corpus, Entity, Sentence
+
+torch.set_num_threads(1)
+
+WINDOW = 64
+FILLERS = "the a was seen near later then it rained and many others came from there".split()
+PLACES = "oslo paris lima quito cairo new york".split()
+DRUGS = "aspirin codeine insulin heparin".split()
+STATIC = ("encoder.word_size=16", "encoder.char_hidden=4", "encoder.hidden=16", "encoder.dropout=0.2")
+
+
+def bert(folder: Path, *, window: int = WINDOW, layers: int = 2) -> Path:
+    """A random BERT that spells words it does not know, letter by letter."""
+    from transformers import BertConfig, BertModel, BertTokenizerFast
+
+    folder.mkdir(parents=True, exist_ok=True)
+    letters = [*ascii_lowercase, *"0123456789.,-"]
+    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *FILLERS, *PLACES, *DRUGS, *letters, *(f"##{x}" for x in letters)]
+    vocabulary = folder / "vocab.txt"
+    vocabulary.write_text("\n".join(dict.fromkeys(words)) + "\n", encoding="utf-8")
+    tokenizer = BertTokenizerFast(vocab=str(vocabulary), model_max_length=window)
+    tokenizer.save_pretrained(folder)
+    torch.manual_seed(3)
+    config = BertConfig(
+        vocab_size=len(tokenizer), hidden_size=32, num_hidden_layers=layers, num_attention_heads=2, intermediate_size=64,
+        max_position_embeddings=window,
+    )  # fmt: skip
+    model = BertModel(config, add_pooling_layer=False)
+    with torch.no_grad():  # larger weights than a fresh model's, so that what stands around a word matters
+        for parameter in model.parameters():
+            if parameter.ndim > 1:
+                parameter.mul_(8)
+    model.save_pretrained(folder)
+    return folder
+
+
+def roberta(folder: Path, *, add_prefix_space: bool = False) -> Path:
+    """A random RoBERTa with a byte-level BPE tokenizer that, like the published ones, puts no blank before the first word."""
+    from tokenizers import ByteLevelBPETokenizer
+    from transformers import RobertaConfig, RobertaModel, RobertaTokenizerFast
+
+    folder.mkdir(parents=True, exist_ok=True)
+    bpe = ByteLevelBPETokenizer(add_prefix_space=add_prefix_space)
+    text = [" ".join(sentence.words) for sentence in sentences(200, seed=9)]
+    bpe.train_from_iterator(text, vocab_size=400, special_tokens=["<s>", "<pad>", "</s>", "<unk>", "<mask>"])
+    bpe.save_model(str(folder))
+    tokenizer = RobertaTokenizerFast(
+        vocab=str(folder / "vocab.json"), merges=str(folder / "merges.txt"), add_prefix_space=add_prefix_space,
+        model_max_length=WINDOW,
+    )  # fmt: skip
+    tokenizer.save_pretrained(folder)
+    torch.manual_seed(3)
+    config = RobertaConfig(
+        vocab_size=len(tokenizer), hidden_size=32, num_hidden_layers=2, num_attention_heads=2, intermediate_size=64,
+        max_position_embeddings=WINDOW + 2, type_vocab_size=1, pad_token_id=1, bos_token_id=0, eos_token_id=2,
+    )  # fmt: skip
+    RobertaModel(config, add_pooling_layer=False).save_pretrained(folder)
+    return folder
+
+
+def sentence(number: int, choose: random.Random, *, longest: int = 14) -> Sentence:
+    """Some fillers with places and drugs between them; a drug with "near" before it is a pair of words."""
+    words: list[str] = []
+    entities: list[Entity] = []
+    while len(words) < choose.randint(2, longest):
+        kind = choose.random()
+        start = len(words)
+        if kind < 0.2:
+            words.append(choose.choice(PLACES))
+            entities.append(Entity("Place", ((start, start + 1),)))
+        elif kind < 0.35:
+            words += [choose.choice(DRUGS), choose.choice(("acid", "mite"))]
+            entities.append(Entity("Drug", ((start, start + 2),)))
+        else:
+            words.append(choose.choice(FILLERS))
+    return Sentence(f"s{number}", tuple(words), tuple(entities), document=f"d{number // 5}", position=number % 5)
+
+
+def sentences(count: int, seed: int = 0, first: int = 0) -> tuple[Sentence, ...]:
+    choose = random.Random(seed)
+    return tuple(sentence(number, choose) for number in range(first, first + count))
+
+
+def corpus(train: int = 24, dev: int = 8, test: int = 8) -> Corpus:
+    every = sentences(train + dev + test)
+    splits = {"train": every[:train], "dev": every[train : train + dev], "test": every[train + dev :]}
+    return Corpus({split: found for split, found in splits.items() if found}, "tiny")
+
+
+def model(encoder: str | Path, recipe: str = "spanner", overrides: Iterable[str] = (), *, seed: int = 0) -> Model:
+    """A model with random but opinionated weights: its head is sure of something everywhere."""
+    options: Sequence[str] = (*(STATIC if str(encoder) == "static" else ()), *overrides)
+    torch.manual_seed(seed)
+    built = Model.build(configure(recipe, encoder=str(encoder), overrides=options), corpus())
+    with torch.no_grad():
+        built.head.classifier.weight.mul_(8)  # type: ignore[union-attr, operator]
+    return built.eval()
+
+
+def quiet(line: Any) -> None:
+    """For ``say``."""
