@@ -113,18 +113,19 @@ def _apply(values: dict[str, Any], override: str) -> None:
         raise SpanwiseError(f"--set {override}: {text!r} is not a value") from None
 
 
-def checked(model: type[T], values: Mapping[str, Any], what: str) -> T:
+def checked(model: type[T], values: Any, what: str) -> T:
     """Settings from plain values; an unknown key is an error that names the nearest known one."""
     try:
-        return model.model_validate(dict(values))
+        return model.model_validate(values)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
         place = ".".join(str(part) for part in first["loc"])
         if first["type"] == "extra_forbidden":
             raise unknown(f"setting of {what}", place, _keys(model, first["loc"][:-1])) from None
-        raise SpanwiseError(
-            f"{what}: {place}: {first['msg'][:1].lower()}{first['msg'][1:]}, found {first['input']!r}"
-        ) from None
+        problem = first["msg"].removeprefix("Value error, ")
+        value = repr(first["input"])
+        found = f", found {value}" if place and first["type"] != "missing" and len(value) < 100 else ""
+        raise SpanwiseError(f"{what}: {place}{': ' * bool(place)}{problem[:1].lower()}{problem[1:]}{found}") from None
 
 
 def _keys(model: type[BaseModel], path: Iterable[Any]) -> list[str]:

@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from safetensors import SafetensorError
-from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from spanwise.batching import Batch
@@ -17,11 +15,13 @@ from spanwise.config import Config, checked
 from spanwise.encoders import build_encoder, load_encoder
 from spanwise.encoders.base import Encoder
 from spanwise.errors import SpanwiseError
+from spanwise.formats.files import replacing
 from spanwise.heads import head_class
-from spanwise.heads.base import Head, Labels, Losses, ScoredSpans
+from spanwise.heads.base import Head, HeadSettings, Labels, Losses, ScoredSpans
+from spanwise.tensors import fill, weights, write_tensors
 from spanwise.types import Corpus, Sentence
 
-WEIGHTS = "model.safetensors"
+CONFIG, LABELS, WEIGHTS = "config.yaml", "labels.json", "model.safetensors"
 
 
 class Model(nn.Module):
@@ -58,25 +58,32 @@ class Model(nn.Module):
         return cls(encoder, head, config.model_copy(update={"head": values}))
 
     def save(self, folder: Path) -> None:
-        """Everything ``load`` needs, the weights included."""
+        """Everything ``load`` needs, the weights included. The configuration comes first: it makes the folder a run folder."""
         folder.mkdir(parents=True, exist_ok=True)
+        with replacing(folder / CONFIG) as temporary:
+            temporary.write_text(self.config.to_yaml(), encoding="utf-8")
         self.encoder.save(folder)
-        (folder / "config.yaml").write_text(self.config.to_yaml(), encoding="utf-8")
-        (folder / "labels.json").write_text(json.dumps(self.labels.to_json(), ensure_ascii=False, indent=1), encoding="utf-8")
-        save_file(weights(self), folder / WEIGHTS)
+        with replacing(folder / LABELS) as temporary:
+            temporary.write_text(json.dumps(self.labels.to_json(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        self.save_weights(folder)
+
+    def save_weights(self, folder: Path) -> None:
+        with replacing(folder / WEIGHTS) as temporary:
+            write_tensors(weights(self), temporary)
 
     @classmethod
     def load(cls, folder: str | Path) -> Model:
         """The model of a run folder, ready to predict."""
         folder = Path(folder)
-        if not (folder / "config.yaml").is_file() or not (folder / WEIGHTS).is_file():
-            raise SpanwiseError(f"{folder}: no model here (config.yaml and {WEIGHTS} were expected)")
+        missing = [name for name in (CONFIG, LABELS, WEIGHTS) if not (folder / name).is_file()]
+        if missing:
+            raise SpanwiseError(f"{folder}: no trained model here ({', '.join(missing)} missing)")
         try:
-            values = yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))
-            labels = Labels.from_json(json.loads((folder / "labels.json").read_text(encoding="utf-8")))
-        except (yaml.YAMLError, ValueError, KeyError, TypeError) as error:
+            values = yaml.safe_load((folder / CONFIG).read_text(encoding="utf-8"))
+            labels = Labels.from_json(json.loads((folder / LABELS).read_text(encoding="utf-8")))
+        except (yaml.YAMLError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise SpanwiseError(f"{folder}: the run's configuration cannot be read: {error}") from None
-        config = checked(Config, values, str(folder / "config.yaml"))
+        config = checked(Config, values, str(folder / CONFIG))
         encoder = load_encoder(config.encoder, folder)
         head, _ = make_head(encoder, labels, config.head, ())
         model = cls(encoder, head, config)
@@ -88,24 +95,16 @@ def make_head(
     encoder: Encoder, labels: Labels, values: Mapping[str, Any], sentences: Iterable[Sentence]
 ) -> tuple[Head, dict[str, Any]]:
     """The head that ``values`` describe, and the values with what was taken from the training sentences filled in."""
-    kind = values.get("kind", "")
-    found = head_class(kind)
+    settings = head_settings(values).fitted(tuple(sentences))
+    kind = values["kind"]
+    return head_class(kind).build(encoder, labels, settings), {"kind": kind, **settings.model_dump()}
+
+
+def head_settings(values: Mapping[str, Any]) -> HeadSettings:
+    """The settings that a configuration's ``head`` section names, checked."""
+    kind = str(values.get("kind", ""))
     rest = {key: value for key, value in values.items() if key != "kind"}
-    settings = checked(found.settings_class, rest, f"head {kind}").fitted(tuple(sentences))
-    return found.build(encoder, labels, settings), {"kind": kind, **settings.model_dump()}
-
-
-def weights(model: nn.Module) -> dict[str, Tensor]:
-    """The state of a model for saving: contiguous, on the host, shared tensors once."""
-    return {name: tensor.detach().cpu().contiguous() for name, tensor in model.state_dict().items()}
-
-
-def fill(model: nn.Module, path: Path) -> None:
-    """Load weights into a model; what does not fit is an error, never ignored."""
-    try:
-        model.load_state_dict(load_file(path))
-    except (RuntimeError, SafetensorError, OSError) as error:
-        raise SpanwiseError(f"{path}: the weights do not fit the model: {str(error).splitlines()[0]}") from None
+    return checked(head_class(kind).settings_class, rest, f"head {kind}")
 
 
 def labels_of(sentences: Iterable[Sentence]) -> tuple[str, ...]:

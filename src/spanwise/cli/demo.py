@@ -19,7 +19,7 @@ def demo(
     out: Annotated[
         Path | None, typer.Option("--out", metavar="RUN", help="The run folder; a temporary one if left out.")
     ] = None,
-    epochs: Annotated[int, typer.Option("--epochs", min=1)] = 25,
+    epochs: Annotated[int, typer.Option("--epochs", min=1)] = 30,
 ) -> None:
     """Describe the bundled corpus, train a model on it, score it and predict three sentences. A few minutes, no network."""
     from rich.console import Console
@@ -35,7 +35,7 @@ def demo(
     typer.echo(f"The bundled corpus, {FOLDER}:\n")
     print_description(describe(open_splits(FOLDER)), Console())
     typer.echo("\nTraining on it:\n")
-    run = train(FOLDER, folder, recipe="spanner", encoder="static", epochs=epochs, device="cpu", say=typer.echo)
+    run = train(FOLDER, folder, recipe="spanner", encoder="static", epochs=epochs, batch_size=8, device="cpu", say=typer.echo)
     typer.echo("")
     print_scores(run.scores)
     typer.echo("\nWhat it finds in sentences it has not seen:\n")

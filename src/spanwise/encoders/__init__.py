@@ -3,36 +3,61 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+from pydantic import BaseModel
 
 from spanwise.config import checked
 from spanwise.encoders.base import Encoder
 from spanwise.errors import unknown
 from spanwise.types import Sentence
 
+_KINDS = {
+    "transformer": ("transformer", "TransformerEncoder", "TransformerSettings"),
+    "static": ("static", "StaticEncoder", "StaticSettings"),
+    "concat": ("concat", "ConcatEncoder", "ConcatSettings"),
+}
+
+
+def encoder_settings(values: Mapping[str, Any]) -> Any:
+    """The settings that a configuration's ``encoder`` section names, checked."""
+    kind = str(values.get("kind", ""))
+    settings_class: type[BaseModel] = _named(kind, 2)
+    return checked(settings_class, values, f"the {kind} encoder")
+
 
 def build_encoder(values: Mapping[str, Any], sentences: Sequence[Sentence]) -> Encoder:
     """A fresh encoder: pretrained weights, or a vocabulary from the training sentences."""
-    kind = values.get("kind", "")
-    if kind == "transformer":
-        from spanwise.encoders.transformer import TransformerEncoder, TransformerSettings
-
-        return TransformerEncoder.build(checked(TransformerSettings, values, "the transformer encoder"))
-    if kind == "static":
-        from spanwise.encoders.static import StaticEncoder, StaticSettings
-
-        return StaticEncoder.build(checked(StaticSettings, values, "the static encoder"), sentences)
-    raise unknown("kind of encoder", kind, ("transformer", "static"))
+    settings = encoder_settings(values)
+    found = _named(settings.kind, 1)
+    encoder: Encoder
+    if settings.kind == "transformer":
+        encoder = found.build(settings)
+    elif settings.kind == "static":
+        encoder = found.build(settings, sentences)
+    else:
+        encoder = found.build(settings, sentences, build_encoder)
+    return encoder
 
 
 def load_encoder(values: Mapping[str, Any], folder: Path) -> Encoder:
     """The encoder of a run folder, its weights still to be filled."""
-    if values["kind"] == "transformer":
-        from spanwise.encoders.transformer import TransformerEncoder, TransformerSettings
+    settings = encoder_settings(values)
+    found = _named(settings.kind, 1)
+    encoder: Encoder
+    if settings.kind == "transformer":
+        encoder = found.build(settings, folder=folder)
+    elif settings.kind == "static":
+        encoder = found.load(folder)
+    else:
+        encoder = found.load(settings, folder, load_encoder)
+    return encoder
 
-        settings = checked(TransformerSettings, values, "the transformer encoder")
-        return TransformerEncoder.build(settings, folder=folder)
-    from spanwise.encoders.static import StaticEncoder
 
-    return StaticEncoder.load(folder)
+def _named(kind: str, place: int) -> Any:
+    """The class of an encoder (1) or of its settings (2), imported only when it is asked for."""
+    if kind not in _KINDS:
+        raise unknown("kind of encoder", kind, _KINDS)
+    return getattr(import_module(f"spanwise.encoders.{_KINDS[kind][0]}"), _KINDS[kind][place])

@@ -134,4 +134,19 @@ def one_of(*choices: str) -> Callable[[str], str]:
             raise ValueError(f"expected one of {', '.join(choices)}, found {value!r}")
         return value
 
+    read.__doc__ = "|".join(choices)
     return read
+
+
+def shown_values(reads: Callable[[str], Any]) -> str:
+    """The values of an option as help texts show them.
+
+    >>> shown_values(one_of("bio", "bioes")), shown_values(yes_or_no), shown_values(int), shown_values(str)
+    ('bio|bioes', 'yes|no', 'N', '…')
+    """
+    if reads is yes_or_no:
+        return "yes|no"
+    if reads is int:
+        return "N"
+    text = reads.__doc__ or ""
+    return text if "|" in text and " " not in text else "…"

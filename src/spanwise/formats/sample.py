@@ -19,7 +19,7 @@ _BETWEEN = re.compile(r"[ \t\r\n,]*")
 class Sample:
     """The first 128 KiB of a file, as text, lines and JSON records; of a folder, its path alone.
 
-    Where that is less than a line of JSON, the sample goes on to the line's end, up to 8 MiB.
+    Of JSON, the line where that ends is taken whole, up to 8 MiB: it may be the first one.
     """
 
     def __init__(self, path: Path) -> None:
@@ -29,9 +29,8 @@ class Sample:
         if not self.is_folder:
             with path.open("rb") as file:
                 self.raw = file.read(SIZE)
-                if b"\n" not in self.raw and self.text.lstrip().startswith(("{", "[")):
-                    self.raw += file.readline(LONGEST - len(self.raw))
-                    del self.text
+                if self.raw.removeprefix(b"\xef\xbb\xbf").lstrip().startswith((b"{", b"[")):
+                    self.raw += file.readline(LONGEST)
                 self.is_whole = not file.read(1)
 
     @cached_property

@@ -1,0 +1,20 @@
+"""Where to compute."""
+
+from __future__ import annotations
+
+import torch
+
+from spanwise.errors import SpanwiseError
+
+
+def wants_cuda(device: str) -> bool:
+    """Whether to compute on a GPU, for what a user said: ``cpu``, ``cuda`` or ``auto`` (a GPU where there is one).
+
+    >>> wants_cuda("cpu")
+    False
+    """
+    if device not in ("cpu", "cuda", "auto"):
+        raise SpanwiseError(f"device {device!r}: expected cpu, cuda or auto")
+    if device == "cuda" and not torch.cuda.is_available():
+        raise SpanwiseError("device 'cuda': no CUDA device can be used here; take cpu or auto")
+    return device != "cpu" and torch.cuda.is_available()
