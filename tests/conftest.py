@@ -15,3 +15,19 @@ def shared_data() -> Path:
     if not SHARED.is_dir():
         pytest.skip("the folder of real corpora, ../shared/data, is not here")
     return SHARED
+
+
+@pytest.fixture(scope="session")
+def tiny_bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a random BERT: three layers, 32 wide, a window of 64 subwords."""
+    from tiny import bert
+
+    return bert(tmp_path_factory.mktemp("encoders") / "bert")
+
+
+@pytest.fixture(scope="session")
+def tiny_roberta(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a random RoBERTa with a byte-level tokenizer."""
+    from tiny import roberta
+
+    return roberta(tmp_path_factory.mktemp("encoders") / "roberta")

@@ -26,7 +26,7 @@ DRUGS = "aspirin codeine insulin heparin".split()
 STATIC = ("encoder.word_size=16", "encoder.char_hidden=4", "encoder.hidden=16", "encoder.dropout=0.2")
 
 
-def bert(folder: Path, *, window: int = WINDOW, layers: int = 2) -> Path:
+def bert(folder: Path, *, window: int = WINDOW, layers: int = 3) -> Path:
     """A random BERT that spells words it does not know, letter by letter."""
     from transformers import BertConfig, BertModel, BertTokenizerFast
 

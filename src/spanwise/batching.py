@@ -128,8 +128,8 @@ class TrainingBatches(Dataset[PackedBatch]):
         rank, world = share
         for epoch in range(epochs):
             batches = plan(costs, batch_size, budget, np.random.default_rng([seed, epoch]))
-            while len(batches) % world:  # every process makes the same number of steps
-                batches.append(batches[len(batches) % world])
+            spare = -len(batches) % world  # every process makes the same number of steps
+            batches += [batches[number % len(batches)] for number in range(spare)]
             self.batches += batches[rank::world]
             self.ends.append(len(self.batches))
 

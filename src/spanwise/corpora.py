@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from random import Random
@@ -16,6 +18,7 @@ _NAMES = {
     "train": "train", "training": "train",
     "dev": "dev", "devel": "dev", "develop": "dev", "development": "dev", "val": "dev", "valid": "dev", "validation": "dev",
     "test": "test", "testing": "test",
+    "testa": "dev", "testb": "test",  # as CoNLL-2003 calls them: eng.testa, eng.testb
 }  # fmt: skip
 _SHARD = re.compile(r"-\d+-of-\d+$")
 ORDER = ("train", "dev", "test")
@@ -35,7 +38,8 @@ def split_paths(folder: Path) -> dict[str, list[Path]]:
     """The files (or folders) of each split of a corpus folder; everything else in it is ignored. Empty when it has none."""
     found: dict[str, list[Path]] = {}
     for path in sorted(folder.iterdir()):
-        split = None if path.name.startswith(".") else split_of(path)
+        is_hidden = path.name.startswith(".") or path.name.endswith("~")
+        split = None if is_hidden else split_of(path)
         if split:
             found.setdefault(split, []).append(path)
     for split, paths in found.items():
@@ -59,6 +63,7 @@ def open_splits(path: str | Path, format: str | None = None, ledger: Ledger | No
         if not parts and (path / "data").is_dir():  # how the hub lays out a data set of parquet files
             parts = split_paths(path / "data")
         if parts:
+            _note_others(parts, ledger)
             return {split: chain.from_iterable(read(part, format, ledger) for part in paths) for split, paths in parts.items()}
         if format is None:
             try:
@@ -68,6 +73,16 @@ def open_splits(path: str | Path, format: str | None = None, ledger: Ledger | No
                     f"{path}: no files named train, dev or test, and no format that is a folder by itself"
                 ) from None
     return {split_of(path) or "all": read(path, format, ledger)}
+
+
+def _note_others(parts: dict[str, list[Path]], ledger: Ledger | None) -> None:
+    """Files of the same kind that belong to no split (train_2.jsonl) are easily thought to be read."""
+    used = [path for paths in parts.values() for path in paths]
+    kinds = {path.suffix for path in used if path.is_file() and path.suffix}
+    others = [path.name for path in sorted(used[0].parent.iterdir()) if path.suffix in kinds and path not in used]
+    if ledger is not None and others:
+        shown = ", ".join(others[:3]) + (", …" if len(others) > 3 else "")
+        ledger.note(f"files that are named after no split, not read ({shown})", len(others))
 
 
 def read_corpus(path: str | Path, format: str | None = None, ledger: Ledger | None = None) -> Corpus:
@@ -101,3 +116,12 @@ def with_dev(corpus: Corpus, share: float = 0.1) -> tuple[Corpus, str]:
     train = tuple(sentence for members in groups.values() for sentence in members)
     said = f"no dev split: {len(dev):,} of {len(splits['train']):,} training sentences were cut off as dev (fixed seed 13)"
     return Corpus({**splits, "train": train, "dev": tuple(dev)}, corpus.name), said
+
+
+def fingerprint(sentences: Iterable[Sentence]) -> str:
+    """A digest of words and entities, to tell whether two runs saw the same data."""
+    digest = hashlib.sha256()
+    for sentence in sentences:
+        entities = sorted((entity.type, entity.fragments) for entity in sentence.entities)
+        digest.update(json.dumps([sentence.words, entities]).encode())
+    return digest.hexdigest()[:16]

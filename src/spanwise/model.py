@@ -25,7 +25,7 @@ CONFIG, LABELS, WEIGHTS = "config.yaml", "labels.json", "model.safetensors"
 
 
 class Model(nn.Module):
-    """Encoder and head together. Calling it gives the batch's mean loss, and its parts by name."""
+    """Encoder and head together. Calling it gives the batch's mean loss, over how many instances, and its parts by name."""
 
     def __init__(self, encoder: Encoder, head: Head, config: Config) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class Model(nn.Module):
 
     def forward(self, inputs: Mapping[str, Tensor], targets: Mapping[str, Tensor]) -> dict[str, Tensor]:
         losses = self.head.loss(self.encoder(inputs), targets)
-        return {"loss": losses.mean, **losses.parts}
+        return {"loss": losses.mean, "instances": losses.counts.sum(), **losses.parts}
 
     def losses(self, batch: Batch) -> Losses:
         """The loss of every sentence of a batch."""
@@ -82,7 +82,7 @@ class Model(nn.Module):
             values = yaml.safe_load((folder / CONFIG).read_text(encoding="utf-8"))
             labels = Labels.from_json(json.loads((folder / LABELS).read_text(encoding="utf-8")))
         except (yaml.YAMLError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise SpanwiseError(f"{folder}: the run's configuration cannot be read: {error}") from None
+            raise SpanwiseError(f"{folder}: the run's configuration cannot be read: {' '.join(str(error).split())}") from None
         config = checked(Config, values, str(folder / CONFIG))
         encoder = load_encoder(config.encoder, folder)
         head, _ = make_head(encoder, labels, config.head, ())

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -107,3 +110,24 @@ def test_formats_are_listed(run: Runner) -> None:
     listed = run("formats").out
     for name in ("jsonl", "conll", "brat", "spert", "label_studio", "docbin"):
         assert f"{name} (read" in listed
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_conversion_that_is_stopped_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
+    (tmp_path / "in").mkdir()
+    os.mkfifo(tmp_path / "in/pipe")
+    (tmp_path / "out").mkdir()
+    code = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); from spanwise.cli import main; main(sys.argv[1:])"
+    arguments = ["convert", tmp_path / "in/pipe", tmp_path / "out/x.jsonl", "--from", "jsonl"]
+    with subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)], stderr=subprocess.PIPE) as process:
+        with (tmp_path / "in/pipe").open("wb") as pipe:  # opened when the other side reads: the output is begun
+            pipe.write(b'{"tokens": ["a"]}\n')
+            pipe.flush()
+            while not list((tmp_path / "out").iterdir()):
+                time.sleep(0.01)
+            process.send_signal(number)
+            _, errors = process.communicate(timeout=60)
+    assert process.returncode == 128 + number
+    assert b"Traceback" not in errors
+    assert list((tmp_path / "out").iterdir()) == []

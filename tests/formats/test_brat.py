@@ -242,6 +242,17 @@ def test_broken_lines_are_named(tmp_path: Path, lines: str, message: str) -> Non
     assert error(pair(tmp_path, "Oslo.", lines)).startswith(f"…/a.ann:{message}")
 
 
+def test_windows_line_ends_that_came_later_do_not_move_entities(tmp_path: Path) -> None:
+    wanted, _ = load(pair(tmp_path / "as-annotated"))
+    found, ledger = load(pair(tmp_path / "copied", TEXT.replace("\n", "\r\n"), ANN.replace("\n", "\r\n")))
+    assert [s.entities for s in found] == [s.entities for s in wanted]
+    assert ledger.notes["texts with Windows line ends, of which the offsets count each as one character: read so"] == 1
+    # Offsets that count both characters of a line end are as good.
+    (_, second), ledger = load(pair(tmp_path / "own", "Oslo.\r\nZinc.", "T1\tPlace 0 4\tOslo\nT2\tElement 7 11\tZinc\n"))
+    assert second.text_of(second.entities[0]) == "Zinc"
+    assert not ledger.notes
+
+
 def test_broken_files_are_named(tmp_path: Path) -> None:
     path = pair(tmp_path, "Oslo.", "T1\tPlace 0 4\tOslo\n")
     path.with_suffix(".txt").write_bytes(b"One\nTw\xff")

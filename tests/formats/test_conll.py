@@ -183,3 +183,25 @@ def test_real_samples_agree_with_their_corpora(shared_data: Path, tmp_path: Path
     assert written.lost == 0
     back = list(read(tmp_path / "out.conll", Ledger()))
     assert [(s.words, set(s.entities)) for s in back] == [(s.words, set(s.entities)) for s in sentences]
+
+
+def test_a_document_mark_ends_the_sentence_before_it(tmp_path: Path) -> None:
+    first, second = load(tmp_path, "-DOCSTART- O\nOslo B-LOC\nwaits O\n-DOCSTART- O\nBergen B-LOC\n")
+    assert (first.words, first.document, found(first)) == (("Oslo", "waits"), "data-d1", [("LOC", "Oslo")])
+    assert (second.words, second.document, second.position) == (("Bergen",), "data-d2", 0)
+
+
+def test_blanks_around_tags_make_no_new_types(tmp_path: Path) -> None:
+    ledger = Ledger()
+    (sentence,) = load(tmp_path, "New\tB-LOC \nYork\tI-LOC\nand\tO \nOslo\t B-LOC\n", ledger)
+    assert found(sentence) == [("LOC", "New York"), ("LOC", "Oslo")]
+    assert ledger.notes == {"tags with blanks around them, trimmed": 3}
+    written = Ledger()
+    write([Sentence("s", ("Oslo",), (Entity("LOC ", ((0, 1),)),))], tmp_path / "out.conll", written)
+    assert str(written) == "1 entity (with white space in the type)"
+
+
+@pytest.mark.parametrize("line", ["waits", "waits\t0"])
+def test_a_broken_line_at_the_beginning_is_named(tmp_path: Path, line: str) -> None:
+    with pytest.raises(FormatError, match=r"data\.conll:2: "):
+        load(tmp_path, f"Oslo\tB-LOC\n{line}\nBergen\tB-LOC\nalso\tO\n")

@@ -55,7 +55,7 @@ def test_options_ride_on_the_format_name(nested: Path, tmp_path: Path) -> None:
     [
         ("conl", "unknown format 'conl' (did you mean 'conll'?)"),
         ("conll:level=2", "unknown option of conll 'level' (did you mean 'levels'?)"),
-        ("conll:levels=two", "option 'levels' of conll: invalid literal"),
+        ("conll:levels=two", "option 'levels' of conll: expected a whole number, found 'two'"),
         ("conll:levels=0", "expected 1 or more"),
         ("conll:levels", "needs a value"),
         ("conll:scheme=iobes", "expected one of bio, bioes"),
@@ -132,6 +132,59 @@ def test_missing_and_empty_inputs(tmp_path: Path) -> None:
     (tmp_path / "prose.txt").write_text("Nothing but prose here.\nAnd more of it.\n")
     with pytest.raises(SpanwiseError, match="cannot tell the format; say it with --from"):
         detect(tmp_path / "prose.txt")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "complaint"),
+    [
+        ("x.jsonl.gz", b"\x1f\x8b\x08\x00", "is compressed (gzip); unpack it first"),
+        ("x.conll", "Oslo\tB-LOC\n".encode("utf-16"), "is UTF-16 text; save it as UTF-8"),
+        ("x.json", b'[{"words": [], "marks": []}]', "; its records have the keys 'words', 'marks'"),
+        ("x.json", b'{\n"tokens": []}', "; it begins like JSON, but not like an array of records or with one record a line"),
+        ("x.jsonl", b'{"tokens": [}\n', ":1: not JSON"),
+        ("x.xml", b"<html></html>", ":1: expected <set>, the root of a GENIA file, found <html>"),
+    ],
+)
+def test_what_no_format_knows_is_said_as_far_as_it_can_be_seen(
+    tmp_path: Path, name: str, content: bytes, complaint: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(SpanwiseError, match=re.escape(complaint)):
+        list(read(tmp_path / name))
+
+
+def test_names_are_known_however_they_are_spelled(tmp_path: Path) -> None:
+    write([FLAT], tmp_path / "x.conll", "CoNLL:scheme=BIOES")
+    assert "S-" in (tmp_path / "x.conll").read_text()
+    write([FLAT], tmp_path / "x.json", "label-studio")
+    assert detect(tmp_path / "x.json").name == "label_studio"
+
+
+def test_losses_of_reading_are_not_laid_at_the_door_of_jsonl(tmp_path: Path) -> None:
+    record = {"doc_key": "d", "sentences": [["a", "b"]], "ner": [[[0, 0, "X"]]], "relations": [[[0, 0, 1, 1, "R"]]]}
+    (tmp_path / "x.json").write_text(json.dumps(record))
+    with pytest.raises(LossError) as caught:
+        convert(tmp_path / "x.json", tmp_path / "out.jsonl")
+    assert str(caught.value).endswith(
+        "not written, for reading would lose 1 relation (whose argument is no entity of the ner layer); --lossy writes the rest"
+    )
+
+
+def test_files_beside_the_splits_are_noted(tmp_path: Path) -> None:
+    for name in ("eng.train", "eng.testa", "eng.testb", "extra.train", "eng.train~"):
+        (tmp_path / name).write_text("Oslo B-LOC\n")
+    (tmp_path / "extra.train").rename(tmp_path / "old.testb")
+    with pytest.raises(SpanwiseError, match=r"eng.testb and old.testb both look like the test split"):
+        read_corpus(tmp_path)
+    (tmp_path / "old.testb").unlink()
+    assert list(read_corpus(tmp_path)) == ["train", "dev", "test"]
+    folder = tmp_path / "other"
+    folder.mkdir()
+    for name in ("train.conll", "train_2.conll", "notes.md"):
+        (folder / name).write_text("Oslo B-LOC\n")
+    ledger = Ledger()
+    read_corpus(folder, ledger=ledger)
+    assert ledger.notes == {"files that are named after no split, not read (train_2.conll)": 1}
 
 
 RAW = {

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -119,3 +121,34 @@ def test_targets_of_the_wrong_kind_are_refused(tmp_path: Path) -> None:
     ):
         with pytest.raises(SpanwiseError, match=complaint), replacing(path, folder=folder):
             pass
+
+
+def test_a_link_stays_a_link_and_its_file_is_replaced(tmp_path: Path) -> None:
+    (tmp_path / "far").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "far" / "file")
+    for text in ("first", "second"):  # the file is not there at first
+        with replacing(tmp_path / "link") as temporary:
+            temporary.write_text(text)
+        assert (tmp_path / "link").is_symlink()
+        assert (tmp_path / "far" / "file").read_text() == text
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    with ThreadPoolExecutor() as pool:
+        received = pool.submit(pipe.read_text)
+        with replacing(pipe) as temporary:
+            temporary.write_text("through")
+        assert received.result() == "through"
+    assert pipe.is_fifo()
+    with pytest.raises(SpanwiseError, match="a folder was expected"), replacing(pipe, folder=True):
+        pass
+
+
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="this system has no /dev/full")
+def test_a_full_device_is_an_error_that_names_it() -> None:
+    with pytest.raises(SpanwiseError, match="/dev/full: not written: No space left on device"), replacing(Path("/dev/full")) as f:
+        f.write_text("x")
+    assert Path("/dev/full").is_char_device()

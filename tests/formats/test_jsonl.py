@@ -72,6 +72,13 @@ def test_inclusive_ends_can_be_read(tmp_path: Path) -> None:
     assert [e.fragments for e in sentence.entities] == [(Span(0, 2),), (Span(1, 2),)]
 
 
+def test_an_array_is_read_too(tmp_path: Path) -> None:
+    path = tmp_path / "all.json"
+    path.write_text('[{"tokens": ["a"]}, {"tokens": ["b"], "entities": [{"type": "X", "spans": [[0, 1]]}]}]', encoding="utf-8")
+    assert detect(path).name == "jsonl"
+    assert [(s.id, len(s.entities)) for s in read(path, Ledger())] == [("all-1", 0), ("all-2", 1)]
+
+
 @pytest.mark.parametrize(
     ("line", "complaint"),
     [

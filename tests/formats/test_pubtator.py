@@ -9,6 +9,7 @@ import pytest
 
 from spanwise import Entity, FormatError, Link, Relation, Sentence
 from spanwise.formats import Ledger, detect, pubtator, read, write
+from spanwise.formats.sample import Sample
 
 FILE = """\
 
@@ -152,20 +153,38 @@ def test_what_it_cannot_hold_is_counted(tmp_path: Path) -> None:
     )  # fmt: skip
     text, ledger = written([first, second], tmp_path)
     assert text == (
-        "a_b|t|Zinc or iron dust\na_b|a|It  is there\na_b\t8\t17\tiron dust\tC\na_b\t0\t4\tZinc\tBig one\na_b\t18\t21\tIt \tC\n"
+        "a_b|t|Zinc or iron dust\na_b|a|It  is there\na_b\t8\t17\tiron dust\tC\na_b\t0\t4\tZinc\tBig one\na_b\t18\t20\tIt\tC\n"
         "a_b\tCID\tC1\tC2\n\n"
     )
     assert str(ledger) == (
         "1 entity (discontinuous), 1 relation (of a discontinuous entity), 2 relations (between mentions: PubTator relates "
         "concepts), 1 name (with tabs or line ends, written with blanks instead), 1 concept (of a shape that PubTator does not "
-        "have), 2 relations (of concepts, of a shape that PubTator does not have)"
+        "have), 2 concept relations (of a shape that PubTator does not have)"
     )
     assert ledger.notes == {
         "documents whose id PubTator cannot hold, renamed": 1,
-        "line ends in the text, written as blanks": 2,
+        "line ends and tabs in the text, written as blanks": 2,
     }
     again, _ = load(tmp_path / "out.pubtator")
     assert [(e.type, s.text_of(e)) for s in again for e in s.entities] == [("C", "iron dust"), ("Big one", "Zinc"), ("C", "It")]
+
+
+def test_an_entity_that_ends_with_the_line_end_of_its_text(tmp_path: Path) -> None:
+    sentence = Sentence("s", ("Zinc\n",), (Entity("C", ((0, 1),)),))
+    _, ledger = written([sentence], tmp_path)
+    (again,), _ = load(tmp_path / "out.pubtator")
+    assert (again.entities, again.text, ledger.lost) == (sentence.entities, "Zinc", 0)
+
+
+def test_a_column_that_looks_like_a_title_is_not_claimed(tmp_path: Path) -> None:
+    path = tmp_path / "some.txt"
+    for text, is_ours in (
+        ("7|t|x\tB-Loc\n", False),
+        ("7|t|x\nOslo\tO\n", False),
+        ("7|t|x\n\n8|t|y\n8|a|\n8\t0\t1\ty\tC\n", True),
+    ):
+        path.write_text(text)
+        assert pubtator.sniff(Sample(path)) is is_ours
 
 
 def test_ncbi_disease(shared_data: Path, tmp_path: Path) -> None:

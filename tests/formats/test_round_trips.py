@@ -232,7 +232,7 @@ def test_the_interchange_format_holds_everything(sentences: list[Sentence]) -> N
 
 
 @EVERY_CASE
-@given(sentences=corpora(), plain=st.booleans())
+@given(sentences=corpora(with_extra=False), plain=st.booleans())
 @settings(max_examples=40, deadline=None)
 def test_what_is_written_is_recognised(case: Case, sentences: list[Sentence], plain: bool) -> None:
     with target(case, plain) as path:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
+import threading
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NoReturn
 
 import typer
@@ -47,6 +51,7 @@ def spanwise(
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command. A user's mistake is one line on standard error and exit code 2, never a traceback."""
+    _prepare_process()
     try:
         code = app(args=arguments, prog_name="spanwise", standalone_mode=False)
         sys.stdout.flush()
@@ -63,6 +68,18 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         sys.exit(1)
     except OSError as error:
         _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+
+
+def _prepare_process() -> None:
+    """Being told to end is as good as an interrupt: what was being written is cleared away. A closed output is no error."""
+    if threading.current_thread() is threading.main_thread():
+        for name in ("SIGTERM", "SIGHUP"):
+            number = getattr(signal, name, None)
+            if number is not None and signal.getsignal(number) is signal.SIG_DFL:  # under nohup it is not
+                signal.signal(number, lambda number, frame: sys.exit(128 + number))
+    for stream in ("stdout", "stderr"):
+        if getattr(sys, stream) is None:
+            setattr(sys, stream, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
 
 
 def _usage(error: Exception) -> str:

@@ -26,11 +26,14 @@ def convert(
     `spanwise formats` lists the formats and their options.
     """
     from spanwise.formats.convert import convert as run
+    from spanwise.formats.files import is_stream
 
     result = run(source, target, source_format, target_format, lossy=lossy)
+    to_stream = is_stream(target)  # data may go to standard output: what is said about it goes beside
     for split, counts in result.counts.items():
         typer.echo(
-            f"{split}: {counts['sentences']:,} sentences, {counts['entities']:,} entities, {counts['relations']:,} relations"
+            f"{split}: {counts['sentences']:,} sentences, {counts['entities']:,} entities, {counts['relations']:,} relations",
+            err=to_stream,
         )
     print_ledger(result.ledger)
-    typer.echo(f"wrote {target} ({result.format})")
+    typer.echo(f"wrote {target} ({result.format})", err=to_stream)

@@ -47,8 +47,10 @@ def train(
     from spanwise.errors import SpanwiseError
     from spanwise.training.several import train_seeds, train_sweep
 
-    if device not in ("cpu", "cuda", "auto"):
-        raise SpanwiseError(f"--device {device}: expected cpu, cuda or auto")
+    if sweep and seeds:
+        raise SpanwiseError("--sweep and --seeds do not go together: sweep first, then repeat what was chosen")
+    if seeds and seed is not None:
+        raise SpanwiseError("--seed and --seeds do not go together")
     common: dict[str, Any] = {
         "recipe": recipe, "encoder": encoder, "epochs": epochs, "batch_size": batch_size, "device": device, "init": init,
         "trackers": tuple(track or ()), "data_format": source_format, "say": typer.echo,

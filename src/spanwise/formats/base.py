@@ -105,7 +105,10 @@ def parse_options(text: str, known: Options, name: str) -> dict[str, Any]:
         try:
             options[key] = known[key](value)
         except ValueError as error:
-            raise SpanwiseError(f"option {key!r} of {name}: {error}") from None
+            problem = str(error)
+            if problem.startswith("invalid literal for int"):
+                problem = f"expected a whole number, found {value!r}"
+            raise SpanwiseError(f"option {key!r} of {name}: {problem}") from None
     return options
 
 
@@ -125,14 +128,14 @@ def yes_or_no(value: str) -> bool:
 def one_of(*choices: str) -> Callable[[str], str]:
     """Reads an option that has a fixed set of values.
 
-    >>> one_of("bio", "bioes")("bio")
+    >>> one_of("bio", "bioes")("BIO")
     'bio'
     """
 
     def read(value: str) -> str:
-        if value not in choices:
+        if value.lower() not in choices:
             raise ValueError(f"expected one of {', '.join(choices)}, found {value!r}")
-        return value
+        return value.lower()
 
     read.__doc__ = "|".join(choices)
     return read

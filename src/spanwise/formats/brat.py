@@ -84,11 +84,35 @@ def _document(name: str, path: Path, ledger: Ledger, notes: bool) -> Document:
     for needed in (path, path.with_suffix(".txt")):
         if not needed.is_file():
             raise FormatError(path, None, f"{needed.name} is missing: brat keeps the text in .txt and its annotations in .ann")
-    found = _Annotations(path, read_text(path.with_suffix(".txt")), ledger)
+    found = _Annotations(path, _text(path, ledger), ledger)
     for number, line in lines(path):
         if line.strip():
             found.add(number, line)
     return found.document(name, notes)
+
+
+def _text(path: Path, ledger: Ledger) -> str:
+    """The text that the offsets of a ``.ann`` file count in: a copy may have got Windows line ends after it was annotated."""
+    text = read_text(path.with_suffix(".txt"))
+    if "\r\n" not in text:
+        return text
+    before = text.replace("\r\n", "\n")
+    if _count_fitting(path, before) <= _count_fitting(path, text):
+        return text
+    ledger.note("texts with Windows line ends, of which the offsets count each as one character: read so")
+    return before
+
+
+def _count_fitting(path: Path, text: str) -> int:
+    """How many T lines say the text that stands at their offsets."""
+    count = 0
+    for _, line in lines(path):
+        match = _LINE.fullmatch(line)
+        place = _TEXT_BOUND.fullmatch(match[2].strip()) if match and match[1][0] == "T" else None
+        if match and place:
+            pieces = (text[slice(*map(int, part.split(" ")))] for part in place[2].split(";"))
+            count += _plain(match[3] or "") == _plain(" ".join(pieces))
+    return count
 
 
 class _Annotations:

@@ -8,6 +8,7 @@ as one entity as long as they stay the same.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -40,7 +41,7 @@ class Layout:
 
     def is_row(self, cells: list[str]) -> bool:
         try:
-            return all(self.plain or tags.is_tag(cells[label]) for label in self.labels) and bool(cells[self.words])
+            return all(self.plain or tags.is_tag(_tag(cells[label])) for label in self.labels) and bool(cells[self.words])
         except IndexError:
             return False
 
@@ -53,6 +54,11 @@ def by_blanks(line: str) -> list[str]:
     return _BLANKS.split(line.strip(" \t"))
 
 
+def _tag(cell: str) -> str:
+    """A tag without the blanks that editors leave at the end of a line."""
+    return cell.strip(" ")
+
+
 def look(rows: Sequence[str]) -> Layout | None:
     """The layout that the lines of a file's beginning show; None when no column of tags is to be seen."""
     rows = _filled(rows)
@@ -60,8 +66,8 @@ def look(rows: Sequence[str]) -> Layout | None:
     cells = [split(row) for row in rows]
     if not cells:
         return None
-    shortest = min(map(len, cells))
-    columns = list(zip(*(row[:shortest] for row in cells), strict=True))
+    shortest = _fewest_columns(cells)
+    columns = list(zip(*(map(_tag, row[:shortest]) for row in cells if len(row) >= shortest), strict=True))
     while len(columns) > 1 and not any(columns[-1]):  # LitBank ends its lines with a tab
         columns.pop()
     first = len(columns)
@@ -80,10 +86,18 @@ def look(rows: Sequence[str]) -> Layout | None:
     return Layout(split, words, labels, plain=is_plain)
 
 
+def _fewest_columns(rows: Sequence[list[str]]) -> int:
+    """The number of columns that the rows have at least, but for a stray broken one: reading will name its line."""
+    counts = Counter(map(len, rows))
+    usual = counts.most_common(1)[0][0]
+    broken = sum(count for width, count in counts.items() if width < usual)
+    return usual if len(rows) > 2 and broken <= max(1, len(rows) // 50) else min(counts)
+
+
 def _filled(lines: Sequence[str]) -> list[str]:
-    """The lines that hold words. Those that begin with # do where there are no others."""
+    """The lines that hold words. Where all begin with #, those that have columns do."""
     rows = [line for line in lines if line.strip() and not line.startswith(_DOCUMENT)]
-    return [row for row in rows if not row.startswith("#")] or rows
+    return [row for row in rows if not row.startswith("#")] or [row for row in rows if "\t" in row] or rows
 
 
 def _are_chunks(column: Sequence[str]) -> bool:
@@ -111,8 +125,8 @@ def _layout(path: Path, words: int | None, labels: tuple[int, ...] | None, pos: 
     chosen = labels if labels is not None else seen.labels if seen else ()
     split = {"tab": by_tabs, "space": by_blanks}[separator] if separator else seen.split if seen else by_blanks
     rows = [split(row) for row in filled]
-    plain = not any(tags.is_tag(cell) and cell != "O" for row in rows for label in chosen for cell in _cells(row, label))
-    plain = plain and any(cell != "O" for row in rows for label in chosen for cell in _cells(row, label))
+    seen_tags = {_tag(cell) for row in rows for label in chosen for cell in _cells(row, label)} - {"O"}
+    plain = bool(seen_tags) and not any(map(tags.is_tag, seen_tags))
     return Layout(split, words if words is not None else seen.words if seen else 0, chosen, pos, plain)
 
 
@@ -148,6 +162,10 @@ def read(
     number, count = 0, 0
     for number, line in lines(path):
         if line.startswith(_DOCUMENT):
+            if gathered.words:
+                yield _sentence(gathered, layout, path, count, document, position, ledger)
+                count += 1
+                gathered = _Gathered(columns=[[] for _ in layout.labels])
             document, position = document + 1, 0
             continue
         if line.strip():
@@ -178,10 +196,12 @@ def _gather(gathered: _Gathered, layout: Layout, line: str, path: Path, number: 
     if not word:
         raise FormatError(path, number, f"the word (column {layout.words}) is empty")
     for column, label in zip(gathered.columns, layout.labels, strict=True):
-        if not layout.plain and not tags.is_tag(cells[label]):
+        tag = _tag(cells[label])
+        if not layout.plain and not tags.is_tag(tag):
             expected = "expected O or a tag such as B-X, I-X, E-X, S-X"
             raise FormatError(path, number, f"{cells[label]!r} in column {label} is not a tag: {expected}")
-        column.append(cells[label])
+        ledger.note("tags with blanks around them, trimmed", int(tag != cells[label]))
+        column.append(tag)
     gathered.words.append(word)
     gathered.number = number
     if layout.pos is not None:
@@ -255,7 +275,7 @@ def tag_columns(sentence: Sentence, levels: int, scheme: str, ledger: Ledger, be
     ledger.note("entities given twice, merged", len(sentence.entities) - len(entities))
     contiguous = [entity for entity in entities if not entity.is_discontinuous]
     ledger.lose("entities", "discontinuous", len(entities) - len(contiguous))
-    kept = [entity for entity in contiguous if _safe(entity.type, between) == entity.type]
+    kept = [entity for entity in contiguous if _safe(entity.type, between) == entity.type == entity.type.rstrip(" ")]
     ledger.lose("entities", "with white space in the type", len(contiguous) - len(kept))
     placed = tags.levels(kept, most=levels)
     ledger.lose("entities", "overlapping another", len(kept) - sum(map(len, placed)))

@@ -168,16 +168,34 @@ def checked(shape: TypeAdapter[Any], record: Any, path: Path, line: int) -> Any:
 def replacing(path: Path, *, folder: bool = False) -> Iterator[Path]:
     """A temporary path beside ``path`` that takes its place when the block ends well and vanishes when it does not.
 
-    A file is replaced at once. A folder may be new or empty: an existing one with content is never touched.
+    A file is replaced at once; where the path is a link, the file it leads to is. A folder may be new or empty: an existing one
+    with content is never touched. A device or a pipe (``/dev/stdout``) is no file to replace: it is written to at the end.
     """
+    if is_stream(path) and not folder:
+        with tempfile.TemporaryDirectory() as elsewhere:
+            temporary = Path(elsewhere, path.name)
+            yield temporary
+            try:
+                with temporary.open("rb") as source, path.open("wb") as sink:
+                    shutil.copyfileobj(source, sink)
+            except BrokenPipeError:
+                raise
+            except OSError as error:
+                raise SpanwiseError(f"{path}: not written: {error.strerror or error}") from None
+        return
+    if path.is_symlink():
+        path = path.resolve()
     parent = path.absolute().parent
     if not parent.is_dir():
         raise SpanwiseError(f"{parent}: no such folder")
     if path.is_dir() and (not folder or any(path.iterdir())):
         raise SpanwiseError(f"{path}: {'is not empty' if folder else 'is a folder, a file was expected'}")
-    if folder and path.is_file():
+    if folder and path.exists() and not path.is_dir():
         raise SpanwiseError(f"{path}: is a file, a folder was expected")
-    work = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=parent))
+    try:
+        work = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=parent))
+    except OSError as error:
+        raise SpanwiseError(f"{parent}: cannot be written to: {error.strerror}") from None
     temporary = work / path.name
     try:
         if folder:
@@ -186,8 +204,17 @@ def replacing(path: Path, *, folder: bool = False) -> Iterator[Path]:
         if folder and path.is_dir():
             path.rmdir()
         temporary.replace(path)
+    except OSError as error:
+        if error.filename is not None:
+            raise
+        raise SpanwiseError(f"{path}: not written: {error.strerror or error}") from None
     finally:
         shutil.rmtree(work, ignore_errors=True)
+
+
+def is_stream(path: Path) -> bool:
+    """True for what is written to and never replaced: a device, a pipe."""
+    return path.exists() and not path.is_file() and not path.is_dir()
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from typing_extensions import TypedDict
 
 from spanwise.errors import FormatError
 from spanwise.formats.base import Format, Ledger, one_of
-from spanwise.formats.files import checked, lines, parse_json
+from spanwise.formats.files import checked, json_records
 from spanwise.formats.records import own_id, rest, scored, with_rest, write_lines
 from spanwise.formats.sample import Sample
 from spanwise.types import Entity, Link, Relation, Sentence, Span, find_words
@@ -67,12 +67,10 @@ _LINK_KEYS = frozenset(_Link.__annotations__) | _RELATION_KEYS
 def read(path: Path, ledger: Ledger, /, *, ends: str = "exclusive") -> Iterator[Sentence]:
     """``ends="inclusive"`` reads files whose ranges name their last word."""
     extend = ends == "inclusive"
-    for number, line in lines(path):
-        if not line.strip():
-            continue
-        record = checked(_SHAPE, parse_json(line, path, number), path, number)
+    for count, (number, raw) in enumerate(json_records(path), 1):
+        record = checked(_SHAPE, raw, path, number)
         try:
-            sentence = _sentence(record, f"{path.stem}-{number}", extend)
+            sentence = _sentence(record, f"{path.stem}-{count}", extend)
         except ValueError as error:
             hint = "" if extend or "half-open" not in str(error) else "; are these ends inclusive (jsonl:ends=inclusive)?"
             raise FormatError(path, number, f"{error}{hint}") from None
@@ -154,7 +152,7 @@ def to_record(sentence: Sentence, ledger: Ledger | None = None) -> dict[str, Any
 
 
 def sniff(sample: Sample) -> bool:
-    if not sample.have("tokens") or sample.text.lstrip().startswith("["):
+    if not sample.have("tokens"):
         return False
     if not all(isinstance(token, str) for token in sample.items("tokens")):
         return False  # Prodigy's

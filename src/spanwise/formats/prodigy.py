@@ -191,11 +191,14 @@ def _span(mention: Mention, tokens: list[Token]) -> dict[str, Any]:
 def sniff(sample: Sample) -> bool:
     if not sample.have("text"):
         return False
-    spans = sample.items("spans")
+    spans, tokens = sample.items("spans"), sample.items("tokens")
     is_prodigy = any(key in record for record in sample.dicts for key in ("_input_hash", "_task_hash", "_view_id", "answer"))
     is_span = all(isinstance(s, dict) and (s.keys() >= {"start", "end"} or "token_start" in s) for s in spans)
-    is_token = all(isinstance(token, dict) for token in sample.items("tokens"))
-    return is_span and is_token and (bool(spans) or is_prodigy)
+    if not is_span or not all(isinstance(token, dict) for token in tokens):
+        return False
+    # Prodigy's own marks go with its data: doccano's, say, may have them too, but has its entities elsewhere.
+    others = any(isinstance(record.get(key), list) for record in sample.dicts for key in ("entities", "label", "labels"))
+    return bool(tokens) or ((bool(spans) or is_prodigy) and not others)
 
 
 FORMAT = Format(

@@ -9,7 +9,7 @@ through title and abstract, which one character parts (here a line end). A docum
   it makes no ``Relation``. Such lines are kept, column by column, in ``extra["concept_relations"]`` of the document's first
   sentence and written back as they were.
 
-Writing needs a title: the text up to its first line end. Later line ends become blanks. Relations between mentions and
+Writing needs a title: the text up to its first line end. Later line ends, and tabs, become blanks. Relations between mentions and
 discontinuous entities have no place here.
 """
 
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import NotRequired
 
@@ -128,11 +129,12 @@ def write(sentences: Iterable[Sentence], path: Path, ledger: Ledger, /) -> None:
 
 def _document_lines(document: Document, name: str, ledger: Ledger) -> Iterator[str]:
     title, _, abstract = document.text.partition("\n")
-    ledger.note("line ends in the text, written as blanks", len(re.findall(r"[\r\n]", title + abstract)))
-    yield f"{name}|t|{_blanked(title)}"
-    yield f"{name}|a|{_blanked(abstract)}"
+    ledger.note("line ends and tabs in the text, written as blanks", len(re.findall(r"[\t\r\n]", title + abstract)))
+    yield f"{name}|t|{_column(title)}"
+    yield f"{name}|a|{_column(abstract)}"
     for mention in document.mentions:
         ((start, end),) = mention.fragments
+        end -= len(document.text[start:end]) - len(document.text[start:end].rstrip())  # a line end may be the text's last
         kind = _column(mention.type)
         ledger.lose("names", "with tabs or line ends, written with blanks instead", int(kind != mention.type))
         columns = [name, str(start), str(end), _column(document.text[start:end]), kind]
@@ -140,12 +142,12 @@ def _document_lines(document: Document, name: str, ledger: Ledger) -> Iterator[s
     try:
         relations = _RELATIONS.validate_python((document.extra or {}).get("concept_relations", []))
     except ValidationError:
-        ledger.lose("relations", "of concepts, of a shape that PubTator does not have")
+        ledger.lose("concept relations", "of a shape that PubTator does not have")
         return
     for relation in relations:
         columns = [_column(column) for column in relation]
         if not _is_relation(columns) or columns != relation:
-            ledger.lose("relations", "of concepts, of a shape that PubTator does not have")
+            ledger.lose("concept relations", "of a shape that PubTator does not have")
         else:
             yield "\t".join([name, *columns])
 
@@ -162,19 +164,20 @@ def _known_columns(mention: Mention, ledger: Ledger) -> list[str]:
     return safe if any(safe) or "concept" in known else []
 
 
-def _blanked(text: str) -> str:
-    """The text with as many characters, on one line."""
-    return re.sub(r"[\r\n]", " ", text)
-
-
 def _column(text: str) -> str:
+    """The text with as many characters, on one line and between two tabs."""
     return re.sub(r"[\t\r\n]", " ", text)
 
 
 def sniff(sample: Sample) -> bool:
-    first = next((line for line in sample.lines if line.strip()), "")
-    opening = _TEXT.fullmatch(first)
-    return opening is not None and opening[2] == "t"
+    opening: re.Match[str] | None = None
+    for line in islice(filter(str.strip, sample.lines), 20):
+        match = _TEXT.fullmatch(line)
+        if match is not None and match[2] == "t" and "\t" not in line:
+            opening = match
+        elif opening is None or not line.startswith((f"{opening[1]}|a|", f"{opening[1]}\t")):
+            return False
+    return opening is not None
 
 
 FORMAT = Format(

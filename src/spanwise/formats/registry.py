@@ -30,9 +30,10 @@ def formats() -> dict[str, Format]:
 
 def find(spec: str) -> tuple[Format, str]:
     """The format of ``name`` or ``name:key=value,…``, and the text of its options."""
-    name, _, options = spec.partition(":")
+    said, _, options = spec.partition(":")
+    name = said.strip().lower().replace("-", "_")
     if name not in formats():
-        raise unknown("format", name, formats())
+        raise unknown("format", said, formats())
     return formats()[name], options
 
 
@@ -44,12 +45,40 @@ def detect(path: Path) -> Format:
     for format in formats().values():
         if format.reads(sample.is_folder) and format.sniff(sample):
             return format
+    by_name = [f for f in formats().values() if not sample.is_folder and path.suffix.lower() in f.extensions]
     if not sample.is_folder and not sample.text.strip():
-        by_name = [f for f in formats().values() if path.suffix.lower() in f.extensions]
         if by_name:
             return by_name[0]
         raise SpanwiseError(f"{path}: the file is empty, and its name does not tell a format (say it with --from)")
-    raise SpanwiseError(f"{path}: cannot tell the format; say it with --from ({', '.join(formats())})")
+    if problem := _unreadable(sample):
+        raise SpanwiseError(f"{path}: {problem}")
+    if len(by_name) == 1 or (path.suffix.lower() == ".jsonl" and not sample.records):
+        return by_name[0]  # its reader says what is wrong, and where
+    raise SpanwiseError(f"{path}: cannot tell the format; say it with --from ({', '.join(formats())}){_hint(sample)}")
+
+
+_COMPRESSED = {b"\x1f\x8b": "gzip", b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
+
+
+def _unreadable(sample: Sample) -> str | None:
+    """Why no format can read such a file, where that is plain to see."""
+    for mark, name in _COMPRESSED.items():
+        if sample.raw.startswith(mark):
+            return f"is compressed ({name}); unpack it first"
+    if sample.raw.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "is UTF-16 text; save it as UTF-8"
+    return None
+
+
+def _hint(sample: Sample) -> str:
+    """What the beginning of a file shows that might have been a known format."""
+    if sample.dicts:
+        keys = dict.fromkeys(key for record in sample.dicts for key in record)
+        return f"; its records have the keys {', '.join(map(repr, list(keys)[:10]))}"
+    first = sample.text.lstrip()[:1]
+    if first and first in "[{" and sample.is_whole:
+        return "; it begins like JSON, but not like an array of records or with one record a line"
+    return ""
 
 
 def read(path: str | Path, format: str | None = None, ledger: Ledger | None = None) -> Iterator[Sentence]:
@@ -113,7 +142,6 @@ class LossError(SpanwiseError):
 
     def __init__(self, path: Path, format: Format, ledger: Ledger) -> None:
         self.ledger = ledger
-        super().__init__(
-            f"{path}: not written, for {format.name} would lose {ledger}; --lossy writes the rest, "
-            f"and jsonl can hold everything"
-        )
+        # What jsonl lacks was lost before, in reading.
+        who, advice = ("reading", "") if format.name == "jsonl" else (format.name, ", and jsonl can hold everything")
+        super().__init__(f"{path}: not written, for {who} would lose {ledger}; --lossy writes the rest{advice}")

@@ -2,40 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TypeAlias
 
-import torch
-
-from spanwise.errors import SpanwiseError
+from spanwise.device import wants_cuda
 from spanwise.inference.predictor import predict
 from spanwise.inference.raw import text_sentences
 from spanwise.model import Model
 from spanwise.types import Sentence
+
+Text: TypeAlias = str | Sequence[str] | Sentence  # raw text, words, or words with what is known of them
 
 
 class Predictor:
     """A model ready to predict. ``predict`` takes texts, lists of words or sentences; ``stream`` gives them as they come."""
 
     def __init__(self, model: Model, device: str = "auto") -> None:
-        if device == "cuda" and not torch.cuda.is_available():
-            raise SpanwiseError("no CUDA device can be used here; use cpu or auto")
-        use_gpu = device == "cuda" or (device == "auto" and torch.cuda.is_available())
-        self.model = model.to("cuda" if use_gpu else "cpu").eval()
+        self.model = model.to("cuda" if wants_cuda(device) else "cpu").eval()
 
     @property
     def types(self) -> tuple[str, ...]:
         return self.model.labels.entities
 
-    def predict(
-        self, texts: str | Iterable[str | list[str] | Sentence], *, threshold: float = 0.0, batch_size: int = 64
-    ) -> list[Sentence]:
+    def predict(self, texts: Text | Iterable[Text], *, threshold: float = 0.0, batch_size: int = 64) -> list[Sentence]:
         """Sentences with the entities found in them; a text of several sentences gives several, with their place in it."""
-        return list(self.stream([texts] if isinstance(texts, str) else texts, threshold=threshold, batch_size=batch_size))
+        several = [texts] if isinstance(texts, str | Sentence) else texts
+        return list(self.stream(several, threshold=threshold, batch_size=batch_size))
 
-    def stream(
-        self, texts: Iterable[str | list[str] | Sentence], *, threshold: float = 0.0, batch_size: int = 64
-    ) -> Iterator[Sentence]:
+    def stream(self, texts: Iterable[Text], *, threshold: float = 0.0, batch_size: int = 64) -> Iterator[Sentence]:
         """The same, one sentence after another as the input comes."""
         sentences = (sentence for number, text in enumerate(texts) for sentence in to_sentences(text, f"text-{number}"))
         return predict(self.model, sentences, threshold=threshold, batch_size=batch_size)
@@ -46,7 +41,7 @@ def load(folder: str | Path, device: str = "auto") -> Predictor:
     return Predictor(Model.load(folder), device)
 
 
-def to_sentences(text: str | list[str] | Sentence, name: str) -> Iterator[Sentence]:
+def to_sentences(text: Text, name: str) -> Iterator[Sentence]:
     """What a user may hand over, as sentences: raw text is split, words are taken as they are."""
     if isinstance(text, Sentence):
         yield text

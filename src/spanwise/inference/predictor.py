@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
+from typing import Any
 
 import numpy as np
 import torch
@@ -15,6 +16,7 @@ from spanwise.model import Model
 from spanwise.types import Entity, Sentence
 
 CHUNK = 4096  # sentences whose lengths are sorted together
+REACH = 512  # sentences before and behind a chunk that may be context
 
 
 def predict(
@@ -30,22 +32,26 @@ def predict(
     Only some thousand sentences are in memory at a time. ``threshold`` drops entities whose score is lower.
     """
     stream = iter(sentences)
-    while chunk := list(islice(stream, CHUNK)):
-        for sentence, entities in zip(chunk, _entities(model, chunk, batch_size, context), strict=True):
-            kept = tuple(entity for entity in entities if (entity.score or 0.0) >= threshold)
-            yield replace(sentence, entities=kept, relations=(), links=())
+    before: list[Sentence] = []
+    chunk = list(islice(stream, CHUNK))
+    while chunk:
+        ahead = list(islice(stream, REACH))
+        prepared = model.encoder.prepare(chunk, [*before, *ahead, *context])
+        yield from predict_prepared(model, chunk, prepared, batch_size=batch_size, threshold=threshold)
+        before = [*before, *chunk][-REACH:]
+        chunk = [*ahead, *islice(stream, CHUNK - len(ahead))]
 
 
 @torch.inference_mode()
-def _entities(
-    model: Model, sentences: Sequence[Sentence], batch_size: int, context: Sequence[Sentence]
-) -> list[tuple[Entity, ...]]:
+def predict_prepared(
+    model: Model, sentences: Sequence[Sentence], prepared: Sequence[Any], *, batch_size: int = 64, threshold: float = 0.0
+) -> list[Sentence]:
+    """The same for sentences that the model's encoder has prepared already."""
     training = model.training
     model.eval()
     device = next(model.parameters()).device
-    prepared = model.encoder.prepare(sentences, context)
     costs = np.array([model.encoder.cost(item) for item in prepared], np.int64)
-    results: list[tuple[Entity, ...]] = [()] * len(sentences)
+    found: list[tuple[Entity, ...]] = [()] * len(sentences)
     for numbers in plan(costs, batch_size, None, None):
         batch = make_batch(model.encoder, model.head, sentences, prepared, numbers).to(device)
         spans = model.score(batch)
@@ -55,6 +61,6 @@ def _entities(
             policy=model.head.decoding,
         )  # fmt: skip
         for number, entities in zip(numbers, decoded, strict=True):
-            results[number] = entities
+            found[number] = tuple(entity for entity in entities if (entity.score or 0.0) >= threshold)
     model.train(training)
-    return results
+    return [replace(s, entities=entities, relations=(), links=()) for s, entities in zip(sentences, found, strict=True)]

@@ -10,63 +10,115 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
 from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
 from spanwise.errors import SpanwiseError
-from spanwise.model import Model, fill, weights
+from spanwise.model import Model
+from spanwise.tensors import fill, read_tensors, weights, write_tensors
 
 FOLDER = "checkpoints"
+States = Mapping[str, Tensor]
 
 
 def save_checkpoint(
-    run: Path, step: int, model: Model, optimizer: Optimizer, schedule: LambdaLR, state: dict[str, Any]
+    run: Path,
+    step: int,
+    model: Model,
+    optimizer: Optimizer,
+    schedule: LambdaLR,
+    state: dict[str, Any],
+    random: Sequence[States],
 ) -> None:
-    """Write the checkpoint of a step, then remove the ones before it."""
+    """Write the checkpoint of a step, then remove the ones before it. ``random`` holds each process's ``random_states``."""
     folder = run / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
-    temporary, final = folder / f".step-{step}", folder / f"step-{step}"
-    shutil.rmtree(temporary, ignore_errors=True)
+    for leftover in folder.glob(".step-*"):  # of a write that was killed
+        shutil.rmtree(leftover, ignore_errors=True)
+    temporary = folder / f".step-{step}"
     temporary.mkdir()
-    save_file(weights(model), temporary / "model.safetensors")
-    save_file(_optimizer_tensors(optimizer), temporary / "optimizer.safetensors")
-    save_file(_random_states(), temporary / "random.safetensors")
+    write_tensors(weights(model), temporary / "model.safetensors")
+    write_tensors(_optimizer_tensors(optimizer), temporary / "optimizer.safetensors")
+    every = {f"{rank}.{name}": value for rank, states in enumerate(random) for name, value in states.items()}
+    write_tensors(every, temporary / "random.safetensors")
     position = {"step": step, "schedule": schedule.last_epoch, **state}
     (temporary / "state.json").write_text(json.dumps(position), encoding="utf-8")
-    for path in temporary.iterdir():
+    for path in (*temporary.iterdir(), temporary):
         _flush(path)
-    if final.exists():
-        shutil.rmtree(final)
-    temporary.rename(final)
+    temporary.rename(folder / f"step-{step}")
     _flush(folder)
     for old in _steps(run)[:-1]:
         shutil.rmtree(old, ignore_errors=True)
 
 
-def load_checkpoint(run: Path, model: Model, optimizer: Optimizer, schedule: LambdaLR) -> dict[str, Any] | None:
-    """Put everything back as it was at the newest checkpoint; None when there is none."""
+def read_state(run: Path) -> dict[str, Any] | None:
+    """What the newest checkpoint says besides its tensors; None when there is none."""
     folders = _steps(run)
     if not folders:
         return None
-    folder = folders[-1]
+    path = folders[-1] / "state.json"
     try:
-        state: dict[str, Any] = json.loads((folder / "state.json").read_text(encoding="utf-8"))
-        fill(model, folder / "model.safetensors")
-        _fill_optimizer(optimizer, load_file(folder / "optimizer.safetensors"))
-        _set_random_states(load_file(folder / "random.safetensors"))
-    except (OSError, ValueError, KeyError) as error:
-        raise SpanwiseError(f"{folder}: the checkpoint cannot be read: {error}") from None
-    schedule.last_epoch = state["schedule"]
+        state: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise SpanwiseError(f"{path}: the checkpoint cannot be read: {error}") from None
+    return state
+
+
+def check_same(run: Path, state: Mapping[str, Any], identity: Mapping[str, Any]) -> None:
+    """Refuse to go on with other settings or other data than a training began with."""
+    changed = sorted(_difference(state["config"], identity["config"]))
+    if changed:
+        raise SpanwiseError(f"{run}: cannot resume with other settings than it began with: {', '.join(changed)}")
+    for split in ("train", "dev"):
+        if state["data"].get(split) != identity["data"].get(split):
+            raise SpanwiseError(f"{run}: cannot resume, for the {split} data is not what it began with")
+
+
+def _difference(one: Any, other: Any, name: str = "") -> set[str]:
+    """The dotted names under which two nested settings differ."""
+    if not isinstance(one, dict) or not isinstance(other, dict):
+        return set() if one == other else {name}
+    keys = one.keys() | other.keys()
+    return {found for key in keys for found in _difference(one.get(key), other.get(key), f"{name}.{key}".lstrip("."))}
+
+
+def load_checkpoint(run: Path, model: Model, optimizer: Optimizer, schedule: LambdaLR, rank: int = 0) -> None:
+    """Put everything back as it was at the newest checkpoint."""
+    folder = _steps(run)[-1]
+    state = read_state(run) or {}
+    fill(model, folder / "model.safetensors")
+    random = read_tensors(folder / "random.safetensors")
+    try:
+        _fill_optimizer(optimizer, read_tensors(folder / "optimizer.safetensors"))
+        schedule.last_epoch = state["schedule"]
+        # A process that was not there when the checkpoint was written takes the first one's.
+        own = rank if f"{rank}.cpu" in random else 0
+        set_random_states({name.partition(".")[2]: value for name, value in random.items() if name.startswith(f"{own}.")})
+    except (ValueError, KeyError, IndexError) as error:
+        raise SpanwiseError(f"{folder}: the checkpoint is not complete: {error!r}") from None
     for group, base, factor in zip(optimizer.param_groups, schedule.base_lrs, schedule.lr_lambdas, strict=True):
         group["lr"] = base * factor(schedule.last_epoch)
     schedule._last_lr = [group["lr"] for group in optimizer.param_groups]
-    return state
+
+
+def random_states() -> dict[str, Tensor]:
+    """The states of the random generators of this process."""
+    states = {"cpu": torch.get_rng_state()}
+    if torch.cuda.is_available():
+        states["cuda"] = torch.cuda.get_rng_state()
+    return states
+
+
+def set_random_states(states: States) -> None:
+    torch.set_rng_state(states["cpu"])
+    if "cuda" in states and torch.cuda.is_available():
+        torch.cuda.set_rng_state(states["cuda"])
 
 
 def _steps(run: Path) -> list[Path]:
@@ -94,19 +146,6 @@ def _fill_optimizer(optimizer: Optimizer, tensors: dict[str, Tensor]) -> None:
         optimizer.state[parameter][name] = (
             value.to(parameter.device) if value.ndim or optimizer.defaults.get("fused") else value
         )
-
-
-def _random_states() -> dict[str, Tensor]:
-    states = {"cpu": torch.get_rng_state()}
-    if torch.cuda.is_available():
-        states["cuda"] = torch.cuda.get_rng_state()
-    return states
-
-
-def _set_random_states(states: dict[str, Tensor]) -> None:
-    torch.set_rng_state(states["cpu"])
-    if "cuda" in states and torch.cuda.is_available():
-        torch.cuda.set_rng_state(states["cuda"])
 
 
 def _flush(path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -12,23 +13,29 @@ from typing import Any
 
 import torch
 from accelerate import Accelerator
+from accelerate.state import AcceleratorState
+from accelerate.utils import broadcast_object_list, gather_object
 from torch import Tensor
 from torch.utils.data import DataLoader
 
 from spanwise.batching import PackedBatch, TrainingBatches
-from spanwise.errors import SpanwiseError
+from spanwise.corpora import fingerprint
+from spanwise.device import wants_cuda
 from spanwise.evaluation.scores import Score, Tally, entity_items
 from spanwise.formats.files import replacing
-from spanwise.inference.predictor import predict
+from spanwise.inference.predictor import predict_prepared
 from spanwise.model import Model
 from spanwise.training.checkpoint import FOLDER as CHECKPOINTS
-from spanwise.training.checkpoint import load_checkpoint, save_checkpoint
+from spanwise.training.checkpoint import check_same, load_checkpoint, random_states, read_state, save_checkpoint
 from spanwise.training.checks import why_nothing
 from spanwise.training.optimization import SMALL, make_optimizer, make_schedule
 from spanwise.training.progress import Progress
+from spanwise.training.trackers import flat
+from spanwise.training.watch import Watch
 from spanwise.types import Corpus, Sentence
 
-WATCH = 32  # steps whose losses are looked at together on a GPU, which need not wait for each
+METRICS = "metrics.jsonl"
+WATCH = 64  # losses and gradients that are looked at together on a GPU
 
 
 class Trainer:
@@ -40,38 +47,37 @@ class Trainer:
     ) -> None:  # fmt: skip
         self.model, self.corpus, self.folder, self.say = model, corpus, folder, say
         self.settings = model.config.training
-        if device == "cuda" and not torch.cuda.is_available():
-            raise SpanwiseError("--device cuda: no CUDA device can be used here; --device cpu or auto")
-        on_cpu = device == "cpu" or not torch.cuda.is_available()
+        on_cpu = not wants_cuda(device)
         self.precision = self._precision(on_cpu)
         if not on_cpu:
             torch.set_float32_matmul_precision("high")  # TF32: as good as float32 for this, and several times faster
         self.trackers = list(trackers)
-        self.accelerator = Accelerator(
-            cpu=on_cpu,
-            mixed_precision="no" if self.precision == "fp32" else self.precision,
-            log_with=self.trackers or None,
-            project_dir=folder if self.trackers else None,
-        )
+        self.accelerator = _accelerator(on_cpu, self.precision, self.trackers, folder)
         self.device = self.accelerator.device
-        self.everything = [sentence for split in corpus.splits.values() for sentence in split]
+        everything = [sentence for split in corpus.splits.values() for sentence in split]
         train = corpus["train"]
         share = (self.accelerator.process_index, self.accelerator.num_processes)
         self.batches = TrainingBatches(
-            model.encoder, model.head, train, model.encoder.prepare(train, self.everything),
+            model.encoder, model.head, train, model.encoder.prepare(train, everything),
             epochs=self.settings.epochs, batch_size=self.settings.batch_size, budget=self.settings.token_budget,
             seed=self.settings.seed, share=share,
         )  # fmt: skip
-        if not on_cpu and self.precision == "fp32" and self.settings.accumulate == 1 and share[1] == 1:
+        self.dev = model.encoder.prepare(corpus["dev"], everything)
+        self.is_joint = self.settings.accumulate > 1 or share[1] > 1  # several batches make one step
+        if not on_cpu and self.precision == "fp32" and not self.is_joint:
             model.encoder.record_steps()
         model.to(self.device)
         self.learning = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self.optimizer = make_optimizer(model, self.settings)
         self.schedule = make_schedule(self.optimizer, self._updates(len(self.batches)), self.settings.warmup)
         self.wrapped, self.stepper = self.accelerator.prepare(model, self.optimizer)
-        self.epoch, self.best, self.best_epoch, self.seconds = 0, -1.0, 0, 0.0
+        self.watch = Watch(self.batches, train, 1 if on_cpu else WATCH)
+        self.epoch, self.best, self.best_epoch, self.improved, self.seconds = 0, -1.0, 0, 0, 0.0
+        data = {split: fingerprint(corpus[split]) for split in corpus}
+        self.identity = {"config": model.config.model_dump(mode="json"), "data": data}  # what must stay the same to go on
         self.metrics: list[dict[str, Any]] = []
-        self._recent: list[tuple[int, Tensor]] = []
+        self.sums: dict[str, Tensor] = {}  # of the losses of this epoch's batches
+        self._instances: Tensor | None = None
 
     def _precision(self, on_cpu: bool) -> str:
         if on_cpu:
@@ -107,11 +113,12 @@ class Trainer:
         """All epochs, or what is left of them."""
         done = self._resume() if resume else 0
         if self.trackers:
-            self.accelerator.init_trackers("spanwise", config=_flat(self.model.config.model_dump()))
-        if not done and self.accelerator.is_main_process:
+            self.accelerator.init_trackers("spanwise", config=flat(self.model.config.model_dump()))
+        is_main = self.accelerator.is_main_process
+        if not done and is_main:
             self.model.save(self.folder)
         stream = self._stream(done)
-        with Progress(len(self.batches), done, self.say) as progress:
+        with Progress(len(self.batches), done, self.say, shows=is_main) as progress:
             while self.epoch < self.settings.epochs and not self._is_stale():
                 began = time.perf_counter()
                 losses = self._epoch(stream, done, progress)
@@ -130,108 +137,120 @@ class Trainer:
         )  # fmt: skip
         return iter(loader)
 
-    def _epoch(self, stream: Iterator[PackedBatch], done: int, progress: Progress) -> dict[str, Tensor]:
+    def _epoch(self, stream: Iterator[PackedBatch], done: int, progress: Progress) -> dict[str, float]:
+        """The steps of an epoch that are not done yet; the means of its losses."""
         self.wrapped.train()
         end = self.batches.ends[self.epoch]
         start = self.batches.ends[self.epoch - 1] if self.epoch else 0
-        sums: dict[str, Tensor] = {}
         for step in range(done, end):
             losses = self._backward(next(stream))
-            self._watch(step, losses["loss"])
-            if (step + 1 - start) % self.settings.accumulate == 0 or step + 1 == end:
-                self._update()
-                if self.settings.checkpoint_steps and (step + 1) % self.settings.checkpoint_steps == 0 and step + 1 < end:
-                    self._checkpoint(step + 1)
+            is_update = (step + 1 - start) % self.settings.accumulate == 0 or step + 1 == end
+            norm = self._update() if is_update else None
+            self.watch.add(step, losses["loss"], norm)
             for name, value in losses.items():
-                sums[name] = sums[name] + value if name in sums else value
+                self.sums[name] = self.sums[name] + value if name in self.sums else value
+            every = self.settings.checkpoint_steps
+            if every and is_update and step + 1 < end and self.schedule.last_epoch % every == 0:
+                self._checkpoint(step + 1)
             progress.step(losses["loss"])
-        self._look()
-        return {name: value / max(1, end - done) for name, value in sums.items()}
+        self.watch.look()
+        means = {name: float(value) / (end - start) for name, value in self.sums.items()}
+        self.sums = {}
+        return means
 
     def _backward(self, packed: PackedBatch) -> dict[str, Tensor]:
         """Gradients of a batch. Only detached losses leave this function: nothing of the batch's graph may outlive it."""
         batch = packed.to(self.device)
         losses: dict[str, Tensor] = self.wrapped(batch.inputs, batch.targets)
-        self.accelerator.backward(losses["loss"] / self.settings.accumulate)
+        instances = losses.pop("instances")
+        if self.is_joint:
+            # A sum over instances now, divided by all of them in _update: the mean that one larger batch would have.
+            self.accelerator.backward(losses["loss"] * instances)
+            self._instances = instances if self._instances is None else self._instances + instances
+        else:
+            self.accelerator.backward(losses["loss"])
         return {name: value.detach() for name, value in losses.items()}
 
-    def _update(self) -> None:
-        if self.precision == "fp16":  # gradients are scaled, and Accelerate knows by how much
+    def _update(self) -> Tensor | None:
+        """A step of the optimiser; the norm of its gradient, where that tells something."""
+        norm: Tensor | None = None
+        if self._instances is not None:
+            total = self.accelerator.reduce(self._instances, reduction="sum").clamp(min=1)
+            for parameter in self.learning:
+                if parameter.grad is not None:
+                    parameter.grad.mul_(self.accelerator.num_processes / total)  # processes' gradients come averaged
+            self._instances = None
+        if self.precision == "fp16":  # gradients are scaled, Accelerate knows by how much; steps that overflow are passed over
             self.accelerator.clip_grad_norm_(self.learning, self.settings.clip)
         else:
-            torch.nn.utils.clip_grad_norm_(self.learning, self.settings.clip, foreach=True)
+            norm = torch.nn.utils.clip_grad_norm_(self.learning, self.settings.clip, foreach=True)
         self.stepper.step()
         self.schedule.step()
         self.stepper.zero_grad(set_to_none=True)
+        return norm
 
-    def _watch(self, step: int, loss: Tensor) -> None:
-        self._recent.append((step, loss.detach()))
-        if self.device.type != "cuda" or len(self._recent) >= WATCH:
-            self._look()
-
-    def _look(self) -> None:
-        """Stop when a loss is not finite, and name the batch it came from."""
-        if not self._recent:
-            return
-        finite = torch.isfinite(torch.stack([loss for _, loss in self._recent])).tolist()
-        for (step, _), is_finite in zip(self._recent, finite, strict=True):
-            if not is_finite:
-                names = [self.corpus["train"][number].id for number in self.batches.batches[step]]
-                shown = ", ".join(names[:8]) + (", …" if len(names) > 8 else "")
-                raise SpanwiseError(
-                    f"the loss of step {step + 1} (epoch {self.epoch + 1}) is not a number; its batch holds the sentences "
-                    f"{shown}. Lower training.encoder_rate and training.head_rate, or set training.precision=fp32"
-                )
-        self._recent.clear()
-
-    def _dev(self, losses: dict[str, Tensor], seconds: float, done: int, progress: Progress) -> None:
+    def _dev(self, losses: dict[str, float], seconds: float, done: int, progress: Progress) -> None:
         began = time.perf_counter()
-        predicted = list(predict(self.model, self.corpus["dev"], context=self.everything))
-        score = micro(self.corpus["dev"], predicted)
+        predicted = predict_prepared(self.model, self.corpus["dev"], self.dev)
+        (score,) = broadcast_object_list([micro(self.corpus["dev"], predicted)])  # all processes go on with the same
         row = {
-            "epoch": self.epoch, "step": done, **{name: round(float(value), 6) for name, value in losses.items()},
+            "epoch": self.epoch, "step": done, **{name: round(value, 6) for name, value in losses.items()},
             "dev": {"precision": score.precision, "recall": score.recall, "f1": score.f1},
             "seconds": round(seconds, 3), "dev_seconds": round(time.perf_counter() - began, 3),
         }  # fmt: skip
         self.metrics.append(row)
-        better = score.f1 > self.best
-        progress.epoch(row, better)
+        is_kept = self._compare(score.f1)
+        progress.epoch(row, is_kept)
         if self.epoch == 1 and score.f1 == 0:
             cause = why_nothing(self.corpus["dev"], predicted, self.model.head, self.settings.head_rate)
             self.say(f"dev F1 is 0 after the first epoch: {cause}")
         if self.trackers:
-            self.accelerator.log(_flat({key: value for key, value in row.items() if key != "step"}), step=done)
-        if better:
-            self.best, self.best_epoch = score.f1, self.epoch
+            self.accelerator.log(flat({key: value for key, value in row.items() if key != "step"}), step=done)
         if self.accelerator.is_main_process:
-            if better:
-                with replacing(self.folder / "model.safetensors") as temporary:
-                    save_weights(self.model, temporary)
-            with replacing(self.folder / "metrics.jsonl") as temporary:
+            if is_kept:
+                self.model.save_weights(self.folder)
+            with replacing(self.folder / METRICS) as temporary:
                 temporary.write_text("".join(json.dumps(row) + "\n" for row in self.metrics), encoding="utf-8")
         self._checkpoint(done)
 
+    def _compare(self, f1: float) -> bool:
+        """Whether this epoch's weights are kept: the first with the best dev score, or the last while nothing was right."""
+        if f1 > self.best:
+            self.improved = self.epoch
+        elif self.best > 0:
+            return False
+        self.best, self.best_epoch = f1, self.epoch
+        return True
+
     def _is_stale(self) -> bool:
         patience = self.settings.patience
-        return patience is not None and self.epoch - self.best_epoch >= patience and self.best_epoch > 0
+        return patience is not None and self.epoch - self.improved >= patience
 
     def _checkpoint(self, step: int) -> None:
-        self.accelerator.wait_for_everyone()
+        self.watch.look()  # what has gone bad is not kept
+        random = gather_object([random_states()])
         if self.accelerator.is_main_process:
-            state = {"epoch": self.epoch, "best": self.best, "best_epoch": self.best_epoch, "metrics": self.metrics,
-                     "seconds": self.seconds, "config": self.model.config.model_dump()}  # fmt: skip
-            save_checkpoint(self.folder, step, self.model, self.optimizer, self.schedule, state)
+            scaler = self.accelerator.scaler
+            state = {
+                "epoch": self.epoch, "best": self.best, "best_epoch": self.best_epoch, "improved": self.improved,
+                "metrics": self.metrics, "sums": {name: float(value) for name, value in self.sums.items()},
+                "seconds": self.seconds, "scaler": scaler.state_dict() if scaler else None, **self.identity,
+            }  # fmt: skip
+            save_checkpoint(self.folder, step, self.model, self.optimizer, self.schedule, state, random)
+        self.accelerator.wait_for_everyone()
 
     def _resume(self) -> int:
-        state = load_checkpoint(self.folder, self.model, self.optimizer, self.schedule)
+        state = read_state(self.folder)
         if state is None:
             self.say("no checkpoint to resume from: starting at the beginning")
             return 0
-        if state["config"] != json.loads(json.dumps(self.model.config.model_dump())):
-            changed = sorted(_difference(state["config"], json.loads(json.dumps(self.model.config.model_dump()))))
-            raise SpanwiseError(f"{self.folder}: cannot resume with other settings than it began with: {', '.join(changed)}")
+        check_same(self.folder, state, self.identity)
+        load_checkpoint(self.folder, self.model, self.optimizer, self.schedule, self.accelerator.process_index)
+        if state["scaler"] and self.accelerator.scaler:
+            self.accelerator.scaler.load_state_dict(state["scaler"])
         self.epoch, self.best, self.best_epoch = state["epoch"], state["best"], state["best_epoch"]
-        self.metrics, self.seconds = state["metrics"], state["seconds"]
+        self.improved, self.metrics, self.seconds = state["improved"], state["metrics"], state["seconds"]
+        self.sums = {name: torch.tensor(value, device=self.device) for name, value in state["sums"].items()}
         self.say(f"resuming behind step {state['step']:,} (epoch {self.epoch + 1})")
         return int(state["step"])
 
@@ -245,33 +264,20 @@ class Trainer:
             shutil.rmtree(self.folder / CHECKPOINTS, ignore_errors=True)
 
 
+def _accelerator(on_cpu: bool, precision: str, trackers: list[str], folder: Path) -> Accelerator:
+    # A training before this one in the same process may have had another precision or, being alone, another device.
+    AcceleratorState._reset_state(reset_partial_state=os.environ.get("WORLD_SIZE", "1") == "1")
+    return Accelerator(
+        cpu=on_cpu,
+        mixed_precision="no" if precision == "fp32" else precision,
+        log_with=trackers or None,
+        project_dir=folder if trackers else None,
+    )
+
+
 def micro(gold: Iterable[Sentence], predicted: Iterable[Sentence]) -> Score:
     """Micro scores of sentences that stand in the same order."""
     tally = Tally()
     for one, other in zip(gold, predicted, strict=True):
         tally.add(entity_items(one), entity_items(other))
     return tally.scores.micro
-
-
-def save_weights(model: Model, path: Path) -> None:
-    from safetensors.torch import save_file
-
-    from spanwise.model import weights
-
-    save_file(weights(model), path)
-
-
-def _flat(values: dict[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested values under dotted names, as trackers want them."""
-    flat: dict[str, Any] = {}
-    for key, value in values.items():
-        if isinstance(value, dict):
-            flat |= _flat(value, f"{prefix}{key}.")
-        elif isinstance(value, int | float | str | bool):
-            flat[prefix + key] = value
-    return flat
-
-
-def _difference(one: dict[str, Any], other: dict[str, Any]) -> set[str]:
-    first, second = _flat(one), _flat(other)
-    return {key for key in first.keys() | second.keys() if first.get(key) != second.get(key)}

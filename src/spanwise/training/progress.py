@@ -14,11 +14,11 @@ from torch import Tensor
 class Progress:
     """Shows how far a training is. Reads the loss rarely, since reading it makes a GPU wait."""
 
-    def __init__(self, total: int, done: int, say: Callable[[str], None]) -> None:
+    def __init__(self, total: int, done: int, say: Callable[[str], None], *, shows: bool = True) -> None:
         self.total, self.done, self.say = total, done, say
         self.text, self.shown = "", 0.0
         self.bar: Any = None
-        if sys.stderr.isatty():
+        if shows and sys.stderr.isatty():
             from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
             from rich.progress import Progress as Bar

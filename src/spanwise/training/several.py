@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Iterable, Sequence
 from itertools import product
 from pathlib import Path
@@ -9,15 +11,25 @@ from statistics import mean, stdev
 from typing import Any
 
 from spanwise.errors import SpanwiseError
-from spanwise.training.run import Run, train, write_json
+from spanwise.inference.load import load
+from spanwise.training.folder import REPORT, write_json
+from spanwise.training.run import final_scores, open_corpus, settled, train
+from spanwise.types import Corpus
+
+Scores = dict[str, dict[str, Any]]
 
 
-def train_seeds(data: Path, out: Path, seeds: Sequence[int], *, resume: bool = False, **options: Any) -> dict[str, Any]:
+def train_seeds(
+    data: str | Path | Corpus, out: Path, seeds: Sequence[int], *, resume: bool = False, data_format: str | None = None,
+    **options: Any,
+) -> dict[str, Any]:  # fmt: skip
     """One run per seed in ``out/seed-N``, and ``out/seeds.json`` with mean and standard deviation."""
+    _alone()
     say = options["say"]
     if len(set(seeds)) < len(seeds):
         raise SpanwiseError(f"--seeds {','.join(map(str, seeds))}: a seed is named twice")
-    runs = [_one(data, out / f"seed-{seed}", resume, seed=seed, **options) for seed in seeds]
+    corpus = open_corpus(data, data_format, say)
+    runs = [_one(corpus, out / f"seed-{seed}", resume, seed=seed, **options) for seed in seeds]
     summary: dict[str, Any] = {"seeds": list(seeds), "scores": {}}
     for split in runs[0]:
         f1 = [scores[split]["micro"]["f1"] for scores in runs]
@@ -29,42 +41,66 @@ def train_seeds(data: Path, out: Path, seeds: Sequence[int], *, resume: bool = F
 
 
 def train_sweep(
-    data: Path, out: Path, sweep: Iterable[str], *, overrides: Iterable[str] = (), resume: bool = False, **options: Any
-) -> dict[str, Any]:
-    """One run per point of the grid in ``out``; dev scores for all, the test score only of the one that dev chooses."""
-    say = options["say"]
-    axes = [_axis(text) for text in sweep]
+    data: str | Path | Corpus, out: Path, sweep: Iterable[str], *, overrides: Iterable[str] = (), resume: bool = False,
+    data_format: str | None = None, **options: Any,
+) -> dict[str, Any]:  # fmt: skip
+    """One run per point of the grid in ``out``, scored on dev; the one that dev chooses is then scored on test."""
+    _alone()
+    say, fixed = options["say"], tuple(overrides)
+    points = list(product(*map(_axis, sweep)))
+    for point in points:  # a mistake in the last point is found before the first is trained
+        settled(options["recipe"], encoder=options.get("encoder"), overrides=(*fixed, *point))
+    corpus = open_corpus(data, data_format, say)
     rows = []
-    for point in product(*axes):
+    for point in points:
         name = "+".join(setting.replace("/", "_") for setting in point)
-        scores = _one(data, out / name, resume, overrides=(*overrides, *point), **options)
-        rows.append({"settings": list(point), "folder": name, "dev": scores["dev"]["micro"]["f1"], "scores": scores})
+        scores = _one(corpus, out / name, resume, overrides=(*fixed, *point), test=False, **options)
+        rows.append({"settings": list(point), "folder": name, "dev": scores["dev"]["micro"]["f1"]})
     rows.sort(key=lambda row: -row["dev"])
     best = rows[0]
     for row in rows:
         say(f"dev F1 {row['dev']:.4f}  {' '.join(row['settings'])}")
-    if "test" in best["scores"]:
-        say(f"chosen on dev: {' '.join(best['settings'])}; test F1 {best['scores']['test']['micro']['f1']:.4f}")
-    table = [{key: row[key] for key in ("settings", "folder", "dev")} for row in rows]
-    summary = {"chosen": best["settings"], "test": best["scores"].get("test"), "grid": table}
+    scores = _with_test(out / best["folder"], corpus, options.get("device", "auto"))
+    if "test" in scores:
+        say(f"chosen on dev: {' '.join(best['settings'])}; test F1 {scores['test']['micro']['f1']:.4f}")
+    summary = {"chosen": best["settings"], "test": scores.get("test"), "grid": rows}
     write_json(out / "sweep.json", summary)
     return summary
 
 
+def _alone() -> None:
+    if os.environ.get("WORLD_SIZE", "1") != "1":
+        raise SpanwiseError("several processes train one run at a time: give them --seed, not --seeds or --sweep")
+
+
 def _axis(text: str) -> list[str]:
     key, equals, values = text.partition("=")
-    if not equals or not values or "." not in key:
+    found = [value.strip() for value in values.split(",")]
+    if not equals or "." not in key or not all(found):
         raise SpanwiseError(f"--sweep {text}: expected section.key=a,b,c")
-    return [f"{key}={value}" for value in values.split(",")]
+    if len(set(found)) < len(found):
+        raise SpanwiseError(f"--sweep {text}: a value is named twice")
+    return [f"{key}={value}" for value in found]
 
 
-def _one(data: Path, folder: Path, resume: bool, **options: Any) -> dict[str, dict[str, Any]]:
+def _one(corpus: Corpus, folder: Path, resume: bool, **options: Any) -> Scores:
     """Train one run, or take the scores of one that is finished already when resuming."""
-    if resume and (folder / "run.json").is_file():
-        import json
-
-        scores: dict[str, dict[str, Any]] = json.loads((folder / "run.json").read_text(encoding="utf-8"))["scores"]
-        return scores
+    if resume and (folder / REPORT).is_file():
+        return _scores(folder)
     options["say"](f"== {folder.name}")
-    run: Run = train(data, folder, resume=resume and folder.is_dir(), **options)
-    return run.scores
+    return train(corpus, folder, resume=resume and folder.is_dir(), **options).scores
+
+
+def _scores(folder: Path) -> Scores:
+    scores: Scores = json.loads((folder / REPORT).read_text(encoding="utf-8"))["scores"]
+    return scores
+
+
+def _with_test(folder: Path, corpus: Corpus, device: str) -> Scores:
+    """The scores of the run that was chosen, that of test among them from now on."""
+    record = json.loads((folder / REPORT).read_text(encoding="utf-8"))
+    if "test" in corpus and "test" not in record["scores"]:
+        record["scores"] |= final_scores(load(folder, device).model, corpus, ("test",))
+        write_json(folder / REPORT, record)
+    scores: Scores = record["scores"]
+    return scores
