@@ -11,8 +11,8 @@ from tiny import STATIC, corpus
 
 from spanwise import SpanwiseError
 from spanwise.config import Config, TrainingSettings, checked, configure, default_encoder, recipes
-from spanwise.encoders import encoder_settings
-from spanwise.model import Model, head_settings
+from spanwise.model import Model
+from spanwise.training.run import settled
 
 
 @pytest.mark.parametrize("recipe", sorted(recipes()))
@@ -43,9 +43,7 @@ def test_the_three_recipes_of_the_engine_are_there() -> None:
 
 def wrong(**choices: Any) -> str:
     with pytest.raises(SpanwiseError) as caught:
-        config = configure(choices.pop("recipe", "spanner"), encoder=choices.pop("encoder", "static"), **choices)
-        encoder_settings(config.encoder)
-        head_settings(config.head)
+        settled(**{"recipe": "spanner", "encoder": "static", **choices})
     message = str(caught.value)
     assert "\n" not in message
     return message

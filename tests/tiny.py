@@ -5,6 +5,7 @@ One thread: small tensors gain nothing from more, and results are then the same 
 
 from __future__ import annotations
 
+import json
 import random
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ import torch
 
 from spanwise.config import configure
 from spanwise.model import Model
+from spanwise.training.run import Run, train
 from spanwise.types import Corpus, Entity, Sentence
 
 torch.set_num_threads(1)
@@ -114,5 +116,22 @@ def model(encoder: str | Path, recipe: str = "spanner", overrides: Iterable[str]
     return built.eval()
 
 
-def quiet(line: Any) -> None:
+def quiet(line: str) -> None:
     """For ``say``."""
+
+
+def fit(out: Path, data: Corpus | None = None, overrides: Iterable[str] = (), **options: Any) -> Run:
+    """A training of a second that learns the tiny corpus, unless told otherwise."""
+    options = {"recipe": "seqner", "encoder": "static", "epochs": 4, "head_rate": 0.03, "say": quiet, **options}
+    fixed = STATIC if options["encoder"] == "static" else ()
+    return train(
+        corpus(60) if data is None else data, out, overrides=(*fixed, *overrides), batch_size=8, device="cpu", **options
+    )
+
+
+def digest(run: Path) -> tuple[bytes, list[Any], Any]:
+    """All of a finished run that must not depend on how often it was interrupted: weights, metrics without times, scores."""
+    metrics = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    for row in metrics:
+        del row["seconds"], row["dev_seconds"]
+    return (run / "model.safetensors").read_bytes(), metrics, json.loads((run / "run.json").read_text())["scores"]

@@ -11,8 +11,9 @@ from spanwise.types import Corpus, Entity, Link, Relation, Sentence, Span
 if TYPE_CHECKING:
     from spanwise.corpora import read_corpus
     from spanwise.data import bundled_corpus
+    from spanwise.description import describe
     from spanwise.evaluation import evaluate
-    from spanwise.formats import read, write
+    from spanwise.formats import Ledger, LossError, read, write
     from spanwise.formats.convert import convert
     from spanwise.inference.load import load
     from spanwise.training.run import train
@@ -20,14 +21,17 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "Corpus", "Entity", "FormatError", "Link", "Relation", "Sentence", "Span", "SpanwiseError",
-    "bundled_corpus", "convert", "evaluate", "load", "read", "read_corpus", "train", "write",
+    "Corpus", "Entity", "FormatError", "Ledger", "Link", "LossError", "Relation", "Sentence", "Span", "SpanwiseError",
+    "bundled_corpus", "convert", "describe", "evaluate", "load", "read", "read_corpus", "train", "write",
 ]  # fmt: skip
 
 # Loaded when first asked for, so that `import spanwise` stays quick.
 _LAZY = {
     "bundled_corpus": "spanwise.data",
     "convert": "spanwise.formats.convert",
+    "Ledger": "spanwise.formats",
+    "LossError": "spanwise.formats",
+    "describe": "spanwise.description",
     "evaluate": "spanwise.evaluation",
     "load": "spanwise.inference.load",
     "read": "spanwise.formats",

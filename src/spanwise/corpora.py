@@ -49,11 +49,14 @@ def split_paths(folder: Path) -> dict[str, list[Path]]:
     return {split: found[split] for split in ORDER if split in found}
 
 
-def open_splits(path: str | Path, format: str | None = None, ledger: Ledger | None = None) -> dict[str, Iterator[Sentence]]:
+def open_splits(
+    path: str | Path, format: str | None = None, ledger: Ledger | None = None, *, annotated: bool = True
+) -> dict[str, Iterator[Sentence]]:
     """The splits of a corpus as streams of sentences.
 
     A folder's splits are its files named train, dev and test; a single file, or a folder that is a corpus by itself (brat),
-    is one split, called after its own name where that says train, dev or test and ``all`` otherwise.
+    is one split, called after its own name where that says train, dev or test and ``all`` otherwise. ``annotated`` is as in
+    ``formats.read``.
     """
     path = Path(path)
     if not path.exists():
@@ -64,7 +67,10 @@ def open_splits(path: str | Path, format: str | None = None, ledger: Ledger | No
             parts = split_paths(path / "data")
         if parts:
             _note_others(parts, ledger)
-            return {split: chain.from_iterable(read(part, format, ledger) for part in paths) for split, paths in parts.items()}
+            return {
+                split: chain.from_iterable(read(part, format, ledger, annotated=annotated) for part in paths)
+                for split, paths in parts.items()
+            }
         if format is None:
             try:
                 detect(path)
@@ -72,7 +78,7 @@ def open_splits(path: str | Path, format: str | None = None, ledger: Ledger | No
                 raise SpanwiseError(
                     f"{path}: no files named train, dev or test, and no format that is a folder by itself"
                 ) from None
-    return {split_of(path) or "all": read(path, format, ledger)}
+    return {split_of(path) or "all": read(path, format, ledger, annotated=annotated)}
 
 
 def _note_others(parts: dict[str, list[Path]], ledger: Ledger | None) -> None:

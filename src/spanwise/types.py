@@ -5,12 +5,14 @@ Plain frozen data, checked when made. Ranges are half-open and count words: ``Sp
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any, NamedTuple
 
 Extra = Mapping[str, Any]
+_LARGEST = sys.float_info.max
 
 
 class Span(NamedTuple):
@@ -41,13 +43,47 @@ class Span(NamedTuple):
         return self.overlaps(other) and not self.contains(other) and not other.contains(self)
 
 
+def inside_others(spans: Iterable[Span]) -> set[Span]:
+    """The ranges that lie inside another, different one.
+
+    >>> inside_others([Span(0, 3), Span(1, 2), Span(2, 5), Span(2, 5)])
+    {Span(start=1, end=2)}
+    """
+    found: set[Span] = set()
+    furthest = -1
+    # What contains a range begins before it, or with it and ends later: sorted so, it comes before.
+    for span in sorted(set(spans), key=lambda span: (span.start, -span.end)):
+        if span.end <= furthest:
+            found.add(span)
+        furthest = max(furthest, span.end)
+    return found
+
+
+def _check(kind: str, type_: object, score: object, *numbers: object) -> None:
+    """What holds of entities and relations alike: a name, a score that is a number, whole numbers for places."""
+    if not isinstance(type_, str) or not type_:
+        raise ValueError(f"{kind}'s type must be a non-empty string, not {type_!r}")
+    if score is not None and not (type(score) is not bool and isinstance(score, int | float) and -_LARGEST <= score <= _LARGEST):
+        raise ValueError(f"{kind}'s score must be a finite number, not {score!r:.60}")
+    for number in numbers:
+        if type(number) is not int or number < 0:
+            raise ValueError(f"{kind} names entities and sentences by whole numbers from 0, not by {number!r:.60}")
+
+
+def _span(fragment: Any) -> Span:
+    try:
+        return Span(*fragment)
+    except TypeError:
+        raise ValueError(f"{fragment!r:.60} is not a half-open range of words: expected a start and an end") from None
+
+
 @dataclass(frozen=True, slots=True)
 class Entity:
     """A typed mention of one or more fragments (several for a discontinuous entity).
 
     Fragments are in order and do not overlap; fragments that touch are joined, for they name the same words.
-    Two entities are equal when type and fragments are: ``score`` and ``extra`` (what a format knows besides, such as
-    brat's notes) do not count.
+    Two entities are equal when type and fragments are: ``score`` (any finite number) and ``extra`` (what a format knows
+    besides, such as brat's notes) do not count.
 
     >>> Entity("Disease", ((3, 4), (6, 7))).is_discontinuous
     True
@@ -61,14 +97,15 @@ class Entity:
     extra: Extra | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.type, str) or not self.type:
-            raise ValueError(f"an entity's type must be a non-empty string, not {self.type!r}")
-        fragments = tuple(fragment if type(fragment) is Span else Span(*fragment) for fragment in self.fragments)
+        _check("an entity", self.type, self.score)
+        fragments = tuple(fragment if type(fragment) is Span else _span(fragment) for fragment in self.fragments)
         if not fragments:
             raise ValueError(f"an entity of type {self.type!r} has no fragments")
         last = -1
         touching = False
         for start, end in fragments:
+            if type(start) is not int or type(end) is not int:
+                raise ValueError(f"[{start!r:.30}, {end!r:.30}] is not a half-open range of words: expected whole numbers")
             if start < 0 or end <= start:
                 raise ValueError(f"[{start}, {end}] is not a half-open range of words: the end must exceed the start")
             if start < last:
@@ -108,8 +145,7 @@ class Relation:
     extra: Extra | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.type, str) or not self.type:
-            raise ValueError(f"a relation's type must be a non-empty string, not {self.type!r}")
+        _check("a relation", self.type, self.score, self.head, self.tail)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,8 +163,7 @@ class Link:
     extra: Extra | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        if not isinstance(self.type, str) or not self.type:
-            raise ValueError(f"a relation's type must be a non-empty string, not {self.type!r}")
+        _check("a relation", self.type, self.score, self.head, self.tail, self.position)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,14 +193,22 @@ class Sentence:
     extra: Extra | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        for name in ("words", "entities", "relations", "links"):
-            if type(value := getattr(self, name)) is not tuple:
+        for name in ("words", "entities", "relations", "links", "starts", "pos"):
+            value = getattr(self, name)
+            if type(value) is not tuple and value is not None:
+                if isinstance(value, str):
+                    raise ValueError(f"{name} must be a sequence, not the string {value!r:.60}")
                 object.__setattr__(self, name, tuple(value))
+        self._check_names()
         words = self.words
+        try:
+            joined = " ".join(words)
+        except TypeError:
+            raise ValueError(f"words must be strings, found {next(w for w in words if not isinstance(w, str))!r:.60}") from None
         if not all(words):
             raise ValueError(f"word {words.index('')} is empty")
         if not self.text:
-            object.__setattr__(self, "text", " ".join(words))
+            object.__setattr__(self, "text", joined)
             object.__setattr__(self, "starts", tuple(accumulate((len(w) + 1 for w in words[:-1]), initial=0))[: len(words)])
         elif not self.starts:
             object.__setattr__(self, "starts", find_words(words, self.text))
@@ -182,8 +225,21 @@ class Sentence:
             self._check_ends(link.type, link.head, link.head)
             if self.document is None or self.position is None:
                 raise ValueError(f"a link ({link.type!r}) needs a sentence with a document and a position")
-        if self.pos is not None and len(self.pos) != len(words):
-            raise ValueError(f"{len(self.pos)} part-of-speech tags for {len(words)} words")
+            if link.position == self.position:
+                raise ValueError(f"a link ({link.type!r}) leads to its own sentence: that is a relation")
+        if self.pos is not None:
+            if len(self.pos) != len(words):
+                raise ValueError(f"{len(self.pos)} part-of-speech tags for {len(words)} words")
+            if not all(isinstance(tag, str) for tag in self.pos):
+                raise ValueError("part-of-speech tags must be strings")
+
+    def _check_names(self) -> None:
+        for name, value in (("id", self.id), ("text", self.text), ("document", self.document or "")):
+            if not isinstance(value, str):
+                raise ValueError(f"a sentence's {name} must be a string, not {value!r:.60}")
+        for name, number in (("position", self.position), ("start", self.start)):
+            if number is not None and (type(number) is not int or number < 0):
+                raise ValueError(f"a sentence's {name} must be a whole number from 0, not {number!r:.60}")
 
     def _check_ends(self, kind: str, head: int, tail: int) -> None:
         for number in (head, tail):
@@ -195,7 +251,7 @@ class Sentence:
             raise ValueError(f"{len(self.starts)} word starts for {len(self.words)} words")
         last = 0
         for word, start in zip(self.words, self.starts, strict=True):
-            if start < last or not self.text.startswith(word, start):
+            if type(start) is not int or start < last or not self.text.startswith(word, start):
                 raise ValueError(f"word {word!r} does not stand at character {start} of the text")
             last = start + len(word)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -115,19 +114,26 @@ def test_formats_are_listed(run: Runner) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_conversion_that_is_stopped_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
-    (tmp_path / "in").mkdir()
-    os.mkfifo(tmp_path / "in/pipe")
+    (tmp_path / "in.jsonl").write_text('{"tokens": ["a"]}\n' * 300_000)
     (tmp_path / "out").mkdir()
-    code = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler); from spanwise.cli import main; main(sys.argv[1:])"
-    arguments = ["convert", tmp_path / "in/pipe", tmp_path / "out/x.jsonl", "--from", "jsonl"]
-    with subprocess.Popen([sys.executable, "-c", code, *map(str, arguments)], stderr=subprocess.PIPE) as process:
-        with (tmp_path / "in/pipe").open("wb") as pipe:  # opened when the other side reads: the output is begun
-            pipe.write(b'{"tokens": ["a"]}\n')
-            pipe.flush()
-            while not list((tmp_path / "out").iterdir()):
-                time.sleep(0.01)
-            process.send_signal(number)
-            _, errors = process.communicate(timeout=60)
+    code = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell may have it ignored
+    code += "from spanwise.cli import main; main(sys.argv[1:])"
+    command = [sys.executable, "-c", code, "convert", str(tmp_path / "in.jsonl"), str(tmp_path / "out/x.conll")]
+    with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
+        while not list((tmp_path / "out").iterdir()):  # it has begun to write
+            assert process.poll() is None
+            time.sleep(0.01)
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=60)
     assert process.returncode == 128 + number
     assert b"Traceback" not in errors
     assert list((tmp_path / "out").iterdir()) == []
+
+
+@pytest.mark.skipif(not Path("/dev/fd").is_dir(), reason="this system has no /dev/fd")
+@pytest.mark.parametrize("options", [[], ["--from", "jsonl"]])
+def test_a_pipe_is_read_from_its_beginning(tmp_path: Path, options: list[str]) -> None:
+    code = "import sys; from spanwise.cli import main; main(sys.argv[1:])"
+    command = [sys.executable, "-c", code, "convert", "/dev/stdin", str(tmp_path / "x.jsonl"), *options]
+    done = subprocess.run(command, input=b'{"tokens": ["a"]}\n' * 20_000, capture_output=True, check=True)
+    assert done.stdout.startswith(b"all: 20,000 sentences, 0 entities")

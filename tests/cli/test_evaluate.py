@@ -23,6 +23,11 @@ PREDICTED = [
     {"id": "s1", "tokens": ["Oslo", "and", "New", "York"], "entities": [["Place", 0, 1], ["Place", 3, 4]]},
 ]
 
+EITHER = (
+    "spanwise evaluate: invalid value: give either MODEL and DATA, or --pred FILE and --gold FILE "
+    "(see spanwise evaluate --help)"
+)
+
 
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Run:
@@ -150,7 +155,9 @@ def test_mistakes_are_one_line_and_exit_code_2(run: Run, gold: Path, pred: Path,
         (["--pred", pred, "--gold", corpus], f"{corpus}: has the splits dev, test; name the file of one"),
         (["--pred", pred, "--gold", gold, "--train", corpus], f"{corpus}: has no train split, only dev, test"),
         (["--pred", pred, "--gold", gold, "--train", missing], f"{missing}: no such file or folder"),
-        (["--gold", gold], "spanwise evaluate: missing option '--pred' (see spanwise evaluate --help)"),
+        (["--gold", gold], EITHER),
+        ([tmp_path], EITHER),
+        ([tmp_path, gold, "--pred", pred], EITHER),
     ):
         assert run(*arguments) == (2, "", complaint + "\n")
     code, _, err = run("--pred", pred, "--gold", gold, "--gold-format", "jsonk")
@@ -161,3 +168,17 @@ def test_mistakes_are_one_line_and_exit_code_2(run: Run, gold: Path, pred: Path,
 def test_scoring_needs_neither_torch_nor_numpy_to_start() -> None:
     code = "import spanwise.evaluation, spanwise.cli, sys; sys.exit(bool({'torch', 'numpy'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_threshold_leaves_out_what_is_less_sure(run: Run, tmp_path: Path) -> None:
+    gold, pred = tmp_path / "gold.jsonl", tmp_path / "pred.jsonl"
+    gold.write_text('{"id": "s", "tokens": ["a", "b"], "entities": [{"type": "X", "spans": [[0, 1]]}]}\n')
+    pred.write_text(
+        '{"id": "s", "tokens": ["a", "b"], "entities": [{"type": "X", "spans": [[0, 1]], "score": 0.9}, '
+        '{"type": "X", "spans": [[1, 2]], "score": 0.1}]}\n'
+    )
+    scores = []
+    for threshold in ("0", "0.5", "1"):
+        run("--pred", pred, "--gold", gold, "--threshold", threshold, "--json", tmp_path / "s.json")
+        scores.append(json.loads((tmp_path / "s.json").read_text())["micro"]["predicted"])
+    assert scores == [2, 1, 0]

@@ -246,7 +246,13 @@ def test_saved_and_loaded_it_gives_the_same_states(tmp_path: Path, vectors: Path
 def test_a_folder_without_the_encoder_or_with_another_record(tmp_path: Path) -> None:
     with pytest.raises(SpanwiseError, match=r"static_encoder\.json of the static encoder is missing"):
         StaticEncoder.load(tmp_path)
-    for text in ("{}", "[]", "no json", json.dumps({"settings": {"hidden": -1}, "vocabulary": {}, "word_size": 3})):
+    for text in (
+        "{}",
+        "[]",
+        "no json",
+        '{"settings": {}, "vocabulary": [], "word_size": 3}',
+        json.dumps({"settings": {"hidden": -1}, "vocabulary": {}, "word_size": 3}),
+    ):
         (tmp_path / "static_encoder.json").write_text(text)
         with pytest.raises(SpanwiseError, match="not the record of a static encoder"):
             StaticEncoder.load(tmp_path)

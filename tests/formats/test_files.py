@@ -149,6 +149,9 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="this system has no /dev/full")
 def test_a_full_device_is_an_error_that_names_it() -> None:
-    with pytest.raises(SpanwiseError, match="/dev/full: not written: No space left on device"), replacing(Path("/dev/full")) as f:
+    with (
+        pytest.raises(SpanwiseError, match="/dev/full: not written: No space left on device"),
+        replacing(Path("/dev/full")) as f,
+    ):
         f.write_text("x")
     assert Path("/dev/full").is_char_device()

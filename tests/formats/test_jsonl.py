@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from spanwise import Entity, FormatError, Link, Relation, Sentence, Span
-from spanwise.formats import Ledger
+from spanwise.formats import Ledger, detect
 from spanwise.formats.jsonl import read, write
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -21,7 +21,7 @@ def evaluate(
     data: Annotated[
         Path | None, typer.Argument(metavar="[DATA]", help="A file, or a folder with train/dev/test files.")
     ] = None,
-    split: Annotated[str, typer.Option("--split", help="Which split of a DATA folder.")] = "test",
+    split: Annotated[str, typer.Option("--split", help="Which split of a DATA folder; for a model.")] = "test",
     pred: Annotated[Path | None, typer.Option("--pred", metavar="FILE", help="What a system predicted, with --gold.")] = None,
     gold: Annotated[Path | None, typer.Option("--gold", metavar="FILE", help="What is right.")] = None,
     train: Annotated[
@@ -43,8 +43,8 @@ def evaluate(
         ),
     ] = None,
     threshold: Annotated[float, typer.Option("--threshold", min=0, max=1, help="Leave out entities with a lower score.")] = 0.0,
-    batch_size: Annotated[int, typer.Option("--batch-size", min=1)] = 64,
-    device: Annotated[str, typer.Option("--device", metavar="cpu|cuda|auto")] = "auto",
+    batch_size: Annotated[int, typer.Option("--batch-size", min=1, help="For a model.")] = 64,
+    device: Annotated[str, typer.Option("--device", metavar="cpu|cuda|auto", help="For a model.")] = "auto",
     json_file: JsonOption = None,
 ) -> None:
     """Score a model on data, or any system's predictions (--pred) against gold (--gold).
@@ -54,51 +54,32 @@ def evaluate(
     """
     from dataclasses import replace
 
-    from spanwise.evaluation import evaluate as run
     from spanwise.formats import Ledger
 
-    from_files = pred is not None or gold is not None
-    if from_files == (model is not None) or (from_files and None in (pred, gold)) or (model is not None and data is None):
-        raise typer.BadParameter("give either MODEL and DATA, or --pred FILE and --gold FILE")
     ledger, gold_ledger = Ledger(), Ledger()
-    known: Iterable[Sentence] | None = None if train is None else _train(train, gold_format)
-    if model is not None and data is not None:
-        right, context, seen = _data(data, split, gold_format, gold_ledger)
-        known = seen if known is None else known
-        evaluation = run(right, _predicted(model, right, context, threshold, batch_size, device), known)
-    elif pred is not None and gold is not None:
-        evaluation = run(_sentences(gold, gold_format, gold_ledger), _sentences(pred, pred_format, ledger), known)
+    known = None if train is None else _train(train, gold_format, ledger)
+    if model is not None and data is not None and pred is None and gold is None:
+        from spanwise.inference.load import load
+        from spanwise.inference.scoring import score_model
+
+        evaluation = score_model(
+            load(model, device), data, split=split, format=gold_format, ledger=gold_ledger, train=known, threshold=threshold,
+            batch_size=batch_size,
+        )  # fmt: skip
+    elif pred is not None and gold is not None and model is None:
+        from spanwise.evaluation import at_least
+        from spanwise.evaluation import evaluate as run
+
+        predicted = at_least(_sentences(pred, pred_format, ledger), threshold)
+        evaluation = run(_sentences(gold, gold_format, gold_ledger), predicted, known)
+    else:
+        raise typer.BadParameter("give either MODEL and DATA, or --pred FILE and --gold FILE")
     if gold_ledger.lost:
         # What gold's file has and the reader could not take is missing in every denominator: whoever reads the score must know.
         evaluation = replace(evaluation, notes=(*evaluation.notes, f"not read from gold, and not counted: {gold_ledger}"))
     _show(evaluation, json_file)
     print_ledger(gold_ledger)
     print_ledger(ledger)
-
-
-def _data(
-    path: Path, split: str, format: str | None, ledger: Ledger
-) -> tuple[Sequence[Sentence], Sequence[Sentence], Sequence[Sentence] | None]:
-    """The sentences to score, all sentences of the corpus (for document context), and those of train where there are any."""
-    from spanwise.corpora import read_corpus
-    from spanwise.errors import SpanwiseError
-
-    corpus = read_corpus(path, format, ledger)
-    if split not in corpus and len(corpus.splits) == 1:
-        split = next(iter(corpus))
-    if split not in corpus:
-        raise SpanwiseError(f"{path}: has no {split} split, only {', '.join(corpus)}")
-    everything = [sentence for sentences in corpus.splits.values() for sentence in sentences]
-    return corpus[split], everything, corpus["train"] if "train" in corpus and split != "train" else None
-
-
-def _predicted(
-    folder: Path, sentences: Sequence[Sentence], context: Sequence[Sentence], threshold: float, batch_size: int, device: str
-) -> Iterator[Sentence]:
-    from spanwise.inference.load import load
-    from spanwise.inference.predictor import predict
-
-    return predict(load(folder, device).model, sentences, threshold=threshold, batch_size=batch_size, context=context)
 
 
 def _show(evaluation: Evaluation, json_file: Path | None) -> None:
@@ -123,12 +104,11 @@ def _sentences(path: Path, format: str | None, ledger: Ledger) -> Iterator[Sente
     return next(iter(splits.values()))
 
 
-def _train(path: Path, format: str | None) -> Iterator[Sentence]:
+def _train(path: Path, format: str | None, ledger: Ledger) -> Iterator[Sentence]:
     from spanwise.corpora import open_splits
     from spanwise.errors import SpanwiseError
-    from spanwise.formats import Ledger
 
-    splits = open_splits(path, format, Ledger())
+    splits = open_splits(path, format, ledger)
     if "train" not in splits and len(splits) > 1:
         raise SpanwiseError(f"{path}: has no train split, only {', '.join(splits)}")
     return splits["train"] if "train" in splits else next(iter(splits.values()))

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spanwise.cli.options import FromOption
+from spanwise.cli.options import FromOption, print_ledger
 
 if TYPE_CHECKING:
+    from spanwise.formats import Ledger
     from spanwise.types import Sentence
 
 
@@ -32,24 +33,25 @@ def predict(
     """Find entities in raw text or in pretokenised data, with scores and character offsets.
 
     Raw text (a .txt file or standard input) is split into sentences and words; a line end always ends a sentence. Data in a
-    known format keeps its ids, words and order.
+    known format keeps its ids, words and order; its annotations are not looked at. What the output format cannot hold is left
+    out and counted.
     """
     import json
 
     from spanwise.errors import SpanwiseError
-    from spanwise.formats import write
+    from spanwise.formats import Ledger, write
     from spanwise.formats.jsonl import to_record
     from spanwise.inference.load import load
 
     if target_format is not None and output is None and target_format != "jsonl":
         raise SpanwiseError("--format needs --output; standard output is jsonl")
-    sentences = _sentences(source, source_format)
+    ledger = Ledger()
+    sentences = _sentences(source, source_format, ledger)
     predictor = load(model, device)
     found = predictor.stream(sentences, threshold=threshold, batch_size=batch_size)
     if output is not None:
-        ledger = write(found, output, target_format, lossy=True)
-        if ledger.lost:
-            sys.stderr.write(f"lost: {ledger}\n")
+        write(found, output, target_format, ledger=ledger, lossy=True)
+        print_ledger(ledger)
         typer.echo(f"wrote {output}")
         return
     for sentence in found:
@@ -59,9 +61,10 @@ def predict(
             shown["text"] = sentence.text_of(entity)
             shown["characters"] = [[base + place for place in sentence.characters(f)] for f in entity.fragments]
         sys.stdout.write(json.dumps(record, ensure_ascii=False) + "\n")
+    print_ledger(ledger)
 
 
-def _sentences(source: str, source_format: str | None) -> Iterator[Sentence]:
+def _sentences(source: str, source_format: str | None, ledger: Ledger) -> Iterator[Sentence]:
     """The sentences of a source: data in a known format, or raw text from a .txt file or standard input."""
     from spanwise.errors import SpanwiseError
     from spanwise.formats import read
@@ -74,4 +77,4 @@ def _sentences(source: str, source_format: str | None) -> Iterator[Sentence]:
         raise SpanwiseError(f"{source}: no such file or folder")
     if source_format is None and path.suffix.lower() == ".txt":
         return raw_sentences(path.open("rb"), path.stem, source)
-    return read(path, source_format)
+    return read(path, source_format, ledger, annotated=False)

@@ -10,7 +10,7 @@ from fractions import Fraction
 from typing import Any
 
 from spanwise.description.overlap import digest
-from spanwise.types import Sentence, Span
+from spanwise.types import Sentence, Span, inside_others
 
 QUANTILES = {
     "min": Fraction(0),
@@ -161,13 +161,8 @@ def count_overlaps(ranges: Iterable[Span]) -> tuple[int, int]:
     count = Counter(ranges)
     if len(count) < 2:
         return 0, 0
-    # What contains a range begins before it, or with it and ends later: sorted so, it comes before.
-    in_order = sorted(count, key=lambda span: (span.start, -span.end))
-    nested, furthest = 0, -1
-    for span in in_order:
-        nested += count[span] if span.end <= furthest else 0
-        furthest = max(furthest, span.end)
-    crossing = _entered(in_order)
+    nested = sum(count[span] for span in inside_others(count))
+    crossing = _entered(sorted(count, key=lambda span: (span.start, -span.end)))
     # Seen in a mirror, the ranges that cross on the right cross on the left.
     mirrored = sorted((Span(-end, -start) for start, end in count), key=lambda span: (span.start, -span.end))
     crossing |= {Span(-end, -start) for start, end in _entered(mirrored)}

@@ -119,7 +119,7 @@ class StaticEncoder(Encoder):
         return encoder
 
     def save(self, folder: Path) -> None:
-        """All but the weights, the file's vectors among them: the file is not needed again."""
+        """All but the weights. A file's vectors are among the weights, so the file is not needed again."""
         record = {
             "settings": self.settings.model_dump(mode="json"),
             "word_size": self.word_size,
@@ -136,7 +136,7 @@ class StaticEncoder(Encoder):
             return cls(settings, vocabulary, record["word_size"])
         except FileNotFoundError:
             raise SpanwiseError(f"{folder}: {_FILE} of the static encoder is missing") from None
-        except (KeyError, TypeError, ValueError) as error:
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise SpanwiseError(f"{folder / _FILE}: not the record of a static encoder ({error})") from None
 
     # --- the host's part -------------------------------------------------------------------------------------------
@@ -166,7 +166,8 @@ class StaticEncoder(Encoder):
         if self.tags:
             arrays["tags"] = _padded(mask, np.concatenate([item.tags for item in prepared if item.tags is not None]))
         if self.characters:
-            spellings = sorted({spelling for item in prepared for spelling in item.spellings}, key=len)
+            # In order of occurrence, not a set's, which differs between processes: sums must not.
+            spellings = sorted(dict.fromkeys(spelling for item in prepared for spelling in item.spellings), key=len)
             places = {spelling: place for place, spelling in enumerate(spellings)}
             flat = np.fromiter((places[s] for item in prepared for s in item.spellings), np.int64, int(lengths.sum()))
             arrays["spelling"] = _padded(mask, flat)

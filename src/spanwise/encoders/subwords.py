@@ -12,7 +12,7 @@ import numpy.typing as npt
 Ints = npt.NDArray[np.int64]
 
 NONE: Ints = np.zeros(0, np.int64)
-DEEP = 16  # a word of more subwords (a link, a sequence of bases) is pooled apart: the table of all words need not be as deep
+DEEP = 16  # a word of more subwords (a link, a sequence of bases) is pooled apart: the table of the others need not be as deep
 
 
 @dataclass(slots=True)
@@ -37,36 +37,28 @@ def padded(rows: Sequence[Ints], length: int, padding: int) -> tuple[Ints, npt.N
 def word_index(prepared: Sequence[Subwords], length: int, only_first: bool) -> dict[str, npt.NDArray[Any]]:
     """The subwords of every word as places in the batch's rows of ``length``, laid end to end.
 
-    ``index`` [B, T, depth] names them, ``counts`` [B, T] how many there are, ``mask`` [B, T] where a word is. A word with
-    fewer than the deepest repeats its last one: no maximum changes, and a mean knows the count. Words of more than ``DEEP``
-    have all their subwords in ``deep`` [n, depth], and their place among the B x T words in ``deep_words`` [n].
+    ``first`` [B, T] names each word's first subword, ``mask`` [B, T] says where a word is. Words of several subwords are the
+    smaller part; all of theirs are in a table apart, ``several`` [n, depth], or, of more than ``DEEP``, in ``deep`` [m, depth].
+    There a word with fewer than the deepest repeats its last one: no maximum changes, and a mean knows the counts, which are
+    in ``several_counts`` [n]. ``several_words`` [n] are the places of these words among the B x T.
     """
-    size = max(max(len(item.counts) for item in prepared), 1)
-    deepest = 1 if only_first else max(int(item.counts.max(initial=1)) for item in prepared)
-    depth = min(deepest, DEEP)
-    index = np.zeros((len(prepared), size, depth), np.int64)
-    counts = np.ones((len(prepared), size), np.int64)
-    mask = np.zeros((len(prepared), size), bool)
-    deep: list[Ints] = []
-    first_row = 0
-    for number, item in enumerate(prepared):
-        total = len(item.counts)
-        if total:
-            flat = (first_row + item.row) * length + item.place
-            firsts = np.cumsum(item.counts) - item.counts
-            index[number, :total] = flat[_steps(firsts, item.counts, depth)]
-            counts[number, :total] = item.counts
-            mask[number, :total] = True
-            if deepest > DEEP:
-                long = item.counts > DEEP
-                deep.append(flat[_steps(firsts[long], item.counts[long], deepest)])
-        first_row += len(item.rows)
-    arrays = {"index": index, "counts": counts, "mask": mask}
-    if deep:
-        arrays |= {"deep": np.concatenate(deep), "deep_words": np.flatnonzero((counts > DEEP) & mask)}
+    totals = np.array([len(item.counts) for item in prepared], np.int64)
+    mask = np.arange(max(totals.max(), 1)) < totals[:, None]
+    counts = np.concatenate([item.counts for item in prepared])
+    first_row = np.cumsum([0, *(len(item.rows) for item in prepared[:-1])])
+    row = np.concatenate([item.row for item in prepared]) + np.repeat(first_row, [len(item.row) for item in prepared])
+    places = row * length + np.concatenate([item.place for item in prepared])
+    firsts = np.cumsum(counts) - counts
+    first = np.zeros(mask.shape, np.int64)
+    first[mask] = places[firsts]
+    arrays: dict[str, npt.NDArray[Any]] = {"first": first, "mask": mask}
+    if only_first:
+        return arrays
+    for name, chosen in (("several", (counts > 1) & (counts <= DEEP)), ("deep", counts > DEEP)):
+        if chosen.any():
+            depths = counts[chosen]
+            steps = np.minimum(np.arange(depths.max()), depths[:, None] - 1)
+            arrays[name] = places[firsts[chosen, None] + steps]
+            arrays[f"{name}_counts"] = depths
+            arrays[f"{name}_words"] = np.flatnonzero(mask)[chosen]
     return arrays
-
-
-def _steps(firsts: Ints, counts: Ints, depth: int) -> Ints:
-    steps: Ints = firsts[:, None] + np.minimum(np.arange(depth), counts[:, None] - 1)
-    return steps

@@ -162,8 +162,6 @@ class TransformerEncoder(Encoder):
         # The sentence's state is that of the token put before it, or behind it where a tokenizer puts none before.
         cls = first_row * length + (0 if self._before else np.array([len(item.rows[0]) - 1 for item in prepared]))
         tensors = {"ids": ids, "seen": seen, "cls": cls, **word_index(prepared, length, self.settings.pooling == "first")}
-        if self.settings.pooling != "mean":
-            del tensors["counts"]
         return {name: torch.from_numpy(np.ascontiguousarray(value)) for name, value in tensors.items()}
 
     # --- the device's part -----------------------------------------------------------------------------------------
@@ -187,23 +185,22 @@ class TransformerEncoder(Encoder):
         return torch.stack(output.hidden_states[-self.settings.layers :]).mean(0) if mixing else states
 
     def _words(self, flat: Tensor, inputs: Mapping[str, Tensor]) -> Tensor:
-        counts = inputs.get("counts")
-        words = self._pool(flat, inputs["index"], counts)
-        if "deep" not in inputs:
-            return words
-        at = inputs["deep_words"]
-        deep = self._pool(flat, inputs["deep"], None if counts is None else counts.flatten().index_select(0, at))
-        return words.flatten(0, 1).index_copy(0, at, deep).view_as(words)
+        """The states of words from those of their subwords."""
+        first = inputs["first"]
+        words = flat.index_select(0, first.flatten())
+        for name in ("several", "deep"):
+            if name in inputs:
+                pooled = self._pool(flat, inputs[name], inputs[f"{name}_counts"])
+                words = words.index_copy(0, inputs[f"{name}_words"], pooled)
+        return words.view(*first.shape, -1)
 
-    def _pool(self, flat: Tensor, index: Tensor, counts: Tensor | None) -> Tensor:
-        """The states of words from those of the subwords that ``index`` [..., depth] names."""
-        if index.shape[-1] == 1:
-            return flat[index.squeeze(-1)]
-        pieces = flat[index]
-        if counts is None:
-            return pieces.amax(-2)
-        weight = (torch.arange(index.shape[-1], device=flat.device) < counts.unsqueeze(-1)) / counts.unsqueeze(-1)
-        return (pieces * weight.to(flat.dtype).unsqueeze(-1)).sum(-2)
+    def _pool(self, flat: Tensor, index: Tensor, counts: Tensor) -> Tensor:
+        """The states of words of several subwords, which ``index`` [n, depth] names."""
+        pieces = flat.index_select(0, index.flatten()).view(*index.shape, -1)
+        if self.settings.pooling == "max":
+            return pieces.amax(1)
+        weight = (torch.arange(index.shape[1], device=flat.device) < counts.unsqueeze(1)) / counts.unsqueeze(1)
+        return (pieces * weight.to(flat.dtype).unsqueeze(-1)).sum(1)
 
 
 def _blank(tokenizer: Any) -> str:

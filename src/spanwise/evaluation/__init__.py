@@ -6,8 +6,9 @@ from spanwise.evaluation.evaluation import Evaluation, evaluate
 from spanwise.evaluation.pairing import Pairing, pair
 from spanwise.evaluation.scores import Macro, Score, Scores
 from spanwise.evaluation.table import print_evaluation
+from spanwise.evaluation.threshold import at_least
 
 __all__ = [
-    "Evaluation", "Interval", "Macro", "Pair", "Pairing", "Score", "Scores", "evaluate", "f1_interval", "pair",
+    "Evaluation", "Interval", "Macro", "Pair", "Pairing", "Score", "Scores", "at_least", "evaluate", "f1_interval", "pair",
     "print_evaluation",
 ]  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Set
 
 from spanwise.evaluation.scores import EntityItem
+from spanwise.types import Span, inside_others
 
 
 def discontinuous(items: Iterable[EntityItem]) -> set[EntityItem]:
@@ -18,17 +19,9 @@ def nested(items: Iterable[EntityItem]) -> set[EntityItem]:
     >>> sorted(nested([("DNA", ((0, 3),)), ("RNA", ((0, 3),)), ("Cell", ((1, 3),)), ("Cell", ((2, 5),))]))
     [('Cell', ((1, 3),))]
     """
-    by_range: dict[tuple[int, int], list[EntityItem]] = {}
-    for item in items:
-        by_range.setdefault((item[1][0][0], item[1][-1][1]), []).append(item)
-    found: set[EntityItem] = set()
-    furthest = 0
-    # What contains a range begins before it, or with it and ends later: sorted so, it comes before.
-    for (_, end), here in sorted(by_range.items(), key=lambda entry: (entry[0][0], -entry[0][1])):
-        if end <= furthest:
-            found.update(here)
-        furthest = max(furthest, end)
-    return found
+    ranges = {item: Span(item[1][0][0], item[1][-1][1]) for item in items}
+    inside = inside_others(ranges.values())
+    return {item for item, span in ranges.items() if span in inside}
 
 
 def nested_sides(gold: Set[EntityItem], predicted: Set[EntityItem]) -> tuple[set[EntityItem], set[EntityItem]]:

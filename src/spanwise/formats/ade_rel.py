@@ -191,6 +191,7 @@ def sniff(sample: Sample) -> bool:
 
 FORMAT = Format(
     name="ade_rel",
+    has_words=False,
     summary="the ADE corpus: a line for each relation of an adverse effect (or a dose) to a drug",
     read=read,
     write=write,

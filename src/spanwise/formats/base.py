@@ -81,6 +81,7 @@ class Format:
     is_file_too: bool = False  # a folder of files, of which a single one can be read as well
     is_folder_too: bool = False  # a file, read from a folder of its pieces as well
     extra: str | None = None  # the optional dependency group it needs
+    has_words: bool = True  # False where the file holds text only, and words and sentences are split around the annotations
 
     def reads(self, folder: bool) -> bool:
         """True when it is read from a folder, or from a file."""

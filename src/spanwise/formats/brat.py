@@ -265,6 +265,7 @@ def sniff(sample: Sample) -> bool:
 
 FORMAT = Format(
     name="brat",
+    has_words=False,
     summary="a folder of .txt files with standoff annotations in .ann files, or one such pair",
     read=read,
     write=write,

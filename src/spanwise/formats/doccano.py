@@ -164,6 +164,7 @@ def _is_label(item: Any) -> bool:
 
 FORMAT = Format(
     name="doccano",
+    has_words=False,
     summary="doccano's JSON lines: a text with ranges of characters, and relations",
     read=read,
     write=write,

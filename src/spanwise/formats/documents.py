@@ -256,6 +256,16 @@ def to_documents(
     return (_assembled(group, ledger, name) for group in by_document(sentences))
 
 
+def without_annotations(sentences: Iterable[Sentence], path: Path, *, has_words: bool) -> Iterator[Sentence]:
+    """The sentences as if nobody had annotated them; where the words are not the file's own, text is split afresh."""
+    if has_words:
+        for sentence in sentences:
+            yield replace(sentence, entities=(), relations=(), links=())
+        return
+    for document in to_documents(sentences, Ledger()):
+        yield from to_sentences(Document(document.id, document.text, extra=document.extra), path, Ledger())
+
+
 def by_document(sentences: Iterable[Sentence]) -> Iterator[list[Sentence]]:
     """The sentences of one document that follow each other, a document at a time.
 

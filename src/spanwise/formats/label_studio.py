@@ -167,6 +167,7 @@ def sniff(sample: Sample) -> bool:
 
 FORMAT = Format(
     name="label_studio",
+    has_words=False,
     summary="Label Studio's JSON: tasks with labelled regions of a text, and relations",
     read=read,
     write=write,

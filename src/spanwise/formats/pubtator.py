@@ -182,6 +182,7 @@ def sniff(sample: Sample) -> bool:
 
 FORMAT = Format(
     name="pubtator",
+    has_words=False,
     summary="PubTator: titles and abstracts with mentions by character and concept ids",
     read=read,
     write=write,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import tempfile
 from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib import import_module
@@ -10,7 +12,8 @@ from typing import Any
 
 from spanwise.errors import SpanwiseError, unknown
 from spanwise.formats.base import Format, Ledger, parse_options
-from spanwise.formats.files import replacing
+from spanwise.formats.documents import without_annotations
+from spanwise.formats.files import is_stream, replacing
 from spanwise.formats.sample import Sample
 from spanwise.types import Sentence
 
@@ -81,20 +84,39 @@ def _hint(sample: Sample) -> str:
     return ""
 
 
-def read(path: str | Path, format: str | None = None, ledger: Ledger | None = None) -> Iterator[Sentence]:
+def read(
+    path: str | Path, format: str | None = None, ledger: Ledger | None = None, *, annotated: bool = True
+) -> Iterator[Sentence]:
     """The sentences of a file, one at a time, in the given format or the one it seems to have.
 
-    ``format`` may carry options: ``"conll:labels=1+2"``. What the reader had to mend or leave out is in ``ledger``.
+    ``format`` may carry options: ``"conll:labels=1+2"``. What the reader had to mend or leave out is in ``ledger``. Without
+    ``annotated`` the sentences are those that a reader of the bare text would see: formats without words are split as if
+    nobody had annotated them, so that a model is not told where entities begin and end.
     """
     path = Path(path)
     if not path.exists():
         raise SpanwiseError(f"{path}: no such file or folder")
+    if is_stream(path):
+        return _read_stream(path, format, ledger, annotated)
     chosen, options = (detect(path), "") if format is None else find(format)
     if not chosen.reads(path.is_dir()):
         is_one, other = ("folder", "file") if path.is_dir() else ("file", "folder")
         raise SpanwiseError(f"{path}: is a {is_one}, and {chosen.name} is read from a {other}")
     keywords = parse_options(options, chosen.read_options, chosen.name)
-    return chosen.read(path, ledger if ledger is not None else Ledger(), **keywords)
+    sentences = chosen.read(path, ledger if ledger is not None else Ledger(), **keywords)
+    return sentences if annotated else without_annotations(sentences, path, has_words=chosen.has_words)
+
+
+def _read_stream(path: Path, format: str | None, ledger: Ledger | None, annotated: bool) -> Iterator[Sentence]:
+    """A pipe can be read once only, and most readers look at the beginning first: so it is copied to a file."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder, path.name)
+        with path.open("rb") as source, copy.open("wb") as sink:
+            shutil.copyfileobj(source, sink)
+        try:
+            yield from read(copy, format, ledger, annotated=annotated)
+        except SpanwiseError as error:
+            raise SpanwiseError(str(error).replace(str(copy), str(path))) from None
 
 
 def writer_for(path: Path, format: str | None = None) -> tuple[Format, dict[str, Any]]:

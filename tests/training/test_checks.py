@@ -1,0 +1,83 @@
+"""What is said before training, and about a first epoch that found nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tiny import corpus, fit, model
+
+from spanwise import Corpus, Entity, Sentence
+from spanwise.model import Model
+from spanwise.training.checks import before_training, why_nothing
+
+
+def one(*entities: tuple[str, int, int], name: str = "s") -> Sentence:
+    found = tuple(Entity(type, ((start, end),)) for type, start, end in entities)
+    return Sentence(name, tuple("abcdefgh"), found)
+
+
+@pytest.fixture(scope="module")
+def built() -> Model:
+    return model("static", "spanner")
+
+
+def test_nothing_to_say_of_sound_data(built: Model) -> None:
+    assert before_training(corpus(60), built.head) == []
+
+
+def test_entities_out_of_reach(built: Model) -> None:
+    wide = one(("Drug", 0, 6), ("Place", 6, 7))
+    notes = before_training(Corpus({"train": (*corpus()["train"], wide), "dev": (wide,)}), built.head)
+    assert notes[-1] == (
+        "dev: 1 of 2 entities (50.0%) are out of reach of this method (too wide, overlapping or discontinuous for it); "
+        "they count as misses in every score"
+    )
+    assert notes[0].startswith("train: 1 of ")
+
+
+def test_labels_that_differ_between_splits(built: Model) -> None:
+    splits = {"train": corpus()["train"], "dev": (one(("Drug", 0, 1), ("Gene", 1, 2), ("Gene", 2, 3)),), "test": (one(),)}
+    notes = before_training(Corpus(splits), built.head)
+    assert "dev has types that train does not, which no model can learn: Gene (2)" in notes
+    assert "dev has no entity of Place" in notes
+    assert "test has no entities at all: its scores will be 0" in notes
+    assert not any(note.startswith("train has") for note in notes)
+
+
+CASES = {
+    "no gold": ([one()], [one()], "dev has no entities"),
+    "out of reach": ([one(("Drug", 0, 7), ("Drug", 0, 7))], [one()], "every dev entity is out of reach"),
+    "nothing proposed": ([one(("Drug", 0, 1))], [one()], "the model proposes no entity yet"),
+    "wrong types": (
+        [one(("Drug", 0, 1), ("Drug", 2, 3))],
+        [one(("Place", 0, 1), ("Place", 4, 5))],
+        "1 of 2 proposals have a right boundary and a wrong type",
+    ),
+    "ends too early": (
+        [one(("Drug", 0, 2), ("Drug", 3, 5), ("Drug", 6, 7))],
+        [one(("Drug", 0, 1), ("Drug", 3, 4), ("Drug", 7, 8))],
+        "most proposals end one word early or late: are the ends in one of the files inclusive",
+    ),
+    "all wrong": ([one(("Drug", 0, 2))], [one(("Drug", 4, 5))], "proposes 1 entities for 1 and none is right yet"),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_why_nothing_was_found(built: Model, name: str) -> None:
+    gold, predicted, expected = CASES[name]
+    assert expected in why_nothing(gold, predicted, built.head, 0.001)
+
+
+def test_the_cause_is_said_after_the_first_epoch_alone(tmp_path: Path) -> None:
+    said: list[str] = []
+    fit(tmp_path / "run", corpus(), epochs=3, head_rate=0.0, say=said.append)
+    assert len([line for line in said if line.startswith("dev F1 is 0 after the first epoch: ")]) == 1
+
+
+def test_what_looks_wrong_is_said_before_the_first_step(tmp_path: Path) -> None:
+    said: list[str] = []
+    data = Corpus({**corpus().splits, "dev": (one(("Gene", 0, 1)),)})
+    fit(tmp_path / "run", data, epochs=1, say=said.append)
+    notes = [number for number, line in enumerate(said) if line.startswith("note: dev has types that train does not")]
+    assert notes[0] < next(number for number, line in enumerate(said) if line.startswith("training seqner on 24 sentences"))

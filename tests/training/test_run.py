@@ -1,0 +1,331 @@
+"""A training from data to run folder."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from tiny import FILLERS, corpus, digest, fit, sentences
+
+import spanwise
+from spanwise import Corpus, Entity, Sentence, SpanwiseError, evaluate
+from spanwise.corpora import fingerprint
+from spanwise.model import Model
+from spanwise.training.loop import Trainer
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    fit(folder, epochs=6)
+    return folder
+
+
+def test_it_learns(run: Path) -> None:
+    report = json.loads((run / "run.json").read_text())
+    assert report["scores"]["test"]["micro"]["f1"] > 0.9
+
+
+def test_the_report_says_all_that_is_needed(run: Path) -> None:
+    report = json.loads((run / "run.json").read_text())
+    assert report["recipe"] == "seqner"
+    assert report["encoder"]["kind"] == "static"
+    assert report["seed"] == 1
+    assert report["epochs"] == 6
+    assert 1 <= report["best_epoch"] <= 6
+    assert report["device"] == "cpu"
+    assert report["precision"] == "fp32"
+    assert report["versions"].keys() >= {"spanwise", "python", "torch", "transformers", "accelerate", "numpy"}
+    assert report["seconds"]["total"] >= report["seconds"]["training"] > 0
+    assert report["parameters"]["encoder"] > report["parameters"]["head"] > 0
+    for split, found in corpus(60).splits.items():
+        assert report["data"][split] == {"sentences": len(found), "fingerprint": fingerprint(found)}
+    assert report["data"]["dev"]["fingerprint"] != report["data"]["test"]["fingerprint"]
+
+
+def test_the_folder_holds_what_loading_needs_and_no_more(run: Path) -> None:
+    assert sorted(path.name for path in run.iterdir()) == [
+        "config.yaml", "labels.json", "metrics.jsonl", "model.safetensors", "run.json", "static_encoder.json",
+    ]  # fmt: skip
+    mask = os.umask(0)
+    os.umask(mask)
+    assert {path.stat().st_mode & 0o777 for path in run.iterdir()} == {0o666 & ~mask}
+
+
+def test_the_scores_are_those_of_the_saved_model(run: Path) -> None:
+    report = json.loads((run / "run.json").read_text())
+    data = corpus(60)
+    for split in ("dev", "test"):
+        found = spanwise.load(run, "cpu").predict(data[split])
+        scores = evaluate(data[split], found, train=data["train"]).to_json()
+        assert json.loads(json.dumps(scores)) == report["scores"][split]
+    assert report["scores"].keys() == {"dev", "test"}
+
+
+def test_metrics_have_a_line_for_every_epoch(run: Path) -> None:
+    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    assert [row["epoch"] for row in rows] == [1, 2, 3, 4, 5, 6]
+    assert [row["step"] for row in rows] == [8, 16, 24, 32, 40, 48]
+    assert rows[0]["loss"] > rows[-1]["loss"]
+    report = json.loads((run / "run.json").read_text())
+    best = max(rows, key=lambda row: (row["dev"]["f1"], -row["epoch"]))
+    assert report["best_epoch"] == best["epoch"]
+    assert best["dev"]["f1"] == report["scores"]["dev"]["micro"]["f1"]
+
+
+def test_the_same_seed_gives_the_same_weights(run: Path, tmp_path: Path) -> None:
+    torch.rand(7)  # what happened before does not matter
+    fit(tmp_path / "again", epochs=6)
+    assert digest(tmp_path / "again") == digest(run)
+    fit(tmp_path / "other", epochs=6, seed=2)
+    assert digest(tmp_path / "other")[0] != digest(run)[0]
+
+
+def test_a_transformer_trains_with_document_context(tiny_bert: Path, tmp_path: Path) -> None:
+    folders = [tmp_path / "one", tmp_path / "two"]
+    for folder in folders:
+        fit(folder, corpus(), ["encoder.context=document"], encoder=str(tiny_bert), encoder_rate=1e-3, epochs=2)
+    assert digest(folders[0]) == digest(folders[1])
+    found = spanwise.load(folders[0], "cpu").predict(corpus()["dev"])  # without the context of the other splits
+    assert [sentence.words for sentence in found] == [sentence.words for sentence in corpus()["dev"]]
+
+
+def test_from_files_and_without_a_dev_split(tmp_path: Path) -> None:
+    spanwise.write(sentences(60), tmp_path / "all.jsonl")
+    said: list[str] = []
+    done = spanwise.train(
+        tmp_path / "all.jsonl", tmp_path / "run", recipe="spanner", encoder="static", epochs=1, device="cpu", say=said.append
+    )
+    assert "no dev split: 10 of 60 training sentences were cut off as dev (fixed seed 13)" in said
+    assert done.scores.keys() == {"dev"}
+    assert any(line.startswith("training spanner on 50 sentences, 2 types: 1 epochs, 2 steps") for line in said)
+    assert done.model.training is False
+
+
+def test_test_may_be_left_alone(tmp_path: Path) -> None:
+    assert fit(tmp_path / "run", corpus(), epochs=1, test=False).scores.keys() == {"dev"}
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["scores"].keys() == {"dev"}
+
+
+# --- which weights are kept -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def scripted(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Makes the dev scores of the epochs what is said, and keeps the weights of each."""
+
+    def script(*scores: float) -> list[dict[str, torch.Tensor]]:
+        kept: list[dict[str, torch.Tensor]] = []
+        compare = Trainer._compare
+
+        def scored(self: Trainer, f1: float) -> bool:
+            kept.append({name: value.clone() for name, value in self.model.state_dict().items()})
+            return compare(self, scores[self.epoch - 1])
+
+        monkeypatch.setattr(Trainer, "_compare", scored)
+        return kept
+
+    return script
+
+
+@pytest.mark.parametrize(
+    ("scores", "best"),
+    [((0.2, 0.8, 0.5), 2), ((0.2, 0.3, 0.5), 3), ((0.5, 0.5, 0.5), 1), ((0, 0.1, 0), 2), ((0, 0, 0), 3), ((0.1, 0, 0), 1)],
+)
+def test_the_best_epoch_on_dev_is_kept(tmp_path: Path, scripted: Any, scores: tuple[float, ...], best: int) -> None:
+    kept = scripted(*scores)
+    done = fit(tmp_path / "run", corpus(), epochs=3)
+    saved = load_file(tmp_path / "run" / "model.safetensors")
+    assert all(torch.equal(saved[name], kept[best - 1][name]) for name in saved)
+    assert any(not torch.equal(saved[name], kept[best % 3][name]) for name in saved)
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["best_epoch"] == best
+    assert all(torch.equal(value, saved[name]) for name, value in done.model.state_dict().items())
+
+
+@pytest.mark.parametrize(
+    ("scores", "patience", "epochs"),
+    [((0.2, 0.8, 0.5, 0.8, 0.7, 0.9), 2, 4), ((0.2, 0.8, 0.5, 0.9, 0.7, 0.9), 2, 6), ((0, 0, 0.5, 0.6, 0.7, 0.7), 3, 6),
+     ((0, 0, 0, 0, 0, 1), 2, 3), ((0.5, 0.4, 0.6, 0.6, 0.6, 0.6), 1, 2)],
+)  # fmt: skip
+def test_training_stops_after_epochs_without_a_better_score(
+    tmp_path: Path, scripted: Any, scores: tuple[float, ...], patience: int, epochs: int
+) -> None:
+    scripted(*scores)
+    fit(tmp_path / "run", corpus(), epochs=6, patience=patience)
+    assert json.loads((tmp_path / "run" / "run.json").read_text())["epochs"] == epochs
+    assert len((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()) == epochs
+
+
+# --- what is out of reach ---------------------------------------------------------------------------------------------
+
+
+def unreachable() -> Corpus:
+    """Entities too wide, in a sentence longer than the window, nested and discontinuous, besides those of the tiny corpus."""
+    words = tuple(FILLERS * 10)
+    more = (
+        Sentence("wide", words[:20], (Entity("Place", ((2, 12),)),)),
+        Sentence("long", words, (Entity("Place", ((1, 2),)), Entity("Place", ((120, 121),)), Entity("Drug", ((130, 132),)))),
+        Sentence("broken", words[:9], (Entity("Drug", ((1, 2), (4, 5))),)),
+        Sentence("nested", words[:9], (Entity("Drug", ((1, 3),)), Entity("Place", ((2, 3),)))),
+        Sentence("twice", words[:9], (Entity("Drug", ((1, 3),)), Entity("Drug", ((1, 3),)), Entity("Place", ((1, 3),)))),
+    )
+    data = corpus(60)
+    return Corpus({split: (*data[split], *(more if split != "train" else ())) for split in data})
+
+
+@pytest.mark.parametrize("recipe", ["seqner", "seqner-crf", "spanner"])
+@pytest.mark.parametrize("encoder", ["static", "tiny_bert"])
+def test_what_cannot_be_reached_is_a_miss(request: pytest.FixtureRequest, tmp_path: Path, recipe: str, encoder: str) -> None:
+    name = encoder if encoder == "static" else str(request.getfixturevalue(encoder))
+    data, said = unreachable(), list[str]()
+    overrides = ["head.max_width=3"] if recipe == "spanner" else []
+    fit(tmp_path / "run", data, overrides, recipe=recipe, encoder=name, epochs=2, encoder_rate=1e-3, say=said.append)
+    scores = json.loads((tmp_path / "run" / "run.json").read_text())["scores"]
+    predictor = spanwise.load(tmp_path / "run", "cpu")
+    for split in ("dev", "test"):
+        gold = sum(len(set(sentence.entities)) for sentence in data[split])
+        assert gold == 9 + sum(len(sentence.entities) for sentence in corpus(60)[split])
+        assert scores[split]["micro"]["support"] == gold
+        assert sum(kind["support"] for kind in scores[split]["types"].values()) == gold
+        found = predictor.predict(data[split])
+        assert evaluate(data[split], found).entities.micro.support == gold
+        assert scores[split]["discontinuous"]["support"] == 1
+        assert scores[split]["discontinuous"]["correct"] == 0
+        assert scores[split]["unlabelled"]["support"] == gold - 1  # one range has two types
+        # Too wide or nested, discontinuous, and a second type: said before training and in the report.
+        missed = {"seqner": 3, "seqner-crf": 3, "spanner": 4}[recipe]
+        note = f"{split}: {missed} of {gold} entities ({missed / gold:.1%}) are out of reach of this method"
+        assert any(note in line for line in said), said
+    notes = json.loads((tmp_path / "run" / "run.json").read_text())["notes"]
+    assert [line.removeprefix("note: ") for line in said if line.startswith("note: ")] == notes
+
+
+# --- starting from a trained model ------------------------------------------------------------------------------------
+
+
+def test_init_takes_over_encoder_and_head(run: Path, tmp_path: Path) -> None:
+    said: list[str] = []
+    fit(tmp_path / "next", epochs=1, head_rate=0.0, init=run, say=said.append)
+    assert (tmp_path / "next" / "model.safetensors").read_bytes() == (run / "model.safetensors").read_bytes()
+    assert f"started from {run}: its encoder and 2 of 2 weight tensors of the head were taken over" in said
+
+
+def test_init_with_other_labels_takes_over_the_encoder_alone(run: Path, tmp_path: Path) -> None:
+    def renamed(sentence: Sentence) -> Sentence:
+        return replace(sentence, entities=tuple(replace(entity, type=f"New{entity.type}") for entity in sentence.entities))
+
+    data = Corpus({split: tuple(map(renamed, found)) for split, found in corpus(60).splits.items()})
+    said: list[str] = []
+    fit(tmp_path / "next", data, epochs=1, head_rate=0.0, init=run, say=said.append)
+    one, other = load_file(run / "model.safetensors"), load_file(tmp_path / "next" / "model.safetensors")
+    assert {name for name in one if not torch.equal(one[name], other[name])} == {
+        "head.classifier.weight",
+        "head.classifier.bias",
+    }
+    assert any("the head begins anew, for its kind or its labels differ" in line for line in said)
+
+
+def test_words_of_a_static_encoder_go_by_name(run: Path, tmp_path: Path) -> None:
+    swapped = {"oslo": "lagos", "the": "zzz"}  # other words, as many as before
+    data = Corpus({
+        split: tuple(replace(s, text="", starts=(), words=tuple(swapped.get(word, word) for word in s.words)) for s in found)
+        for split, found in corpus(60).splits.items()
+    })  # fmt: skip
+    fit(tmp_path / "next", data, epochs=1, head_rate=0.0, init=run)
+    before, after = Model.load(run).encoder, Model.load(tmp_path / "next").encoder
+
+    def vectors(encoder: Any) -> dict[str, list[float]]:
+        table = encoder.words.learned.weight[2:].tolist()
+        return dict(zip(encoder.vocabulary.learned, table, strict=True))
+
+    one, other = vectors(before), vectors(after)
+    assert one.keys() - other.keys() == {"oslo", "the"}
+    assert other.keys() - one.keys() == {"lagos", "zzz"}
+    assert all(one[word] == other[word] for word in one.keys() & other.keys())
+    assert torch.equal(before.words.learned.weight[:2], after.words.learned.weight[:2])  # type: ignore[union-attr, index, operator]
+
+
+def test_init_refuses_a_foreign_encoder(run: Path, tiny_bert: Path, tmp_path: Path) -> None:
+    for encoder, overrides in ((str(tiny_bert), ()), ("static", ["encoder.hidden=5"])):
+        with pytest.raises(SpanwiseError, match="its encoder does not fit this configuration's; name the same --encoder"):
+            fit(tmp_path / "next", corpus(), overrides, encoder=encoder, epochs=1, init=run)
+        assert not list((tmp_path / "next").iterdir())
+    with pytest.raises(SpanwiseError, match="no trained model here"):
+        fit(tmp_path / "next", corpus(), init=tmp_path / "nowhere")
+
+
+def test_frozen_layers_do_not_change(tiny_bert: Path, tmp_path: Path) -> None:
+    values = ["encoder.frozen_layers=2"]
+    fit(tmp_path / "run", corpus(), values, encoder=str(tiny_bert), encoder_rate=1e-2, epochs=1)
+    before, after = load_file(tiny_bert / "model.safetensors"), load_file(tmp_path / "run" / "model.safetensors")
+    changed = {name for name in before if not torch.equal(before[name], after[f"encoder.model.{name}"])}
+    assert changed
+    assert all(name.startswith("encoder.layer.2.") for name in changed)
+
+
+# --- refusing ---------------------------------------------------------------------------------------------------------
+
+
+def refused(*arguments: Any, **options: Any) -> str:
+    with pytest.raises(SpanwiseError) as caught:
+        fit(*arguments, **options)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_finished_run_is_not_touched(run: Path) -> None:
+    before = {path: path.read_bytes() for path in run.iterdir()}
+    assert "holds a finished training (run.json is there); choose another folder" in refused(run)
+    assert "holds a finished training (run.json is there); nothing to resume" in refused(run, resume=True)
+    assert {path: path.read_bytes() for path in run.iterdir()} == before
+
+
+def test_a_folder_with_something_else_is_not_touched(tmp_path: Path) -> None:
+    for name in (".git", "src"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text("x")
+    for resume in (False, True):
+        assert "is not empty and no run folder" in refused(tmp_path, resume=resume)
+    (tmp_path / "file").write_text("x")
+    assert "is a file, a run folder was expected" in refused(tmp_path / "file")
+    assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")) == [
+        ".git", ".git/file", "file", "src", "src/file",
+    ]  # fmt: skip
+
+
+def test_mistakes_are_found_before_anything_is_written(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    assert "unknown recipe" in refused(out, recipe="seqnar")
+    assert "training.epochs" in refused(out, epochs=0)
+    assert "unknown setting of head seqner 'tagger' (did you mean 'tagging'?)" in refused(out, overrides=["head.tagger=crf"])
+    assert "unknown setting of the static encoder 'wordsize'" in refused(out, overrides=["encoder.wordsize=3"])
+    assert not out.exists()
+
+
+def test_data_that_nothing_can_be_learned_from(tmp_path: Path) -> None:
+    bare = (Sentence("s1", ("oslo",)), Sentence("s2", ("lima",)))
+    assert "no entities" in refused(tmp_path / "a", Corpus({"train": bare, "dev": bare}))
+    assert "the training data has no sentences" in refused(tmp_path / "b", Corpus({"train": (), "dev": bare}))
+    assert "there is no train split, only dev, test" in refused(tmp_path / "c", Corpus({"dev": bare, "test": bare}))
+
+
+def test_one_sentence_is_enough_to_train_on(tmp_path: Path) -> None:
+    said: list[str] = []
+    only = Corpus({"train": (Sentence("s1", ("oslo", "was"), (Entity("Place", ((0, 1),)),)),)})
+    done = fit(tmp_path / "run", only, epochs=2, say=said.append)
+    assert done.scores["dev"]["sentences"] == 0
+    assert any("dev has no entities at all" in line for line in said)
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device here")
+def test_cuda_where_there_is_none(tmp_path: Path) -> None:
+    for device, message in (("cuda", "no CUDA device can be used here"), ("gpu", "expected cpu, cuda or auto")):
+        with pytest.raises(SpanwiseError, match=message):
+            spanwise.train(corpus(), tmp_path / "run", encoder="static", device=device)
+    assert not (tmp_path / "run").exists()
