@@ -90,9 +90,7 @@ class OurLoop:
         trainer.wrapped.train()
 
     def step(self, number: int) -> None:
-        losses = self.trainer._backward(next(self.stream))
-        self.trainer._watch(number, losses["loss"])
-        self.trainer._update()
+        self.trainer.step(number, next(self.stream))
 
 
 def in_turns(contenders: Mapping[str, Callable[[], None]], turn: int, times: Times, clock: Callable[[], float]) -> None:
@@ -107,9 +105,7 @@ def in_turns(contenders: Mapping[str, Callable[[], None]], turn: int, times: Tim
 
 def make_trainer(recipe: str, corpus: Corpus, folder: Path, arguments: argparse.Namespace, seed: int) -> Trainer:
     steps = -(-len(corpus["train"]) // arguments.batch_size)
-    settings = {
-        "epochs": -(-(WARM_UP + arguments.steps) // steps), "batch_size": arguments.batch_size, "seed": seed, "precision": "fp32",
-    }  # fmt: skip
+    settings = {"epochs": -(-(WARM_UP + arguments.steps) // steps), "batch_size": arguments.batch_size, "seed": seed}
     config = configure(recipe, encoder=arguments.encoder, settings=settings)
     torch.manual_seed(seed)
     return Trainer(Model.build(config, corpus), corpus, folder, device="cpu", say=lambda line: None)

@@ -9,12 +9,12 @@ from spanwise.errors import FormatError, SpanwiseError
 from spanwise.types import Corpus, Entity, Link, Relation, Sentence, Span
 
 if TYPE_CHECKING:
+    from spanwise.conversion import convert
     from spanwise.corpora import read_corpus
     from spanwise.data import bundled_corpus
     from spanwise.description import describe
     from spanwise.evaluation import evaluate
     from spanwise.formats import Ledger, LossError, read, write
-    from spanwise.formats.convert import convert
     from spanwise.inference.load import load
     from spanwise.training.run import train
 
@@ -28,7 +28,7 @@ __all__ = [
 # Loaded when first asked for, so that `import spanwise` stays quick.
 _LAZY = {
     "bundled_corpus": "spanwise.data",
-    "convert": "spanwise.formats.convert",
+    "convert": "spanwise.conversion",
     "Ledger": "spanwise.formats",
     "LossError": "spanwise.formats",
     "describe": "spanwise.description",

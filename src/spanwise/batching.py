@@ -18,6 +18,7 @@ from spanwise.types import Sentence
 
 Ints = npt.NDArray[np.int64]
 POOL = 50  # batches whose sentences are sorted by length together
+PADDING = 256  # at most so much is added to a batch for scoring: about what a batch more would cost
 
 
 @dataclass(slots=True)
@@ -71,14 +72,15 @@ def plan(costs: Ints, batch_size: int, budget: int | None, generator: np.random.
     """Which sentences go into which batch.
 
     With a generator: shuffled, sorted by length within pools of some batches, and the batches shuffled again. Without: by
-    length, longest first, so that memory runs out at once if it does. ``budget`` bounds sentences x longest cost of a batch
-    instead of their number.
+    length, longest first, so that memory runs out at once if it does, and a batch ends early where its sentences would need
+    much padding: one very long sentence does not make a whole batch as long. ``budget`` bounds sentences x longest cost of a
+    batch instead of their number.
 
     >>> [batch.tolist() for batch in plan(np.array([5, 1, 4, 2]), 2, None, None)]
     [[0, 2], [3, 1]]
     """
     if generator is None:
-        return _cut(np.argsort(-costs, kind="stable"), costs, batch_size, budget)
+        return _cut(np.argsort(-costs, kind="stable"), costs, batch_size, budget, PADDING)
     order = generator.permutation(len(costs))
     size = POOL * batch_size if budget is None else max(1, POOL * budget // max(1, int(costs.mean() if len(costs) else 1)))
     batches: list[Ints] = []
@@ -89,15 +91,17 @@ def plan(costs: Ints, batch_size: int, budget: int | None, generator: np.random.
     return [batches[number] for number in generator.permutation(len(batches))]
 
 
-def _cut(order: Ints, costs: Ints, batch_size: int, budget: int | None) -> list[Ints]:
-    if budget is None:
-        return [order[first : first + batch_size] for first in range(0, len(order), batch_size)]
+def _cut(order: Ints, costs: Ints, batch_size: int, budget: int | None, padding: int | None = None) -> list[Ints]:
     batches: list[Ints] = []
     first = 0
     while first < len(order):  # sorted by falling cost, so a batch's first sentence is its longest
-        count = max(1, budget // max(1, int(costs[order[first]])))
-        batches.append(order[first : first + count])
-        first += count
+        longest = int(costs[order[first]])
+        count = batch_size if budget is None else max(1, budget // max(1, longest))
+        batch = order[first : first + count]
+        if padding is not None:
+            batch = batch[: np.searchsorted(np.cumsum(longest - costs[batch]), padding, side="right")]
+        batches.append(batch)
+        first += len(batch)
     return batches
 
 

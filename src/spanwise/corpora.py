@@ -49,6 +49,14 @@ def split_paths(folder: Path) -> dict[str, list[Path]]:
     return {split: found[split] for split in ORDER if split in found}
 
 
+def corpus_parts(path: Path) -> dict[str, list[Path]]:
+    """The splits of a folder that holds some, or whose folder ``data`` does (the hub lays out its parquet files so)."""
+    for folder in (path, path / "data"):
+        if folder.is_dir() and (parts := split_paths(folder)):
+            return parts
+    return {}
+
+
 def open_splits(
     path: str | Path, format: str | None = None, ledger: Ledger | None = None, *, annotated: bool = True
 ) -> dict[str, Iterator[Sentence]]:
@@ -62,10 +70,7 @@ def open_splits(
     if not path.exists():
         raise SpanwiseError(f"{path}: no such file or folder")
     if path.is_dir():
-        parts = split_paths(path)
-        if not parts and (path / "data").is_dir():  # how the hub lays out a data set of parquet files
-            parts = split_paths(path / "data")
-        if parts:
+        if parts := corpus_parts(path):
             _note_others(parts, ledger)
             return {
                 split: chain.from_iterable(read(part, format, ledger, annotated=annotated) for part in paths)

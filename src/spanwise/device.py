@@ -1,6 +1,8 @@
-"""Where to compute."""
+"""Where to compute, and in which process."""
 
 from __future__ import annotations
+
+import os
 
 import torch
 
@@ -18,3 +20,13 @@ def wants_cuda(device: str) -> bool:
     if device == "cuda" and not torch.cuda.is_available():
         raise SpanwiseError("device 'cuda': no CUDA device can be used here; take cpu or auto")
     return device != "cpu" and torch.cuda.is_available()
+
+
+def is_main_process() -> bool:
+    """Whether this process speaks and writes: the first of those that ``accelerate launch`` or ``torchrun`` started."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+def is_alone() -> bool:
+    """Whether there is no other process that trains the same model."""
+    return os.environ.get("WORLD_SIZE", "1") == "1"

@@ -63,7 +63,9 @@ def _check(kind: str, type_: object, score: object, *numbers: object) -> None:
     """What holds of entities and relations alike: a name, a score that is a number, whole numbers for places."""
     if not isinstance(type_, str) or not type_:
         raise ValueError(f"{kind}'s type must be a non-empty string, not {type_!r}")
-    if score is not None and not (type(score) is not bool and isinstance(score, int | float) and -_LARGEST <= score <= _LARGEST):
+    if score is not None and not (
+        type(score) is not bool and isinstance(score, int | float) and -_LARGEST <= score <= _LARGEST
+    ):
         raise ValueError(f"{kind}'s score must be a finite number, not {score!r:.60}")
     for number in numbers:
         if type(number) is not int or number < 0:
@@ -222,11 +224,9 @@ class Sentence:
         for relation in self.relations:
             self._check_ends(relation.type, relation.head, relation.tail)
         for link in self.links:
-            self._check_ends(link.type, link.head, link.head)
+            self._check_ends(link.type, link.head, link.tail if link.position == self.position else link.head)
             if self.document is None or self.position is None:
                 raise ValueError(f"a link ({link.type!r}) needs a sentence with a document and a position")
-            if link.position == self.position:
-                raise ValueError(f"a link ({link.type!r}) leads to its own sentence: that is a relation")
         if self.pos is not None:
             if len(self.pos) != len(words):
                 raise ValueError(f"{len(self.pos)} part-of-speech tags for {len(words)} words")

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+import spanwise
 from spanwise.cli import main
 from spanwise.data import FOLDER
 
@@ -94,8 +95,11 @@ def test_convert_says_what_came_through(run: Runner, tmp_path: Path) -> None:
     assert not out.exists()
     done = run("convert", FOLDER / "dev.jsonl", out, "--lossy")
     assert done.code == 0
-    assert done.out.startswith("dev: 126 sentences, ")
-    assert done.err.startswith("lost: ")
+    read, _, written = done.out.splitlines()[0].partition("; written: ")
+    assert read.startswith("dev: 126 sentences, ")
+    entities = sum(len(sentence.entities) for sentence in spanwise.read(out))
+    assert written == f"126 sentences, {entities} entities, 0 relations"
+    assert "lost: " in done.err
     assert out.exists()
 
 

@@ -226,7 +226,7 @@ def test_every_raw_sample_is_recognised_and_survives_the_interchange_format(
     assert sum(len(r.get("relations", ())) + len(r.get("links", ())) for r in records) == counts["relations"]
     if formats()[format].write:
         back = Ledger()
-        name = tmp_path / ("again" + (formats()[format].extensions or ("",))[0] * (not formats()[format].is_folder))
+        name = tmp_path / ("again" + (formats()[format].extensions or ("",))[0] * (not formats()[format].writes_folder))
         spec = "conll:levels=4" if format == "conll" else format
         write(read(tmp_path / "out.jsonl"), name, spec, ledger=back)
         again = list(read(name, format))

@@ -74,7 +74,7 @@ def test_the_five_types(tmp_path: Path) -> None:
     assert (sentences[2].id, sentences[2].position) == ("MEDLINE:1-3", 3)
     assert sentences[2].entities == (Entity("protein", ((0, 2),)), Entity("RNA", ((2, 3),)))
     assert sentences[2].entities[0].extra == {"lex": "a", "sem": "G#protein_complex"}
-    assert [(s.id, s.document) for s in sentences[3:]] == [("MEDLINE:1-0-dup", "MEDLINE:1-dup"), ("genia-3-0", "genia-3")]
+    assert [(s.id, s.document) for s in sentences[3:]] == [("MEDLINE:1-0-dup", "MEDLINE:1-dup"), ("genia-2-0", "genia-2")]
     assert ledger.lost == 0
     assert ledger.notes == {
         "entities of other than the five types, left out": 1,

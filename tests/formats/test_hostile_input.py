@@ -183,3 +183,30 @@ def test_wrong_values_everywhere(name: str, tmp_path: Path) -> None:
             outcomes.add(is_read_or_refused(path, name))
             is_read_or_refused(path)
     assert outcomes == {"read", "refused"}
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str | Path) -> tuple[int, str]:
+    """The exit code of a command and what it says on standard error; an exception is the test's failure."""
+    with pytest.raises(SystemExit) as ended:
+        main([str(argument) for argument in arguments])
+    code, said = ended.value.code, capsys.readouterr().err
+    assert code in (0, 2)
+    assert isinstance(code, int)
+    if code:
+        assert len(said.splitlines()) == 1
+    return code, said
+
+
+@EVERY_FORMAT
+def test_the_command_line_reads_or_refuses_in_one_line(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out.jsonl"
+    codes = []
+    with within(120):
+        for raw in (None, *mutants(name, tmp_path, 25, seed=2)):
+            path = put(name, tmp_path, raw)
+            code, _ = run(capsys, "convert", path, out, "--from", name, "--lossy")
+            assert out.exists() == (code == 0)
+            out.unlink(missing_ok=True)
+            codes.append(code)
+    assert codes[0] == 0
+    assert 2 in codes

@@ -50,7 +50,7 @@ def test_everything_a_sentence_has_survives(tmp_path: Path) -> None:
 
 def test_only_tokens_are_needed(tmp_path: Path) -> None:
     first, second = from_records(tmp_path, {"tokens": ["a", "b"]}, {"tokens": [], "entities": None, "id": 7})
-    assert first == Sentence("data-1", ("a", "b"))
+    assert first == Sentence("data-0", ("a", "b"))
     assert second == Sentence("7", ())
 
 
@@ -76,7 +76,7 @@ def test_an_array_is_read_too(tmp_path: Path) -> None:
     path = tmp_path / "all.json"
     path.write_text('[{"tokens": ["a"]}, {"tokens": ["b"], "entities": [{"type": "X", "spans": [[0, 1]]}]}]', encoding="utf-8")
     assert detect(path).name == "jsonl"
-    assert [(s.id, len(s.entities)) for s in read(path, Ledger())] == [("all-1", 0), ("all-2", 1)]
+    assert [(s.id, len(s.entities)) for s in read(path, Ledger())] == [("all-0", 0), ("all-1", 1)]
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def test_tokens_are_the_words_and_spans_may_overlap(workbench: Any) -> None:
     assert (first.words, second.words) == (("Anti-rust", "zinc", "from"), ("Oslo",))
     assert first.entities == (Entity("Product", (Span(0, 2),)), Entity("Metal", (Span(1, 2),)))
     assert second.entities == (Entity("Place", (Span(0, 1),)),)
-    assert (first.document, first.extra) == ("data-1", {"meta": {"source": "a list"}, "_input_hash": 3})
+    assert (first.document, first.extra) == ("data-0", {"meta": {"source": "a list"}, "_input_hash": 3})
     assert first.text + second.text == TEXT
     assert not ledger.lost
     assert not ledger.notes
@@ -88,7 +88,7 @@ def test_only_accepted_answers(workbench: Any) -> None:
         record(answer="?"),
     ]
     sentences, ledger = workbench.load(prodigy, lines(*records))
-    assert {s.document for s in sentences} == {"data-3", "data-4"}
+    assert {s.document for s in sentences} == {"data-2", "data-3"}
     assert dict(ledger.notes) == {f"records answered {answer!r}, not read": 1 for answer in ("reject", "ignore", "?")}
     assert not ledger.lost
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated
 
@@ -25,15 +26,18 @@ def convert(
     Nothing is lost silently: what the target format cannot hold is counted, and nothing is written unless --lossy is given.
     `spanwise formats` lists the formats and their options.
     """
-    from spanwise.formats.convert import convert as run
+    from spanwise.conversion import convert as run
     from spanwise.formats.files import is_stream
 
     result = run(source, target, source_format, target_format, lossy=lossy)
     to_stream = is_stream(target)  # data may go to standard output: what is said about it goes beside
     for split, counts in result.counts.items():
-        typer.echo(
-            f"{split}: {counts['sentences']:,} sentences, {counts['entities']:,} entities, {counts['relations']:,} relations",
-            err=to_stream,
-        )
+        written = result.written[split]
+        rest = "" if written == counts else f"; written: {_counted(written)}"
+        typer.echo(f"{split}: {_counted(counts)}{rest}", err=to_stream)
     print_ledger(result.ledger)
     typer.echo(f"wrote {target} ({result.format})", err=to_stream)
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    return f"{counts['sentences']:,} sentences, {counts['entities']:,} entities, {counts['relations']:,} relations"

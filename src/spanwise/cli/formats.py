@@ -8,7 +8,6 @@ import typer
 def formats() -> None:
     """List the formats that can be read and written, with their options."""
     from spanwise.formats import formats as known
-    from spanwise.formats.base import shown_values
 
     for format in known().values():
         modes = "read, write" if format.write else "read"
@@ -18,5 +17,5 @@ def formats() -> None:
             typer.echo(f"    files: {' '.join(format.extensions)}")
         for title, options in (("--from", format.read_options), ("--to", format.write_options)):
             if options:
-                shown = ",".join(f"{key}={shown_values(reads)}" for key, reads in options.items())
+                shown = ",".join(f"{key}={option.shown}" for key, option in options.items())
                 typer.echo(f"    {title} {format.name}:{shown}")

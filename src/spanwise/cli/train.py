@@ -44,6 +44,7 @@ def train(
 ) -> None:
     """Train a recipe on annotated data and leave model, scores and settings in a run folder."""
     from spanwise.cli.training_report import print_scores
+    from spanwise.device import is_main_process
     from spanwise.errors import SpanwiseError
     from spanwise.training.several import train_seeds, train_sweep
 
@@ -64,8 +65,9 @@ def train(
         from spanwise.training.run import train as run
 
         finished = run(data, out, overrides=overrides, seed=seed, resume=resume, **common)
-        print_scores(finished.scores)
-        typer.echo(f"run folder: {out}")
+        if is_main_process():
+            print_scores(finished.scores)
+            typer.echo(f"run folder: {out}")
 
 
 def _numbers(text: str) -> list[int]:

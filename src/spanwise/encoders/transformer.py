@@ -16,6 +16,7 @@ from spanwise.encoders.graphs import ABLE, GRAIN, Graphs
 from spanwise.encoders.neighbours import neighbours, surroundings, with_documents
 from spanwise.encoders.pretrained import load_pretrained
 from spanwise.encoders.subwords import NONE, Ints, Subwords, padded, word_index
+from spanwise.encoders.tokenizing import WordTokenizer
 from spanwise.encoders.windows import windows
 from spanwise.errors import SpanwiseError
 from spanwise.types import Sentence
@@ -56,9 +57,7 @@ class TransformerEncoder(Encoder):
         marked = tokenizer("a", return_special_tokens_mask=True)
         ids, inner = marked["input_ids"], [i for i, special in enumerate(marked["special_tokens_mask"]) if not special]
         self._before, self._after = ids[: inner[0]], ids[inner[-1] + 1 :]
-        known = (tokenizer.unk_token_id, tokenizer.pad_token_id, tokenizer.eos_token_id, 0)
-        self._unknown = next(number for number in known if number is not None)
-        self._blank = _blank(tokenizer)
+        self._tokenize = WordTokenizer(tokenizer)
         self.window = min(_limit(model, tokenizer), settings.window or 1 << 30)
         self._freeze()
         self.graphs: Graphs | None = None
@@ -95,44 +94,14 @@ class TransformerEncoder(Encoder):
     def prepare(self, sentences: Sequence[Sentence], context: Sequence[Sentence] = ()) -> list[Subwords]:
         """Subword ids of every sentence. ``context`` holds more sentences (of other splits, say) for document context."""
         if self.settings.context == "sentence":
-            return [self._rows(*pieces, NONE, NONE) for pieces in self._tokenize(sentences)]
+            return [self._rows(*pieces, NONE, NONE) for pieces in self._tokenize([s.words for s in sentences])]
         everything = with_documents(sentences, context)
-        tokenized = self._tokenize(everything)
+        tokenized = self._tokenize([sentence.words for sentence in everything])
         ids = [ids for ids, _ in tokenized]
         prepared = []
         for (own, counts), (document, at) in zip(tokenized[: len(sentences)], neighbours(everything), strict=False):
             prepared.append(self._rows(own, counts, *surroundings(ids, document, at, self._capacity - len(own))))
         return prepared
-
-    def _tokenize(self, sentences: Sequence[Sentence]) -> list[tuple[Ints, Ints]]:
-        """Ids and subwords per word. A word that the tokenizer does not see (a lone joiner, say) becomes the unknown token."""
-        texts = [[self._blank + word for word in sentence.words] for sentence in sentences]
-        encoded = self._encoded([words for words in texts if words])
-        results: list[tuple[Ints, Ints]] = []
-        at = 0
-        for words in texts:
-            if not words:
-                results.append((NONE, NONE))
-                continue
-            ids = np.asarray(encoded["input_ids"][at], dtype=np.int64)
-            owners = np.asarray(encoded.word_ids(at), dtype=np.int64)
-            at += 1
-            counts = np.bincount(owners, minlength=len(words)).astype(np.int64)
-            missing = np.flatnonzero(counts == 0)
-            if len(missing):
-                ids = np.insert(ids, np.searchsorted(owners, missing), self._unknown)
-                counts[missing] = 1
-            results.append((ids, counts))
-        return results
-
-    def _encoded(self, texts: list[list[str]]) -> Any:
-        if not texts:
-            return None
-        try:
-            return self.tokenizer(texts, is_split_into_words=True, add_special_tokens=False)
-        except (TypeError, UnicodeError):  # half a pair of surrogates is no text to a tokenizer
-            readable = [[word.encode("utf-8", "replace").decode("utf-8") for word in words] for words in texts]
-            return self.tokenizer(readable, is_split_into_words=True, add_special_tokens=False)
 
     @property
     def _capacity(self) -> int:
@@ -142,9 +111,10 @@ class TransformerEncoder(Encoder):
         size = self._capacity
         if len(ids) <= size:
             row = np.concatenate([self._before, before, ids, behind, self._after]).astype(np.int64)
-            place = np.arange(len(ids), dtype=np.int64) + len(self._before) + len(before)
             # A row needs something in it, even of a sentence without words and a tokenizer without special tokens.
-            return Subwords([row if len(row) else np.array([self._unknown])], np.zeros(len(ids), np.int64), place, counts)
+            rows = [row if len(row) else np.array([self._tokenize.unknown])]
+            place = np.arange(len(ids), dtype=np.int64) + len(self._before) + len(before)
+            return Subwords(rows, np.zeros(len(ids), np.int64), place, counts)
         starts, owner, place = windows(len(ids), size, size // 4)
         rows = [np.concatenate([self._before, ids[s : s + size], self._after]).astype(np.int64) for s in starts]
         return Subwords(rows, owner, place + len(self._before), counts)
@@ -201,16 +171,6 @@ class TransformerEncoder(Encoder):
             return pieces.amax(1)
         weight = (torch.arange(index.shape[1], device=flat.device) < counts.unsqueeze(1)) / counts.unsqueeze(1)
         return (pieces * weight.to(flat.dtype).unsqueeze(-1)).sum(1)
-
-
-def _blank(tokenizer: Any) -> str:
-    """What a word must begin with so that it is read as in running text: byte-level tokenizers want the blank before it."""
-
-    def last(text: str | list[str]) -> int:
-        ids: list[int] = tokenizer(text, is_split_into_words=isinstance(text, list), add_special_tokens=False)["input_ids"]
-        return ids[-1] if ids else -1
-
-    return " " if last(["a", "a"]) != last("a a") == last([" a", " a"]) else ""
 
 
 def _limit(model: Any, tokenizer: Any) -> int:

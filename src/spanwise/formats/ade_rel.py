@@ -23,7 +23,8 @@ from pathlib import Path
 
 from spanwise.errors import FormatError
 from spanwise.formats.base import Format, Ledger, one_of
-from spanwise.formats.documents import Arrow, Document, Mention, to_sentences
+from spanwise.formats.cutting import to_sentences
+from spanwise.formats.documents import Arrow, Document, Mention
 from spanwise.formats.files import lines, writing
 from spanwise.formats.fitting import fitted
 from spanwise.formats.sample import Sample
@@ -198,6 +199,7 @@ FORMAT = Format(
     sniff=sniff,
     extensions=(".rel",),
     holds=frozenset(("nested", "crossing", "several types", "relations")),
+    keeps=frozenset(("documents",)),
     read_options={"kind": one_of(*_HEADS)},
     write_options={"kind": one_of(*_HEADS)},
 )

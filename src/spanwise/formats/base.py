@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +41,11 @@ class Ledger:
         if count:
             self.losses[kind, why] += count
 
+    def add(self, other: Ledger) -> None:
+        """What another ledger says, here too."""
+        self.notes.update(other.notes)
+        self.losses.update(other.losses)
+
     @property
     def lost(self) -> int:
         return self.losses.total()
@@ -56,7 +61,23 @@ def _one(kind: str) -> str:
 # read(path, ledger, **options) yields sentences as it reads; write(sentences, path, ledger, **options) writes to a fresh path.
 Reader = Callable[..., Iterator[Sentence]]
 Writer = Callable[..., None]
-Options = Mapping[str, Callable[[str], Any]]
+
+
+@dataclass(frozen=True)
+class Option:
+    """How the value of an option is read, and how help texts show it. ``read`` raises ValueError for a wrong one."""
+
+    read: Callable[[str], Any]
+    shown: str = "…"
+
+    def __call__(self, value: str) -> Any:
+        return self.read(value)
+
+
+Options = Mapping[str, Option]
+
+# What data has besides its annotation: ids of sentences, names of documents, tags of words, scores, unknown keys.
+EVERYTHING = frozenset(("ids", "documents", "pos", "scores", "relation scores", "keys", "entity keys", "relation keys"))
 
 
 @dataclass(frozen=True)
@@ -64,8 +85,12 @@ class Format:
     """One on-disk format: how to recognise, read and write it.
 
     ``holds`` names what it can express besides flat entities: "nested", "crossing", "discontinuous", "several types"
-    (two types on one span), "relations", "links" (relations across sentences). ``options`` are what may follow the name in
-    ``--from name:key=value``, with the function that reads the value.
+    (two types on one span), "relations", "links" (relations across sentences); what it does not hold is lost. ``keeps`` names
+    what it has a place for besides (of ``EVERYTHING``), with ``own_keys`` those keys that it keeps though it does not keep any
+    key there is; ``keeps_with`` says it where the options of writing decide. What is not kept is noted.
+
+    ``options`` are what may follow the name in ``--from name:key=value``. ``for_corpus`` gives, from the sentences of all
+    splits and the options said, those with which the splits are written alike.
     """
 
     name: str
@@ -75,23 +100,30 @@ class Format:
     write: Writer | None = None
     extensions: tuple[str, ...] = ()
     holds: frozenset[str] = frozenset()
+    keeps: frozenset[str] = frozenset()
+    own_keys: frozenset[str] = frozenset()
+    keeps_with: Callable[..., frozenset[str]] | None = None
     read_options: Options = field(default_factory=dict)
     write_options: Options = field(default_factory=dict)
-    is_folder: bool = False
-    is_file_too: bool = False  # a folder of files, of which a single one can be read as well
-    is_folder_too: bool = False  # a file, read from a folder of its pieces as well
+    for_corpus: Callable[[Iterable[Sentence], dict[str, Any]], dict[str, Any]] | None = None
+    read_from: frozenset[str] = frozenset(("file",))  # "file", "folder" or both
+    writes_folder: bool = False
     extra: str | None = None  # the optional dependency group it needs
     has_words: bool = True  # False where the file holds text only, and words and sentences are split around the annotations
 
     def reads(self, folder: bool) -> bool:
         """True when it is read from a folder, or from a file."""
-        return self.is_folder or self.is_folder_too if folder else not self.is_folder or self.is_file_too
+        return ("folder" if folder else "file") in self.read_from
+
+    def kept(self, options: Mapping[str, Any]) -> frozenset[str]:
+        """What is kept when it is written with these options."""
+        return self.keeps_with(**options) if self.keeps_with else self.keeps
 
 
 def parse_options(text: str, known: Options, name: str) -> dict[str, Any]:
     """``labels=1+2,separator=tab`` as keyword arguments.
 
-    >>> parse_options("width=3", {"width": int}, "some format")
+    >>> parse_options("width=3", {"width": WHOLE}, "some format")
     {'width': 3}
     """
     options: dict[str, Any] = {}
@@ -106,19 +138,18 @@ def parse_options(text: str, known: Options, name: str) -> dict[str, Any]:
         try:
             options[key] = known[key](value)
         except ValueError as error:
-            problem = str(error)
-            if problem.startswith("invalid literal for int"):
-                problem = f"expected a whole number, found {value!r}"
-            raise SpanwiseError(f"option {key!r} of {name}: {problem}") from None
+            raise SpanwiseError(f"option {key!r} of {name}: {error}") from None
     return options
 
 
-def yes_or_no(value: str) -> bool:
-    """Reads a yes/no option.
+def whole(value: str) -> int:
+    try:
+        return int(value)
+    except ValueError:
+        raise ValueError(f"expected a whole number, found {value!r}") from None
 
-    >>> yes_or_no("yes"), yes_or_no("no")
-    (True, False)
-    """
+
+def _yes_or_no(value: str) -> bool:
     if value.lower() in ("yes", "true", "1", "on"):
         return True
     if value.lower() in ("no", "false", "0", "off"):
@@ -126,11 +157,17 @@ def yes_or_no(value: str) -> bool:
     raise ValueError(f"expected yes or no, found {value!r}")
 
 
-def one_of(*choices: str) -> Callable[[str], str]:
-    """Reads an option that has a fixed set of values.
+WHOLE = Option(whole, "N")
+TEXT = Option(str)
+NAME = Option(str, "NAME")
+YES_OR_NO = Option(_yes_or_no, "yes|no")
 
-    >>> one_of("bio", "bioes")("BIO")
-    'bio'
+
+def one_of(*choices: str) -> Option:
+    """An option that has a fixed set of values.
+
+    >>> one_of("bio", "bioes")("BIO"), one_of("bio", "bioes").shown
+    ('bio', 'bio|bioes')
     """
 
     def read(value: str) -> str:
@@ -138,19 +175,4 @@ def one_of(*choices: str) -> Callable[[str], str]:
             raise ValueError(f"expected one of {', '.join(choices)}, found {value!r}")
         return value.lower()
 
-    read.__doc__ = "|".join(choices)
-    return read
-
-
-def shown_values(reads: Callable[[str], Any]) -> str:
-    """The values of an option as help texts show them.
-
-    >>> shown_values(one_of("bio", "bioes")), shown_values(yes_or_no), shown_values(int), shown_values(str)
-    ('bio|bioes', 'yes|no', 'N', '…')
-    """
-    if reads is yes_or_no:
-        return "yes|no"
-    if reads is int:
-        return "N"
-    text = reads.__doc__ or ""
-    return text if "|" in text and " " not in text else "…"
+    return Option(read, "|".join(choices))

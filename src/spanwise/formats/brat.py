@@ -24,10 +24,11 @@ from pathlib import Path
 from typing import Any
 
 from spanwise.errors import FormatError
-from spanwise.formats.base import Format, Ledger, yes_or_no
+from spanwise.formats.base import YES_OR_NO, Format, Ledger
 from spanwise.formats.brat_writer import write
-from spanwise.formats.documents import Arrow, Document, Mention, to_sentences
-from spanwise.formats.files import lines, read_text
+from spanwise.formats.cutting import to_sentences
+from spanwise.formats.documents import Arrow, Document, Mention
+from spanwise.formats.files import lines, read_text, readable
 from spanwise.formats.sample import Sample
 from spanwise.types import Sentence, Span
 
@@ -54,7 +55,7 @@ def read(path: Path, ledger: Ledger, /, *, split: bool = True, notes: bool = Tru
     for file in _annotation_files(path):
         found = True
         where = file.relative_to(path) if path.is_dir() else Path(file.name)
-        name = os.fsencode(where.with_suffix("").as_posix()).decode("utf-8", "replace")
+        name = readable(where.with_suffix("").as_posix())
         yield from to_sentences(_document(name, file, ledger, notes), file, ledger, split=split)
     if path.is_dir():
         if not found and any(path.iterdir()):
@@ -271,7 +272,9 @@ FORMAT = Format(
     write=write,
     sniff=sniff,
     holds=frozenset(("nested", "crossing", "discontinuous", "several types", "relations", "links")),
-    read_options={"split": yes_or_no, "notes": yes_or_no},
-    is_folder=True,
-    is_file_too=True,
+    keeps=frozenset(("documents",)),
+    own_keys=frozenset(("attributes", "references", "notes", "roles", "id", "brat")),
+    read_options={"split": YES_OR_NO, "notes": YES_OR_NO},
+    read_from=frozenset(("folder", "file")),
+    writes_folder=True,
 )

@@ -108,7 +108,7 @@ class _Lines:
         try:
             others = _OTHERS.validate_python((self.document.extra or {}).get("brat", []))
         except ValidationError:
-            self.ledger.lose("notes", "under the key 'brat', of a shape that brat does not have")
+            self.ledger.note("keys left out: of a shape that brat does not have")
             return
         numbers = self._new_numbers()
         events = {item["id"]: item for item in others if re.fullmatch(r"E\S+", item["id"])}
@@ -143,7 +143,7 @@ class _Lines:
     def _flat(self, text: str, tab: str = "") -> str:
         """A text as it can stand in a line, or between two tabs."""
         safe = re.sub(rf"[\r\n{tab}]+", " ", text)
-        self.ledger.lose("line ends", "in what is said of an entity or relation, written as blanks", int(safe != text))
+        self.ledger.note("line ends in what is said of an entity or relation, written as blanks", int(safe != text))
         return safe
 
 
@@ -163,7 +163,7 @@ def _shaped(extra: Extra | None, ledger: Ledger) -> _Attached:
     try:
         return _ATTACHED.validate_python(extra or {})
     except ValidationError:
-        ledger.lose("notes", "of a shape that brat does not have")
+        ledger.note("keys left out: of a shape that brat does not have")
         return {}
 
 

@@ -16,7 +16,7 @@ from typing_extensions import TypedDict
 
 from spanwise.formats.base import Format, Ledger
 from spanwise.formats.fitting import fitted
-from spanwise.formats.records import id_value, own_id, read_records, rest, with_rest, write_array
+from spanwise.formats.records import Id, id_value, own_id, read_records, rest, with_rest, write_array
 from spanwise.formats.sample import Sample
 from spanwise.types import Entity, Relation, Sentence, Span
 
@@ -27,7 +27,7 @@ class _Record(TypedDict):
     __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
     text: str
     triple_list: list[tuple[str, str, str]]
-    id: NotRequired[str | int | None]
+    id: NotRequired[Id | None]
 
 
 _SHAPE: TypeAdapter[_Record] = TypeAdapter(_Record)
@@ -140,4 +140,5 @@ FORMAT = Format(
     sniff=sniff,
     extensions=(".json",),
     holds=_HOLDS,
+    keeps=frozenset(("ids", "keys")),
 )

@@ -15,7 +15,7 @@ from typing_extensions import TypedDict
 from spanwise.formats.base import Format, Ledger
 from spanwise.formats.characters import mention, of_characters, to_characters
 from spanwise.formats.fitting import fitted
-from spanwise.formats.records import id_value, own_id, read_records, rest, with_rest, write_lines
+from spanwise.formats.records import Id, Whole, id_value, own_id, read_records, rest, with_rest, write_lines
 from spanwise.formats.sample import Sample
 from spanwise.types import Entity, Sentence, Span
 
@@ -23,8 +23,8 @@ from spanwise.types import Entity, Sentence, Span
 class _Record(TypedDict):
     __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
     text: str
-    label: NotRequired[dict[str, dict[str, list[tuple[int, int]]]] | None]
-    id: NotRequired[str | int | None]
+    label: NotRequired[dict[str, dict[str, list[tuple[Whole, Whole]]]] | None]
+    id: NotRequired[Id | None]
 
 
 _SHAPE: TypeAdapter[_Record] = TypeAdapter(_Record)
@@ -86,4 +86,5 @@ FORMAT = Format(
     sniff=sniff,
     extensions=(".json",),
     holds=_HOLDS,
+    keeps=frozenset(("ids", "keys")),
 )

@@ -16,25 +16,25 @@ from typing_extensions import TypedDict
 from spanwise.formats.base import Format, Ledger
 from spanwise.formats.characters import mention, of_characters, to_characters
 from spanwise.formats.fitting import fitted
-from spanwise.formats.records import id_value, own_id, read_records, rest, scored, with_rest, write_array
+from spanwise.formats.records import Id, Number, Whole, id_value, own_id, read_records, rest, scored, with_rest, write_array
 from spanwise.formats.sample import Sample
 from spanwise.types import Entity, Sentence, Span
 
 
 class _Entity(TypedDict):
     __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
-    start_idx: int
-    end_idx: int
+    start_idx: Whole
+    end_idx: Whole
     type: str
     entity: str
-    score: NotRequired[float | None]
+    score: NotRequired[Number | None]
 
 
 class _Record(TypedDict):
     __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
     text: str
     entities: NotRequired[list[_Entity] | None]
-    id: NotRequired[str | int | None]
+    id: NotRequired[Id | None]
 
 
 _SHAPE: TypeAdapter[_Record] = TypeAdapter(_Record)
@@ -95,4 +95,5 @@ FORMAT = Format(
     sniff=sniff,
     extensions=(".json",),
     holds=_HOLDS,
+    keeps=frozenset(("ids", "scores", "keys", "entity keys")),
 )

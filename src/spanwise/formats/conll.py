@@ -13,12 +13,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from spanwise.errors import FormatError
 from spanwise.formats import tags
-from spanwise.formats.base import Format, Ledger, one_of, yes_or_no
-from spanwise.formats.files import lines, writing
+from spanwise.formats.base import NAME, WHOLE, YES_OR_NO, Format, Ledger, Option, one_of, whole
+from spanwise.formats.files import default_id, lines, stem, writing
 from spanwise.formats.sample import Sample
 from spanwise.types import Entity, Sentence
 
@@ -31,19 +31,35 @@ _SEPARATORS = {"tab": "\t", "space": " "}
 
 @dataclass(frozen=True)
 class Layout:
-    """Which columns hold what. ``plain`` is for tags without a letter."""
+    """Which columns hold what.
+
+    ``plain`` is for tags without a letter, ``untyped`` the type of tags that are nothing but a letter. ``widths`` are the
+    numbers of columns that rows have, ``known`` the tags: by them a word ``#`` is told from a comment.
+    """
 
     split: Callable[[str], list[str]]
     words: int
     labels: tuple[int, ...]
     pos: int | None = None
     plain: bool = False
+    untyped: str | None = None
+    widths: frozenset[int] = frozenset()
+    known: frozenset[str] = frozenset()
 
     def is_row(self, cells: list[str]) -> bool:
-        try:
-            return all(self.plain or tags.is_tag(_tag(cells[label])) for label in self.labels) and bool(cells[self.words])
-        except IndexError:
+        """True for a line that begins with # and yet holds a word: it has as many columns as others, and a tag."""
+        if len(cells) not in self.widths or not any(_cells(cells, self.words)):
             return False
+        found = [_tag(cell) for label in self.labels for cell in _cells(cells, label)]
+        return len(found) == len(self.labels) and all(self._is_likely(tag) for tag in found)
+
+    def _is_likely(self, tag: str) -> bool:
+        return tag in self.known if self.plain else self.is_tag(tag)
+
+    def is_tag(self, tag: str) -> bool:
+        if self.untyped:
+            tag = tags.typed(tag, self.untyped)
+        return self.plain or tags.is_tag(tag)
 
 
 def by_tabs(line: str) -> list[str]:
@@ -83,7 +99,8 @@ def look(rows: Sequence[str]) -> Layout | None:
     else:
         return None
     words = 1 if labels[0] > 1 and _counts(columns[0]) else 0
-    return Layout(split, words, labels, plain=is_plain)
+    untyped = tags.UNTYPED if is_plain and tags.are_untyped(columns[-1]) else None
+    return Layout(split, words, labels, plain=is_plain, untyped=untyped)
 
 
 def _fewest_columns(rows: Sequence[list[str]]) -> int:
@@ -114,7 +131,9 @@ def _counts(column: Sequence[str]) -> bool:
     return all(b == a + 1 or b in (0, 1) for a, b in pairwise(numbers)) and numbers[0] in (0, 1)
 
 
-def _layout(path: Path, words: int | None, labels: tuple[int, ...] | None, pos: int | None, separator: str | None) -> Layout:
+def _layout(
+    path: Path, words: int | None, labels: tuple[int, ...] | None, pos: int | None, separator: str | None, type: str
+) -> Layout:
     sample = Sample(path)
     seen = look(sample.lines)
     filled = _filled(sample.lines)
@@ -126,8 +145,10 @@ def _layout(path: Path, words: int | None, labels: tuple[int, ...] | None, pos: 
     split = {"tab": by_tabs, "space": by_blanks}[separator] if separator else seen.split if seen else by_blanks
     rows = [split(row) for row in filled]
     seen_tags = {_tag(cell) for row in rows for label in chosen for cell in _cells(row, label)} - {"O"}
-    plain = bool(seen_tags) and not any(map(tags.is_tag, seen_tags))
-    return Layout(split, words if words is not None else seen.words if seen else 0, chosen, pos, plain)
+    untyped = type if tags.are_untyped(seen_tags) else None
+    plain = bool(seen_tags) and not untyped and not any(map(tags.is_tag, seen_tags))
+    word = words if words is not None else seen.words if seen else 0
+    return Layout(split, word, chosen, pos, plain, untyped, frozenset(map(len, rows)), frozenset((*seen_tags, "O")))
 
 
 def _cells(row: list[str], column: int) -> list[str]:
@@ -154,9 +175,10 @@ def read(
     labels: tuple[int, ...] | None = None,
     pos: int | None = None,
     separator: str | None = None,
+    type: str = tags.UNTYPED,
 ) -> Iterator[Sentence]:
-    """Columns count from 0, or from the end with -1, -2 …"""
-    layout = _layout(path, words, labels, pos, separator)
+    """Columns count from 0, or from the end with -1, -2 … ``type`` is what tags mean that are a letter alone."""
+    layout = _layout(path, words, labels, pos, separator, type)
     document, position = 0, 0
     gathered = _Gathered(columns=[[] for _ in layout.labels])
     number, count = 0, 0
@@ -197,11 +219,11 @@ def _gather(gathered: _Gathered, layout: Layout, line: str, path: Path, number: 
         raise FormatError(path, number, f"the word (column {layout.words}) is empty")
     for column, label in zip(gathered.columns, layout.labels, strict=True):
         tag = _tag(cells[label])
-        if not layout.plain and not tags.is_tag(tag):
+        if not layout.is_tag(tag):
             expected = "expected O or a tag such as B-X, I-X, E-X, S-X"
             raise FormatError(path, number, f"{cells[label]!r} in column {label} is not a tag: {expected}")
         ledger.note("tags with blanks around them, trimmed", int(tag != cells[label]))
-        column.append(tag)
+        column.append(tags.typed(tag, layout.untyped) if layout.untyped else tag)
     gathered.words.append(word)
     gathered.number = number
     if layout.pos is not None:
@@ -215,16 +237,18 @@ def _sentence(
     for column in gathered.columns:
         found, repairs = (tags.decode_runs(column), 0) if layout.plain else tags.decode(column)
         entities += found
-        ledger.note("entities that begin with I or E instead of B (read as a beginning)", repairs)
+        ledger.note(tags.REPAIRED, repairs)
+        if layout.untyped:
+            ledger.note(tags.untyped_note("conll", layout.untyped), len(found))
     kept = tuple(dict.fromkeys(entities))
     ledger.note("entities tagged the same in two columns, merged", len(entities) - len(kept))
     try:
         return Sentence(
-            id=gathered.id or f"{path.stem}-{count}",
+            id=gathered.id or default_id(path, count),
             words=tuple(gathered.words),
             entities=kept,
             pos=tuple(gathered.pos) if layout.pos is not None else None,
-            document=f"{path.stem}-d{document}" if document else None,
+            document=f"{stem(path)}-d{document}" if document else None,
             position=position if document else None,
         )
     except ValueError as error:
@@ -256,7 +280,9 @@ def write(
                 ledger.lose("sentences", "without words")
                 continue
             if ids:
-                file.write(f"# id = {' '.join(sentence.id.split()) or '-'}\n")
+                name = " ".join(sentence.id.split()) or "-"
+                ledger.note("ids that cannot stand in a comment, changed", int(name != sentence.id))
+                file.write(f"# id = {name}\n")
             columns = tag_columns(sentence, levels, scheme, ledger, between)
             if pos:
                 columns.insert(0, [_safe(tag, between) or "-" for tag in sentence.pos or ["-"] * len(sentence.words)])
@@ -302,17 +328,21 @@ def sniff(sample: Sample) -> bool:
     if sample.dicts or (first.startswith("<") and first.endswith(">")):  # JSON and XML
         return False
     layout = look(sample.lines)
-    return layout is not None and (not layout.plain or sample.path.suffix.lower() in FORMAT.extensions)
+    return layout is not None and (not layout.plain or bool(layout.untyped) or sample.path.suffix.lower() in FORMAT.extensions)
 
 
 def _numbers(value: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in value.split("+"))
+    return tuple(whole(part) for part in value.split("+"))
 
 
 def _positive(value: str) -> int:
-    if int(value) < 1:
+    if whole(value) < 1:
         raise ValueError(f"expected 1 or more, found {value}")
-    return int(value)
+    return whole(value)
+
+
+def _keeps(*, pos: bool = False, ids: bool = False, **others: Any) -> frozenset[str]:
+    return frozenset(what for what, is_kept in (("pos", pos), ("ids", ids)) if is_kept)
 
 
 FORMAT = Format(
@@ -322,13 +352,20 @@ FORMAT = Format(
     write=write,
     sniff=sniff,
     extensions=(".conll", ".bio", ".iob", ".iob2", ".bioes", ".tsv"),
-    read_options={"words": int, "labels": _numbers, "pos": int, "separator": one_of("tab", "space")},
+    keeps_with=_keeps,
+    read_options={
+        "words": WHOLE,
+        "labels": Option(_numbers, "N+N"),
+        "pos": WHOLE,
+        "separator": one_of("tab", "space"),
+        "type": NAME,
+    },
     write_options={
         "scheme": one_of(*tags.SCHEMES),
-        "levels": _positive,
+        "levels": Option(_positive, "N"),
         "separator": one_of("tab", "space"),
-        "pos": yes_or_no,
-        "ids": yes_or_no,
-        "documents": yes_or_no,
+        "pos": YES_OR_NO,
+        "ids": YES_OR_NO,
+        "documents": YES_OR_NO,
     },
 )

@@ -19,8 +19,10 @@ from typing import TYPE_CHECKING
 
 from spanwise.errors import FormatError, SpanwiseError
 from spanwise.formats import tags
-from spanwise.formats.base import Format, Ledger
-from spanwise.formats.documents import Document, Mention, to_documents, to_sentences, without_discontinuous
+from spanwise.formats.base import NAME, Format, Ledger
+from spanwise.formats.cutting import to_sentences
+from spanwise.formats.documents import Document, Mention, to_documents, without_discontinuous
+from spanwise.formats.files import default_id
 from spanwise.formats.records import own_id, with_rest
 from spanwise.formats.sample import Sample
 from spanwise.formats.spacy_tokens import covering
@@ -46,16 +48,16 @@ def _spacy() -> tuple[type, type, type, type]:
 def read(path: Path, ledger: Ledger, /, *, spans: str | None = None) -> Iterator[Sentence]:
     """``spans`` is the key of the group of spans to read besides the entities."""
     seen: set[str] = set()
-    for number, doc in enumerate(_docs(path), 1):
+    for number, doc in enumerate(_docs(path)):
         seen.update(doc.spans)
         try:
-            document = _document(doc, f"{path.stem}-{number}", spans, path, ledger)
+            document = _document(doc, default_id(path, number), spans, path, ledger)
             words = [Span(token.idx, token.idx + len(token.text)) for token in doc]
             sentences = [Span(sent.start_char, sent.end_char) for sent in doc.sents] if _has_sentences(doc) else None
         except SpanwiseError:
             raise
         except Exception as error:
-            raise FormatError(path, None, f"document {number}: {_short(error)}") from None
+            raise FormatError(path, None, f"document {number + 1}: {_short(error)}") from None
         yield from to_sentences(document, path, ledger, words=words, sentences=sentences)
     if spans and spans not in seen:
         raise SpanwiseError(
@@ -140,7 +142,7 @@ def _user_data(doc: Doc, ledger: Ledger) -> tuple[str | int | None, Extra | None
         try:
             if not isinstance(key, str):
                 raise TypeError("an extension attribute")
-            extra[key] = json.loads(json.dumps(value))
+            extra[key] = json.loads(json.dumps(value, allow_nan=False))
         except (TypeError, ValueError):
             ledger.note("attributes that programs put on documents, not read")
     name = extra.pop("id", None) if isinstance(extra.get("id"), str | int) else None
@@ -160,7 +162,7 @@ def write(sentences: Iterable[Sentence], path: Path, ledger: Ledger, /) -> None:
             try:
                 doc.to_bytes()
             except (TypeError, ValueError, OverflowError):  # a number too big for msgpack, say
-                ledger.lose("fields", "that a DocBin cannot hold", len(doc.user_data) - 1)
+                ledger.note("keys left out: a DocBin cannot hold them", len(doc.user_data) - 1)
                 doc.user_data = {"id": document.id}
         docs.add(doc)
     try:
@@ -212,6 +214,8 @@ FORMAT = Format(
     sniff=sniff,
     extensions=(".spacy",),
     holds=frozenset(("nested", "crossing", "several types")),
-    read_options={"spans": str},
+    keeps=frozenset(("documents", "keys")),
+    own_keys=frozenset(("kb_id", "span_id")),
+    read_options={"spans": NAME},
     extra="spacy",
 )

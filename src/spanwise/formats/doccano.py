@@ -20,9 +20,10 @@ from typing_extensions import TypedDict
 
 from spanwise.errors import FormatError
 from spanwise.formats.base import Format, Ledger, one_of
-from spanwise.formats.documents import Arrow, Document, Mention, to_documents, to_sentences, without_discontinuous
-from spanwise.formats.files import checked, json_records
-from spanwise.formats.records import id_value, own_id, rest, scored, with_rest, write_lines
+from spanwise.formats.cutting import to_sentences
+from spanwise.formats.documents import Arrow, Document, Mention, to_documents, without_discontinuous
+from spanwise.formats.files import checked, default_id, json_records
+from spanwise.formats.records import Id, Number, Whole, id_value, own_id, rest, scored, with_rest, write_lines
 from spanwise.formats.sample import Sample
 from spanwise.text.utf16 import Utf16, is_wide
 from spanwise.types import Sentence, Span
@@ -31,27 +32,27 @@ from spanwise.types import Sentence, Span
 class _Entity(TypedDict):
     __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
     label: str
-    start_offset: int
-    end_offset: int
-    id: NotRequired[str | int | None]
-    score: NotRequired[float | None]
+    start_offset: Whole
+    end_offset: Whole
+    id: NotRequired[Id | None]
+    score: NotRequired[Number | None]
 
 
 class _Relation(TypedDict):
     __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
-    from_id: str | int
-    to_id: str | int
+    from_id: Id
+    to_id: Id
     type: str
-    id: NotRequired[str | int | None]
-    score: NotRequired[float | None]
+    id: NotRequired[Id | None]
+    score: NotRequired[Number | None]
 
 
 class _Record(TypedDict):
     __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
     text: str
-    id: NotRequired[str | int | None]
-    label: NotRequired[list[tuple[int, int, str]] | None]
-    labels: NotRequired[list[tuple[int, int, str]] | None]
+    id: NotRequired[Id | None]
+    label: NotRequired[list[tuple[Whole, Whole, str]] | None]
+    labels: NotRequired[list[tuple[Whole, Whole, str]] | None]
     entities: NotRequired[list[_Entity] | None]
     relations: NotRequired[list[_Relation] | None]
 
@@ -64,10 +65,10 @@ _RELATION_KEYS = frozenset(_Relation.__annotations__)
 
 def read(path: Path, ledger: Ledger, /, *, offsets: str | None = None) -> Iterator[Sentence]:
     """``offsets`` is "characters" or "utf16"."""
-    for number, (line, raw) in enumerate(json_records(path), 1):
+    for number, (line, raw) in enumerate(json_records(path)):
         if isinstance(raw, dict) and "text" not in raw and isinstance(raw.get("data"), str):
             raw["text"] = raw.pop("data")  # what doccano 1.4 and 1.5 call it
-        document = _document(checked(_SHAPE, raw, path, line), f"{path.stem}-{number}")
+        document = _document(checked(_SHAPE, raw, path, line), default_id(path, number))
         if document.mentions and is_wide(document.text):
             _count_characters(document, offsets, path, line, ledger)
         yield from to_sentences(document, path, ledger, line=line)
@@ -124,8 +125,6 @@ def _labels_record(document: Document, offsets: str, ledger: Ledger) -> dict[str
     places = _places(document, offsets)
     labels = [[*place, mention.type] for place, mention in zip(places, document.mentions, strict=True)]
     ledger.lose("relations", "no place for relations in form=labels", len(document.arrows))
-    ledger.lose("scores", "no place for them in form=labels", sum(m.score is not None for m in document.mentions))
-    ledger.lose("notes", "no place for them in form=labels", sum(bool(m.extra) for m in document.mentions))
     record = {"id": id_value(document.id), "text": document.text, "label": labels}
     return with_rest(record, document.extra, _KEYS, ledger)
 
@@ -162,6 +161,11 @@ def _is_label(item: Any) -> bool:
     return isinstance(item, list) and [type(part) for part in item] == [int, int, str]
 
 
+def _keeps(*, form: str = "entities", **others: Any) -> frozenset[str]:
+    besides = () if form == "labels" else ("scores", "relation scores", "entity keys", "relation keys")
+    return frozenset(("documents", "keys", *besides))
+
+
 FORMAT = Format(
     name="doccano",
     has_words=False,
@@ -171,6 +175,7 @@ FORMAT = Format(
     sniff=sniff,
     extensions=(".jsonl",),
     holds=frozenset(("nested", "crossing", "several types", "relations", "links")),
+    keeps_with=_keeps,
     read_options={"offsets": one_of("characters", "utf16")},
     write_options={"form": one_of("entities", "labels"), "offsets": one_of("characters", "utf16")},
 )

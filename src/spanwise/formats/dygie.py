@@ -17,16 +17,16 @@ from typing_extensions import TypedDict
 
 from spanwise.errors import FormatError
 from spanwise.formats.base import Format, Ledger
-from spanwise.formats.documents import by_document
-from spanwise.formats.files import checked, json_records
-from spanwise.formats.records import own_id, rest, with_rest, write_lines
+from spanwise.formats.documents import by_document, keys_of
+from spanwise.formats.files import checked, default_id, json_records
+from spanwise.formats.records import Id, own_id, rest, with_rest, write_lines
 from spanwise.formats.sample import Sample
 from spanwise.types import Entity, Extra, Link, Relation, Sentence, Span
 
 
 class _Record(TypedDict):
     __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
-    doc_key: NotRequired[str | int | None]
+    doc_key: NotRequired[Id | None]
     sentences: list[list[str]]
     ner: NotRequired[list[list[list[Any]]] | None]
     relations: NotRequired[list[list[list[Any]]] | None]
@@ -41,7 +41,7 @@ def read(path: Path, ledger: Ledger, /) -> Iterator[Sentence]:
     for number, (line, raw) in enumerate(json_records(path)):
         record = checked(_SHAPE, raw, path, line)
         try:
-            found = _sentences(record, f"{path.stem}-{number}", ledger)
+            found = _sentences(record, default_id(path, number), ledger)
         except ValueError as error:
             raise FormatError(path, line, str(error)) from None
         yield from found
@@ -164,15 +164,13 @@ def _record(group: list[Sentence], ledger: Ledger) -> dict[str, Any]:
             add(relation.type, [(place, relation.head), (place, relation.tail)], relation.score, relation.extra)
         for link in sentence.links:
             add(link.type, [(place, link.head), (places.get(link.position, -1), link.tail)], link.score, link.extra)
-        if place and sentence.extra:
-            ledger.lose("fields", "of a sentence that is not the first of its document", len(sentence.extra))
     record = {
         "doc_key": group[0].id if group[0].document is None else group[0].document,
         "sentences": [list(sentence.words) for sentence in group],
         "ner": ner,
         "relations": relations,
     }
-    return with_rest(record, group[0].extra, _KEYS, ledger)
+    return with_rest(record, keys_of(group, ledger), _KEYS, ledger)
 
 
 def _span(entity: Entity, base: int) -> list[int]:
@@ -202,4 +200,6 @@ FORMAT = Format(
     sniff=sniff,
     extensions=(".json",),
     holds=frozenset(("nested", "crossing", "several types", "relations", "links")),
+    keeps=frozenset(("documents", "scores", "relation scores", "keys")),
+    own_keys=frozenset(("scores",)),
 )

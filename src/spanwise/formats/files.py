@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import tempfile
@@ -47,6 +48,28 @@ def read_text(path: Path) -> str:
         raise FormatError(path, raw.count(b"\n", 0, error.start) + 1, "not UTF-8") from None
 
 
+def readable(name: str) -> str:
+    """A file's name as text: what the system could not decode in it is replaced.
+
+    >>> readable("caf\\udce9")
+    'caf\ufffd'
+    """
+    return os.fsencode(name).decode("utf-8", "replace")
+
+
+def stem(path: Path) -> str:
+    return readable(path.stem)
+
+
+def default_id(path: Path, number: int) -> str:
+    """The id of what has none: the file's name and its number among the sentences (or documents) of the file, from 0.
+
+    >>> default_id(Path("corpus/train.conll"), 0)
+    'train-0'
+    """
+    return f"{stem(path)}-{number}"
+
+
 def json_records(path: Path) -> Iterator[tuple[int, Any]]:
     """The records of a JSON file with their line numbers: one array of them, or one a line. Streams either."""
     with path.open("rb") as file:
@@ -68,80 +91,96 @@ def _json_lines(path: Path) -> Iterator[tuple[int, Any]]:
 def parse_json(text: str, path: Path, line: int) -> Any:
     """One JSON value; what is wrong with it is said with its place."""
     try:
-        return pydantic_core.from_json(text)
+        return pydantic_core.from_json(text, allow_inf_nan=False)
     except ValueError as error:
         raise FormatError(path, line, f"not JSON: {error}") from None
 
 
-_DECODER = json.JSONDecoder()
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no number of JSON")
+
+
+_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
 _SPACE = re.compile(r"[ \t\r\n]*")
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
 def _array_items(path: Path) -> Iterator[tuple[int, Any]]:
-    """The items of one big array, a chunk of text in memory at a time (grown only where one item needs more)."""
+    """The items of one big array with their lines."""
     with path.open(encoding="utf-8-sig", newline="") as file:
-        buffer, line, want = "", 1, CHUNK
-        at_end = False
-        expect_item = False  # between "[" and the first item, an array may also close
+        yield from _ArrayReader(path, file).items()
 
-        def fill() -> bool:
-            nonlocal buffer, at_end
-            try:
-                piece = file.read(want)
-            except UnicodeDecodeError:
-                raise FormatError(path, line, "not UTF-8 here or a little further on") from None
-            at_end = not piece
-            buffer += piece
-            return not at_end
 
-        def drop(count: int) -> None:
-            nonlocal buffer, line
-            line += buffer.count("\n", 0, count)
-            buffer = buffer[count:]
+class _ArrayReader:
+    """Reads one big array, a chunk of text in memory at a time (grown only where one item needs more)."""
 
-        def peek() -> str:
-            while True:
-                match = _SPACE.match(buffer)
-                drop(match.end() if match else 0)
-                if buffer or not fill():
-                    return buffer[:1]
+    def __init__(self, path: Path, file: IO[str]) -> None:
+        self.path, self.file = path, file
+        self.buffer, self.line, self.at_end = "", 1, False
 
-        peek()
-        drop(1)  # the opening bracket: json_records looked
-        while True:
-            mark = peek()
-            if mark == "]" and not expect_item:
-                drop(1)
-                break
-            if not mark:
-                raise FormatError(path, line, "the JSON array does not end: the file seems cut off")
-            while True:
-                try:
-                    item, end = _DECODER.raw_decode(buffer)
-                    # What looks like a number may go on behind the buffer's end: 1 of 1.5, 1.5 of 1.5e3.
-                    if at_end or end + 2 < len(buffer) or not isinstance(item, int | float):
-                        break
-                except RecursionError:
-                    raise FormatError(path, line, "not JSON: nested too deeply") from None
-                except ValueError as error:
-                    if at_end or (want > 64 * CHUNK and _is_hopeless(error, buffer)):
-                        raise FormatError(path, line, f"not JSON: {error}") from None
-                want *= 2
-                fill()
-            want = CHUNK
-            if _SURROGATE.search(buffer, 0, end):
-                parse_json(buffer[:end], path, line)
-            yield line, item
-            drop(end)
-            mark = peek()
+    def items(self) -> Iterator[tuple[int, Any]]:
+        self._peek()
+        self._drop(1)  # the opening bracket: json_records looked
+        mark = self._peek()
+        while mark != "]":
+            item, end = self._item()
+            yield self.line, item
+            self._drop(end)
+            mark = self._peek()
             if mark not in (",", "]"):
-                raise FormatError(path, line, "expected ',' or ']' behind an item of the JSON array")
-            expect_item = mark == ","
-            if expect_item:
-                drop(1)
-        if peek():
-            raise FormatError(path, line, "something stands behind the end of the JSON array")
+                raise self._error("expected ',' or ']' behind an item of the JSON array")
+            if mark == ",":
+                self._drop(1)
+                self._peek()
+        self._drop(1)
+        if self._peek():
+            raise self._error("something stands behind the end of the JSON array")
+
+    def _error(self, problem: str) -> FormatError:
+        return FormatError(self.path, self.line, problem)
+
+    def _fill(self, size: int) -> None:
+        try:
+            piece = self.file.read(size)
+        except UnicodeDecodeError:
+            raise self._error("not UTF-8 here or a little further on") from None
+        self.at_end = not piece
+        self.buffer += piece
+
+    def _drop(self, count: int) -> None:
+        self.line += self.buffer.count("\n", 0, count)
+        self.buffer = self.buffer[count:]
+
+    def _peek(self) -> str:
+        """The next character that is no white space; nothing at the end of the file."""
+        while True:
+            match = _SPACE.match(self.buffer)
+            self._drop(match.end() if match else 0)
+            if self.buffer or self.at_end:
+                return self.buffer[:1]
+            self._fill(CHUNK)
+
+    def _item(self) -> tuple[Any, int]:
+        """The item at the buffer's beginning, and where it ends there."""
+        if not self.buffer:
+            raise self._error("the JSON array does not end: the file seems cut off")
+        size = CHUNK
+        while True:
+            try:
+                item, end = _DECODER.raw_decode(self.buffer)
+                # What looks like a number may go on behind the buffer's end: 1 of 1.5, 1.5 of 1.5e3.
+                if self.at_end or end + 2 < len(self.buffer) or not isinstance(item, int | float):
+                    break
+            except RecursionError:
+                raise self._error("not JSON: nested too deeply") from None
+            except ValueError as error:
+                if self.at_end or (size > 64 * CHUNK and _is_hopeless(error, self.buffer)):
+                    raise self._error(f"not JSON: {error}") from None
+            size *= 2
+            self._fill(size)
+        if _SURROGATE.search(self.buffer, 0, end):
+            parse_json(self.buffer[:end], self.path, self.line)
+        return item, end
 
 
 def _is_hopeless(error: ValueError, buffer: str) -> bool:
@@ -224,6 +263,14 @@ def writing(path: Path) -> Iterator[IO[str]]:
         yield file
 
 
+def to_json(item: Any) -> str:
+    """One line of JSON that every program can read: without NaN and infinite numbers, which only Python's has."""
+    try:
+        return json.dumps(item, ensure_ascii=False, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise SpanwiseError(f"something kept with the data cannot be written as JSON: {error}") from None
+
+
 class JsonArray:
     """Writes the items of one JSON array as they come.
 
@@ -245,7 +292,7 @@ class JsonArray:
 
     def add(self, item: Any) -> None:
         self.file.write(",\n" if self.count else "\n")
-        self.file.write(json.dumps(item, ensure_ascii=False))
+        self.file.write(to_json(item))
         self.count += 1
 
     def __exit__(self, *problem: object) -> None:

@@ -23,7 +23,7 @@ from xml.parsers import expat
 
 from spanwise.errors import FormatError
 from spanwise.formats.base import Format, Ledger, one_of
-from spanwise.formats.files import CHUNK
+from spanwise.formats.files import CHUNK, default_id
 from spanwise.formats.sample import Sample
 from spanwise.types import Entity, Sentence, Span
 
@@ -189,7 +189,7 @@ class _Reader:
 
     def _finish_sentence(self) -> None:
         self.in_sentence = False
-        name, position = self.name or f"{self.path.stem}-{self.articles}", self.position
+        name, position = self.name or default_id(self.path, self.articles - 1), self.position
         self.position += 1
         if not self.words:
             self.ledger.note("sentences without words, left out")

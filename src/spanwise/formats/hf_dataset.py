@@ -4,8 +4,8 @@ The columns are called ``tokens`` (or ``words``) and ``ner_tags`` (or ``tags``, 
 ``hf_dataset:tokens=text,tags=entities``. Tags are strings, or numbers whose names the file holds as ``datasets`` keeps them;
 numbers without names need them in order: ``hf_dataset:names=O+B-PER+I-PER``. Other columns are kept with the sentences.
 
-Written is one parquet file with ``id``, ``tokens`` and ``ner_tags``, numbered in the order of the types' names. Splits that do
-not hold the same types are numbered alike only where ``names`` says how.
+Written is one parquet file with ``id``, ``tokens`` and ``ner_tags``, numbered in the order of the types' names, or as ``names``
+says. The splits of a corpus that is converted as a whole are numbered alike.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from typing import Any
 
 from spanwise.errors import FormatError, SpanwiseError
 from spanwise.formats import tags as tagging
-from spanwise.formats.base import Format, Ledger
+from spanwise.formats.base import NAME, Format, Ledger, Option
+from spanwise.formats.files import default_id
 from spanwise.formats.fitting import fitted
 from spanwise.formats.hf_files import ROWS, open_rows, pyarrow
 from spanwise.formats.records import own_id
@@ -32,21 +33,28 @@ POS = ("pos_tags", "pos")
 
 
 def read(
-    path: Path, ledger: Ledger, /, *, tokens: str | None = None, tags: str | None = None, names: tuple[str, ...] | None = None
+    path: Path,
+    ledger: Ledger,
+    /,
+    *,
+    tokens: str | None = None,
+    tags: str | None = None,
+    names: tuple[str, ...] | None = None,
+    type: str = tagging.UNTYPED,
 ) -> Iterator[Sentence]:
-    """``tokens`` and ``tags`` name columns, ``names`` gives the tags that numbers stand for."""
+    """``tokens`` and ``tags`` name columns, ``names`` the tags that numbers stand for, ``type`` what tags without one mean."""
     columns, features, batches = open_rows(path)
     tokens = _column(tokens, TOKENS, columns, "tokens", path)
     tags = _column(tags, TAGS, columns, "tags", path)
     labels = _label_names(features)
     if names is not None:
         labels[tags] = list(names)
-    reader = _Reader(path, ledger, tokens, tags, labels)
+    reader = _Reader(path, ledger, tokens, tags, labels, type)
     number = 0
     for rows in batches:
         for row in rows:
-            number += 1
             yield reader.sentence(row, number)
+            number += 1
 
 
 def _column(wanted: str | None, usual: tuple[str, ...], columns: list[str], what: str, path: Path) -> str:
@@ -83,16 +91,17 @@ def _names_in(feature: Any) -> list[str]:
 class _Reader:
     """Makes sentences of rows."""
 
-    def __init__(self, path: Path, ledger: Ledger, tokens: str, tags: str, labels: dict[str, list[str]]) -> None:
+    def __init__(self, path: Path, ledger: Ledger, tokens: str, tags: str, labels: dict[str, list[str]], untyped: str) -> None:
         self.path, self.ledger, self.tokens, self.tags, self.labels = path, ledger, tokens, tags, labels
+        self.untyped = untyped
         # Whether tags have letters (B-X) or not (X): the names tell, or else the first row that has any.
         self.decode: Callable[[list[str]], list[Entity]] | None = self._decoder(labels.get(tags, ()))
 
     def sentence(self, row: dict[str, Any], number: int) -> Sentence:
         try:
-            return self._sentence(row, f"{self.path.stem}-{number}")
+            return self._sentence(row, default_id(self.path, number))
         except ValueError as error:
-            raise FormatError(self.path, None, f"row {number}: {error}") from None
+            raise FormatError(self.path, None, f"row {number + 1}: {error}") from None
 
     def _sentence(self, row: dict[str, Any], default_id: str) -> Sentence:
         words, values = row.pop(self.tokens, None), row.pop(self.tags, None)
@@ -135,11 +144,18 @@ class _Reader:
         inside = [tag for tag in seen if tag != "O"]
         if not inside:
             return None
+        if tagging.are_untyped(inside):
+            return self._untyped
         return self._letters if any(map(tagging.is_tag, inside)) else tagging.decode_runs
+
+    def _untyped(self, tags: list[str]) -> list[Entity]:
+        entities = self._letters([tagging.typed(tag, self.untyped) for tag in tags])
+        self.ledger.note(tagging.untyped_note("hf_dataset", self.untyped), len(entities))
+        return entities
 
     def _letters(self, tags: list[str]) -> list[Entity]:
         entities, repairs = tagging.decode(tags)
-        self.ledger.note("entities that begin with I or E instead of B (read as a beginning)", repairs)
+        self.ledger.note(tagging.REPAIRED, repairs)
         return entities
 
     def _named(self, column: str, value: Any) -> Any:
@@ -158,7 +174,7 @@ def _are_strings(value: Any, count: int) -> bool:
 
 def _is_json(value: Any) -> bool:
     try:
-        json.dumps(value)
+        json.dumps(value, allow_nan=False)
     except (TypeError, ValueError):
         return False
     return True
@@ -177,11 +193,11 @@ def write(sentences: Iterable[Sentence], path: Path, ledger: Ledger, /, *, names
             for rows in _rows(sentences, types, ledger):
                 stream.write_batch(pa.RecordBatch.from_pylist(rows, plain))
         spool.seek(0)
-        needed = [f"{letter}-{kind}" for kind in sorted(types) for letter in "BI"]
+        needed = _tags_of(types)
         if names is None:
-            names = ("O", *needed)
+            names = tuple(needed)
         numbers = {name: number for number, name in enumerate(names)}
-        missing = [tag for tag in ("O", *needed) if tag not in numbers]
+        missing = [tag for tag in needed if tag not in numbers]
         if missing:
             raise SpanwiseError(f"hf_dataset:names lacks {', '.join(missing)}")
         schema = pa.schema([*list(plain)[:2], ("ner_tags", pa.list_(pa.int64()))], {"huggingface": _features(names)})
@@ -197,7 +213,6 @@ def _rows(sentences: Iterable[Sentence], types: set[str], ledger: Ledger) -> Ite
     flat = (fitted(sentence, frozenset(), ledger) for sentence in sentences)
     while group := list(islice(flat, ROWS)):
         types.update(entity.type for sentence in group for entity in sentence.entities)
-        ledger.note("sentences with keys that are no columns, written without them", sum(bool(s.extra) for s in group))
         yield [{"id": s.id, "tokens": list(s.words), "ner_tags": tagging.encode(s.entities, len(s.words))} for s in group]
 
 
@@ -223,6 +238,19 @@ def _names(value: str) -> tuple[str, ...]:
     return tuple(value.split("+"))
 
 
+def _tags_of(types: Iterable[str]) -> list[str]:
+    return ["O", *(f"{letter}-{kind}" for kind in sorted(types) for letter in "BI")]
+
+
+def _for_corpus(sentences: Iterable[Sentence], options: dict[str, Any]) -> dict[str, Any]:
+    """The same number for a tag in all splits, whichever of them has it."""
+    types = {entity.type for sentence in sentences for entity in sentence.entities}
+    return {"names": tuple(_tags_of(types)), **options}
+
+
+_NAMES = Option(_names, "O+B-X+I-X")
+
+
 FORMAT = Format(
     name="hf_dataset",
     summary="data sets of Hugging Face: parquet, arrow, or a folder of save_to_disk, with tokens and ner_tags",
@@ -230,8 +258,10 @@ FORMAT = Format(
     write=write,
     sniff=sniff,
     extensions=(".parquet", ".arrow"),
-    is_folder_too=True,
-    read_options={"tokens": str, "tags": str, "names": _names},
-    write_options={"names": _names},
+    keeps=frozenset(("ids",)),
+    read_from=frozenset(("file", "folder")),
+    read_options={"tokens": NAME, "tags": NAME, "names": _NAMES, "type": NAME},
+    write_options={"names": _NAMES},
+    for_corpus=_for_corpus,
     extra="datasets",
 )

@@ -16,61 +16,65 @@ from pydantic import ConfigDict, TypeAdapter
 from typing_extensions import TypedDict
 
 from spanwise.errors import FormatError
-from spanwise.formats.base import Format, Ledger, one_of
-from spanwise.formats.files import checked, json_records
-from spanwise.formats.records import own_id, rest, scored, with_rest, write_lines
+from spanwise.formats.base import EVERYTHING, Format, Ledger, one_of
+from spanwise.formats.files import checked, default_id, json_records
+from spanwise.formats.records import (
+    RELATION_KEYS,
+    Id,
+    Number,
+    RelationRecord,
+    Whole,
+    own_id,
+    read_relations,
+    rest,
+    scored,
+    with_rest,
+    write_lines,
+    write_relations,
+)  # fmt: skip
 from spanwise.formats.sample import Sample
-from spanwise.types import Entity, Link, Relation, Sentence, Span, find_words
+from spanwise.types import Entity, Link, Sentence, Span, find_words
 
 
 class _Entity(TypedDict):
     __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
     type: str
-    spans: list[tuple[int, int]]
-    score: NotRequired[float | None]
+    spans: list[tuple[Whole, Whole]]
+    score: NotRequired[Number | None]
 
 
-class _Relation(TypedDict):
-    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
-    type: str
-    head: int
-    tail: int
-    score: NotRequired[float | None]
-
-
-class _Link(_Relation):
-    position: int
+class _Link(RelationRecord):
+    position: Whole
 
 
 class _Record(TypedDict):
     __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
     tokens: list[str]
-    id: NotRequired[str | int | None]
+    id: NotRequired[Id | None]
     text: NotRequired[str | None]
-    starts: NotRequired[list[int] | None]
+    starts: NotRequired[list[Whole] | None]
     entities: NotRequired[list[_Entity] | None]
-    relations: NotRequired[list[_Relation] | None]
+    relations: NotRequired[list[RelationRecord] | None]
     links: NotRequired[list[_Link] | None]
     pos: NotRequired[list[str] | None]
-    document: NotRequired[str | int | None]
-    position: NotRequired[int | None]
-    start: NotRequired[int | None]
+    document: NotRequired[Id | None]
+    position: NotRequired[Whole | None]
+    start: NotRequired[Whole | None]
 
 
 _SHAPE: TypeAdapter[_Record] = TypeAdapter(_Record)
 _KEYS = frozenset(_Record.__annotations__)
 _ENTITY_KEYS = frozenset(_Entity.__annotations__)
-_RELATION_KEYS = frozenset(_Relation.__annotations__)
-_LINK_KEYS = frozenset(_Link.__annotations__) | _RELATION_KEYS
+_LINK_KEYS = frozenset(_Link.__annotations__) | RELATION_KEYS
 
 
 def read(path: Path, ledger: Ledger, /, *, ends: str = "exclusive") -> Iterator[Sentence]:
     """``ends="inclusive"`` reads files whose ranges name their last word."""
     extend = ends == "inclusive"
-    for count, (number, raw) in enumerate(json_records(path), 1):
+    for count, (number, raw) in enumerate(json_records(path)):
         record = checked(_SHAPE, raw, path, number)
         try:
-            sentence = _sentence(record, f"{path.stem}-{count}", extend)
+            sentence = _sentence(record, default_id(path, count), extend)
         except ValueError as error:
             hint = "" if extend or "half-open" not in str(error) else "; are these ends inclusive (jsonl:ends=inclusive)?"
             raise FormatError(path, number, f"{error}{hint}") from None
@@ -82,10 +86,6 @@ def _sentence(record: dict[str, Any], default_id: str, extend: bool) -> Sentence
     for item in record.get("entities") or ():
         spans = tuple(Span(a, b + extend) for a, b in item["spans"])
         entities.append(Entity(item["type"], spans, item.get("score"), rest(item, _ENTITY_KEYS)))
-    relations = [
-        Relation(r["type"], r["head"], r["tail"], r.get("score"), rest(r, _RELATION_KEYS))
-        for r in record.get("relations") or ()
-    ]
     links = [
         Link(k["type"], k["head"], k["position"], k["tail"], k.get("score"), rest(k, _LINK_KEYS))
         for k in record.get("links") or ()
@@ -95,7 +95,7 @@ def _sentence(record: dict[str, Any], default_id: str, extend: bool) -> Sentence
         id=own_id(record.get("id"), default_id),
         words=tuple(record["tokens"]),
         entities=tuple(entities),
-        relations=tuple(relations),
+        relations=read_relations(record),
         links=tuple(links),
         text=record.get("text") or "",
         starts=tuple(record.get("starts") or ()),
@@ -134,10 +134,7 @@ def to_record(sentence: Sentence, ledger: Ledger | None = None) -> dict[str, Any
         for e in sentence.entities
     ]
     if sentence.relations:
-        record["relations"] = [
-            with_rest({"type": r.type, "head": r.head, "tail": r.tail, **scored(r.score)}, r.extra, _RELATION_KEYS, ledger)
-            for r in sentence.relations
-        ]
+        record["relations"] = write_relations(sentence, ledger)
     if sentence.links:
         record["links"] = [
             with_rest(
@@ -170,5 +167,6 @@ FORMAT = Format(
     sniff=sniff,
     extensions=(".jsonl",),
     holds=frozenset(("nested", "crossing", "discontinuous", "several types", "relations", "links")),
+    keeps=EVERYTHING,
     read_options={"ends": one_of("exclusive", "inclusive")},
 )

@@ -16,8 +16,10 @@ from pathlib import Path
 from typing import Any
 
 from spanwise.errors import FormatError
-from spanwise.formats.base import Format, Ledger, one_of
-from spanwise.formats.documents import UNNAMED, Arrow, Document, Mention, to_documents, to_sentences, without_discontinuous
+from spanwise.formats.base import NAME, Format, Ledger, one_of
+from spanwise.formats.cutting import to_sentences
+from spanwise.formats.documents import UNNAMED, Arrow, Document, Mention, to_documents, without_discontinuous
+from spanwise.formats.files import default_id
 from spanwise.formats.label_studio_regions import place_of
 from spanwise.formats.label_studio_tasks import RESULT_KEYS, TASK_KEYS, chosen, labels_key, tasks
 from spanwise.formats.records import id_value, own_id, rest, scored, with_rest, write_array
@@ -27,9 +29,9 @@ from spanwise.types import Sentence
 
 def read(path: Path, ledger: Ledger, /, *, text: str | None = None) -> Iterator[Sentence]:
     """``text`` is the key of ``data`` that holds the text."""
-    for number, (line, task) in enumerate(tasks(path), 1):
+    for number, (line, task) in enumerate(tasks(path)):
         if choice := chosen(task, ledger):
-            document = _document(task, *choice, f"{path.stem}-{number}", text, path, line, ledger)
+            document = _document(task, *choice, default_id(path, number), text, path, line, ledger)
             yield from to_sentences(document, path, ledger, line=line)
 
 
@@ -121,11 +123,10 @@ def _add_relation(document: Document, result: dict[str, Any], regions: dict[str,
             document.arrows.append(Arrow(label, *pair, result.get("score"), rest(result, RESULT_KEYS)))
 
 
-def write(sentences: Iterable[Sentence], path: Path, ledger: Ledger, /, **options: str) -> None:
-    """``as="predictions"`` writes what is there as a model's, to be corrected, instead of as annotations."""
-    kind = options.get("as", "annotations").removesuffix("s")
+def write(sentences: Iterable[Sentence], path: Path, ledger: Ledger, /, *, kind: str = "annotations") -> None:
+    """``kind="predictions"`` writes what is there as a model's, to be corrected, instead of as annotations."""
     documents = (without_discontinuous(document, ledger) for document in to_documents(sentences, ledger))
-    write_array((_task(document, kind, ledger) for document in documents), path)
+    write_array((_task(document, kind.removesuffix("s"), ledger) for document in documents), path)
 
 
 def _task(document: Document, kind: str, ledger: Ledger) -> dict[str, Any]:
@@ -174,6 +175,7 @@ FORMAT = Format(
     sniff=sniff,
     extensions=(".json",),
     holds=frozenset(("nested", "crossing", "several types", "relations", "links")),
-    read_options={"text": str},
-    write_options={"as": one_of("annotations", "predictions")},
+    keeps=frozenset(("documents", "scores", "relation scores", "keys", "entity keys", "relation keys")),
+    read_options={"text": NAME},
+    write_options={"kind": one_of("annotations", "predictions")},
 )

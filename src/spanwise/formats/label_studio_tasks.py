@@ -11,18 +11,19 @@ from typing_extensions import TypedDict
 
 from spanwise.formats.base import Ledger
 from spanwise.formats.files import checked, json_records
+from spanwise.formats.records import Id, Number, Whole
 
 
 class _Result(TypedDict):
     __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
     type: str
-    id: NotRequired[str | int | None]
+    id: NotRequired[Id | None]
     value: NotRequired[dict[str, Any] | None]
-    score: NotRequired[float | None]
+    score: NotRequired[Number | None]
     to_name: NotRequired[str | None]
     from_name: NotRequired[str | None]
-    from_id: NotRequired[str | int | None]
-    to_id: NotRequired[str | int | None]
+    from_id: NotRequired[Id | None]
+    to_id: NotRequired[Id | None]
     direction: NotRequired[str | None]
     labels: NotRequired[list[str] | None]
 
@@ -35,10 +36,10 @@ class _Annotation(TypedDict):
 class _Task(TypedDict):
     __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
     data: dict[str, Any]
-    id: NotRequired[str | int | None]
+    id: NotRequired[Id | None]
     annotations: NotRequired[list[_Annotation] | None]
     completions: NotRequired[list[_Annotation] | None]  # what annotations were called before version 1
-    predictions: NotRequired[list[_Annotation | int] | None]  # a number stands for one that was not exported
+    predictions: NotRequired[list[_Annotation | Whole] | None]  # a number stands for one that was not exported
 
 
 _SHAPE: TypeAdapter[_Task] = TypeAdapter(_Task)

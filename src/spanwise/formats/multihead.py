@@ -20,7 +20,7 @@ from spanwise.errors import FormatError
 from spanwise.formats import tags
 from spanwise.formats.base import Format, Ledger
 from spanwise.formats.conll import safe_words
-from spanwise.formats.files import lines, writing
+from spanwise.formats.files import default_id, lines, writing
 from spanwise.formats.fitting import fitted, not_in_a_column
 from spanwise.formats.sample import Sample
 from spanwise.types import Relation, Sentence
@@ -51,7 +51,7 @@ def read(path: Path, ledger: Ledger, /) -> Iterator[Sentence]:
         if mark:
             if rows is not None:
                 yield _sentence(rows, path, ledger)
-            rows = _Rows((mark.group(1) or "").strip() or f"{path.stem}-{count}")
+            rows = _Rows((mark.group(1) or "").strip() or default_id(path, count))
             count += 1
         elif line.strip():
             if rows is None:
@@ -77,7 +77,7 @@ def _add(rows: _Rows, line: str, path: Path, number: int) -> None:
     if not _NAMES.fullmatch(names) or not _NUMBERS.fullmatch(ends):
         raise FormatError(path, number, f"found {names!r} and {ends!r}, expected two lists such as ['Kill'] and [4]")
     kinds = [match.group(1) or match.group(2) or "" for match in _NAME.finditer(names)]
-    targets = [int(target) for target in ends[1:-1].split(",")]
+    targets = [int(target) for target in re.findall(r"[0-9]+", ends)]
     if len(kinds) != len(targets):
         raise FormatError(path, number, f"{len(kinds)} relations lead to {len(targets)} words")
     if "" in kinds:
@@ -106,7 +106,9 @@ def write(sentences: Iterable[Sentence], path: Path, ledger: Ledger, /) -> None:
     with writing(path) as file:
         for sentence in sentences:
             kept = fitted(sentence, _HOLDS, ledger, not_in_a_column)
-            file.write(f"#doc {' '.join(sentence.id.split())}\n")
+            name = " ".join(sentence.id.split())
+            ledger.note("ids that cannot stand in a line, changed", int(name != sentence.id or not name))
+            file.write(f"#doc {name}\n")
             words = safe_words(kept, "\t", ledger)
             columns = tags.encode(kept.entities, len(words)), _arrows(kept, ledger)
             for place, (word, tag, (names, ends)) in enumerate(zip(words, *columns, strict=True)):
@@ -143,4 +145,5 @@ FORMAT = Format(
     sniff=sniff,
     extensions=(".multihead",),
     holds=_HOLDS,
+    keeps=frozenset(("ids",)),
 )

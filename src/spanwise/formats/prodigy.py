@@ -19,10 +19,11 @@ from pydantic import ConfigDict, TypeAdapter
 from typing_extensions import TypedDict
 
 from spanwise.errors import FormatError
-from spanwise.formats.base import Format, Ledger
-from spanwise.formats.documents import UNNAMED, Arrow, Document, Mention, to_documents, to_sentences, without_discontinuous
-from spanwise.formats.files import checked, json_records
-from spanwise.formats.records import id_value, own_id, rest, scored, with_rest, write_lines
+from spanwise.formats.base import NAME, Format, Ledger
+from spanwise.formats.cutting import to_sentences
+from spanwise.formats.documents import UNNAMED, Arrow, Document, Mention, to_documents, without_discontinuous
+from spanwise.formats.files import checked, default_id, json_records
+from spanwise.formats.records import Id, Number, Whole, id_value, own_id, rest, scored, with_rest, write_lines
 from spanwise.formats.sample import Sample
 from spanwise.formats.spacy_tokens import Token, covering
 from spanwise.types import Sentence, Span
@@ -30,34 +31,34 @@ from spanwise.types import Sentence, Span
 
 class _Token(TypedDict):
     __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
-    start: int
-    end: int
+    start: Whole
+    end: Whole
 
 
 class _Span(TypedDict):
     __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
-    start: NotRequired[int | None]
-    end: NotRequired[int | None]
-    token_start: NotRequired[int | None]
-    token_end: NotRequired[int | None]
+    start: NotRequired[Whole | None]
+    end: NotRequired[Whole | None]
+    token_start: NotRequired[Whole | None]
+    token_end: NotRequired[Whole | None]
     label: NotRequired[str | None]
-    score: NotRequired[float | None]
+    score: NotRequired[Number | None]
 
 
 class _Relation(TypedDict):
     __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
-    head: NotRequired[int | None]
-    child: NotRequired[int | None]
+    head: NotRequired[Whole | None]
+    child: NotRequired[Whole | None]
     head_span: NotRequired[_Span | None]
     child_span: NotRequired[_Span | None]
     label: NotRequired[str | None]
-    score: NotRequired[float | None]
+    score: NotRequired[Number | None]
 
 
 class _Record(TypedDict):
     __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
     text: str
-    id: NotRequired[str | int | None]
+    id: NotRequired[Id | None]
     tokens: NotRequired[list[_Token] | None]
     spans: NotRequired[list[_Span] | None]
     relations: NotRequired[list[_Relation] | None]
@@ -72,14 +73,14 @@ _RELATION_KEYS = frozenset(_Relation.__annotations__)
 
 def read(path: Path, ledger: Ledger, /, *, unlabelled: str | None = None) -> Iterator[Sentence]:
     """``unlabelled`` is the type of entities made of tokens that have a relation and no label."""
-    for number, (line, raw) in enumerate(json_records(path), 1):
+    for number, (line, raw) in enumerate(json_records(path)):
         answer = raw.get("answer") if isinstance(raw, dict) else None
         if isinstance(answer, str) and answer != "accept":
             ledger.note(f"records answered {answer!r}, not read")
             continue
         record = checked(_SHAPE, raw, path, line)
         words = [Span(token["start"], token["end"]) for token in record.get("tokens") or ()]
-        document = _Reader(record, words, path, line, ledger, unlabelled).document(f"{path.stem}-{number}")
+        document = _Reader(record, words, path, line, ledger, unlabelled).document(default_id(path, number))
         yield from to_sentences(document, path, ledger, line=line, words=words or None)
 
 
@@ -92,6 +93,8 @@ class _Reader:
         self.record, self.words, self.path, self.line = record, words, path, line
         self.ledger, self.unlabelled = ledger, unlabelled
         self.mentions: list[Mention] = []
+        self.at: dict[Span, dict[str, Mention]] = {}  # by their type
+        self.ending_at: dict[int, Mention] = {}  # of nested ones that end here, the widest
 
     def document(self, default_id: str) -> Document:
         record = self.record
@@ -114,8 +117,12 @@ class _Reader:
     def _add(self, place: Span, span: dict[str, Any]) -> Mention:
         label = span.get("label") or self.unlabelled or ""
         name = str(len(self.mentions) + 1)
-        self.mentions.append(Mention(name, label, (place,), span.get("score"), rest(span, _SPAN_KEYS)))
-        return self.mentions[-1]
+        mention = Mention(name, label, (place,), span.get("score"), rest(span, _SPAN_KEYS))
+        self.mentions.append(mention)
+        self.at.setdefault(place, {}).setdefault(label, mention)
+        if place.start < self.ending_at.setdefault(place.end, mention).fragments[0].start:
+            self.ending_at[place.end] = mention
+        return mention
 
     def _place(self, span: dict[str, Any]) -> Span:
         start, end = span.get("start"), span.get("end")
@@ -136,16 +143,14 @@ class _Reader:
         span = relation.get(f"{side}_span")
         if span is not None:
             place, label = self._place(span), span.get("label")
-            found = [m for m in self.mentions if m.fragments[0] == place and label in (m.type, None, "")]
+            here = self.at.get(place, {})
+            found = here.get(label) if label else next(iter(here.values()), None)
         else:
             if relation.get(side) is None:
                 raise FormatError(self.path, self.line, f"a relation needs {side} or {side}_span")
             place, span = self._token(relation[side]), {}
-            found = [m for m in self.mentions if m.fragments[0].end == place.end]
-            found.sort(key=lambda mention: mention.fragments[0].start)  # of nested ones that end here, the widest
-        if found:
-            return found[0]
-        return self._add(place, span) if self.unlabelled else None
+            found = self.ending_at.get(place.end)
+        return self._add(place, span) if found is None and self.unlabelled else found
 
 
 def write(sentences: Iterable[Sentence], path: Path, ledger: Ledger, /) -> None:
@@ -209,5 +214,6 @@ FORMAT = Format(
     sniff=sniff,
     extensions=(".jsonl",),
     holds=frozenset(("nested", "crossing", "several types", "relations", "links")),
-    read_options={"unlabelled": str},
+    keeps=frozenset(("documents", "scores", "relation scores", "keys", "entity keys", "relation keys")),
+    read_options={"unlabelled": NAME},
 )

@@ -9,8 +9,8 @@ through title and abstract, which one character parts (here a line end). A docum
   it makes no ``Relation``. Such lines are kept, column by column, in ``extra["concept_relations"]`` of the document's first
   sentence and written back as they were.
 
-Writing needs a title: the text up to its first line end. Later line ends, and tabs, become blanks. Relations between mentions and
-discontinuous entities have no place here.
+Writing needs a title: the text up to its first line end. Later line ends, and tabs, become blanks. Relations between mentions
+and discontinuous entities have no place here.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from spanwise.errors import FormatError
-from spanwise.formats.base import Format, Ledger, yes_or_no
-from spanwise.formats.documents import Document, Mention, to_documents, to_sentences, without_discontinuous
+from spanwise.formats.base import YES_OR_NO, Format, Ledger
+from spanwise.formats.cutting import to_sentences
+from spanwise.formats.documents import Document, Mention, to_documents, without_discontinuous
 from spanwise.formats.files import lines, writing
 from spanwise.formats.sample import Sample
 from spanwise.types import Extra, Sentence, Span
@@ -142,12 +143,12 @@ def _document_lines(document: Document, name: str, ledger: Ledger) -> Iterator[s
     try:
         relations = _RELATIONS.validate_python((document.extra or {}).get("concept_relations", []))
     except ValidationError:
-        ledger.lose("concept relations", "of a shape that PubTator does not have")
+        ledger.note("keys left out: of a shape that PubTator does not have")
         return
     for relation in relations:
         columns = [_column(column) for column in relation]
         if not _is_relation(columns) or columns != relation:
-            ledger.lose("concept relations", "of a shape that PubTator does not have")
+            ledger.note("keys left out: of a shape that PubTator does not have")
         else:
             yield "\t".join([name, *columns])
 
@@ -156,11 +157,11 @@ def _known_columns(mention: Mention, ledger: Ledger) -> list[str]:
     try:
         known = _KNOWN.validate_python(mention.extra or {})
     except ValidationError:
-        ledger.lose("concepts", "of a shape that PubTator does not have")
+        ledger.note("keys left out: of a shape that PubTator does not have")
         return []
     columns = [known.get("concept", ""), *known.get("columns", [])]
     safe = [_column(column) for column in columns]
-    ledger.lose("concepts", "with tabs or line ends, written with blanks instead", int(safe != columns))
+    ledger.note("concepts with tabs or line ends, written with blanks instead", int(safe != columns))
     return safe if any(safe) or "concept" in known else []
 
 
@@ -189,5 +190,7 @@ FORMAT = Format(
     sniff=sniff,
     extensions=(".pubtator",),
     holds=frozenset(("nested", "crossing", "several types")),
-    read_options={"split": yes_or_no},
+    keeps=frozenset(("documents",)),
+    own_keys=frozenset(("concept", "columns", "concept_relations")),
+    read_options={"split": YES_OR_NO},
 )

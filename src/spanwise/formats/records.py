@@ -2,17 +2,48 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Set
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, NotRequired
 
-from pydantic import TypeAdapter
+from pydantic import ConfigDict, Field, TypeAdapter
+from typing_extensions import TypedDict
 
 from spanwise.errors import FormatError
 from spanwise.formats.base import Ledger
-from spanwise.formats.files import JsonArray, checked, json_records, writing
-from spanwise.types import Extra, Sentence
+from spanwise.formats.files import JsonArray, checked, default_id, json_records, to_json, writing
+from spanwise.types import Extra, Relation, Sentence
+
+# Numbers as they are: no strings that look like numbers, no true and false.
+Whole = Annotated[int, Field(strict=True)]
+Number = Annotated[float, Field(strict=True)]
+Id = str | Whole
+
+
+class RelationRecord(TypedDict):
+    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
+    type: str
+    head: Whole
+    tail: Whole
+    score: NotRequired[Number | None]
+
+
+RELATION_KEYS = frozenset(RelationRecord.__annotations__)
+
+
+def read_relations(record: Mapping[str, Any]) -> tuple[Relation, ...]:
+    """The relations of a record, whose ``head`` and ``tail`` number the entities."""
+    return tuple(
+        Relation(item["type"], item["head"], item["tail"], item.get("score"), rest(item, RELATION_KEYS))
+        for item in record.get("relations") or ()
+    )
+
+
+def write_relations(sentence: Sentence, ledger: Ledger) -> list[dict[str, Any]]:
+    return [
+        with_rest({"type": r.type, "head": r.head, "tail": r.tail, **scored(r.score)}, r.extra, RELATION_KEYS, ledger)
+        for r in sentence.relations
+    ]
 
 
 def read_records(path: Path, shape: TypeAdapter[Any], build: Callable[[dict[str, Any], str], Sentence]) -> Iterator[Sentence]:
@@ -20,7 +51,7 @@ def read_records(path: Path, shape: TypeAdapter[Any], build: Callable[[dict[str,
     for number, (line, raw) in enumerate(json_records(path)):
         record = checked(shape, raw, path, line)
         try:
-            sentence = build(record, f"{path.stem}-{number}")
+            sentence = build(record, default_id(path, number))
         except ValueError as error:
             raise FormatError(path, line, str(error)) from None
         yield sentence
@@ -43,7 +74,7 @@ def with_rest(record: dict[str, Any], extra: Extra | None, known: Set[str], ledg
     """
     for key, value in (extra or {}).items():
         if key in known:
-            ledger.lose("fields", f"{key!r} means something else in this format")
+            ledger.note(f"keys left out: {key!r} means something else in this format")
         else:
             record[key] = value
     return record
@@ -76,4 +107,4 @@ def write_array(records: Iterable[dict[str, Any]], path: Path) -> None:
 def write_lines(records: Iterable[dict[str, Any]], path: Path) -> None:
     with writing(path) as file:
         for record in records:
-            file.write(json.dumps(record, ensure_ascii=False) + "\n")
+            file.write(to_json(record) + "\n")

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from spanwise.errors import SpanwiseError, unknown
-from spanwise.formats.base import Format, Ledger, parse_options
-from spanwise.formats.documents import without_annotations
+from spanwise.formats.base import EVERYTHING, Format, Ledger, parse_options
+from spanwise.formats.cutting import without_annotations
 from spanwise.formats.files import is_stream, replacing
+from spanwise.formats.keeping import noted
 from spanwise.formats.sample import Sample
 from spanwise.types import Sentence
 
@@ -151,12 +152,20 @@ def write(
     path = Path(path)
     ledger = ledger if ledger is not None else Ledger()
     chosen, options = writer_for(path, format)
-    assert chosen.write is not None
-    with replacing(path, folder=chosen.is_folder) as temporary:
-        chosen.write(sentences, temporary, ledger, **options)
+    with replacing(path, folder=chosen.writes_folder) as temporary:
+        write_as(chosen, options, sentences, temporary, ledger)
         if ledger.lost and not lossy:
             raise LossError(path, chosen, ledger)
     return ledger
+
+
+def write_as(format: Format, options: dict[str, Any], sentences: Iterable[Sentence], path: Path, ledger: Ledger) -> None:
+    """Write to a fresh path. What the format cannot hold is lost, what it does not keep is noted; the caller decides."""
+    assert format.write is not None
+    kept = format.kept(options)
+    if kept < EVERYTHING:
+        sentences = noted(sentences, format.name, kept, format.own_keys, ledger)
+    format.write(sentences, path, ledger, **options)
 
 
 class LossError(SpanwiseError):

@@ -15,25 +15,31 @@ from typing_extensions import TypedDict
 
 from spanwise.formats.base import Format, Ledger
 from spanwise.formats.fitting import fitted
-from spanwise.formats.records import id_value, own_id, read_records, rest, scored, with_rest, write_array
+from spanwise.formats.records import (
+    Id,
+    Number,
+    RelationRecord,
+    Whole,
+    id_value,
+    own_id,
+    read_records,
+    read_relations,
+    rest,
+    scored,
+    with_rest,
+    write_array,
+    write_relations,
+)  # fmt: skip
 from spanwise.formats.sample import Sample
-from spanwise.types import Entity, Relation, Sentence, Span
+from spanwise.types import Entity, Sentence, Span
 
 
 class _Entity(TypedDict):
     __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
     type: str
-    start: int
-    end: int
-    score: NotRequired[float | None]
-
-
-class RelationRecord(TypedDict):
-    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
-    type: str
-    head: int
-    tail: int
-    score: NotRequired[float | None]
+    start: Whole
+    end: Whole
+    score: NotRequired[Number | None]
 
 
 class _Record(TypedDict):
@@ -41,13 +47,12 @@ class _Record(TypedDict):
     tokens: list[str]
     entities: list[_Entity]
     relations: NotRequired[list[RelationRecord] | None]
-    orig_id: NotRequired[str | int | None]
+    orig_id: NotRequired[Id | None]
 
 
 _SHAPE: TypeAdapter[_Record] = TypeAdapter(_Record)
 _KEYS = frozenset(_Record.__annotations__)
 _ENTITY_KEYS = frozenset(_Entity.__annotations__)
-_RELATION_KEYS = frozenset(RelationRecord.__annotations__)
 _HOLDS = frozenset(("nested", "crossing", "several types", "relations"))
 
 
@@ -67,21 +72,6 @@ def _sentence(record: dict[str, Any], default_id: str) -> Sentence:
         relations=read_relations(record),
         extra=rest(record, _KEYS),
     )
-
-
-def read_relations(record: dict[str, Any]) -> tuple[Relation, ...]:
-    """The relations of a record, whose ``head`` and ``tail`` number the entities."""
-    return tuple(
-        Relation(item["type"], item["head"], item["tail"], item.get("score"), rest(item, _RELATION_KEYS))
-        for item in record.get("relations") or ()
-    )
-
-
-def write_relations(sentence: Sentence, ledger: Ledger) -> list[dict[str, Any]]:
-    return [
-        with_rest({"type": r.type, "head": r.head, "tail": r.tail, **scored(r.score)}, r.extra, _RELATION_KEYS, ledger)
-        for r in sentence.relations
-    ]
 
 
 def write(sentences: Iterable[Sentence], path: Path, ledger: Ledger, /) -> None:
@@ -120,4 +110,5 @@ FORMAT = Format(
     sniff=sniff,
     extensions=(".json",),
     holds=_HOLDS,
+    keeps=frozenset(("ids", "scores", "relation scores", "keys", "entity keys", "relation keys")),
 )

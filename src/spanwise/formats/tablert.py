@@ -15,9 +15,19 @@ from typing_extensions import TypedDict
 from spanwise.formats import tags
 from spanwise.formats.base import Format, Ledger
 from spanwise.formats.fitting import fitted
-from spanwise.formats.records import id_value, own_id, read_records, rest, with_rest, write_array
+from spanwise.formats.records import (
+    Id,
+    RelationRecord,
+    id_value,
+    own_id,
+    read_records,
+    read_relations,
+    rest,
+    with_rest,
+    write_array,
+    write_relations,
+)  # fmt: skip
 from spanwise.formats.sample import Sample
-from spanwise.formats.spert import RelationRecord, read_relations, write_relations
 from spanwise.types import Sentence
 
 
@@ -26,7 +36,7 @@ class _Record(TypedDict):
     tokens: list[str]
     tags: list[str]
     relations: NotRequired[list[RelationRecord] | None]
-    orig_id: NotRequired[str | int | None]
+    orig_id: NotRequired[Id | None]
 
 
 _SHAPE: TypeAdapter[_Record] = TypeAdapter(_Record)
@@ -78,4 +88,5 @@ FORMAT = Format(
     sniff=sniff,
     extensions=(".json",),
     holds=_HOLDS,
+    keeps=frozenset(("ids", "relation scores", "keys", "relation keys")),
 )

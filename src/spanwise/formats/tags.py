@@ -19,6 +19,9 @@ _ENDS = "ELSU"
 # How a reader notes what ``decode`` had to mend.
 REPAIRED = "entities that begin with I or E instead of B (read as a beginning)"
 
+UNTYPED = "Entity"  # the type of tags that are a letter and nothing else
+_LETTERS = frozenset("BIEMSLU")
+
 # What begins, goes on, ends and stands alone in each scheme.
 SCHEMES = {
     "bio": ("B", "I", "I", "B"),
@@ -36,6 +39,30 @@ def is_tag(text: str) -> bool:
     (True, True, False, False)
     """
     return text == "O" or _TAG.fullmatch(text) is not None
+
+
+def are_untyped(tags: Iterable[str]) -> bool:
+    """True when the tags of a column are letters without a type, as in files of one type (BioBERT's).
+
+    >>> are_untyped(["O", "B", "I"]), are_untyped(["O", "PER"]), are_untyped(["O"])
+    (True, False, False)
+    """
+    found = set(tags) - {"O"}
+    return found <= _LETTERS and not found.isdisjoint("BI")
+
+
+def typed(tag: str, type: str) -> str:
+    """A tag that is a letter alone, with a type.
+
+    >>> typed("B", "Entity"), typed("O", "Entity")
+    ('B-Entity', 'O')
+    """
+    return tag if tag == "O" or tag not in _LETTERS else f"{tag}-{type}"
+
+
+def untyped_note(format: str, type: str) -> str:
+    """How a reader notes the type that it gave to such tags."""
+    return f"entities tagged without a type, read as {type} ({format}:type=NAME names it)"
 
 
 def decode(tags: Iterable[str]) -> tuple[list[Entity], int]:

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 from typing import Any, NotRequired
 
@@ -15,23 +15,23 @@ from typing_extensions import TypedDict
 
 from spanwise.formats.base import Format, Ledger
 from spanwise.formats.fitting import fitted
-from spanwise.formats.records import id_value, own_id, read_records, rest, scored, with_rest, write_array
+from spanwise.formats.records import Id, Number, Whole, id_value, own_id, read_records, rest, scored, with_rest, write_array
 from spanwise.formats.sample import Sample
 from spanwise.types import Entity, Sentence, Span
 
 
 class _Entity(TypedDict):
     __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
-    index: list[int]
+    index: list[Whole]
     type: str
-    score: NotRequired[float | None]
+    score: NotRequired[Number | None]
 
 
 class _Record(TypedDict):
     __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
     sentence: list[str]
     ner: NotRequired[list[_Entity] | None]
-    id: NotRequired[str | int | None]
+    id: NotRequired[Id | None]
 
 
 _SHAPE: TypeAdapter[_Record] = TypeAdapter(_Record)
@@ -46,8 +46,7 @@ def read(path: Path, ledger: Ledger, /) -> Iterator[Sentence]:
         for item in record.get("ner") or ():
             index = sorted(item["index"])
             ledger.note("entities whose word numbers are out of order, sorted", int(index != item["index"]))
-            words = tuple(Span(word, word + 1) for word in index)  # joined where they touch
-            entities.append(Entity(item["type"], words, item.get("score"), rest(item, _ENTITY_KEYS)))
+            entities.append(Entity(item["type"], _runs(index), item.get("score"), rest(item, _ENTITY_KEYS)))
         return Sentence(
             id=own_id(record.get("id"), default_id),
             words=tuple(record["sentence"]),
@@ -56,6 +55,17 @@ def read(path: Path, ledger: Ledger, /) -> Iterator[Sentence]:
         )
 
     return read_records(path, _SHAPE, build)
+
+
+def _runs(numbers: list[int]) -> tuple[Span, ...]:
+    """Numbers in order as ranges.
+
+    >>> _runs([2, 3, 6])
+    (Span(start=2, end=4), Span(start=6, end=7))
+    """
+    borders = [place for place, (a, b) in enumerate(pairwise(numbers), 1) if b != a + 1]
+    starts, ends = [0, *borders], [*borders, len(numbers)]
+    return tuple(Span(numbers[a], numbers[b - 1] + 1) for a, b in zip(starts, ends, strict=True) if a < b)
 
 
 def write(sentences: Iterable[Sentence], path: Path, ledger: Ledger, /) -> None:
@@ -89,4 +99,5 @@ FORMAT = Format(
     sniff=sniff,
     extensions=(".json",),
     holds=_HOLDS,
+    keeps=frozenset(("ids", "scores", "keys", "entity keys")),
 )

@@ -17,7 +17,7 @@ from spanwise.formats import tags
 from spanwise.formats.base import Format, Ledger
 from spanwise.formats.characters import of_characters, to_characters
 from spanwise.formats.conll import safe_words
-from spanwise.formats.files import lines, writing
+from spanwise.formats.files import default_id, lines, writing
 from spanwise.formats.fitting import fitted, not_in_a_column
 from spanwise.formats.sample import Sample
 from spanwise.types import Sentence
@@ -35,10 +35,10 @@ def read(path: Path, ledger: Ledger, /) -> Iterator[Sentence]:
         if line.strip():
             rows.append(_row(line, path, number, ledger))
         elif rows:
-            yield _sentence(rows, f"{path.stem}-{count}", ledger)
+            yield _sentence(rows, default_id(path, count), ledger)
             rows, count = [], count + 1
     if rows:
-        yield _sentence(rows, f"{path.stem}-{count}", ledger)
+        yield _sentence(rows, default_id(path, count), ledger)
 
 
 def _row(line: str, path: Path, number: int, ledger: Ledger) -> tuple[str, int, str]:
@@ -93,8 +93,16 @@ def _is_place(place: Any) -> bool:
 
 
 def sniff(sample: Sample) -> bool:
-    rows = [_ROW.fullmatch(line) for line in sample.lines if line.strip()]
-    return bool(rows) and all(row is not None and tags.is_tag(row.group(3)) for row in rows)
+    place = -1
+    for line in sample.lines:
+        row = _ROW.fullmatch(line)
+        if row is not None and tags.is_tag(row.group(3)) and int(row.group(2)) in (0, place + 1):
+            place = int(row.group(2))
+        elif line.strip():
+            return False  # or columns of words that end in a digit
+        else:
+            place = -1
+    return any(map(str.strip, sample.lines))
 
 
 FORMAT = Format(
@@ -104,4 +112,5 @@ FORMAT = Format(
     write=write,
     sniff=sniff,
     extensions=(".weibo",),
+    own_keys=frozenset(("places_in_word",)),
 )

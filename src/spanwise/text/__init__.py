@@ -1,6 +1,6 @@
 """Raw text into sentences and words, with offsets."""
 
 from spanwise.text.sentences import split_sentences
-from spanwise.text.words import split_words
+from spanwise.text.words import cut_words, split_words
 
-__all__ = ["split_sentences", "split_words"]
+__all__ = ["cut_words", "split_sentences", "split_words"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 
 from spanwise.types import Span
@@ -15,14 +16,12 @@ _LETTER = re.compile(rf"(?![{_UNSPACED}])\w")
 _JOINERS = "\u200c\u200d"
 
 
-def split_words(text: str, cuts: Iterable[int] = ()) -> list[Span]:
-    """The words of a text as character ranges; a word is cut where one of ``cuts`` falls inside it.
+def split_words(text: str) -> list[Span]:
+    """The words of a text as character ranges.
 
     >>> text = "Anti-IL2 in 北京."
     >>> [text[a:b] for a, b in split_words(text)]
     ['Anti', '-', 'IL2', 'in', '北', '京', '.']
-    >>> split_words("IL2R", cuts=[3])
-    [Span(start=0, end=3), Span(start=3, end=4)]
     """
     words: list[Span] = []
     for match in _WORD.finditer(text):
@@ -33,23 +32,22 @@ def split_words(text: str, cuts: Iterable[int] = ()) -> list[Span]:
             words[-1] = Span(words[-1].start, end)
         else:
             words.append(Span(start, end))
-    inner = sorted(set(cuts))
-    return _cut(words, inner) if inner else words
+    return words
 
 
 def _is_mark(character: str) -> bool:
     return character > "\u02ff" and (unicodedata.category(character)[0] == "M" or character in _JOINERS)
 
 
-def _cut(words: list[Span], cuts: list[int]) -> list[Span]:
+def cut_words(words: Iterable[Span], cuts: Iterable[int]) -> list[Span]:
+    """The words, each cut where one of ``cuts`` falls inside it.
+
+    >>> cut_words([Span(0, 4), Span(5, 6)], [3, 5])
+    [Span(start=0, end=3), Span(start=3, end=4), Span(start=5, end=6)]
+    """
+    places = sorted(set(cuts))
     pieces: list[Span] = []
-    at = 0
-    for start, end in words:
-        while at < len(cuts) and cuts[at] <= start:
-            at += 1
-        while at < len(cuts) and cuts[at] < end:
-            pieces.append(Span(start, cuts[at]))
-            start = cuts[at]
-            at += 1
-        pieces.append(Span(start, end))
+    for word in words:
+        inner = places[bisect_right(places, word.start) : bisect_left(places, word.end)]
+        pieces += [Span(a, b) for a, b in zip([word.start, *inner], [*inner, word.end], strict=True)]
     return pieces

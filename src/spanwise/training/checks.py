@@ -37,7 +37,7 @@ def before_training(corpus: Corpus, head: Head) -> list[str]:
 
 def why_nothing(gold: Sequence[Sentence], predicted: Sequence[Sentence], head: Head, rate: float) -> str:
     """The likely cause of an F1 of 0 behind the first epoch."""
-    entities = sum(len(sentence.entities) for sentence in gold)
+    entities = sum(len(set(sentence.entities)) for sentence in gold)
     proposed = [entity for sentence in predicted for entity in sentence.entities]
     if not entities:
         return "dev has no entities, so nothing can be right"

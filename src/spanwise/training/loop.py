@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import os
 import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -20,7 +19,7 @@ from torch.utils.data import DataLoader
 
 from spanwise.batching import PackedBatch, TrainingBatches
 from spanwise.corpora import fingerprint
-from spanwise.device import wants_cuda
+from spanwise.device import is_alone, wants_cuda
 from spanwise.evaluation.scores import Score, Tally, entity_items
 from spanwise.formats.files import replacing
 from spanwise.inference.predictor import predict_prepared
@@ -143,10 +142,8 @@ class Trainer:
         end = self.batches.ends[self.epoch]
         start = self.batches.ends[self.epoch - 1] if self.epoch else 0
         for step in range(done, end):
-            losses = self._backward(next(stream))
             is_update = (step + 1 - start) % self.settings.accumulate == 0 or step + 1 == end
-            norm = self._update() if is_update else None
-            self.watch.add(step, losses["loss"], norm)
+            losses = self.step(step, next(stream), is_update=is_update)
             for name, value in losses.items():
                 self.sums[name] = self.sums[name] + value if name in self.sums else value
             every = self.settings.checkpoint_steps
@@ -157,6 +154,13 @@ class Trainer:
         means = {name: float(value) / (end - start) for name, value in self.sums.items()}
         self.sums = {}
         return means
+
+    def step(self, number: int, packed: PackedBatch, *, is_update: bool = True) -> dict[str, Tensor]:
+        """The gradients of a batch and, unless more batches are to join it, the step they make; its losses."""
+        losses = self._backward(packed)
+        norm = self._update() if is_update else None
+        self.watch.add(number, losses["loss"], norm)
+        return losses
 
     def _backward(self, packed: PackedBatch) -> dict[str, Tensor]:
         """Gradients of a batch. Only detached losses leave this function: nothing of the batch's graph may outlive it."""
@@ -266,7 +270,7 @@ class Trainer:
 
 def _accelerator(on_cpu: bool, precision: str, trackers: list[str], folder: Path) -> Accelerator:
     # A training before this one in the same process may have had another precision or, being alone, another device.
-    AcceleratorState._reset_state(reset_partial_state=os.environ.get("WORLD_SIZE", "1") == "1")
+    AcceleratorState._reset_state(reset_partial_state=is_alone())
     return Accelerator(
         cpu=on_cpu,
         mixed_precision="no" if precision == "fp32" else precision,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
@@ -13,7 +12,7 @@ import torch
 
 from spanwise.config import Config, configure
 from spanwise.corpora import read_corpus, with_dev
-from spanwise.device import wants_cuda
+from spanwise.device import is_main_process, wants_cuda
 from spanwise.encoders import encoder_settings
 from spanwise.encoders.transfer import take_over
 from spanwise.errors import SpanwiseError
@@ -65,8 +64,7 @@ def train(
     wants_cuda(device)
     trackers = check_trackers(trackers)
     config = settled(recipe, encoder=encoder, settings=settings, overrides=overrides)
-    is_main = os.environ.get("RANK", "0") == "0"  # of the processes that `accelerate launch` starts, one speaks and writes
-    if is_main:
+    if is_main_process():
         ready_folder(out, resume)
     else:
         say = _silent
@@ -84,7 +82,7 @@ def train(
     trainer.train(resume=resume)
     fill(model, out / WEIGHTS)
     run = Run(out, model.eval(), final_scores(model, corpus, ("dev", "test") if test else ("dev",)))
-    if is_main:
+    if is_main_process():
         write_json(out / REPORT, report(trainer, run.scores, notes, time.perf_counter() - began))
     trainer.finish(run.scores)
     return run

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Sequence
 from itertools import product
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
+from spanwise.device import is_alone
 from spanwise.errors import SpanwiseError
 from spanwise.inference.load import load
 from spanwise.training.folder import REPORT, write_json
@@ -69,7 +69,7 @@ def train_sweep(
 
 
 def _alone() -> None:
-    if os.environ.get("WORLD_SIZE", "1") != "1":
+    if not is_alone():
         raise SpanwiseError("several processes train one run at a time: give them --seed, not --seeds or --sweep")
 
 

@@ -1,0 +1,89 @@
+"""``spanwise train`` and what it answers to mistakes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from tiny import STATIC, corpus
+
+import spanwise
+from spanwise.cli import main
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for split, sentences in corpus().splits.items():
+        spanwise.write(sentences, folder / f"{split}.jsonl")
+    return folder
+
+
+@pytest.fixture
+def command(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Any:
+    def run(*words: str, out: str = "run") -> tuple[int, str, str]:
+        fixed = [word for setting in STATIC for word in ("--set", setting)]
+        with pytest.raises(SystemExit) as caught:
+            main(["train", str(data), "--out", str(tmp_path / out), "--encoder", "static", "--device", "cpu", *fixed, *words])
+        output = capsys.readouterr()
+        return int(caught.value.code or 0), output.out, output.err
+
+    return run
+
+
+def test_training_and_its_last_words(command: Any, tmp_path: Path) -> None:
+    code, out, err = command("--recipe", "seqner", "--epochs", "2", "--batch-size", "8", "--seed", "3")
+    assert (code, err) == (0, "")
+    report = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert report["seed"] == 3
+    lines = out.splitlines()
+    assert lines[-1] == f"run folder: {tmp_path / 'run'}"
+    assert lines[-2].startswith("test: P ")
+    assert lines[-3].startswith("dev: P ")
+    assert "training seqner on 24 sentences, 2 types: 2 epochs, 6 steps" in out
+
+
+def test_seeds_and_sweep(command: Any, tmp_path: Path) -> None:
+    code, out, _ = command("--epochs", "1", "--seeds", "1,2", out="seeds")
+    assert code == 0
+    assert "over 2 seeds" in out
+    assert json.loads((tmp_path / "seeds" / "seeds.json").read_text())["seeds"] == [1, 2]
+    code, out, _ = command("--epochs", "1", "--sweep", "head.representation=boundary,pooling", out="sweep")
+    assert code == 0
+    assert "chosen on dev: head.representation=" in out
+    assert len(json.loads((tmp_path / "sweep" / "sweep.json").read_text())["grid"]) == 2
+
+
+MISTAKES = {
+    ("--recipe", "spaner"): "unknown recipe 'spaner' (did you mean 'spanner'?)",
+    ("--set", "head.max_widht=3"): "unknown setting of head spanner 'max_widht' (did you mean 'max_width'?)",
+    ("--epochs", "0"): "invalid value for '--epochs'",
+    ("--seeds", "1,x"): "--seeds 1,x: expected whole numbers with commas between",
+    ("--seeds", "1,2", "--seed", "1"): "--seed and --seeds do not go together",
+    ("--seeds", "1,2", "--sweep", "head.max_width=1,2"): "--sweep and --seeds do not go together",
+    ("--sweep", "max_width=1,2"): "--sweep max_width=1,2: expected section.key=a,b,c",
+    ("--device", "gpu"): "device 'gpu': expected cpu, cuda or auto",
+    ("--track", "tensorbord"): "unknown tracker 'tensorbord' (did you mean 'tensorboard'?)",
+    ("--init", "/no/such/folder"): "/no/such/folder: no trained model here",
+    ("--from", "conl"): "unknown format 'conl'",
+}
+
+
+@pytest.mark.parametrize("words", MISTAKES, ids=" ".join)
+def test_a_mistake_is_one_line_and_code_2(command: Any, words: tuple[str, ...]) -> None:
+    code, _, err = command(*words)
+    assert code == 2
+    assert len(err.splitlines()) == 1
+    assert MISTAKES[words] in err
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device here")
+def test_cuda_where_there_is_none(command: Any, tmp_path: Path) -> None:
+    code, _, err = command("--device", "cuda")
+    assert code == 2
+    assert err == "device 'cuda': no CUDA device can be used here; take cpu or auto\n"
+    assert not (tmp_path / "run").exists()
