@@ -11,7 +11,7 @@ import torch
 from tiny import corpus, model
 
 from spanwise import Sentence
-from spanwise.batching import POOL, Batch, PackedBatch, TrainingBatches, make_batch, plan
+from spanwise.batching import PADDING, POOL, Batch, PackedBatch, TrainingBatches, make_batch, plan
 
 COSTS = np.random.default_rng(0).integers(1, 90, 1000)
 
@@ -34,6 +34,15 @@ def test_batches_keep_to_the_size_or_the_budget() -> None:
 def test_without_a_generator_the_longest_come_first() -> None:
     order = np.concatenate(plan(COSTS, 7, None, None))
     assert (np.diff(COSTS[order]) <= 0).all()
+
+
+def test_for_scoring_no_batch_is_padded_much() -> None:
+    costs = np.array([900, 30, 200, *[40] * 20, 36])
+    batches = plan(costs, 8, None, None)
+    assert [costs[batch].tolist() for batch in batches] == [[900], [200, 40], [40] * 8, [40] * 8, [40] * 3 + [36, 30]]
+    for batch in plan(COSTS * 20, 64, None, None):
+        assert (20 * COSTS[batch].max() - 20 * COSTS[batch]).sum() <= PADDING
+    assert len(plan(COSTS, 8, None, None)) < 1000 / 8 + 5  # which costs few batches more
 
 
 def test_batches_hold_sentences_of_like_length() -> None:
@@ -73,6 +82,7 @@ def test_a_packed_batch_is_the_batch() -> None:
 
     kinds = (torch.bool, torch.int64, torch.uint8, torch.float32, torch.float64, torch.int32, torch.bfloat16)
     tensors = {f"{kind}-{shape}": some(shape, dtype=kind) for kind in kinds for shape in ((3, 5), (0, 4), (7,), (1, 1, 1), ())}
+    tensors["nothing"] = torch.from_numpy(np.concatenate([np.zeros((0, 3), np.int64)]).T[0])
     tensors["turned"] = torch.arange(12).view(3, 4).T
     batch = Batch(np.array([4, 2]), tensors, {name: tensor.clone() for name, tensor in tensors.items()})
     packed = PackedBatch.pack(batch)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 
@@ -112,3 +113,51 @@ def test_a_corpus_knows_its_labels() -> None:
     assert corpus.relation_types == ("Q", "R")
     assert "dev" not in corpus
     assert list(corpus) == ["train", "test"]
+
+
+@pytest.mark.parametrize("score", ["0.5", True, float("nan"), float("inf"), 10**400, [1]])
+def test_a_score_is_a_finite_number(score: object) -> None:
+    with pytest.raises(ValueError, match="an entity's score must be a finite number"):
+        Entity("X", ((0, 1),), score)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="a relation's score must be a finite number"):
+        Relation("X", 0, 1, score)  # type: ignore[arg-type]
+    assert Entity("X", ((0, 1),), -2.5).score == -2.5  # a logit is one
+
+
+@pytest.mark.parametrize("fragment", [(0, 1.0), (True, 2), ("0", "1"), (0,), (0, 1, 2), 3])
+def test_ranges_are_whole_numbers(fragment: object) -> None:
+    with pytest.raises(ValueError, match="is not a half-open range of words"):
+        Entity("X", (fragment,))  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("number", [1.5, "1", True, -1, None])
+def test_relations_name_entities_by_whole_numbers(number: Any) -> None:
+    for make in (lambda: Relation("r", number, 0), lambda: Relation("r", 0, number), lambda: Link("r", 0, number, 0)):
+        with pytest.raises(ValueError, match="by whole numbers from 0"):
+            make()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        ({"words": "Oslo"}, "words must be a sequence, not the string 'Oslo'"),
+        ({"words": ("a", None)}, "words must be strings, found None"),
+        ({"words": ("a", 3)}, "words must be strings, found 3"),
+        ({"words": ("a",), "pos": "N"}, "pos must be a sequence"),
+        ({"words": ("a",), "pos": (1,)}, "part-of-speech tags must be strings"),
+        ({"words": ("a",), "text": "a", "starts": (0.0,)}, "does not stand at character"),
+        ({"words": ("a",), "position": -3}, "position must be a whole number from 0, not -3"),
+        ({"words": ("a",), "start": 1.0}, "start must be a whole number"),
+        ({"words": ("a",), "document": 3}, "document must be a string, not 3"),
+        ({"words": ("a",), "id": 3}, "id must be a string, not 3"),
+    ],
+)
+def test_what_is_of_the_wrong_kind_is_refused(arguments: dict[str, Any], complaint: str) -> None:
+    with pytest.raises(ValueError, match=complaint):
+        Sentence(**{"id": "s", **arguments})
+
+
+def test_all_sequences_become_tuples() -> None:
+    given = Sentence("s", ["a", "b"], pos=["N", "V"], text="a b", starts=[0, 2])  # type: ignore[arg-type]
+    assert given == Sentence("s", ("a", "b"), pos=("N", "V"), text="a b", starts=(0, 2))
+    assert hash(given) == hash(Sentence("s", ("a", "b"), pos=("N", "V"), text="a b", starts=(0, 2)))

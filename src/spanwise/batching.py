@@ -50,7 +50,8 @@ class PackedBatch:
         pieces, layout, at = [], [], 0
         for is_input, tensors in ((True, batch.inputs), (False, batch.targets)):
             for name, tensor in tensors.items():
-                raw = tensor.contiguous().view(-1).view(torch.uint8)
+                # A tensor of nothing, of NumPy's making, has a stride that cannot be viewed as bytes.
+                raw = tensor.contiguous().view(-1).view(torch.uint8) if tensor.numel() else torch.empty(0, dtype=torch.uint8)
                 layout.append((is_input, name, tensor.dtype, tensor.shape, at, at + len(raw)))
                 padding = -len(raw) % 8  # every tensor begins at a multiple of eight, as int64 wants it
                 pieces += [raw, raw.new_zeros(padding)] if padding else [raw]

@@ -34,7 +34,7 @@ class TrainingSettings(BaseModel):
     accumulate: int = Field(default=1, ge=1, description="batches per step")
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
     patience: int | None = Field(default=None, ge=1, description="stop after so many epochs without a better dev score")
-    seed: int = Field(default=1, ge=0)
+    seed: int = Field(default=1, ge=0, lt=2**63)
     checkpoint_steps: int | None = Field(
         default=None, ge=1, description="a checkpoint every so many steps, besides one every epoch"
     )

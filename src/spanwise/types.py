@@ -224,7 +224,7 @@ class Sentence:
         for relation in self.relations:
             self._check_ends(relation.type, relation.head, relation.tail)
         for link in self.links:
-            self._check_ends(link.type, link.head, link.tail if link.position == self.position else link.head)
+            self._check_ends(link.type, link.head, link.head)
             if self.document is None or self.position is None:
                 raise ValueError(f"a link ({link.type!r}) needs a sentence with a document and a position")
         if self.pos is not None:

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
+import spanwise
 from spanwise import Entity, FormatError, Relation, Sentence
-from spanwise.formats import Ledger
+from spanwise.formats import Ledger, detect
 from spanwise.formats.conll import read, write
 
 
@@ -205,3 +206,40 @@ def test_blanks_around_tags_make_no_new_types(tmp_path: Path) -> None:
 def test_a_broken_line_at_the_beginning_is_named(tmp_path: Path, line: str) -> None:
     with pytest.raises(FormatError, match=r"data\.conll:2: "):
         load(tmp_path, f"Oslo\tB-LOC\n{line}\nBergen\tB-LOC\nalso\tO\n")
+
+
+BARE = "APC\tO\nadenomatous\tB\npolyposis\tI\ncoli\tI\n\ncolon\tB\ntumour\tB\nis\tO\n"
+
+
+@pytest.mark.parametrize("name", ["x.tsv", "x.txt"])
+def test_tags_without_a_type_are_of_one_type(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    path.write_text(BARE)
+    ledger = Ledger()
+    assert detect(path).name == "conll"
+    first, second = spanwise.read(path, ledger=ledger)
+    assert first.entities == (Entity("Entity", ((1, 4),)),)
+    assert second.entities == (Entity("Entity", ((0, 1),)), Entity("Entity", ((1, 2),)))
+    assert ledger.notes == {"entities tagged without a type, read as Entity (conll:type=NAME names it)": 3}
+    assert next(iter(spanwise.read(path, "conll:type=Disease"))).entities == (Entity("Disease", ((1, 4),)),)
+
+
+def test_a_type_among_tags_without_one_is_refused_with_its_line(tmp_path: Path) -> None:
+    path = tmp_path / "x.tsv"
+    path.write_text("a\tB\nb\tO\n" * 20_000 + "b\tPER\n")
+    with pytest.raises(FormatError, match=r"x.tsv:40001: 'PER' in column 1 is not a tag"):
+        list(spanwise.read(path))
+
+
+@pytest.mark.parametrize("comment", ["# sent one", "# id = 7", "# Paris is", "#"])
+def test_comments_are_no_words_where_tags_have_no_letter(tmp_path: Path, comment: str) -> None:
+    path = tmp_path / "x.conll"
+    path.write_text(f"{comment}\nParis LOC\nis O\n")
+    (sentence,) = spanwise.read(path)
+    assert (sentence.words, sentence.entities) == (("Paris", "is"), (Entity("LOC", ((0, 1),)),))
+
+
+def test_a_word_that_looks_like_a_comment_is_a_word_where_it_has_the_columns(tmp_path: Path) -> None:
+    path = tmp_path / "x.conll"
+    path.write_text("Paris LOC\nis O\n# O\n#1 LOC\n")
+    assert next(iter(spanwise.read(path))).words == ("Paris", "is", "#", "#1")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import sys
 from pathlib import Path
 
 import pytest
+from samples import TEXTS
 
 from spanwise import SpanwiseError, convert, read, read_corpus
 from spanwise.data import FOLDER
@@ -238,3 +241,66 @@ def test_every_corpus_file_is_recognised(shared_data: Path) -> None:
     files = list(shared_data.glob("*/*.jsonl"))
     assert len(files) > 25
     assert {detect(path).name for path in files} == {"jsonl"}
+
+
+def test_a_folder_may_have_a_dot_in_its_name(tmp_path: Path) -> None:
+    convert(FOLDER, tmp_path / "out-1.0")
+    assert sorted(path.name for path in (tmp_path / "out-1.0").iterdir()) == ["dev.jsonl", "test.jsonl", "train.jsonl"]
+
+
+def test_what_was_written_is_counted_beside_what_was_read(nested: Path, tmp_path: Path) -> None:
+    result = convert(nested, tmp_path / "out.conll", lossy=True)
+    assert result.counts["all"] == {"sentences": 2, "entities": 4, "relations": 0}
+    assert result.written["all"] == {"sentences": 2, "entities": 2, "relations": 0}
+
+
+def test_a_brat_folder_called_train_is_one_file(tmp_path: Path) -> None:
+    write([ONE], tmp_path / "train", "brat")
+    convert(tmp_path / "train", tmp_path / "out.jsonl")
+    assert [s.entities for s in read(tmp_path / "out.jsonl")] == [ONE.entities]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has files whose names are no text")
+@pytest.mark.parametrize("format", [name for name in TEXTS if name != "brat"])
+def test_a_file_whose_name_is_no_text(tmp_path: Path, format: str) -> None:
+    path = tmp_path / os.fsdecode(b"caf\xe9.data")
+    path.write_text(TEXTS[format], encoding="utf-8")
+    convert(path, tmp_path / "out.jsonl", format, lossy=True)
+    assert all("\udce9" not in s.id for s in read(tmp_path / "out.jsonl"))
+
+
+@pytest.mark.parametrize("format", formats())
+def test_ids_that_nobody_gave_count_from_0(tmp_path: Path, format: str) -> None:
+    texts = {
+        "jsonl": '{"tokens": ["a"]}\n' * 2,
+        "w2ner": '{"sentence": ["a"], "ner": []}\n' * 2,
+        "spert": '{"tokens": ["a"], "entities": []}\n' * 2,
+        "tablert": '{"tokens": ["a"], "tags": ["O"]}\n' * 2,
+        "casrel": '{"text": "a", "triple_list": []}\n' * 2,
+        "cmeee": '{"text": "a", "entities": []}\n' * 2,
+        "cluener": '{"text": "a", "label": {}}\n' * 2,
+        "dygie": '{"sentences": [["a"]]}\n' * 2,
+        "doccano": '{"text": "a", "label": []}\n' * 2,
+        "prodigy": '{"text": "a", "spans": []}\n' * 2,
+        "label_studio": '{"data": {"text": "a"}, "annotations": []}\n' * 2,
+        "conll": "a\tO\n\n" * 2,
+        "weibo": "a0\tO\n\n" * 2,
+        "multihead": "#doc\n0\ta\tO\t['N']\t[0]\n" * 2,
+        "genia_xml": f"<set>{'<article><sentence>a</sentence></article>' * 2}</set>",
+    }
+    if format not in texts:
+        pytest.skip("names every sentence, or is not a text file")
+    (tmp_path / "x.y").write_text(texts[format])
+    ids = [s.document if format == "genia_xml" else s.id for s in read(tmp_path / "x.y", format)]
+    assert ids == ["x-0", "x-1"]
+
+
+def test_the_page_of_formats_is_true() -> None:
+    page = (Path(__file__).parents[2] / "docs/formats.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| [^|]+ \| (yes|no) \| ([^|]+) \|$", page, re.MULTILINE)
+    assert [name for name, _, _ in rows] != []
+    assert {name for name, _, _ in rows} == set(formats())
+    for name, written, holds in rows:
+        format = formats()[name]
+        assert written == ("yes" if format.write else "no")
+        assert set(holds.split(";")[0].split(", ")) - {"flat entities"} == format.holds, name

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import spanwise
 from spanwise import Entity, Relation, Sentence, Span
 from spanwise.errors import FormatError, SpanwiseError
 from spanwise.formats import Ledger, hf_dataset
@@ -228,3 +229,22 @@ def test_missing_pyarrow_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         loaded(path)
     with pytest.raises(SpanwiseError, match=r"pip install 'spanwise\[datasets\]'"):
         hf_dataset.write([], tmp_path / "out.parquet", Ledger())
+
+
+def test_tags_without_a_type_are_of_one_type(tmp_path: Path) -> None:
+    path = parquet(tmp_path, [{"tokens": ["a", "b", "c"], "ner_tags": ["B", "I", "O"]}])
+    sentences, ledger = loaded(path)
+    assert sentences[0].entities == (Entity("Entity", ((0, 2),)),)
+    assert ledger.notes == {"entities tagged without a type, read as Entity (hf_dataset:type=NAME names it)": 1}
+    assert next(iter(spanwise.read(path, "hf_dataset:type=Disease"))).entities == (Entity("Disease", ((0, 2),)),)
+
+
+def test_all_splits_of_a_corpus_are_numbered_alike(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    for split, kind in (("train", "B"), ("test", "A")):
+        spanwise.write([Sentence("s", ("a",), (Entity(kind, ((0, 1),)),))], tmp_path / "in" / f"{split}.jsonl")
+    spanwise.convert(tmp_path / "in", tmp_path / "out", target_format="hf_dataset")
+    tags = {split: pq.read_table(tmp_path / f"out/{split}.parquet")["ner_tags"].to_pylist() for split in ("train", "test")}
+    assert tags == {"train": [[3]], "test": [[1]]}
+    corpus = spanwise.read_corpus(tmp_path / "out")
+    assert {split: corpus[split][0].entities[0].type for split in corpus} == {"train": "B", "test": "A"}

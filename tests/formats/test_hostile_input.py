@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from samples import TEXTS, path_of, put
+from samples import TEXTS, put
 from strategies import json_values
 
-from spanwise import Entity, Relation, Sentence, SpanwiseError, read, write
+from spanwise import Sentence, SpanwiseError, read
 from spanwise.cli import main
 from spanwise.formats import formats
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from spanwise import Entity, FormatError, Link, Relation, Sentence, Span
+from spanwise import Entity, FormatError, Link, Relation, Sentence, Span, SpanwiseError
 from spanwise.formats import Ledger, detect
 from spanwise.formats.jsonl import read, write
 
@@ -110,3 +110,40 @@ def test_bytes_that_are_not_utf_8_are_named_by_their_line(tmp_path: Path) -> Non
     path.write_bytes(b'{"tokens": ["fine"]}\n{"tokens": ["\xff"]}\n')
     with pytest.raises(FormatError, match=r"bad.jsonl:2: not UTF-8 at byte 14"):
         list(read(path, Ledger()))
+
+
+@pytest.mark.parametrize(
+    ("entity", "problem"),
+    [
+        ({"type": "X", "spans": [["0", 1]]}, "entities.0.spans.0.0: input should be a valid integer, found '0'"),
+        ({"type": "X", "spans": [[0, True]]}, "entities.0.spans.0.1: input should be a valid integer, found True"),
+        ({"type": "X", "spans": [[0, 1]], "score": "0.5"}, "entities.0.score: input should be a valid number, found '0.5'"),
+        ({"type": "X", "spans": [[0, 1]], "score": 1e999}, "not JSON"),
+        ({"type": "X", "spans": [[0, 1]], "score": float("nan")}, "not JSON"),
+    ],
+)
+def test_numbers_are_numbers(tmp_path: Path, entity: dict[str, Any], problem: str) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_text(json.dumps({"tokens": ["a"], "entities": [entity]}) + "\n")
+    with pytest.raises(FormatError) as caught:
+        list(read(path, Ledger()))
+    assert str(caught.value).startswith(f"{path}:1: {problem}")
+
+
+def test_a_number_beyond_all_numbers_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_text('{"tokens": ["a"], "entities": [{"type": "X", "spans": [[0, 1]], "score": 1e999}]}')
+    with pytest.raises(FormatError, match=r"x.jsonl:1: an entity's score must be a finite number, not inf"):
+        list(read(path, Ledger()))
+
+
+def test_what_is_no_json_is_not_written(tmp_path: Path) -> None:
+    with pytest.raises(SpanwiseError, match="cannot be written as JSON"):
+        write([Sentence("s", ("a",), extra={"weight": float("nan")})], tmp_path / "x.jsonl", Ledger())
+
+
+def test_ids_may_be_numbers(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_text('{"id": 7, "document": 3, "tokens": ["a"]}\n')
+    (sentence,) = read(path, Ledger())
+    assert (sentence.id, sentence.document) == ("7", "3")

@@ -115,3 +115,8 @@ def test_real_sample(workbench: Any, corpus: Any, shared_data: Path) -> None:
     assert again == sentences
     assert (ledger.lost, written.lost) == (0, 0)
     assert (workbench.folder / "out.json").read_text(encoding="utf-8") == text
+
+
+def test_white_space_of_any_kind_may_stand_in_the_lists(workbench: Any) -> None:
+    (sentence,), _ = workbench.load(multihead, "#doc 1\n0\tOslo\tB-Loc\t['N']\t[\x1c0\u00a0]\n")
+    assert sentence.words == ("Oslo",)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import random
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from tiny import FILLERS, corpus, digest, fit, sentences
 import spanwise
 from spanwise import Corpus, Entity, Sentence, SpanwiseError, evaluate
 from spanwise.corpora import fingerprint
+from spanwise.inference.scoring import score_model
 from spanwise.model import Model
 from spanwise.training.loop import Trainer
 
@@ -47,6 +49,18 @@ def test_the_report_says_all_that_is_needed(run: Path) -> None:
     for split, found in corpus(60).splits.items():
         assert report["data"][split] == {"sentences": len(found), "fingerprint": fingerprint(found)}
     assert report["data"]["dev"]["fingerprint"] != report["data"]["test"]["fingerprint"]
+
+
+def test_a_fingerprint_tells_words_and_entities_apart() -> None:
+    base = Sentence("s", ("a", "b"), (Entity("X", ((0, 1),)), Entity("Y", ((1, 2),))))
+    same = replace(base, id="t", document="d", position=0, entities=base.entities[::-1])
+    assert fingerprint([base]) == fingerprint([same])
+    others = [
+        [], [base, base], [replace(base, entities=())], [Sentence("s", ("ab",))], [Sentence("s", ("a", "c"), base.entities)],
+        [replace(base, entities=(Entity("X", ((0, 1),)), Entity("Y", ((0, 2),))))],
+    ]  # fmt: skip
+    assert len({fingerprint(other) for other in [*others, [base]]}) == 7
+    assert fingerprint([Sentence("s", ("\ud800",))])
 
 
 def test_the_folder_holds_what_loading_needs_and_no_more(run: Path) -> None:
@@ -106,6 +120,40 @@ def test_from_files_and_without_a_dev_split(tmp_path: Path) -> None:
     assert done.scores.keys() == {"dev"}
     assert any(line.startswith("training spanner on 50 sentences, 2 types: 1 epochs, 2 steps") for line in said)
     assert done.model.training is False
+
+
+def test_the_report_and_a_later_evaluation_agree(tiny_bert: Path, tmp_path: Path) -> None:
+    """Also where sentences see their neighbours of other splits."""
+    choose = random.Random(2)
+    splits: dict[str, list[Sentence]] = {"train": [], "dev": [], "test": []}
+    for sentence in sentences(48):
+        splits[choose.choice(("train", "train", "dev", "test"))].append(sentence)
+    (tmp_path / "data").mkdir()
+    for split, found in splits.items():
+        spanwise.write(found, tmp_path / "data" / f"{split}.jsonl")
+    done = spanwise.train(
+        tmp_path / "data", tmp_path / "run", recipe="seqner", encoder=str(tiny_bert), epochs=8, batch_size=4, device="cpu",
+        overrides=["encoder.context=document"], encoder_rate=1e-3, head_rate=0.01, say=lambda line: None,
+    )  # fmt: skip
+    for split in ("dev", "test"):
+        again = score_model(spanwise.load(tmp_path / "run", "cpu"), tmp_path / "data", split=split).to_json()
+        assert again == done.scores[split]
+        assert again["micro"]["predicted"] > 0
+
+
+@pytest.mark.parametrize("encoder", ["static", "tiny_bert"])
+@pytest.mark.parametrize("recipe", ["seqner", "seqner-crf", "spanner"])
+def test_batches_of_nothing_but_empty_sentences(
+    request: pytest.FixtureRequest, tmp_path: Path, encoder: str, recipe: str
+) -> None:
+    name = encoder if encoder == "static" else str(request.getfixturevalue(encoder))
+    empty = tuple(Sentence(f"e{number}", ()) for number in range(20))
+    data = Corpus({split: (*found, *empty) for split, found in corpus().splits.items()})
+    for options in ({}, {"accumulate": 2}, {"token_budget": 40}):
+        folder = tmp_path / "-".join(options or ["plain"])
+        done = fit(folder, data, recipe=recipe, encoder=name, epochs=1, **options)
+        assert done.scores["dev"]["sentences"] == 28
+        assert all(torch.isfinite(value).all() for value in done.model.state_dict().values())
 
 
 def test_test_may_be_left_alone(tmp_path: Path) -> None:

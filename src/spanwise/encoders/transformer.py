@@ -138,7 +138,7 @@ class TransformerEncoder(Encoder):
 
     def forward(self, inputs: Mapping[str, Tensor]) -> TokenStates:
         flat = self._states(inputs["ids"], inputs["seen"]).flatten(0, 1)
-        return TokenStates(self._words(flat, inputs), flat[inputs["cls"]], inputs["mask"])
+        return TokenStates(self._words(flat, inputs), flat.index_select(0, inputs["cls"]), inputs["mask"])
 
     def _states(self, ids: Tensor, seen: Tensor) -> Tensor:
         if self.graphs is not None and self.training and self.settings.layers == 1:

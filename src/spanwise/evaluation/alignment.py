@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
@@ -26,7 +27,7 @@ class Pair:
     """A gold sentence and what was predicted for it, in the same words; None when nothing was.
 
     Where the words differed, they are characters now. ``originals`` are the sentences as gold has them. The ``position`` of a
-    link is the number of the pair in which its tail is, or -1.
+    link is the number of the pair in which its tail is, or ``NOWHERE``.
     """
 
     gold: Sentence
@@ -123,6 +124,7 @@ def _moved(entity: Entity, sentence: Sentence, places: Sequence[int]) -> Entity:
     return Entity(entity.type, fragments, entity.score)
 
 
+NOWHERE = sys.maxsize  # the place of a sentence that is not in the data
 Places = dict[tuple[str | None, int | None], tuple[int, int, int]]
 
 
@@ -138,12 +140,12 @@ def _places(groups: Sequence[Sequence[Sentence]]) -> Places:
 
 
 def _resolved(sentence: Sentence, places: Places) -> Sentence:
-    """The sentence with links that name the number of a pair and an entity in it; -1 for a link that leads nowhere."""
+    """The sentence with links that name the number of a pair and an entity in it; ``NOWHERE`` where it leads to none."""
     if not sentence.links:
         return sentence
     links = []
     for link in sentence.links:
-        number, begin, end = places.get((sentence.document, link.position), (-1, 0, 0))
+        number, begin, end = places.get((sentence.document, link.position), (NOWHERE, 0, 0))
         there = 0 <= link.tail < end - begin
-        links.append(replace(link, position=number if there else -1, tail=begin + link.tail if there else 0))
+        links.append(replace(link, position=number if there else NOWHERE, tail=begin + link.tail if there else 0))
     return replace(sentence, links=tuple(links))

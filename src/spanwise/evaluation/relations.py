@@ -46,7 +46,7 @@ def _items(sentences: Sequence[Sentence | None]) -> Iterator[set[Item]]:
             for relation in sentence.relations:
                 items.add((relation.type, _entity(sentence, relation.head), number, _entity(sentence, relation.tail)))
             for link in sentence.links:
-                target = sentences[link.position] if link.position >= 0 else None
+                target = sentences[link.position] if link.position < len(sentences) else None
                 if target is not None:
                     items.add((link.type, _entity(sentence, link.head), link.position, _entity(target, link.tail)))
                 else:  # it leads nowhere: it counts, and equals no other

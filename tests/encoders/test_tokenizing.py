@@ -1,0 +1,124 @@
+"""Words that are tokenised once have the subwords they would have in their sentence."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
+from transformers import AutoTokenizer, PreTrainedTokenizerFast
+
+from spanwise.encoders import tokenizing
+from spanwise.encoders.tokenizing import WordTokenizer
+
+TEXTS = (
+    ("Oslo", "was", "seen", "near", "oslo", ",", "near", "OSLO"),
+    ("[MASK]", "<mask>", "x[SEP]y", "##a", "a", "##a", "</s>"),
+    ("naïve", "Ünïcödé", "e\u0301tude", "ﬁne", "東京", "東", "🙂", "a🙂b", "İzmir", "ß"),
+    ("interleukin-2", "(IL-2)", "10,000.5", "p<0.05", "x" * 120, "https://a.example/b?c=d", "a b", " a", "a "),
+    (),
+    ("\u200d", "\u00ad", "a", "\u200d", "\u200d"),
+    ("Oslo",),
+)
+
+
+def trained(kind: str) -> Any:
+    """A small tokenizer of a family that is often met."""
+    backend = {
+        "unigram": lambda: Tokenizer(models.Unigram()),
+        "bpe": lambda: Tokenizer(models.BPE(unk_token="<unk>")),
+    }[kind.split("-")[0]]()
+    scheme = kind.split("-")[1]
+    if scheme in ("always", "first", "never"):
+        backend.pre_tokenizer = pre_tokenizers.Metaspace(prepend_scheme=scheme)
+        backend.normalizer = normalizers.NFKC()
+    else:
+        backend.pre_tokenizer = pre_tokenizers.Sequence([pre_tokenizers.Digits(), pre_tokenizers.ByteLevel()])
+    special = ["<unk>", "<pad>", "<s>", "</s>", "<mask>"]
+    options = {"vocab_size": 150, "special_tokens": special, "show_progress": False}
+    trainer = trainers.UnigramTrainer(unk_token="<unk>", **options) if "unigram" in kind else trainers.BpeTrainer(**options)
+    backend.train_from_iterator([" ".join(words) for words in TEXTS] * 3, trainer)
+    return PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="<unk>", pad_token="<pad>")
+
+
+def in_sentences(tokenizer: Any, blank: str, unknown: int) -> list[tuple[list[int], list[int]]]:
+    """Ids and counts of whole sentences, as the tokenizer gives them."""
+    results = []
+    for words in TEXTS:
+        encoded = tokenizer([blank + word for word in words], is_split_into_words=True, add_special_tokens=False)
+        pieces: list[list[int]] = [[] for _ in words]
+        for place, piece in zip(encoded.word_ids() if words else (), encoded["input_ids"], strict=True):
+            pieces[place].append(piece)
+        pieces = [found or [unknown] for found in pieces]
+        results.append(([piece for found in pieces for piece in found], [len(found) for found in pieces]))
+    return results
+
+
+KINDS = ("unigram-always", "unigram-first", "unigram-never", "bpe-first", "bpe-always", "bpe-bytes")
+
+
+@pytest.mark.parametrize("kind", ["tiny_bert", "tiny_roberta", *KINDS])
+def test_words_have_the_subwords_of_their_sentence(kind: str, request: pytest.FixtureRequest) -> None:
+    if kind in KINDS:
+        tokenizer = trained(kind)
+    else:
+        tokenizer = AutoTokenizer.from_pretrained(request.getfixturevalue(kind), add_prefix_space=True)
+    tokenize = WordTokenizer(tokenizer)
+    expected = in_sentences(tokenizer, tokenize.blank, tokenize.unknown)
+    assert len({piece for ids, _ in expected for piece in ids}) > 20
+    for _ in range(2):  # the second time from what was kept
+        found = [(ids.tolist(), counts.tolist()) for ids, counts in tokenize(TEXTS)]
+        assert found == expected
+    alone = [(ids.tolist(), counts.tolist()) for text in reversed(TEXTS) for ids, counts in WordTokenizer(tokenizer)([text])]
+    assert alone[::-1] == expected
+
+
+def test_each_word_is_tokenised_once(tiny_bert: Path) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
+    given: list[str] = []
+
+    class Counting:
+        def __getattr__(self, name: str) -> Any:
+            return getattr(tokenizer, name)
+
+        def __call__(self, texts: Any, **options: Any) -> Any:
+            given.extend(word for words in texts for word in words)
+            return tokenizer(texts, **options)
+
+    tokenize = WordTokenizer(tokenizer)
+    tokenize.tokenizer = Counting()
+    tokenize(TEXTS)
+    assert sorted(given) == sorted({word for words in TEXTS for word in words})
+    given.clear()
+    tokenize([["oslo", "lima"], ["lima"]])
+    assert given == ["lima"]
+
+
+def test_more_words_than_are_kept(tiny_bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
+    whole = [(ids.tolist(), counts.tolist()) for ids, counts in WordTokenizer(tokenizer)(TEXTS)]
+    monkeypatch.setattr(tokenizing, "LIMIT", 10)
+    monkeypatch.setattr(tokenizing, "GROUP", 3)
+    tokenize = WordTokenizer(tokenizer)
+    for number in (*range(len(TEXTS)), *range(len(TEXTS))):
+        ((ids, counts),) = tokenize([TEXTS[number]])
+        assert (ids.tolist(), counts.tolist()) == whole[number]
+        assert len(tokenize._kept) <= 20
+
+
+def test_halves_of_surrogate_pairs(tiny_bert: Path) -> None:
+    tokenize = WordTokenizer(AutoTokenizer.from_pretrained(tiny_bert))
+    ((ids, counts),) = tokenize([("oslo", "\ud83d", "a")])
+    assert counts.tolist() == [1, 1, 1]
+    assert ids.tolist() == [tokenize.tokenizer.convert_tokens_to_ids(token) for token in ("oslo", "?", "a")]
+
+
+def test_copies_start_empty(tiny_bert: Path) -> None:
+    tokenize = WordTokenizer(AutoTokenizer.from_pretrained(tiny_bert))
+    tokenize(TEXTS)
+    copy = pickle.loads(pickle.dumps(tokenize))
+    assert tokenize._kept
+    assert not copy._kept
+    assert [ids.tolist() for ids, _ in copy(TEXTS)] == [ids.tolist() for ids, _ in tokenize(TEXTS)]
