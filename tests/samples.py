@@ -99,6 +99,7 @@ def path_of(name: str, folder: Path) -> Path:
 
 def put(name: str, folder: Path, content: bytes | None = None) -> Path:
     """A sample of a format, or something else in its place; brat's is one of a pair."""
+    folder.mkdir(exist_ok=True)
     path = path_of(name, folder)
     if content is not None or name in TEXTS:
         path.write_bytes(content if content is not None else TEXTS[name].encode())

@@ -92,7 +92,7 @@ def test_a_packed_batch_is_the_batch() -> None:
 
 
 def training(encoder: Any, recipe: str = "spanner", **values: Any) -> TrainingBatches:
-    built, train = model(encoder, recipe), corpus(60)["train"]
+    built, train = model(encoder, recipe, ["head.negatives=3"] if recipe == "spanner" else []), corpus(60)["train"]
     options: dict[str, Any] = {"epochs": 3, "batch_size": 8, "budget": None, "seed": 1, **values}
     return TrainingBatches(built.encoder, built.head, train, built.encoder.prepare(train), **options)
 
@@ -117,7 +117,13 @@ def test_every_epoch_sees_every_sentence_once_and_other_negatives() -> None:
     for start, end in zip((0, 8, 16), batches.ends, strict=True):
         seen = np.concatenate([batches.batches[step] for step in range(start, end)])
         assert sorted(seen.tolist()) == list(range(60))
-    assert not all(same(batches.batch(step), batches.batch(step + 8)) for step in range(8))
+    batches.batches = [np.arange(60)] * 24  # the same sentences at every step
+    other = training("static", seed=2)
+    other.batches = batches.batches
+    spans = [
+        {tuple(column.tolist()) for column in made.batch(step).targets.values()} for made in (batches, other) for step in (0, 8)
+    ]
+    assert len(set(map(frozenset, spans))) == 4
 
 
 @pytest.mark.parametrize("world", [2, 3, 5, 20])

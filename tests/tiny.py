@@ -13,8 +13,11 @@ from string import ascii_lowercase
 from typing import Any
 
 import torch
+from torch import Tensor
 
 from spanwise.config import configure
+from spanwise.encoders.base import Encoder, TokenStates
+from spanwise.encoders.transformer import TransformerEncoder, TransformerSettings
 from spanwise.model import Model
 from spanwise.training.run import Run, train
 from spanwise.types import Corpus, Entity, Sentence
@@ -135,3 +138,26 @@ def digest(run: Path) -> tuple[bytes, list[Any], Any]:
     for row in metrics:
         del row["seconds"], row["dev_seconds"]
     return (run / "model.safetensors").read_bytes(), metrics, json.loads((run / "run.json").read_text())["scores"]
+
+
+LONG = Sentence("long", tuple(random.Random(1).choices([*FILLERS, "zebra", "gnu"], k=200)))
+DEEP_WORD = Sentence("deep", ("the", "x" * 30, "a", "y" * 25))
+
+
+def mixed() -> tuple[Sentence, ...]:
+    """Sentences of all kinds: short, empty, longer than the window, with words of many subwords."""
+    return (*sentences(9), Sentence("empty", ()), LONG, DEEP_WORD, Sentence("one", ("quito",)))
+
+
+def transformer(folder: Path, **values: Any) -> TransformerEncoder:
+    return TransformerEncoder.build(TransformerSettings(name=str(folder), **values)).eval()
+
+
+@torch.no_grad()
+def encoded(encoder: Encoder, prepared: Sequence[Any]) -> TokenStates:
+    states: TokenStates = encoder(encoder.collate(prepared))
+    return states
+
+
+def close(one: Tensor, other: Tensor) -> None:
+    torch.testing.assert_close(one, other, atol=1e-5, rtol=0)

@@ -12,9 +12,14 @@ class SpanwiseError(Exception):
 
 
 class FormatError(SpanwiseError):
-    """A place in a file that could not be read, said as ``file:line: what is wrong, what was expected``."""
+    """A place in a file that could not be read, said as ``file:line: what is wrong, what was expected``.
+
+    What it quotes from the file may be long: the middle of a long problem is left out.
+    """
 
     def __init__(self, path: str | PathLike[str], line: int | None, problem: str) -> None:
+        if len(problem) > 500:
+            problem = f"{problem[:250]} … {problem[-200:]}"
         self.path, self.line, self.problem = str(path), line, problem
         place = f"{path}:{line}" if line is not None else str(path)
         super().__init__(f"{place}: {problem}")

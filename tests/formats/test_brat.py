@@ -217,6 +217,16 @@ def test_a_repeated_text_broken_over_lines(tmp_path: Path) -> None:
     assert error(pair(tmp_path, "In Oslo\nFjord.", "T1\tPlace 3 13\tOslo\nBay\n")).startswith("…/a.ann:2: not a line of brat")
 
 
+def test_a_repeated_text_broken_over_very_many_lines(tmp_path: Path) -> None:
+    """In a time that grows with the file, not with its square."""
+    (sentence,), ledger = load(pair(tmp_path, "Oslo\n" * 20_000, f"T1\tPlace 0 {5 * 20_000}\tOslo\n" + "Oslo\n" * 19_999))
+    assert sentence.entities == (Entity("Place", ((0, 20_000),)),)
+    assert ledger.notes == {
+        "repeated texts broken over lines, joined": 19_999,
+        "entities with white space at their rim, trimmed": 1,
+    }
+
+
 @pytest.mark.parametrize(
     ("lines", "message"),
     [

@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from samples import TEXTS, put
+from samples import TEXTS, path_of, put
 from strategies import json_values
 
-from spanwise import Sentence, SpanwiseError, read
+from spanwise import Entity, FormatError, Relation, Sentence, SpanwiseError, read, write
 from spanwise.cli import main
 from spanwise.formats import formats
 
@@ -52,11 +52,14 @@ def is_read_or_refused(path: Path, format: str | None = None) -> str:
     except SpanwiseError as error:
         assert str(path.with_suffix("")) in str(error)  # noqa: PT017
         assert "\n" not in str(error)  # noqa: PT017
+        assert len(str(error)) < 1000  # noqa: PT017
         return "refused"
     return "read"
 
 
-@given(content=st.one_of(st.binary(max_size=200), st.text(max_size=200).map(lambda text: text.encode("utf-8", "surrogatepass"))))
+@given(
+    content=st.one_of(st.binary(max_size=200), st.text(max_size=200).map(lambda text: text.encode("utf-8", "surrogatepass")))
+)
 @settings(max_examples=60, deadline=None)
 def test_random_bytes_and_text(content: bytes) -> None:
     with TemporaryDirectory() as folder, within(60):
@@ -210,3 +213,137 @@ def test_the_command_line_reads_or_refuses_in_one_line(name: str, tmp_path: Path
             codes.append(code)
     assert codes[0] == 0
     assert 2 in codes
+
+
+NOTHING = {"empty": b"", "blank": b"\n \n", "mark": b"\xef\xbb\xbf", "nul": b"\0" * 100, "lines": b"\n" * 100_000,
+           "line": b"a" * 1_000_000, "brackets": b"[" * 1_000_000}  # fmt: skip
+
+
+@EVERY_FORMAT
+@pytest.mark.parametrize("content", NOTHING.values(), ids=list(NOTHING))
+def test_files_of_nothing_or_of_one_thing(name: str, content: bytes, tmp_path: Path) -> None:
+    with within(60):
+        path = put(name, tmp_path, content)
+        assert {is_read_or_refused(path, name), is_read_or_refused(path)} <= {"read", "refused"}
+        if content.strip(b"\n ") == b"" and name not in ("docbin", "hf_dataset", "genia_xml", "brat"):
+            assert list(read(path, name)) == []
+
+
+@EVERY_FORMAT
+def test_a_folder_for_a_file_and_a_file_for_a_folder(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = path_of(name, tmp_path)
+    folder.mkdir()
+    (folder / "notes.md").write_text("Nothing.")
+    out = tmp_path / "out.jsonl"
+    assert "no files named train, dev or test" in run(capsys, "convert", folder, out)[1]
+    assert run(capsys, "convert", folder, out, "--from", name)[0] == 2
+    assert "no such file" in run(capsys, "convert", tmp_path / "nothing", out, "--from", name)[1]
+    if formats()[name].write:
+        (tmp_path / "file").write_text("precious")
+        wrong = tmp_path / "file" if formats()[name].writes_folder else folder
+        assert run(capsys, "convert", put("spert", tmp_path / "source"), wrong, "--to", name, "--lossy")[0] == 2
+        assert (tmp_path / "file").read_text() == "precious"
+    assert not out.exists()
+    assert [path.name for path in folder.iterdir()] == ["notes.md"]
+
+
+def test_names_that_are_no_text(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file's name may be any bytes, and ids are made of it."""
+    for name, text in TEXTS.items():
+        path = tmp_path / f"caf\udce9{path_of(name, tmp_path).suffix}"
+        path.write_text(text, encoding="utf-8")
+        if name == "brat":
+            path.with_suffix(".txt").write_bytes(put("brat", tmp_path).with_suffix(".txt").read_bytes())
+        assert run(capsys, "convert", path, tmp_path / "out.jsonl", "--from", name, "--lossy")[0] == 0
+        assert "".join(s.id for s in read(tmp_path / "out.jsonl")).isprintable()
+
+
+BOMB = """<?xml version="1.0"?><!DOCTYPE set [<!ENTITY a "aaaaaaaaaa"><!ENTITY b "&a;&a;&a;&a;&a;&a;&a;&a;&a;&a;">
+<!ENTITY c "&b;&b;&b;&b;&b;&b;&b;&b;&b;&b;"><!ENTITY d "&c;&c;&c;&c;&c;&c;&c;&c;&c;&c;">]>
+<set><article><sentence>&d;</sentence></article></set>"""
+THIEF = """<?xml version="1.0"?><!DOCTYPE set [<!ENTITY x SYSTEM "file:///etc/passwd">]>
+<set><article><sentence>&x;</sentence></article></set>"""
+
+
+@pytest.mark.parametrize("text", [BOMB, THIEF, "<set><article><sentence>&x;</sentence></article></set>"])
+def test_xml_that_defines_what_it_means_is_refused(text: str, tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match=r"entit(y|ies)"):
+        list(read(put("genia_xml", tmp_path, text.encode()), "genia_xml"))
+
+
+def in_lines(text: str, count: int, *, every: int = 1) -> str:
+    return "".join(text.format(n=n, m=n + 1) for n in range(0, count * every, every))
+
+
+def label_studio(text: str, *regions: dict[str, Any]) -> str:
+    results = [{"type": "labels", "value": {"labels": ["X"], **region}} for region in regions]
+    return json.dumps([{"data": {"text": text}, "annotations": [{"result": results}]}])
+
+
+# Each would take minutes, or far more, in a way of reading that looks at everything again for every thing.
+TRAPS = {
+    "a large record, then small ones": ("spert", lambda: json.dumps(
+        [{"tokens": ["abc"] * 600_000, "entities": []}, *[{"tokens": ["a"], "entities": []}] * 40_000])),
+    "a record cut off": ("spert", lambda: '[{"tokens": ["' + "a" * 2_000_000),
+    "a word of 2 MB": ("conll", lambda: "a\tO\n" + "x" * 2_000_000 + "\tB-X\n"),
+    "2 MB of blanks": ("conll", lambda: "a O\nx" + " " * 2_000_000 + "B-X\n"),
+    "20,000 columns": ("conll", lambda: ("a" + "\tO" * 20_000 + "\n") * 20),
+    "100,000 rows": ("conll", lambda: "a\tB-X\n" * 100_000),
+    "10,000 entities on one word": ("brat", lambda: in_lines("T{n}\tX 0 5\tAcute\n", 10_000) + in_lines("R{n}\tr Arg1:T{n} Arg2:T0\n", 10_000)),
+    "a long text at the wrong place": ("label_studio", lambda: label_studio("a " * 20_000, *[{"start": 0, "end": 3, "text": "a " * 10_000 + "b"}] * 20)),
+    "wrong places in UTF-16": ("label_studio", lambda: label_studio("🌊" + "a " * 20_000, *({"start": n, "end": n + 3, "text": "z"} for n in range(2000)))),
+    "wrong texts of long entities": ("pubtator", lambda: "1|t|" + "a b. " * 4000 + "\n" + "1\t0\t20000\ta\tX\n" * 4000),
+    "a word of one letter, 10,000 times": ("ade_rel", lambda: ("1|" + "a " * 500 + "|a|100|101|a|200|201\n") * 1000),
+    "mentions that are not there": ("ade_rel", lambda: "".join(f"1|{'a ' * 500}|{'b' * 300}{n}|0|9|a|0|1\n" for n in range(1000))),
+    "long triples of one word": ("casrel", lambda: json.dumps([{"text": "a " * 100_000, "triple_list": [["a " * 20_000, "r", "a b"]] * 10}])),
+    "10,000 triples": ("casrel", lambda: json.dumps([{"text": "a " * 50_000, "triple_list": [["a", "r", f"z{n}"] for n in range(10_000)]}])),
+    "10,000 relations of tokens": ("prodigy", lambda: json.dumps({
+        "text": "a " * 10_000, "tokens": [{"start": 2 * n, "end": 2 * n + 1} for n in range(10_000)],
+        "spans": [{"start": 2 * n, "end": 2 * n + 1, "label": "X"} for n in range(10_000)],
+        "relations": [{"head": n, "child": 0, "label": "r"} for n in range(10_000)]})),
+    "terms in terms": ("genia_xml", lambda: "<set><article><sentence>" + '<cons sem="G#DNA_x">a ' * 10_000 + "</cons>" * 10_000
+                       + "</sentence></article></set>"),
+    "names without an end": ("multihead", lambda: "#doc 1\n0\ta\tB-X\t['r'" + " " * 500_000 + "x]\t[0]\n"),
+    "full stops": ("doccano", lambda: json.dumps({"text": ".) " * 100_000, "entities": []})),
+    "accents": ("doccano", lambda: json.dumps({"text": "a" + "\u0301" * 500_000, "entities": []})),
+    "entities inside a word": ("doccano", lambda: json.dumps(
+        {"text": "a" * 100_000, "entities": [{"label": "X", "start_offset": n, "end_offset": n + 1} for n in range(20_000)]})),
+    "entities across sentences": ("doccano", lambda: json.dumps(
+        {"text": "a. " * 30_000, "entities": [{"label": "X", "start_offset": 0, "end_offset": 90_000 - n} for n in range(5000)]})),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "content"), TRAPS.values(), ids=list(TRAPS))
+def test_traps(name: str, content: Callable[[], str], tmp_path: Path) -> None:
+    path = put(name, tmp_path, content().encode())
+    with within(30):
+        assert is_read_or_refused(path, name) in ("read", "refused")
+
+
+def flat() -> Sentence:
+    """20,000 words, half of them an entity."""
+    entities = tuple(Entity("Drug", ((start, start + 1),)) for start in range(0, 20_000, 2))
+    return Sentence("s", tuple(f"w{n % 90}" for n in range(20_000)), entities, (Relation("r", 0, 9999),))
+
+
+def nested() -> Sentence:
+    """5,000 entities, each in the one before."""
+    entities = tuple(Entity("Drug", ((n, 10_000 - n),)) for n in range(5000))
+    return Sentence("s", ("a",) * 10_000, entities, (Relation("r", 0, 4999),))
+
+
+# These say all words of an entity again, so that the file of nested ones is larger than any reader's work.
+WORDY = ("w2ner", "casrel", "cmeee", "cluener", "label_studio", "pubtator", "ade_rel", "brat")
+
+
+@pytest.mark.parametrize("make", [flat, nested])
+@pytest.mark.parametrize("name", [name for name in NAMES if formats()[name].write])
+def test_long_sentences(name: str, make: Callable[[], Sentence], tmp_path: Path) -> None:
+    if name in WORDY and make is nested:
+        pytest.skip("writes every entity's words")
+    put(name, tmp_path)  # skips where a library is missing
+    with within(60):
+        ledger = write([make()], tmp_path / "out", name, lossy=True)
+        again = list(read(tmp_path / "out", name))
+    lost = sum(count for (kind, _), count in ledger.losses.items() if kind == "entities")
+    assert sum(len(sentence.entities) for sentence in again) == len(make().entities) - lost

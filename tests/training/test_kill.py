@@ -17,7 +17,8 @@ from typing import Any
 from tiny import digest, fit
 
 PRELOADED = ("spanwise.training.run", "spanwise.heads.spanner", "spanwise.encoders.static", "accelerate", "torch._dynamo")
-OPTIONS: dict[str, Any] = {"recipe": "spanner", "epochs": 2, "checkpoint_steps": 1}  # most of its time it writes
+# Most of its time it writes.
+OPTIONS: dict[str, Any] = {"recipe": "spanner", "epochs": 2, "checkpoint_steps": 1, "overrides": ("head.negatives=6",)}
 
 
 def started(folder: Path, resume: bool) -> ForkServerProcess:

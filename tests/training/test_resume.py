@@ -18,12 +18,13 @@ from spanwise.model import Model
 from spanwise.training import checkpoint, loop
 from spanwise.training.loop import Trainer
 
+SAMPLED = ("head.negatives=6",)  # fewer than there are
 VARIANTS: dict[str, dict[str, Any]] = {
     "tags": {"epochs": 3},
-    "spans and checkpoints between": {"recipe": "spanner", "epochs": 2, "checkpoint_steps": 2},
+    "spans and checkpoints between": {"recipe": "spanner", "epochs": 2, "checkpoint_steps": 2, "overrides": SAMPLED},
     "joined batches": {"recipe": "seqner-crf", "epochs": 3, "accumulate": 3, "checkpoint_steps": 1},
     "stopping early": {"epochs": 8, "patience": 1, "checkpoint_steps": 3},
-    "token budget": {"recipe": "spanner", "epochs": 2, "token_budget": 60, "checkpoint_steps": 4},
+    "token budget": {"recipe": "spanner", "epochs": 2, "token_budget": 60, "checkpoint_steps": 4, "overrides": SAMPLED},
 }
 
 
@@ -77,7 +78,7 @@ def test_interrupted_between_steps(tmp_path: Path, name: str) -> None:
 
 def test_a_transformer_with_dropout_goes_on_as_it_was(tiny_bert: Path, tmp_path: Path) -> None:
     options: dict[str, Any] = {"encoder": str(tiny_bert), "epochs": 2, "checkpoint_steps": 2, "recipe": "spanner"}
-    options |= {"data": corpus(), "encoder_rate": 1e-3}
+    options |= {"data": corpus(), "encoder_rate": 1e-3, "overrides": SAMPLED}
     fit(tmp_path / "whole", **options)
     arranged = [lambda patch, n=n: interrupt(patch, Trainer, "_backward", n) for n in (2, 4)]
     assert run_to_end(tmp_path / "parts", arranged, **options) == 2

@@ -68,6 +68,7 @@ def _sentences(source: str, source_format: str | None, ledger: Ledger) -> Iterat
     """The sentences of a source: data in a known format, or raw text from a .txt file or standard input."""
     from spanwise.errors import SpanwiseError
     from spanwise.formats import read
+    from spanwise.formats.files import stem
     from spanwise.inference.raw import raw_sentences
 
     path = Path(source)
@@ -76,5 +77,5 @@ def _sentences(source: str, source_format: str | None, ledger: Ledger) -> Iterat
     if not path.exists():
         raise SpanwiseError(f"{source}: no such file or folder")
     if source_format is None and path.suffix.lower() == ".txt":
-        return raw_sentences(path.open("rb"), path.stem, source)
+        return raw_sentences(path.open("rb"), stem(path), source)
     return read(path, source_format, ledger, annotated=False)

@@ -51,7 +51,7 @@ class TransformerEncoder(Encoder):
         self.model: Any = model
         self.settings, self.tokenizer = settings, tokenizer
         self.width = model.config.hidden_size
-        depth = model.config.num_hidden_layers
+        depth = getattr(model.config, "num_hidden_layers", settings.layers)
         if settings.layers > depth:
             raise SpanwiseError(f"layers={settings.layers}, but the encoder has {depth} layers")
         marked = tokenizer("a", return_special_tokens_mask=True)
@@ -59,6 +59,7 @@ class TransformerEncoder(Encoder):
         self._before, self._after = ids[: inner[0]], ids[inner[-1] + 1 :]
         self._tokenize = WordTokenizer(tokenizer)
         self.window = min(_limit(model, tokenizer), settings.window or 1 << 30)
+        self._mask_type = torch.bool if model.config.model_type in ABLE else torch.long  # some architectures count with it
         self._freeze()
         self.graphs: Graphs | None = None
 
@@ -150,7 +151,8 @@ class TransformerEncoder(Encoder):
                 [self._states(*part) for part in zip(torch.split(ids, ROWS), torch.split(seen, ROWS), strict=True)]
             )
         mixing = self.settings.layers > 1
-        output = self.model(input_ids=ids, attention_mask=seen, output_hidden_states=mixing)
+        mask = seen.to(self._mask_type)
+        output = self.model(input_ids=ids, attention_mask=mask, output_hidden_states=mixing)
         states: Tensor = output.last_hidden_state
         return torch.stack(output.hidden_states[-self.settings.layers :]).mean(0) if mixing else states
 

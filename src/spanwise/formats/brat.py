@@ -30,6 +30,7 @@ from spanwise.formats.cutting import to_sentences
 from spanwise.formats.documents import Arrow, Document, Mention
 from spanwise.formats.files import lines, read_text, readable
 from spanwise.formats.sample import Sample
+from spanwise.text.blanks import says
 from spanwise.types import Sentence, Span
 
 _LINE = re.compile(r"([TREAMN#]\S*|\*)\t([^\t]*)(?:\t(.*))?", re.DOTALL)
@@ -111,8 +112,7 @@ def _count_fitting(path: Path, text: str) -> int:
         match = _LINE.fullmatch(line)
         place = _TEXT_BOUND.fullmatch(match[2].strip()) if match and match[1][0] == "T" else None
         if match and place:
-            pieces = (text[slice(*map(int, part.split(" ")))] for part in place[2].split(";"))
-            count += _plain(match[3] or "") == _plain(" ".join(pieces))
+            count += says(text, _ranges(place[2]), match[3] or "")
     return count
 
 
@@ -124,7 +124,8 @@ class _Annotations:
         self.mentions: list[Mention] = []
         self.arrows: list[Arrow] = []
         self.others: list[dict[str, Any]] = []
-        self.surfaces: list[str | None] = []  # what each T line says its text is
+        self.surfaces: list[list[str]] = []  # what each T line says its text is, perhaps over several lines
+        self.expected, self.matched = "", 0  # what the last T line should say, and how many characters of that it does
         self.known: dict[str, dict[str, Any]] = {}  # by id, where attributes, references and notes are kept
         self.attached: list[tuple[str, str, dict[str, Any]]] = []
         self.last = ""
@@ -156,7 +157,7 @@ class _Annotations:
         match = _TEXT_BOUND.fullmatch(body)
         if not match:
             return False
-        ranges = sorted(Span(*map(int, part.split(" "))) for part in match[2].split(";"))
+        ranges = sorted(_ranges(match[2]))
         joined = [ranges[0]]
         for span in ranges[1:]:
             if joined[-1].end <= span.start and not self.text[joined[-1].end : span.start].strip():
@@ -166,7 +167,7 @@ class _Annotations:
                 joined.append(span)
         extra = self._keep(name, {}, number)
         self.mentions.append(Mention(name, match[1], tuple(joined), extra=extra, line=number))
-        self.surfaces.append(tail)
+        self.surfaces.append([] if tail is None else [tail])
         return True
 
     def _relation(self, name: str, body: str, number: int) -> bool:
@@ -214,12 +215,16 @@ class _Annotations:
 
     def _continue_surface(self, number: int, line: str) -> None:
         """Some tools break the repeated text of an entity where the text has a line end; the text itself tells."""
-        if self.last == "T" and (before := self.surfaces[-1]) is not None:
-            longer = f"{before}\n{line}"
-            if _plain(self._text_of(self.mentions[-1])).startswith(_plain(longer)):
-                self.surfaces[-1] = longer
-                self.ledger.note("repeated texts broken over lines, joined")
-                return
+        surface = self.surfaces[-1] if self.last == "T" else []
+        if len(surface) == 1:
+            first, self.expected = _plain(surface[0]), _plain(self._text_of(self.mentions[-1]))
+            self.matched = len(first) if self.expected.startswith(first) else -1
+        piece = " " * (self.matched > 0) + _plain(line)
+        if surface and self.matched >= 0 and self.expected.startswith(piece, self.matched):
+            surface.append(line)
+            self.matched += len(piece)
+            self.ledger.note("repeated texts broken over lines, joined")
+            return
         raise FormatError(self.path, number, f"not a line of brat, expected {_SHAPES['T']} or the like, found {_shown(line)}")
 
     def _text_of(self, mention: Mention) -> str:
@@ -227,7 +232,7 @@ class _Annotations:
 
     def document(self, name: str, notes: bool) -> Document:
         for mention, surface in zip(self.mentions, self.surfaces, strict=True):
-            if surface is not None and _plain(surface) != _plain(self._text_of(mention)):
+            if surface and not says(self.text, mention.fragments, "\n".join(surface)):
                 self.ledger.note("entities whose repeated text differs from the text at their offsets")
         for key, target, item in self.attached:
             if not notes:
@@ -245,6 +250,10 @@ class _Annotations:
         for arrow in self.arrows:
             arrow.extra = arrow.extra or None
         return Document(name, self.text, self.mentions, self.arrows, {"brat": self.others} if self.others else None)
+
+
+def _ranges(text: str) -> list[Span]:
+    return [Span(*map(int, part.split(" "))) for part in text.split(";")]
 
 
 def _plain(text: str) -> str:

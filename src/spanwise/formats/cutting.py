@@ -48,7 +48,8 @@ def to_sentences(
     if not split:
         ranges = [Span(0, len(text))]
     elif sentences is None:
-        ranges = split_sentences(text, [*keep, *found])  # a word may hold a line end, or a full stop with an accent
+        wide = (word for word in found if word.end > word.start + 1)  # with a line end in it, or a full stop and an accent
+        ranges = split_sentences(text, [*keep, *wide])
     else:
         ranges = _joined_over(sentences, keep, len(text))
         ledger.note("sentences joined, for an entity crosses their border", len(sentences) - len(ranges))

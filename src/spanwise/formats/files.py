@@ -116,23 +116,23 @@ class _ArrayReader:
 
     def __init__(self, path: Path, file: IO[str]) -> None:
         self.path, self.file = path, file
-        self.buffer, self.line, self.at_end = "", 1, False
+        self.buffer, self.at, self.line, self.at_end = "", 0, 1, False
 
     def items(self) -> Iterator[tuple[int, Any]]:
         self._peek()
-        self._drop(1)  # the opening bracket: json_records looked
+        self._go_to(self.at + 1)  # the opening bracket: json_records looked
         mark = self._peek()
         while mark != "]":
             item, end = self._item()
             yield self.line, item
-            self._drop(end)
+            self._go_to(end)
             mark = self._peek()
             if mark not in (",", "]"):
                 raise self._error("expected ',' or ']' behind an item of the JSON array")
             if mark == ",":
-                self._drop(1)
+                self._go_to(self.at + 1)
                 self._peek()
-        self._drop(1)
+        self._go_to(self.at + 1)
         if self._peek():
             raise self._error("something stands behind the end of the JSON array")
 
@@ -145,47 +145,49 @@ class _ArrayReader:
         except UnicodeDecodeError:
             raise self._error("not UTF-8 here or a little further on") from None
         self.at_end = not piece
-        self.buffer += piece
+        self.buffer, self.at = self.buffer[self.at :] + piece, 0
 
-    def _drop(self, count: int) -> None:
-        self.line += self.buffer.count("\n", 0, count)
-        self.buffer = self.buffer[count:]
+    def _go_to(self, place: int) -> None:
+        self.line += self.buffer.count("\n", self.at, place)
+        self.at = place
 
     def _peek(self) -> str:
         """The next character that is no white space; nothing at the end of the file."""
         while True:
-            match = _SPACE.match(self.buffer)
-            self._drop(match.end() if match else 0)
-            if self.buffer or self.at_end:
-                return self.buffer[:1]
+            if match := _SPACE.match(self.buffer, self.at):
+                self._go_to(match.end())
+            if self.at < len(self.buffer) or self.at_end:
+                return self.buffer[self.at : self.at + 1]
             self._fill(CHUNK)
 
     def _item(self) -> tuple[Any, int]:
-        """The item at the buffer's beginning, and where it ends there."""
-        if not self.buffer:
+        """The item that begins here, and where in the buffer it ends."""
+        if self.at == len(self.buffer):
             raise self._error("the JSON array does not end: the file seems cut off")
         size = CHUNK
         while True:
             try:
-                item, end = _DECODER.raw_decode(self.buffer)
+                item, end = _DECODER.raw_decode(self.buffer, self.at)
                 # What looks like a number may go on behind the buffer's end: 1 of 1.5, 1.5 of 1.5e3.
                 if self.at_end or end + 2 < len(self.buffer) or not isinstance(item, int | float):
                     break
             except RecursionError:
                 raise self._error("not JSON: nested too deeply") from None
             except ValueError as error:
-                if self.at_end or (size > 64 * CHUNK and _is_hopeless(error, self.buffer)):
+                if self.at_end or _is_hopeless(error, self.buffer):
                     raise self._error(f"not JSON: {error}") from None
             size *= 2
             self._fill(size)
-        if _SURROGATE.search(self.buffer, 0, end):
-            parse_json(self.buffer[:end], self.path, self.line)
+        if _SURROGATE.search(self.buffer, self.at, end):
+            parse_json(self.buffer[self.at : end], self.path, self.line)
         return item, end
 
 
 def _is_hopeless(error: ValueError, buffer: str) -> bool:
     """True when the fault lies well before the end of what was read, so that more text cannot mend it."""
-    return isinstance(error, json.JSONDecodeError) and error.pos < len(buffer) // 2 and "Unterminated" not in error.msg
+    if not isinstance(error, json.JSONDecodeError):  # a number too long, or NaN
+        return True
+    return len(buffer) > 64 * CHUNK and error.pos < len(buffer) // 2 and "Unterminated" not in error.msg
 
 
 def checked(shape: TypeAdapter[Any], record: Any, path: Path, line: int) -> Any:

@@ -6,13 +6,13 @@ white space. The region's own ``text`` decides then.
 
 from __future__ import annotations
 
-import re
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeGuard
 
 from spanwise.errors import FormatError
 from spanwise.formats.base import Ledger
+from spanwise.text.blanks import Collapsed, says
 from spanwise.text.utf16 import Utf16, is_wide
 from spanwise.types import Span
 
@@ -29,28 +29,29 @@ def place_of(value: dict[str, Any], text: str, path: Path, line: int, ledger: Le
     said = value.get("text")
     if not isinstance(said, str) or not said.strip() or _says(place, text, said):
         return place
+    said = " ".join(said.replace("\\n", "\n").split())  # a line end may be spelled so
     if is_markup:
-        found = _occurrences(said, text)
+        found = _collapsed(text).first(said, 2)
         return found[0] if len(found) == 1 else None
-    if is_wide(text) and place.start >= 0:
+    if _is_wide(text) and place.start >= 0:
         moved = _units(text).to_characters(place)
         if _says(moved, text, said):
             ledger.note("regions that count UTF-16 units, converted")
             return moved
-    if 0 <= place.start < place.end <= len(text) and _plain(said) in _plain(text[place.start : place.end]):
+    if 0 <= place.start < place.end <= len(text) and _collapsed(text).has(said, place):
         return place  # a selection by words: the offsets are of the words, the text is of what was dragged over
-    found = _occurrences(said, text)
-    if not found:
+    nearest = _collapsed(text).nearest(said, place.start)
+    if nearest is None:
         ledger.note("regions whose own text is not in the text, read by their offsets")
         return place
     ledger.note("regions whose offsets miss their own text, moved to the nearest place that has it")
-    return min(found, key=lambda span: abs(span.start - place.start))
+    return nearest
 
 
-@lru_cache(maxsize=1)
-def _units(text: str) -> Utf16:
-    """Counted once for all regions of a text."""
-    return Utf16(text)
+# Made once for all regions of a text.
+_is_wide = lru_cache(maxsize=1)(is_wide)
+_units = lru_cache(maxsize=1)(Utf16)
+_collapsed = lru_cache(maxsize=1)(Collapsed)
 
 
 def _has_offsets(value: Any) -> TypeGuard[dict[str, int]]:
@@ -58,14 +59,6 @@ def _has_offsets(value: Any) -> TypeGuard[dict[str, int]]:
 
 
 def _says(place: Span, text: str, said: str) -> bool:
-    return 0 <= place.start < place.end <= len(text) and _plain(text[place.start : place.end]) == _plain(said)
-
-
-def _plain(text: str) -> str:
-    """Without the differences that Label Studio makes: runs of white space are one blank, line ends may be spelled ``\\n``."""
-    return " ".join(text.replace("\\n", "\n").split())
-
-
-def _occurrences(said: str, text: str) -> list[Span]:
-    words = said.replace("\\n", "\n").split()
-    return [Span(*match.span()) for match in re.finditer(r"\s+".join(map(re.escape, words)), text)]
+    return 0 <= place.start < place.end <= len(text) and any(
+        says(text, [place], spelled) for spelled in (said, said.replace("\\n", "\n"))
+    )

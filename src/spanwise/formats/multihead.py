@@ -132,7 +132,7 @@ def _arrows(sentence: Sentence, ledger: Ledger) -> Sequence[tuple[list[str], lis
 
 def sniff(sample: Sample) -> bool:
     rows = [line for line in sample.lines if line.strip()][:2]
-    if len(rows) < 2 or not _MARK.fullmatch(rows[0]):
+    if len(rows) < 2 or "\t" in rows[0] or not _MARK.fullmatch(rows[0]):
         return False
     return rows[1].count("\t") == 4 or _MARK.fullmatch(rows[1]) is not None
 

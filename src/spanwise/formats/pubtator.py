@@ -30,6 +30,7 @@ from spanwise.formats.cutting import to_sentences
 from spanwise.formats.documents import Document, Mention, to_documents, without_discontinuous
 from spanwise.formats.files import lines, writing
 from spanwise.formats.sample import Sample
+from spanwise.text.blanks import says
 from spanwise.types import Extra, Sentence, Span
 
 _TEXT = re.compile(r"([^|\t]+)\|([ta])\|(.*)", re.DOTALL)
@@ -105,8 +106,7 @@ class _Block:
     def document(self) -> Document:
         text = f"{self.title}\n{self.abstract}" if self.abstract else self.title
         for mention, surface in self.mentions:
-            ((start, end),) = mention.fragments
-            if " ".join(text[start:end].split()) != " ".join(surface.split()):
+            if not says(text, mention.fragments, surface):
                 self.ledger.note("entities whose repeated text differs from the text at their offsets")
         extra = {"concept_relations": self.relations} if self.relations else None
         return Document(self.name, text, [mention for mention, _ in self.mentions], extra=extra)

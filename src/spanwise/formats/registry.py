@@ -56,7 +56,7 @@ def detect(path: Path) -> Format:
         raise SpanwiseError(f"{path}: the file is empty, and its name does not tell a format (say it with --from)")
     if problem := _unreadable(sample):
         raise SpanwiseError(f"{path}: {problem}")
-    if len(by_name) == 1 or (path.suffix.lower() == ".jsonl" and not sample.records):
+    if len(by_name) == 1 or (by_name and path.suffix.lower() == ".jsonl" and not sample.records):
         return by_name[0]  # its reader says what is wrong, and where
     raise SpanwiseError(f"{path}: cannot tell the format; say it with --from ({', '.join(formats())}){_hint(sample)}")
 
@@ -78,7 +78,7 @@ def _hint(sample: Sample) -> str:
     """What the beginning of a file shows that might have been a known format."""
     if sample.dicts:
         keys = dict.fromkeys(key for record in sample.dicts for key in record)
-        return f"; its records have the keys {', '.join(map(repr, list(keys)[:10]))}"
+        return f"; its records have the keys {', '.join(f'{key!r:.40}' for key in list(keys)[:10])}"
     first = sample.text.lstrip()[:1]
     if first and first in "[{" and sample.is_whole:
         return "; it begins like JSON, but not like an array of records or with one record a line"

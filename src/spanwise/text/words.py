@@ -49,5 +49,8 @@ def cut_words(words: Iterable[Span], cuts: Iterable[int]) -> list[Span]:
     pieces: list[Span] = []
     for word in words:
         inner = places[bisect_right(places, word.start) : bisect_left(places, word.end)]
-        pieces += [Span(a, b) for a, b in zip([word.start, *inner], [*inner, word.end], strict=True)]
+        if inner:
+            pieces += [Span(a, b) for a, b in zip([word.start, *inner], [*inner, word.end], strict=True)]
+        else:
+            pieces.append(word)
     return pieces

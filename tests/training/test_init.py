@@ -1,0 +1,82 @@
+"""Starting from a trained model, and layers that do not learn."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+from tiny import corpus, fit
+
+from spanwise import Corpus, Sentence, SpanwiseError
+from spanwise.model import Model
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    fit(folder, epochs=2)
+    return folder
+
+
+def test_init_takes_over_encoder_and_head(run: Path, tmp_path: Path) -> None:
+    said: list[str] = []
+    fit(tmp_path / "next", epochs=1, head_rate=0.0, init=run, say=said.append)
+    assert (tmp_path / "next" / "model.safetensors").read_bytes() == (run / "model.safetensors").read_bytes()
+    assert f"started from {run}: its encoder and 2 of 2 weight tensors of the head were taken over" in said
+
+
+def test_init_with_other_labels_takes_over_the_encoder_alone(run: Path, tmp_path: Path) -> None:
+    def renamed(sentence: Sentence) -> Sentence:
+        return replace(sentence, entities=tuple(replace(entity, type=f"New{entity.type}") for entity in sentence.entities))
+
+    data = Corpus({split: tuple(map(renamed, found)) for split, found in corpus(60).splits.items()})
+    said: list[str] = []
+    fit(tmp_path / "next", data, epochs=1, head_rate=0.0, init=run, say=said.append)
+    one, other = load_file(run / "model.safetensors"), load_file(tmp_path / "next" / "model.safetensors")
+    assert {name for name in one if not torch.equal(one[name], other[name])} == {
+        "head.classifier.weight",
+        "head.classifier.bias",
+    }
+    assert any("the head begins anew, for its kind or its labels differ" in line for line in said)
+
+
+def test_words_of_a_static_encoder_go_by_name(run: Path, tmp_path: Path) -> None:
+    swapped = {"oslo": "lagos", "the": "zzz"}  # other words, as many as before
+    data = Corpus({
+        split: tuple(replace(s, text="", starts=(), words=tuple(swapped.get(word, word) for word in s.words)) for s in found)
+        for split, found in corpus(60).splits.items()
+    })  # fmt: skip
+    fit(tmp_path / "next", data, epochs=1, head_rate=0.0, init=run)
+    before, after = Model.load(run).encoder, Model.load(tmp_path / "next").encoder
+
+    def vectors(encoder: Any) -> dict[str, list[float]]:
+        table = encoder.words.learned.weight[2:].tolist()
+        return dict(zip(encoder.vocabulary.learned, table, strict=True))
+
+    one, other = vectors(before), vectors(after)
+    assert one.keys() - other.keys() == {"oslo", "the"}
+    assert other.keys() - one.keys() == {"lagos", "zzz"}
+    assert all(one[word] == other[word] for word in one.keys() & other.keys())
+    assert torch.equal(before.words.learned.weight[:2], after.words.learned.weight[:2])  # type: ignore[union-attr, index, operator]
+
+
+def test_init_refuses_a_foreign_encoder(run: Path, tiny_bert: Path, tmp_path: Path) -> None:
+    for encoder, overrides in ((str(tiny_bert), ()), ("static", ["encoder.hidden=5"])):
+        with pytest.raises(SpanwiseError, match="its encoder does not fit this configuration's; name the same --encoder"):
+            fit(tmp_path / "next", corpus(), overrides, encoder=encoder, epochs=1, init=run)
+        assert not list((tmp_path / "next").iterdir())
+    with pytest.raises(SpanwiseError, match="no trained model here"):
+        fit(tmp_path / "next", corpus(), init=tmp_path / "nowhere")
+
+
+def test_frozen_layers_do_not_change(tiny_bert: Path, tmp_path: Path) -> None:
+    values = ["encoder.frozen_layers=2"]
+    fit(tmp_path / "run", corpus(), values, encoder=str(tiny_bert), encoder_rate=1e-2, epochs=1)
+    before, after = load_file(tiny_bert / "model.safetensors"), load_file(tmp_path / "run" / "model.safetensors")
+    changed = {name for name in before if not torch.equal(before[name], after[f"encoder.model.{name}"])}
+    assert changed
+    assert all(name.startswith("encoder.layer.2.") for name in changed)
