@@ -1,6 +1,6 @@
 """How fast training and prediction are, as ratios to bare Hugging Face loops measured side by side in the same run.
 
-    python bench/speed.py --data GENIA [--encoder minilm] [--threads 2] [--steps 100] [--rounds 9] [--runs 3] [--json FILE]
+    python bench/speed.py --data GENIA [--encoder minilm] [--threads 2] [--steps 100] [--rounds 20] [--runs 3] [--json FILE]
 
 Training: one step through Spanwise's own trainer (batch, targets, forward, backward, clipping, AdamW, schedule) against one
 step of ``AutoModelForTokenClassification`` on the same subwords, with labels at first subwords, the same fused AdamW and
@@ -20,7 +20,8 @@ import json
 import statistics
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -120,8 +121,7 @@ def time_training(trainers: Mapping[str, Trainer], source: str, arguments: argpa
         chosen = [tagger.batches.sentences[number] for number in tagger.batches.batches[step]]
         batch = bare.batch(chosen, tagger.model.head.targets(chosen, gold=True)["tags"])
         check_same(batch["input_ids"], tagger.batches.batch(step).inputs["ids"])
-        contenders: dict[str, Callable[[], None]] = {BARE: lambda batch=batch: bare.step(batch)}
-        contenders |= {recipe: lambda loop=loop, step=step: loop.step(step) for recipe, loop in ours.items()}
+        contenders = {BARE: partial(bare.step, batch), **{recipe: partial(loop.step, step) for recipe, loop in ours.items()}}
         in_turns(contenders, step, times if step >= WARM_UP else {}, CLOCKS[arguments.clock])
     return times
 
@@ -131,36 +131,53 @@ def check_same(bare: Tensor, ours: Tensor) -> None:
         raise SystemExit("the bare loop and Spanwise do not read the same subwords: the comparison would not be fair")
 
 
+class Forward:
+    """The bare encoder on length-sorted batches, made beforehand or tokenised on the way."""
+
+    def __init__(self, source: str, batch_size: int) -> None:
+        self.tokenizer, self.batch_size = AutoTokenizer.from_pretrained(source), batch_size
+        self.encoder = AutoModel.from_pretrained(source, add_pooling_layer=False).float().eval()
+
+    def groups(self, sentences: Sequence[Sentence]) -> list[list[list[str]]]:
+        """The words of the sentences in the batches that prediction makes of them."""
+        texts = [list(sentence.words) for sentence in sentences]
+        costs = np.array([len(ids) for ids in self.tokenizer(texts, is_split_into_words=True)["input_ids"]])
+        return [[texts[number] for number in numbers] for numbers in plan(costs, self.batch_size, None, None)]
+
+    def tokenized(self, groups: list[list[list[str]]]) -> Iterator[Mapping[str, Tensor]]:
+        for group in groups:
+            yield self.tokenizer(group, is_split_into_words=True, padding=True, return_tensors="pt")
+
+    @torch.inference_mode()
+    def __call__(self, batches: Iterable[Mapping[str, Tensor]]) -> None:
+        for batch in batches:
+            self.encoder(**batch)
+
+
 def time_prediction(
     models: Mapping[str, Model], source: str, sentences: Sequence[Sentence], arguments: argparse.Namespace
 ) -> tuple[Times, dict[str, float]]:
-    tokenizer = AutoTokenizer.from_pretrained(source)
-    encoder = AutoModel.from_pretrained(source, add_pooling_layer=False).float().eval()
-    costs = np.array([len(ids) for ids in tokenizer([list(s.words) for s in sentences], is_split_into_words=True)["input_ids"]])
-    groups = [[list(sentences[n].words) for n in numbers] for numbers in plan(costs, arguments.predict_batch, None, None)]
-
-    def encoded() -> Iterator[dict[str, Tensor]]:
-        for group in groups:
-            yield tokenizer(group, is_split_into_words=True, padding=True, return_tensors="pt")
-
-    @torch.inference_mode()
-    def forward(batches: Iterator[dict[str, Tensor]] | list[dict[str, Tensor]]) -> None:
-        for batch in batches:
-            encoder(**batch)
-
-    found: dict[str, float] = {}
-
-    def predicted(recipe: str) -> None:
-        entities = sum(len(s.entities) for s in predict(models[recipe], sentences, batch_size=arguments.predict_batch))
-        found[recipe] = entities / len(sentences)
-
-    ready = list(encoded())
-    contenders: dict[str, Callable[[], None]] = {BARE: lambda: forward(ready), TOKENIZING: lambda: forward(encoded())}
-    contenders |= {recipe: lambda recipe=recipe: predicted(recipe) for recipe in models}
+    """Each turn takes the next of the sentences, so that short turns of all contenders follow one another closely."""
+    forward = Forward(source, arguments.predict_batch)
     times: Times = {}
+    found = dict.fromkeys(models, 0)
+
+    def predicted(recipe: str, chosen: Sequence[Sentence]) -> None:
+        found[recipe] += sum(len(s.entities) for s in predict(models[recipe], chosen, batch_size=arguments.predict_batch))
+
     for turn in range(1 + arguments.rounds):
+        first = turn * arguments.slice % max(1, len(sentences) - arguments.slice + 1)
+        chosen = sentences[first : first + arguments.slice]
+        groups = forward.groups(chosen)
+        ready = list(forward.tokenized(groups))
+        contenders: dict[str, Callable[[], None]] = {
+            BARE: partial(forward, ready),
+            TOKENIZING: lambda groups=groups: forward(forward.tokenized(groups)),
+            **{recipe: partial(predicted, recipe, chosen) for recipe in models},
+        }
         in_turns(contenders, turn, times if turn else {}, CLOCKS[arguments.clock])
-    return times, found
+    count = (1 + arguments.rounds) * min(arguments.slice, len(sentences))
+    return times, {recipe: entities / count for recipe, entities in found.items()}
 
 
 def compared(times: Times, sentences: int, to: str = BARE, *, throughput: bool = False) -> dict[str, dict[str, float]]:
@@ -181,11 +198,11 @@ def one_run(sentences: Mapping[str, tuple[Sentence, ...]], arguments: argparse.N
         times = time_training(trainers, source, arguments) if arguments.steps else {}
     result: dict[str, Any] = {"training": compared(times, arguments.batch_size)} if times else {}
     if arguments.rounds:
-        dev = sentences["dev"]
         models = {recipe: trainer.model for recipe, trainer in trainers.items()}
-        times, found = time_prediction(models, source, dev, arguments)
-        result["prediction"] = compared(times, len(dev), throughput=True)
-        result["prediction with tokenizer"] = compared(times, len(dev), TOKENIZING, throughput=True)
+        times, found = time_prediction(models, source, sentences["dev"], arguments)
+        result["prediction"] = compared(times, arguments.slice, throughput=True)
+        del times[BARE]
+        result["prediction with tokenizer"] = compared(times, arguments.slice, TOKENIZING, throughput=True)
         result["entities per sentence"] = found
     return result
 
@@ -225,11 +242,12 @@ def main() -> None:
     parser.add_argument("--data", type=Path, required=True, help="a corpus folder with train and dev")
     parser.add_argument("--encoder", default="minilm")
     parser.add_argument("--recipes", nargs="+", choices=RECIPES, default=RECIPES, help="seqner is always among them")
-    parser.add_argument("--sentences", type=int, default=480, help="of each split")
+    parser.add_argument("--sentences", type=int, default=1600, help="of each split")
     parser.add_argument("--batch-size", type=int, default=16)
     parser.add_argument("--predict-batch", type=int, default=16)
     parser.add_argument("--steps", type=int, default=100, help="training steps that count; 0 leaves training out")
-    parser.add_argument("--rounds", type=int, default=9, help="predictions of all sentences; 0 leaves prediction out")
+    parser.add_argument("--rounds", type=int, default=20, help="turns of prediction that count; 0 leaves prediction out")
+    parser.add_argument("--slice", type=int, default=80, help="sentences that are predicted in one turn")
     parser.add_argument("--runs", type=int, default=1, help="the whole measurement so many times")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument(

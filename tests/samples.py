@@ -89,12 +89,12 @@ TEXTS = {
     "conll": "# id = s1\nOslo\tNNP\tB-LOC\tO\nPort\tNN\tI-LOC\tB-X\n\n-DOCSTART-\t-\tO\tO\n\nNo\tUH\tO\tO\n",
 }  # fmt: skip
 BRAT_TEXT = "Acute renal\nand liver failure in Oslo. Zinc oxide caused it.\n"
-_EXTENSIONS = {"brat": ".ann"}
+NEEDS = {"docbin": "spacy", "hf_dataset": "pyarrow"}
 
 
 def path_of(name: str, folder: Path) -> Path:
     """Where a sample of a format stands in a folder."""
-    return folder / f"sample{_EXTENSIONS.get(name) or formats()[name].extensions[0]}"
+    return folder / f"sample{''.join(formats()[name].extensions[:1]) or '.ann'}"
 
 
 def put(name: str, folder: Path, content: bytes | None = None) -> Path:
@@ -104,7 +104,7 @@ def put(name: str, folder: Path, content: bytes | None = None) -> Path:
     if content is not None or name in TEXTS:
         path.write_bytes(content if content is not None else TEXTS[name].encode())
     else:
-        pytest.importorskip({"docbin": "spacy", "hf_dataset": "pyarrow"}[name])
+        pytest.importorskip(NEEDS[name], reason=f"{NEEDS[name]} is not installed")
         write(_sentences(), path, name)
     if name == "brat":
         path.with_suffix(".txt").write_text(BRAT_TEXT)

@@ -211,7 +211,7 @@ class Sentence:
             raise ValueError(f"word {words.index('')} is empty")
         if not self.text:
             object.__setattr__(self, "text", joined)
-            object.__setattr__(self, "starts", tuple(accumulate((len(w) + 1 for w in words[:-1]), initial=0))[: len(words)])
+            object.__setattr__(self, "starts", joined_starts(words))
         elif not self.starts:
             object.__setattr__(self, "starts", find_words(words, self.text))
         else:
@@ -267,6 +267,15 @@ class Sentence:
     def text_of(self, entity: Entity) -> str:
         """What the entity says, as it stands in the text; fragments joined by single spaces."""
         return " ".join(self.text[slice(*self.characters(fragment))] for fragment in entity.fragments)
+
+
+def joined_starts(words: tuple[str, ...]) -> tuple[int, ...]:
+    """Where each word begins when they are joined by single spaces.
+
+    >>> joined_starts(("a", "bc", "d"))
+    (0, 2, 5)
+    """
+    return tuple(accumulate((len(word) + 1 for word in words[:-1]), initial=0))[: len(words)]
 
 
 def find_words(words: Iterable[str], text: str) -> tuple[int, ...]:

@@ -152,6 +152,21 @@ def test_what_it_cannot_hold_is_counted(tmp_path: Path) -> None:
     assert [again.text_of(e) for e in again.entities] == ["x", "y"]
 
 
+def test_what_a_repeated_sentence_loses_is_counted_once(tmp_path: Path) -> None:
+    effect, drug, blank = Entity("Adverse-Effect", ((0, 1),)), Entity("Drug", ((1, 2),)), Entity("Drug", ((2, 3),))
+    related = (Relation("Adverse-Effect", 0, 1), Relation("Adverse-Effect", 0, 3))
+    sentence = Sentence("s", ("rash", "zinc", " "), (effect, drug, drug, blank), related)
+    _, ledger = written([sentence, sentence], tmp_path)
+    assert dict(ledger.losses) == {
+        ("entities", "of white space only"): 2,
+        ("relations", "of an entity that is lost"): 2,
+        ("sentences", "that repeat the one before"): 1,
+        ("entities", "in such a sentence"): 2,
+        ("relations", "in such a sentence"): 1,
+    }
+    assert ledger.notes["entities given twice, merged"] == 2
+
+
 @pytest.mark.parametrize(
     "line",
     ["1|Zinc|Zinc|0|4|Zinc|0", "1|Zinc|Zinc|0|x|Zinc|0|4", "Zinc", "|Zinc|Zinc|0|4|Zinc|0|4", "1| |Zinc|0|4|Zinc|0|4",

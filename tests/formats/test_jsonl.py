@@ -147,3 +147,9 @@ def test_ids_may_be_numbers(tmp_path: Path) -> None:
     path.write_text('{"id": 7, "document": 3, "tokens": ["a"]}\n')
     (sentence,) = read(path, Ledger())
     assert (sentence.id, sentence.document) == ("7", "3")
+
+
+def test_words_that_are_blanks_keep_their_places(tmp_path: Path) -> None:
+    sentence = Sentence("s", ("Oslo", " "), text="Oslo  ", starts=(0, 4))  # joined, the second word would begin at 5
+    write([sentence], tmp_path / "out.jsonl", Ledger())
+    assert list(read(tmp_path / "out.jsonl", Ledger())) == [sentence]

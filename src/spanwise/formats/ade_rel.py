@@ -18,7 +18,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 
 from spanwise.errors import FormatError
@@ -147,14 +147,14 @@ def write(sentences: Iterable[Sentence], path: Path, ledger: Ledger, /, *, kind:
             name = re.sub(r"[|\r\n\ufeff]", "_", sentence.document or sentence.id).strip() or "_"
             ledger.note("documents whose id cannot be a column, renamed", int(name != (sentence.document or sentence.id)))
             text = re.sub(r"[\r\n]", " ", sentence.text)
-            rows = list(_written(sentence, head, ledger))
-            if rows and (name, text) == before:
+            pairs = _pairs(sentence, head, ledger)
+            if pairs and (name, text) == before:
                 ledger.lose("sentences", "that repeat the one before")
-                ledger.lose("entities", "in such a sentence", len(sentence.entities))
-                ledger.lose("relations", "in such a sentence", len(rows))
-            elif rows:
+                ledger.lose("entities", "in such a sentence", len(set(chain.from_iterable(pairs))))
+                ledger.lose("relations", "in such a sentence", len(pairs))
+            elif pairs:
                 before = (name, text)
-                file.writelines(f"{name}|{text}|{row}\n" for row in rows)
+                file.writelines(f"{name}|{text}|{_columns(pair, sentence, text)}\n" for pair in pairs)
             else:
                 ledger.lose("sentences", "without such a relation")
 
@@ -162,31 +162,31 @@ def write(sentences: Iterable[Sentence], path: Path, ledger: Ledger, /, *, kind:
 def _refused(entity: Entity, sentence: Sentence, head: str) -> str | None:
     if entity.type not in (head, _DRUG):
         return f"of another type than {head} and {_DRUG}"
-    return "with | in their text" if "|" in sentence.text_of(entity) else None
+    text = sentence.text_of(entity)
+    if not text.strip():
+        return "of white space only"
+    return "with | in their text" if "|" in text else None
 
 
-def _written(sentence: Sentence, head: str, ledger: Ledger) -> Iterator[str]:
-    """The columns of each relation; what is in none is counted."""
-    used: set[Entity] = set()
-    pairs: set[tuple[Entity, Entity]] = set()
+def _pairs(sentence: Sentence, head: str, ledger: Ledger) -> list[tuple[Entity, Entity]]:
+    """The entities of each relation; those that are in none are counted."""
+    pairs: dict[tuple[Entity, Entity], None] = {}
     for relation in sentence.relations:
         pair = sentence.entities[relation.head], sentence.entities[relation.tail]
         if relation.type != head or (pair[0].type, pair[1].type) != (head, _DRUG):
             ledger.lose("relations", f"of another kind than {head} from {head} to {_DRUG}")
             continue
-        used.update(pair)
-        if pair in pairs:
-            ledger.note("relations given twice, merged")
-            continue
-        pairs.add(pair)
-        columns = []
-        for entity in pair:
-            start, end = sentence.characters(entity.fragments[0])
-            columns += [re.sub(r"[\r\n]", " ", sentence.text[start:end]), str(start), str(end)]
-        yield "|".join(columns)
+        ledger.note("relations given twice, merged", int(pair in pairs))
+        pairs[pair] = None
     distinct = set(sentence.entities)
     ledger.note("entities given twice, merged", len(sentence.entities) - len(distinct))
-    ledger.lose("entities", "in no relation", len(distinct - used))
+    ledger.lose("entities", "in no relation", len(distinct.difference(*pairs)))
+    return list(pairs)
+
+
+def _columns(pair: tuple[Entity, Entity], sentence: Sentence, text: str) -> str:
+    spans = [sentence.characters(entity.fragments[0]) for entity in pair]
+    return "|".join(f"{text[start:end]}|{start}|{end}" for start, end in spans)
 
 
 def sniff(sample: Sample) -> bool:

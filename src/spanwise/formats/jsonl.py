@@ -33,7 +33,7 @@ from spanwise.formats.records import (
     write_relations,
 )  # fmt: skip
 from spanwise.formats.sample import Sample
-from spanwise.types import Entity, Link, Sentence, Span, find_words
+from spanwise.types import Entity, Link, Sentence, Span, find_words, joined_starts
 
 
 class _Entity(TypedDict):
@@ -123,7 +123,7 @@ def to_record(sentence: Sentence, ledger: Ledger | None = None) -> dict[str, Any
         if (value := getattr(sentence, key)) is not None:
             record[key] = value
     record["tokens"] = list(sentence.words)
-    if sentence.text != " ".join(sentence.words):
+    if sentence.text != " ".join(sentence.words) or sentence.starts != joined_starts(sentence.words):
         record["text"] = sentence.text
         if find_words(sentence.words, sentence.text) != sentence.starts:
             record["starts"] = list(sentence.starts)
