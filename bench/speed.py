@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import numpy as np
@@ -95,10 +96,9 @@ class OurLoop:
 
 
 def in_turns(contenders: Mapping[str, Callable[[], None]], turn: int, times: Times, clock: Callable[[], float]) -> None:
-    """Everyone once; who begins changes from turn to turn."""
+    """Everyone once, in an order of its own for every turn: whoever comes later finds the caches as another left them."""
     names = list(contenders)
-    first = turn % len(names)
-    for name in names[first:] + names[:first]:
+    for name in Random(turn).sample(names, len(names)):
         began = clock()
         contenders[name]()
         times.setdefault(name, []).append(clock() - began)
@@ -158,7 +158,7 @@ def time_prediction(
     models: Mapping[str, Model], source: str, sentences: Sequence[Sentence], arguments: argparse.Namespace
 ) -> tuple[Times, dict[str, float]]:
     """Each turn takes the next of the sentences, so that short turns of all contenders follow one another closely."""
-    forward = Forward(source, arguments.predict_batch)
+    forward, other = Forward(source, arguments.predict_batch), Forward(source, arguments.predict_batch)
     times: Times = {}
     found = dict.fromkeys(models, 0)
 
@@ -172,7 +172,7 @@ def time_prediction(
         ready = list(forward.tokenized(groups))
         contenders: dict[str, Callable[[], None]] = {
             BARE: partial(forward, ready),
-            TOKENIZING: lambda groups=groups: forward(forward.tokenized(groups)),
+            TOKENIZING: lambda groups=groups: other(other.tokenized(groups)),
             **{recipe: partial(predicted, recipe, chosen) for recipe in models},
         }
         in_turns(contenders, turn, times if turn else {}, CLOCKS[arguments.clock])
@@ -183,7 +183,8 @@ def time_prediction(
 def compared(times: Times, sentences: int, to: str = BARE, *, throughput: bool = False) -> dict[str, dict[str, float]]:
     """Median milliseconds per call, sentences a second, and the ratio to a bare loop with its quartiles."""
     result = {}
-    for name, seconds in times.items():
+    for name in (name for name in (BARE, TOKENIZING, *RECIPES) if name in times):
+        seconds = times[name]
         quotients = [b / a if throughput else a / b for a, b in zip(seconds, times[to], strict=True)]
         low, middle, high = statistics.quantiles(quotients, n=4) if len(quotients) > 1 else quotients * 3
         median = statistics.median(seconds)
