@@ -3,19 +3,23 @@
     python bench/table.py --data DATA --encoders ENCODERS --work RUNS --out table.json --jobs 6 bench/rows/engine.yaml [NAME …]
 
 A row file lists rows such as ``{name: genia-spanner, corpus: genia, recipe: spanner, encoder: minilm, seeds: [1, 2, 3],
-options: [--epochs, "8"]}``. ``corpus`` is a folder in DATA, ``encoder`` a folder in ENCODERS or a name of its own. Small models
-leave a GPU idle, so ``--jobs`` of them run at once. The result has one record per run, with the command that made it.
+options: [--epochs, "8"], keep: true}``. ``corpus`` is a folder in DATA, ``encoder`` a folder in ENCODERS or a name of its own.
+Small models leave a GPU idle, so ``--jobs`` of them run at once. The result has one record per run, with the command that made
+it, and, with ``keep``, what the run finds in the test sentences.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import json
+import multiprocessing
 import os
-import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
+import traceback
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any
 
@@ -45,23 +49,52 @@ def run(row: dict[str, Any], seed: int, arguments: argparse.Namespace) -> dict[s
     words, out = command(row, seed, arguments)
     record = {"name": row["name"], "corpus": row["corpus"], "recipe": row["recipe"], "encoder": row["encoder"], "seed": seed}
     began = time.time()
-    environment = {**os.environ, "OMP_NUM_THREADS": str(arguments.threads), "TOKENIZERS_PARALLELISM": "false"}
-    done = subprocess.run(words, capture_output=True, text=True, env=environment, check=False)
-    record |= {"command": shown(words, row), "seconds": round(time.time() - began, 1), "code": done.returncode}
-    if done.returncode == 0:
+    code, said = spanwise(words[3:], arguments.threads)
+    record |= {"command": shown(words, row), "seconds": round(time.time() - began, 1), "code": code}
+    if code == 0:
         report = json.loads((out / "run.json").read_text())
         metrics = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
         record["scores"] = {split: report["scores"][split]["micro"] for split in report["scores"]}
         record |= {key: report[key] for key in ("best_epoch", "device", "precision", "versions")}
-        record["epoch_seconds"] = [row["seconds"] for row in metrics]
+        record["epoch_seconds"] = [epoch["seconds"] for epoch in metrics]
+        record["dev"] = [epoch["dev"] for epoch in metrics]
+        if row.get("keep"):
+            record["predicted"] = predicted(out, arguments.data / row["corpus"])
         print(
             f"{record['name']} seed {seed}: {json.dumps({k: round(v['f1'], 4) for k, v in record['scores'].items()})}",
             flush=True,
         )
     else:
-        record["error"] = (done.stdout + done.stderr)[-2000:]
+        record["error"] = said[-2000:]
         print(f"{record['name']} seed {seed} failed: {record['error'][-500:]}", flush=True)
     return record
+
+
+def spanwise(words: list[str], threads: int) -> tuple[int, str]:
+    """One command of the command line, in this process: its exit code and what it said."""
+    import torch
+
+    from spanwise.cli import main as command_line
+
+    torch.set_num_threads(threads)
+    said = io.StringIO()
+    with redirect_stdout(said), redirect_stderr(said):
+        try:
+            code = command_line(words)
+        except SystemExit as end:
+            code = end.code if isinstance(end.code, int) else 1
+        except Exception:
+            traceback.print_exc()
+            code = 1
+    return code or 0, said.getvalue()
+
+
+def predicted(out: Path, corpus: Path) -> list[list[Any]]:
+    """What a run finds in the test sentences: type, start and end of every entity, sentence by sentence."""
+    file = out / "test.jsonl"
+    spanwise(["predict", str(out), str(corpus / "test.jsonl"), "--output", str(file)], 1)
+    sentences = [json.loads(line) for line in file.read_text().splitlines()]
+    return [[[entity["type"], *entity["spans"][0]] for entity in sentence["entities"]] for sentence in sentences]
 
 
 def main() -> None:
@@ -78,8 +111,12 @@ def main() -> None:
     rows = [row for row in yaml.safe_load(arguments.rows.read_text()) if not arguments.names or row["name"] in arguments.names]
     arguments.work.mkdir(parents=True, exist_ok=True)
     records: list[dict[str, Any]] = []
-    with ThreadPoolExecutor(arguments.jobs) as pool:
-        for future in [pool.submit(run, row, seed, arguments) for row in rows for seed in row.get("seeds", [1])]:
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    # A fresh process per run, forked from one that has imported everything: starting costs seconds otherwise.
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["transformers", "spanwise.cli", "spanwise.training.run", "spanwise.encoders.transformer"])
+    with ProcessPoolExecutor(arguments.jobs, mp_context=context, max_tasks_per_child=1) as pool:
+        for future in as_completed(pool.submit(run, row, seed, arguments) for row in rows for seed in row.get("seeds", [1])):
             records.append(future.result())
             arguments.out.write_text(json.dumps(records, indent=1))
 

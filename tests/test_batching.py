@@ -83,6 +83,7 @@ def test_a_packed_batch_is_the_batch() -> None:
     kinds = (torch.bool, torch.int64, torch.uint8, torch.float32, torch.float64, torch.int32, torch.bfloat16)
     tensors = {f"{kind}-{shape}": some(shape, dtype=kind) for kind in kinds for shape in ((3, 5), (0, 4), (7,), (1, 1, 1), ())}
     tensors["nothing"] = torch.from_numpy(np.concatenate([np.zeros((0, 3), np.int64)]).T[0])
+    tensors["one of a row"] = torch.from_numpy(np.ascontiguousarray(np.arange(3).reshape(1, 3)[:, 1]))
     tensors["turned"] = torch.arange(12).view(3, 4).T
     batch = Batch(np.array([4, 2]), tensors, {name: tensor.clone() for name, tensor in tensors.items()})
     packed = PackedBatch.pack(batch)

@@ -10,23 +10,30 @@ import yaml
 from tiny import STATIC, corpus
 
 from spanwise import SpanwiseError
-from spanwise.config import Config, TrainingSettings, checked, configure, default_encoder, recipes
+from spanwise.config import Config, TrainingSettings, checked, configure, default_encoder, recipes, sections
 from spanwise.model import Model
 from spanwise.training.run import settled
+
+SHALLOW = ("encoder.parts.0.layers=2", "encoder.hidden=8")  # what an encoder of four layers gives, one of three does not
 
 
 @pytest.mark.parametrize("recipe", sorted(recipes()))
 @pytest.mark.parametrize("encoder", ["static", "tiny_bert"])
 def test_every_recipe_builds(request: pytest.FixtureRequest, recipe: str, encoder: str) -> None:
     is_static = encoder == "static"
-    config = configure(
-        recipe, encoder=encoder if is_static else str(request.getfixturevalue(encoder)), overrides=STATIC if is_static else ()
-    )
+    overrides = STATIC if is_static else SHALLOW if recipe == "locate-label-paper" else ()
+    config = configure(recipe, encoder=encoder if is_static else str(request.getfixturevalue(encoder)), overrides=overrides)
+    if is_static and recipe.startswith("deep-span"):  # which needs an encoder's layers
+        with pytest.raises(SpanwiseError, match="take the recipe shallow-span"):
+            Model.build(config, corpus())
+        return
     built = Model.build(config, corpus())
     assert built.config.recipe == recipe
     assert built.config.title
     assert built.config.paper
-    assert built.config.head.keys() > config.head.keys()  # with the defaults, and what the data decided
+    whole, said = ({(name, key) for name, own in sections("head", c.head) for key in own} for c in (built.config, config))
+    assert whole > said  # with the defaults, and what the data decided
+    assert "auto" not in str(built.config.head)
 
 
 @pytest.mark.parametrize("recipe", sorted(recipes()))
@@ -87,6 +94,59 @@ def test_overrides_that_are_none() -> None:
     assert "is not a value" in wrong(overrides=["head.representation=[boundary"])
 
 
+def test_overrides_reach_sections_within_sections() -> None:
+    config = configure(
+        "bl-spanner", encoder="static",
+        overrides=["head.span.representation=boundary", "head.sequence.tagging=crf", "head.span.kind=spanner", "head.alpha=0.3"],
+    )  # fmt: skip
+    assert config.head == {
+        "kind": "bundle", "alpha": 0.3, "branch": "span", "sequence": {"kind": "seqner", "tagging": "crf"},
+        "span": {"kind": "spanner", "representation": "boundary"},
+    }  # fmt: skip
+    made = configure("seqner", encoder="static", overrides=["head.kind=bundle", "head.one.two.three=4"])
+    assert made.head["one"] == {"two": {"three": 4}}
+
+
+def test_overrides_whose_path_does_not_fit() -> None:
+    assert wrong(overrides=["head.representation.size=3"]) == (
+        "--set head.representation.size=3: head.representation is 'hybrid' and has no settings of its own"
+    )
+    deep = wrong(recipe="bl-spanner", overrides=["head.span.kind.x.y=3"])
+    assert deep == "--set head.span.kind.x.y=3: head.span.kind is 'spanner' and has no settings of its own"
+    assert "unknown setting of head spanner 'span'; known: decoding, " in wrong(overrides=["head.span.representation=boundary"])
+    assert "training.epochs: input should be a valid integer, found {'most': 3}" in wrong(overrides=["training.epochs.most=3"])
+    parts = ["encoder.kind=concat", "encoder.parts=[{kind: static}]"]
+    for override in ("encoder.parts.1=3", "encoder.parts.static=3", "encoder.parts.-1.hidden=3"):
+        assert "encoder.parts is [{'kind': 'static'}] and has no settings of its own" in wrong(overrides=[*parts, override])
+    assert "parts.0: input should be a valid dictionary, found 3" in wrong(overrides=[*parts, "encoder.parts.0=3"])
+    for override in ("head..x=1", "head.span.=1", "head.span."):
+        assert "expected section.key=value" in wrong(recipe="bl-spanner", overrides=[override])
+
+
+def test_what_is_wrong_in_a_branch_is_named_with_its_place() -> None:
+    def bundled(*overrides: str) -> str:
+        return wrong(recipe="bl-spanner", overrides=overrides)
+
+    assert "unknown setting of head.span spanner 'representatoin' (did you mean 'representation'?)" in bundled(
+        "head.span.representatoin=boundary"
+    )
+    assert "unknown setting of head.sequence seqner 'taging' (did you mean 'tagging'?)" in bundled("head.sequence.taging=crf")
+    assert "head.sequence seqner: tagging: input should be 'softmax' or 'crf', found 'hmm'" in bundled(
+        "head.sequence.tagging=hmm"
+    )
+    assert "unknown setting of head bundle 'spam' (did you mean 'span'?)" in bundled("head.spam.representation=boundary")
+    assert "unknown head.span 'biafine' (did you mean 'biaffine'?)" in bundled("head.span.kind=biafine")
+    assert bundled("head.span={dropout: 0}").startswith("head.span: kind is missing; known: biaffine, ")
+    assert "head bundle: span: input should be a valid dictionary, found 'spanner'" in bundled("head.span=spanner")
+    assert bundled("head.span.kind=seqner") == "head.span: expected a span head, but seqner is a sequence head"
+    assert bundled("head.sequence.kind=biaffine") == "head.sequence: expected a sequence head, but biaffine is a span head"
+    assert bundled("head.span.kind=bundle") == "head.span: expected a span head, but bundle is a joint head"
+    assert "head bundle: alpha: input should be less than or equal to 1, found 1.5" in bundled("head.alpha=1.5")
+    assert "head bundle: branch: input should be 'sequence' or 'span', found 'both'" in bundled("head.branch=both")
+    assert bundled("head.alpha=1") == "head: with alpha 1 the span branch learns nothing and cannot predict"
+    assert bundled("head.alpha=0", "head.branch=sequence").startswith("head: with alpha 0 the sequence branch learns nothing")
+
+
 def test_later_choices_win() -> None:
     config = configure("spanner", encoder="static", settings={"epochs": 3, "seed": None}, overrides=["training.epochs=4"])
     assert config.training.epochs == 4
@@ -106,6 +166,20 @@ def test_the_encoder_a_user_names(tmp_path: Path) -> None:
     assert configure("spanner", encoder="static").encoder == {"kind": "static"}
     for name in ("minilm", str(tmp_path), "somebody/some-model"):
         assert configure("spanner", encoder=name).encoder == {"kind": "transformer", "name": name}
+
+
+def test_an_encoder_of_parts_keeps_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = recipes()["locate-label-paper"]["encoder"]
+    transformer, static = whole["parts"]
+    named = configure("locate-label-paper", encoder="somebody/some-model").encoder
+    assert named == {**whole, "parts": [{**transformer, "name": "somebody/some-model"}, static]}
+    changed = configure("locate-label-paper", encoder="minilm", overrides=["encoder.parts.1.pos_size=7"]).encoder
+    assert changed == {**whole, "parts": [{**transformer, "name": "minilm"}, {**static, "pos_size": 7}]}
+    assert recipes()["locate-label-paper"]["encoder"] == whole
+    # Without the transformer one part is left, under the same BiLSTM.
+    assert configure("locate-label-paper", encoder="static").encoder == {**static, "layers": 1, "hidden": 512, "dropout": 0.0}
+    monkeypatch.setattr("spanwise.encoders.pretrained.ALIASES", {"minilm": ("json", "model")})
+    assert configure("locate-label-paper").encoder["parts"][0] == {**transformer, "name": "minilm"}
 
 
 def test_without_a_name_the_encoder_needs_no_network(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spanwise import Entity
-from spanwise.decoding import decode, flattened
+from spanwise import Entity, Span
+from spanwise.decoding import decode, without_clashes
 
 
-def decoded(rows: list[tuple[int, int, int, int, float]], count: int, policy: str = "nested") -> list[tuple[Entity, ...]]:
+def decoded(rows: list[tuple[int, int, int, int, float]], count: int, policy: str = "overlapping") -> list[tuple[Entity, ...]]:
     columns = [np.array([row[n] for row in rows], np.int64) for n in range(4)]
     return decode(*columns, np.array([row[4] for row in rows], np.float32), count=count, types=("A", "B"), policy=policy)
 
@@ -34,6 +34,14 @@ def test_flat_takes_the_most_probable_first_and_not_the_last() -> None:
     for rows in (spans, spans[::-1]):
         assert [(*e.range, e.type) for e in decoded(rows, 1, "flat")[0]] == [(2, 5, "A"), (5, 6, "B")]
         assert len(decoded(rows, 1)[0]) == 4
+
+
+def test_nested_drops_what_crosses_a_more_probable_one_and_keeps_what_is_inside() -> None:
+    spans = [(0, 0, 3, 0, 0.6), (0, 2, 5, 0, 0.9), (0, 3, 5, 1, 0.8), (0, 4, 6, 0, 0.7), (0, 2, 5, 1, 0.3), (0, 0, 6, 0, 0.1)]
+    for rows in (spans, spans[::-1]):
+        assert [(*e.range, e.type) for e in decoded(rows, 1, "nested")[0]] == [
+            (0, 6, "A"), (2, 5, "A"), (2, 5, "B"), (3, 5, "B"),
+        ]  # fmt: skip
 
 
 def test_sentences_do_not_disturb_each_other() -> None:
@@ -67,5 +75,6 @@ def test_flat_is_greedy_complete_and_knows_no_order(some: list[tuple[int, int, i
 
 
 def test_a_score_may_be_missing() -> None:
-    assert flattened([Entity("A", ((0, 2),)), Entity("B", ((1, 3),), score=0.1)]) == [Entity("B", ((1, 3),))]
+    some = [Entity("A", ((0, 2),)), Entity("B", ((1, 3),), score=0.1)]
+    assert without_clashes(some, Span.overlaps) == [Entity("B", ((1, 3),))]
     assert decoded([(0, 0, 1, 0, 1 / 3)], 1)[0][0].score == pytest.approx(1 / 3, abs=1e-6)

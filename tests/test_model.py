@@ -19,7 +19,6 @@ from torch import nn
 from spanwise import Corpus, Sentence, SpanwiseError
 from spanwise.batching import make_batch
 from spanwise.config import configure
-from spanwise.decoding import decode
 from spanwise.inference.predictor import predict
 from spanwise.model import Model
 from spanwise.tensors import fill, weights, write_tensors
@@ -27,7 +26,11 @@ from spanwise.types import Entity
 
 LONG = Sentence("long", tuple(random.Random(1).choices([*FILLERS, "zebra"], k=120)), (Entity("Place", ((100, 101),)),))
 MIXED = (*sentences(8), Sentence("empty", ()), LONG, Sentence("wide", ("oslo",) * 9, (Entity("Place", ((0, 9),)),)))
-RECIPES = ("seqner", "seqner-crf", "spanner")
+RECIPES = (
+    "biaffine", "bl-seqner", "bl-spanner", "efficient-global-pointer", "global-pointer", "locate-label", "seqner", "seqner-crf",
+    "spanner",
+)  # fmt: skip
+ALL_WIDTHS = ("biaffine", "efficient-global-pointer", "global-pointer")
 
 
 @torch.no_grad()
@@ -36,8 +39,7 @@ def seen(built: Model, prepared: list[Any], numbers: list[int]) -> list[tuple[to
     full = make_batch(built.encoder, built.head, MIXED, prepared, np.array(numbers), gold=True)
     states, losses = built.encoder(full.inputs), built.losses(full)
     spans = built.score(make_batch(built.encoder, built.head, MIXED, prepared, np.array(numbers)))
-    columns = [column.numpy() for column in (spans.sentence, spans.start, spans.end, spans.label, spans.score)]
-    found = decode(*columns, count=len(numbers), types=built.labels.entities, policy=built.head.decoding)
+    found = [one.entities for one in built.head.read(spans, len(numbers))]
     return [
         (states.words[row, : len(MIXED[n].words)], float(losses.sums[row]), float(losses.counts[row]), found[row])
         for row, n in enumerate(numbers)
@@ -55,13 +57,13 @@ def check_batches(built: Model) -> None:
             for n, (states, loss, count, found) in zip(batch, seen(built, prepared, batch), strict=True):
                 expected = alone[n]
                 torch.testing.assert_close(states, expected[0], atol=1e-5, rtol=0)
-                assert loss / max(count, 1) == pytest.approx(expected[1] / max(count, 1), abs=1e-5)
+                assert loss / max(count, 1) == pytest.approx(expected[1] / max(count, 1), abs=1e-5, rel=1e-6)
                 assert count == expected[2]
                 assert found == expected[3]
                 assert [e.score for e in found] == pytest.approx([e.score for e in expected[3]], abs=1e-5)
 
 
-@pytest.mark.parametrize("recipe", RECIPES)
+@pytest.mark.parametrize("recipe", ["seqner", "seqner-crf", "spanner"])
 @pytest.mark.parametrize("context", ["sentence", "document"])
 @pytest.mark.parametrize(("pooling", "layers"), [("first", 1), ("max", 1), ("mean", 1), ("max", 3), ("mean", 3), ("first", 3)])
 def test_a_sentence_is_the_same_alone_and_in_any_batch(
@@ -72,14 +74,15 @@ def test_a_sentence_is_the_same_alone_and_in_any_batch(
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_so_it_is_for_other_encoders(tiny_roberta: Path, recipe: str) -> None:
-    for encoder in ("static", tiny_roberta):
+def test_so_it_is_for_every_recipe_and_other_encoders(tiny_bert: Path, tiny_roberta: Path, recipe: str) -> None:
+    for encoder in ("static", tiny_bert, tiny_roberta):
         check_batches(model(encoder, recipe))
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_entities_are_found_in_every_window_of_a_long_text(tiny_bert: Path, recipe: str) -> None:
-    built = model(tiny_bert, recipe)
+    # Heads that judge every width have wide spans in mind while they know nothing; flat decoding would leave little beside them.
+    built = model(tiny_bert, recipe, ["head.decoding=nested"] if recipe in ALL_WIDTHS else ())
     text = Sentence("text", tuple(random.Random(2).choices([*FILLERS, "oslo", "aspirin"], k=256)))
     (found,) = predict(built, [text])
     assert {entity.range.start // 64 for entity in found.entities} == {0, 1, 2, 3}

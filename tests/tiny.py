@@ -8,19 +8,21 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from itertools import product
 from pathlib import Path
 from string import ascii_lowercase
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from spanwise.config import configure
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.encoders.transformer import TransformerEncoder, TransformerSettings
 from spanwise.model import Model
 from spanwise.training.run import Run, train
-from spanwise.types import Corpus, Entity, Sentence
+from spanwise.types import Corpus, Entity, Relation, Sentence
 
 torch.set_num_threads(1)
 
@@ -109,13 +111,29 @@ def corpus(train: int = 24, dev: int = 8, test: int = 8) -> Corpus:
     return Corpus({split: found for split, found in splits.items() if found}, "tiny")
 
 
+def related(data: Corpus) -> Corpus:
+    """The same with relations: every drug is sold and known at every place of its sentence, and every place has every drug."""
+
+    def one(sentence: Sentence) -> Sentence:
+        kinds = [entity.type for entity in sentence.entities]
+        pairs = [(x, y) for x, y in product(range(len(kinds)), repeat=2) if (kinds[x], kinds[y]) == ("Drug", "Place")]
+        rows = [row for x, y in pairs for row in (("sold", x, y), ("known", x, y), ("has", y, x))]
+        return replace(sentence, relations=tuple(Relation(*row) for row in rows))
+
+    return Corpus({split: tuple(map(one, found)) for split, found in data.splits.items()}, data.name)
+
+
 def model(encoder: str | Path, recipe: str = "spanner", overrides: Iterable[str] = (), *, seed: int = 0) -> Model:
-    """A model with random but opinionated weights: its head is sure of something everywhere."""
+    """A model with random but opinionated weights: its head is sure of something everywhere, and so are a bundle's."""
     options: Sequence[str] = (*(STATIC if str(encoder) == "static" else ()), *overrides)
     torch.manual_seed(seed)
     built = Model.build(configure(recipe, encoder=str(encoder), overrides=options), corpus())
     with torch.no_grad():
-        built.head.classifier.weight.mul_(8)  # type: ignore[union-attr, operator]
+        for module in built.head.modules():
+            classifier = getattr(module, "classifier", None)
+            for layer in classifier.modules() if isinstance(classifier, nn.Module) else ():
+                if isinstance(layer, nn.Linear):
+                    layer.weight.mul_(8)
     return built.eval()
 
 

@@ -30,10 +30,10 @@ class Batch:
     targets: dict[str, Tensor]
 
     def to(self, device: torch.device) -> Batch:
-        return Batch(self.numbers, _moved(self.inputs, device), _moved(self.targets, device))
+        return Batch(self.numbers, moved(self.inputs, device), moved(self.targets, device))
 
 
-def _moved(tensors: Mapping[str, Tensor], device: torch.device) -> dict[str, Tensor]:
+def moved(tensors: Mapping[str, Tensor], device: torch.device) -> dict[str, Tensor]:
     return {name: tensor.to(device, non_blocking=True) for name, tensor in tensors.items()}
 
 
@@ -50,19 +50,17 @@ class PackedBatch:
         pieces, layout, at = [], [], 0
         for is_input, tensors in ((True, batch.inputs), (False, batch.targets)):
             for name, tensor in tensors.items():
-                # A tensor of nothing, of NumPy's making, has a stride that cannot be viewed as bytes.
-                raw = tensor.contiguous().view(-1).view(torch.uint8) if tensor.numel() else torch.empty(0, dtype=torch.uint8)
+                # Copied, for a tensor of one element or none may come with a stride that cannot be viewed as bytes.
+                raw = tensor.clone(memory_format=torch.contiguous_format).view(-1).view(torch.uint8)
                 layout.append((is_input, name, tensor.dtype, tensor.shape, at, at + len(raw)))
                 padding = -len(raw) % 8  # every tensor begins at a multiple of eight, as int64 wants it
                 pieces += [raw, raw.new_zeros(padding)] if padding else [raw]
                 at += len(raw) + padding
         return cls(batch.numbers, torch.cat(pieces), layout)
 
-    def pin_memory(self) -> PackedBatch:
-        return PackedBatch(self.numbers, self.memory.pin_memory(), self.layout)
-
     def to(self, device: torch.device) -> Batch:
-        memory = self.memory.to(device, non_blocking=True)
+        # Pinned here and not by the loader, whose thread would disturb a recording of CUDA graphs in this one.
+        memory = (self.memory.pin_memory() if device.type == "cuda" else self.memory).to(device, non_blocking=True)
         batch = Batch(self.numbers, {}, {})
         for is_input, name, dtype, shape, start, end in self.layout:
             (batch.inputs if is_input else batch.targets)[name] = memory[start:end].view(dtype).view(shape)

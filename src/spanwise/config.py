@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from spanwise.errors import SpanwiseError, unknown
+
+# The files of a run folder without which there is no model.
+CONFIG, LABELS, WEIGHTS = "config.yaml", "labels.json", "model.safetensors"
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -29,6 +33,7 @@ class TrainingSettings(BaseModel):
     )
     head_rate: float = Field(default=1e-3, ge=0, description="learning rate of new weights")
     warmup: float = Field(default=0.1, ge=0, le=1, description="share of the steps in which the rate rises")
+    schedule: Literal["linear", "constant"] = Field(default="linear", description="what the rate does then: fall to 0, or stay")
     weight_decay: float = Field(default=0.01, ge=0)
     clip: float = Field(default=1.0, gt=0, description="largest norm of the gradient")
     accumulate: int = Field(default=1, ge=1, description="batches per step")
@@ -56,6 +61,11 @@ class Config(BaseModel):
         return yaml.safe_dump(self.model_dump(), sort_keys=False, allow_unicode=True)
 
 
+def is_run_folder(folder: Path) -> bool:
+    """Whether a folder says that it holds a trained model."""
+    return (folder / CONFIG).is_file() and (folder / LABELS).is_file()
+
+
 def recipes() -> dict[str, dict[str, Any]]:
     """Every recipe by name, as its file says it."""
     found = {}
@@ -78,12 +88,24 @@ def configure(
         raise unknown("recipe", recipe, known)
     values = {"recipe": recipe, **known[recipe]}
     values["encoder"] = dict(values.get("encoder") or {})
-    if encoder is not None or not values["encoder"]:
+    if encoder is not None or _is_open(values["encoder"]):
         values["encoder"] = encoder_values(encoder or default_encoder(), values["encoder"])
     values["training"] = {**(values.get("training") or {}), **{k: v for k, v in (settings or {}).items() if v is not None}}
     for override in overrides:
         _apply(values, override)
     return checked(Config, values, "the configuration")
+
+
+def sections(name: str, values: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """A section's own settings, then those of the sections within it, under dotted names.
+
+    >>> list(sections("head", {"kind": "bundle", "span": {"kind": "spanner"}}))
+    [('head', {'kind': 'bundle'}), ('head.span', {'kind': 'spanner'})]
+    """
+    yield name, {key: value for key, value in values.items() if not isinstance(value, Mapping)}
+    for key, value in values.items():
+        if isinstance(value, Mapping):
+            yield from sections(f"{name}.{key}", value)
 
 
 def default_encoder() -> str:
@@ -94,23 +116,63 @@ def default_encoder() -> str:
 
 
 def encoder_values(name: str, before: Mapping[str, Any]) -> dict[str, Any]:
-    """The encoder section for the name a user wrote: ``static``, an alias, a folder or a hub name."""
-    if name == "static":
-        return {"kind": "static", **(before if before.get("kind") == "static" else {})}
-    return {"kind": "transformer", **(before if before.get("kind") == "transformer" else {}), "name": name}
+    """The encoder section for the name a user wrote: ``static``, an alias, a folder or a hub name.
+
+    Where a recipe puts a transformer beside other parts, it is the transformer that is named, and ``static`` leaves it out.
+
+    >>> parts = [{"kind": "transformer", "layers": 4}, {"kind": "static"}]
+    >>> encoder_values("minilm", {"kind": "concat", "parts": parts})["parts"]
+    [{'kind': 'transformer', 'layers': 4, 'name': 'minilm'}, {'kind': 'static'}]
+    """
+    kind = "static" if name == "static" else "transformer"
+    named = {"kind": kind} if kind == "static" else {"kind": kind, "name": name}
+    if before.get("kind") != "concat":
+        return {"kind": kind, **(before if before.get("kind") == kind else {}), **named}
+    parts = [dict(part) for part in before["parts"]]
+    if kind == "transformer":
+        return {**before, "parts": [{**part, **named} if part["kind"] == kind else part for part in parts]}
+    # One part alone needs no other encoder above it: it has the same BiLSTM of its own.
+    alone = next((part for part in parts if part["kind"] == kind), named)
+    return {**alone, **{key: before[key] for key in ("hidden", "layers", "dropout") if key in before}, "layers": 1}
+
+
+def _is_open(values: Mapping[str, Any]) -> bool:
+    """Whether an encoder section leaves it to the user which pretrained encoder is taken."""
+    if values.get("kind") == "concat":
+        return any(_is_open(part) for part in values["parts"])
+    return not values or (values["kind"] == "transformer" and "name" not in values)
 
 
 def _apply(values: dict[str, Any], override: str) -> None:
+    """Set what an override says, at any depth; sections on the way that are not there yet are made."""
     key, equals, text = override.partition("=")
-    section, dot, name = key.partition(".")
-    if not equals or not dot or not name:
+    section, *names = key.split(".")
+    if not equals or not names or not all(names):
         raise SpanwiseError(f"--set {override}: expected section.key=value, as in head.representation=boundary")
     if section not in ("encoder", "head", "training"):
         raise unknown("section", section, ("encoder", "head", "training"))
     try:
-        values[section] = {**values[section], name: yaml.safe_load(text)}
+        value = yaml.safe_load(text)
     except yaml.YAMLError:
         raise SpanwiseError(f"--set {override}: {text!r} is not a value") from None
+    values[section] = _replaced(values[section], names, value, f"--set {override}: {section}")
+
+
+def _replaced(values: Any, path: Sequence[str], value: Any, place: str) -> Any:
+    """``values`` with another value at the end of the path; a number is a place in a list.
+
+    >>> _replaced({"parts": [{"size": 3}]}, ["parts", "0", "size"], 5, "")
+    {'parts': [{'size': 5}]}
+    """
+    if not path:
+        return value
+    name, *rest = path
+    if isinstance(values, list) and name.isdigit() and int(name) < len(values):
+        number = int(name)
+        return [*values[:number], _replaced(values[number], rest, value, f"{place}.{name}"), *values[number + 1 :]]
+    if not isinstance(values, dict):
+        raise SpanwiseError(f"{place} is {values!r} and has no settings of its own")
+    return {**values, name: _replaced(values.get(name, {}), rest, value, f"{place}.{name}")}
 
 
 def checked(model: type[T], values: Any, what: str) -> T:

@@ -130,9 +130,11 @@ def with_dev(corpus: Corpus, share: float = 0.1) -> tuple[Corpus, str]:
 
 
 def fingerprint(sentences: Iterable[Sentence]) -> str:
-    """A digest of words and entities, to tell whether two runs saw the same data."""
+    """A digest of words, entities and relations, to tell whether two runs saw the same data."""
     digest = hashlib.sha256()
     for sentence in sentences:
         entities = sorted((entity.type, entity.fragments) for entity in sentence.entities)
-        digest.update(json.dumps([sentence.words, entities]).encode())
+        ends = [entity.fragments for entity in sentence.entities]
+        relations = sorted((relation.type, ends[relation.head], ends[relation.tail]) for relation in sentence.relations)
+        digest.update(json.dumps([sentence.words, entities, *([relations] if relations else [])]).encode())
     return digest.hexdigest()[:16]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import torch
 
@@ -30,3 +32,17 @@ def is_main_process() -> bool:
 def is_alone() -> bool:
     """Whether there is no other process that trains the same model."""
     return os.environ.get("WORLD_SIZE", "1") == "1"
+
+
+@contextmanager
+def exact_products() -> Iterator[None]:
+    """Products in full float32 on a GPU too, where training takes TF32 with its ten bits.
+
+    Sums over sequences need it, and a model should find the same wherever it is asked: while it trains and when it is loaded.
+    """
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)

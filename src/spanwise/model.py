@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import yaml
 from torch import Tensor, nn
 
 from spanwise.batching import Batch
-from spanwise.config import Config, checked
+from spanwise.config import CONFIG, LABELS, WEIGHTS, Config, checked
 from spanwise.encoders import build_encoder, load_encoder
 from spanwise.encoders.base import Encoder
 from spanwise.errors import SpanwiseError
+from spanwise.evaluation.tasks import Entities, GivenSpans, Task
 from spanwise.formats.files import replacing
-from spanwise.heads import head_class
-from spanwise.heads.base import Head, HeadSettings, Labels, Losses, ScoredSpans
+from spanwise.heads import head_values, make_head
+from spanwise.heads.base import Head, Labels, Losses, ScoredSpans
 from spanwise.tensors import fill, weights, write_tensors
-from spanwise.types import Corpus, Sentence
+from spanwise.types import Corpus, Sentence, Span
 
-CONFIG, LABELS, WEIGHTS = "config.yaml", "labels.json", "model.safetensors"
+if TYPE_CHECKING:
+    from spanwise.inference.vectors import SentenceVectors
 
 
 class Model(nn.Module):
@@ -35,6 +37,16 @@ class Model(nn.Module):
     def labels(self) -> Labels:
         return self.head.labels
 
+    @property
+    def task(self) -> Task:
+        """What the head that predicts does, and how that is scored."""
+        return GivenSpans() if self.needs_spans else Entities(self.head.reader.finds_relations)
+
+    @property
+    def needs_spans(self) -> bool:
+        """Whether it types the spans of the entities that sentences come with, and finds none by itself."""
+        return self.head.reader.task == "typing"
+
     def forward(self, inputs: Mapping[str, Tensor], targets: Mapping[str, Tensor]) -> dict[str, Tensor]:
         losses = self.head.loss(self.encoder(inputs), targets)
         return {"loss": losses.mean, "instances": losses.counts.sum(), **losses.parts}
@@ -46,16 +58,34 @@ class Model(nn.Module):
     def score(self, batch: Batch) -> ScoredSpans:
         return self.head.score(self.encoder(batch.inputs), batch.targets)
 
+    def span_vectors(
+        self, sentences: Sequence[Sentence], spans: Sequence[Iterable[Span]] | None = None, *, batch_size: int = 64
+    ) -> list[SentenceVectors]:
+        """The vectors before the logits of all spans of each sentence, or of those given; see ``inference.vectors``."""
+        from spanwise.inference.vectors import span_vectors
+
+        return span_vectors(self, sentences, spans, batch_size=batch_size)
+
     @classmethod
-    def build(cls, config: Config, corpus: Corpus) -> Model:
-        """A model to be trained on a corpus: its labels, and whatever settings follow from the training sentences."""
+    def build(
+        cls, config: Config, corpus: Corpus, *, saved: Path | None = None, say: Callable[[str], None] = lambda line: None
+    ) -> Model:
+        """A model to be trained on a corpus: its labels, and whatever settings follow from the training sentences.
+
+        With ``saved`` the encoder is made as a run folder has it, for weights that are still to come.
+        """
         train = corpus["train"]
         labels = Labels(labels_of(train), relation_labels_of(train))
         if not labels.entities:
             raise SpanwiseError("the training data has no entities: nothing can be learned from it")
-        encoder = build_encoder(config.encoder, train)
-        head, values = make_head(encoder, labels, config.head, train)
-        return cls(encoder, head, config.model_copy(update={"head": values}))
+        encoder = load_encoder(config.encoder, saved) if saved else build_encoder(config.encoder, train, say)
+        head = make_head(encoder, labels, config.head, train)
+        return cls(encoder, head, config.model_copy(update={"head": head_values(head)}))
+
+    def exported(self) -> Model:
+        """What prediction needs of this model: the same encoder with the head that predicts, as a model of its own."""
+        head = self.head.reader
+        return Model(self.encoder, head, self.config.model_copy(update={"head": head_values(head)})).train(self.training)
 
     def save(self, folder: Path) -> None:
         """Everything ``load`` needs, the weights included. The configuration comes first: it makes the folder a run folder."""
@@ -85,26 +115,14 @@ class Model(nn.Module):
             raise SpanwiseError(f"{folder}: the run's configuration cannot be read: {' '.join(str(error).split())}") from None
         config = checked(Config, values, str(folder / CONFIG))
         encoder = load_encoder(config.encoder, folder)
-        head, _ = make_head(encoder, labels, config.head, ())
-        model = cls(encoder, head, config)
+        model = cls(encoder, make_head(encoder, labels, config.head), config)
         fill(model, folder / WEIGHTS)
         return model.eval()
 
 
-def make_head(
-    encoder: Encoder, labels: Labels, values: Mapping[str, Any], sentences: Iterable[Sentence]
-) -> tuple[Head, dict[str, Any]]:
-    """The head that ``values`` describe, and the values with what was taken from the training sentences filled in."""
-    settings = head_settings(values).fitted(tuple(sentences))
-    kind = values["kind"]
-    return head_class(kind).build(encoder, labels, settings), {"kind": kind, **settings.model_dump()}
-
-
-def head_settings(values: Mapping[str, Any]) -> HeadSettings:
-    """The settings that a configuration's ``head`` section names, checked."""
-    kind = str(values.get("kind", ""))
-    rest = {key: value for key, value in values.items() if key != "kind"}
-    return checked(head_class(kind).settings_class, rest, f"head {kind}")
+def size(module: nn.Module) -> int:
+    """How many weights a module has."""
+    return sum(parameter.numel() for parameter in module.parameters())
 
 
 def labels_of(sentences: Iterable[Sentence]) -> tuple[str, ...]:

@@ -7,33 +7,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from running import Runner
 
 import spanwise
-from spanwise.cli import main
 from spanwise.data import FOLDER
-
-
-class Result:
-    def __init__(self, code: int, out: str, err: str) -> None:
-        self.code, self.out, self.err = code, out, err
-
-
-Runner = Callable[..., Result]
-
-
-@pytest.fixture
-def run(capsys: pytest.CaptureFixture[str]) -> Runner:
-    def call(*arguments: object) -> Result:
-        with pytest.raises(SystemExit) as left:
-            main([str(argument) for argument in arguments])
-        out, err = capsys.readouterr()
-        return Result(int(left.value.code or 0), out, err)
-
-    return call
 
 
 def test_help_and_version(run: Runner) -> None:
@@ -49,7 +29,7 @@ def test_help_and_version(run: Runner) -> None:
 def test_starting_does_not_import_what_is_heavy() -> None:
     code = (
         "import sys, spanwise, spanwise.cli; "
-        "print([m for m in ('torch', 'transformers', 'numpy', 'spacy', 'pyarrow', 'accelerate') if m in sys.modules])"
+        "print([m for m in ('torch', 'transformers', 'numpy', 'numba', 'spacy', 'pyarrow', 'accelerate') if m in sys.modules])"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

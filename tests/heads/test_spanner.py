@@ -79,32 +79,102 @@ def test_dropout_does_not_shift_the_logits(encoder: Any, representation: str) ->
     assert bool(((dropped.mean(0) - plain).abs() < 4.5 * error).all())
 
 
+def examples(targets: dict[str, Any]) -> dict[tuple[int, int, int], dict[int, float]]:
+    """The packed spans, each once, with what they have of each label; what is left is NONE."""
+    spans = list(zip(*(targets[name].tolist() for name in ("sentence", "start", "end")), strict=True))
+    found: dict[tuple[int, int, int], dict[int, float]] = {span: {} for span in spans}
+    assert len(found) == len(spans)
+    for place, label, mass in zip(*(targets[name].tolist() for name in ("place", "label", "mass")), strict=True):
+        assert label not in found[spans[place]]
+        found[spans[place]][label] = mass
+    return found
+
+
+def check_loss(head: SpanNer, states: TokenStates, targets: dict[str, Any]) -> None:
+    """The loss is torch's cross-entropy with a dense matrix of classes, summed over each sentence's examples."""
+    found = examples(targets)
+    dense = torch.zeros(len(found), head.none + 1)
+    for place, masses in enumerate(found.values()):
+        for label, mass in masses.items():
+            dense[place, label] = mass
+        dense[place, head.none] = 1 - sum(masses.values())
+    values = torch.nn.functional.cross_entropy(head.logits(states, targets), dense, reduction="none")
+    losses = head.loss(states, targets)
+    for number in range(len(states.words)):
+        own = targets["sentence"] == number
+        torch.testing.assert_close(losses.sums[number], values[own].sum(), rtol=1e-5, atol=1e-5)
+        assert losses.counts[number] == own.sum()
+    torch.testing.assert_close(losses.mean, values.mean())
+
+
+def random_states(encoder: Any, *lengths: int) -> TokenStates:
+    generator = torch.Generator().manual_seed(11)
+    words = torch.randn(len(lengths), max(lengths), encoder.width, generator=generator)
+    mask = torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1)
+    return TokenStates(words, torch.randn(len(lengths), encoder.width, generator=generator), mask)
+
+
 def test_all_spans_with_gold_and_the_loss_over_them(encoder: Any) -> None:
     head = make(encoder).eval()
     one = sentence(6, ("A", (0, 2)), ("B", (1, 2)), ("A", (0, 5)), ("B", (3, 4), (5, 6)))
-    targets = head.targets([one], gold=True)
-    rows = list(zip(*(targets[name].tolist() for name in ("start", "end", "label")), strict=True))
-    assert len(rows) == 6 + 5 + 4 + 3
+    targets = head.targets([one, sentence(2), sentence(3, ("B", (2, 3)))], gold=True)
+    found = examples(targets)
+    every = [(n, s, e) for n, length in enumerate((6, 2, 3)) for s in range(length) for e in range(s + 1, length + 1)]
+    assert list(found) == [span for span in every if span[2] - span[1] <= 4]
     # The wide and the discontinuous entity are no examples, nor are the fragments of the latter.
-    assert [row for row in rows if row[2] != head.none] == [(0, 2, 0), (1, 2, 1)]
+    assert {span: labels for span, labels in found.items() if labels} == {
+        (0, 0, 2): {0: 1},
+        (0, 1, 2): {1: 1},
+        (2, 2, 3): {1: 1},
+    }
     assert set(head.targets([one], gold=False)) == {"sentence", "start", "end"}
-    states = TokenStates(torch.randn(1, 6, encoder.width), torch.randn(1, encoder.width), torch.ones(1, 6, dtype=torch.bool))
-    losses = head.loss(states, targets)
-    expected = torch.nn.functional.cross_entropy(head.logits(states, targets), targets["label"])
-    assert losses.counts.tolist() == [18]
-    torch.testing.assert_close(losses.mean, expected)
+    states = random_states(encoder, 6, 2, 3)
+    check_loss(head, states, targets)
+    assert head.loss(states, targets).counts.tolist() == [6 + 5 + 4 + 3, 3, 6]
 
 
 def test_training_takes_the_gold_and_sampled_negatives(encoder: Any) -> None:
-    head = make(encoder, negatives=7)
+    head = make(encoder, negatives=7).eval()
     sentences = [sentence(10, ("A", (0, 2)), ("B", (4, 8))), sentence(2, ("A", (0, 1))), sentence(1)]
     targets = head.targets(sentences, gold=True, generator=np.random.default_rng(0))
     again = head.targets(sentences, gold=True, generator=np.random.default_rng(0))
     assert all(torch.equal(targets[name], again[name]) for name in targets)
-    rows = list(zip(*(targets[name].tolist() for name in ("sentence", "start", "end", "label")), strict=True))
-    assert [row for row in rows if row[3] != head.none] == [(0, 0, 2, 0), (0, 4, 8, 1), (1, 0, 1, 0)]
-    assert [sum(row[0] == number and row[3] == head.none for row in rows) for number in range(3)] == [7, 2, 1]
-    assert len(set(rows)) == len({row[:3] for row in rows}) == len(rows)
+    found = examples(targets)
+    assert {span: labels for span, labels in found.items() if labels} == {
+        (0, 0, 2): {0: 1},
+        (0, 4, 8): {1: 1},
+        (1, 0, 1): {0: 1},
+    }
+    negatives = [span for span, labels in found.items() if not labels]
+    assert [sum(span[0] == number for span in negatives) for number in range(3)] == [7, 2, 1]
+    check_loss(head, random_states(encoder, 10, 2, 1), targets)
+
+
+@pytest.mark.parametrize("sampled", [False, True])
+def test_with_boundary_smoothing_neighbours_are_examples(encoder: Any, sampled: bool) -> None:
+    head = make(encoder, max_width=3, smoothing=0.2, negatives=2).eval()
+    sentences = [sentence(1), sentence(9, ("A", (0, 2)), ("B", (5, 8))), sentence(2, ("A", (0, 1)), ("B", (0, 1)))]
+    targets = head.targets(sentences, gold=True, generator=np.random.default_rng(0) if sampled else None)
+    found = examples(targets)
+    approx = pytest.approx
+    # (5, 8) is as wide as may be and (0, 2) begins the sentence: what they could not give to others they keep.
+    expected = {
+        (1, 0, 1): approx({0: 0.05}), (1, 0, 2): approx({0: 0.85}), (1, 0, 3): approx({0: 0.05}), (1, 1, 2): approx({0: 0.05}),
+        (1, 5, 7): approx({1: 0.05}), (1, 5, 8): approx({1: 0.9}), (1, 6, 8): approx({1: 0.05}),
+        (2, 0, 1): approx({0: 0.5, 1: 0.5}), (2, 0, 2): approx({0: 0.05, 1: 0.05}),
+    }  # fmt: skip
+    assert {span: labels for span, labels in found.items() if labels} == expected
+    negatives = [span[0] for span, labels in found.items() if not labels]
+    if sampled:
+        assert [negatives.count(number) for number in range(3)] == [1, 2, 1]
+    else:
+        assert len(found) == 1 + (9 + 8 + 7) + (2 + 1)
+    check_loss(head, random_states(encoder, 1, 9, 2), targets)
+
+
+@pytest.mark.parametrize("distance", [1, 2])
+def test_so_is_a_sentence_the_same_in_any_batch(encoder: Any, check_batches: Any, distance: int) -> None:
+    check_batches(make(encoder, smoothing=0.3, smoothing_distance=distance))
 
 
 def test_what_is_out_of_reach(encoder: Any) -> None:
@@ -123,9 +193,12 @@ def test_what_is_out_of_reach(encoder: Any) -> None:
         assert head.out_of_reach(sentence(8)) == 0
 
 
-def test_of_two_types_of_a_span_the_first_is_learned(encoder: Any) -> None:
-    targets = make(encoder).targets([sentence(1, ("B", (0, 1)), ("A", (0, 1)))], gold=True)
-    assert targets["label"].tolist() == [1]
+def test_of_two_types_of_a_span_each_is_learned_with_half(encoder: Any) -> None:
+    head = make(encoder).eval()
+    for generator in (None, np.random.default_rng(0)):
+        targets = head.targets([sentence(1, ("B", (0, 1)), ("A", (0, 1)))], gold=True, generator=generator)
+        assert examples(targets) == {(0, 0, 1): {0: 0.5, 1: 0.5}}
+        check_loss(head, random_states(encoder, 1), targets)
 
 
 def test_width_and_decoding_follow_the_training_data() -> None:
@@ -137,13 +210,15 @@ def test_width_and_decoding_follow_the_training_data() -> None:
     settings = SpannerSettings().fitted([*narrow[:97], sentence(9, ("A", (0, 4))), sentence(9, ("A", (0, 9)))])
     assert settings.max_width == 9  # 98 of 99 are less than 99 %
     broken = sentence(9, ("A", (0, 1), (8, 9)), ("A", (3, 5)))
-    assert SpannerSettings().fitted([broken]) == SpannerSettings(max_width=2, decoding="flat")
+    assert SpannerSettings().fitted([broken]) == SpannerSettings(
+        max_width=2, decoding="flat", discontinuous=("A",), discontinuous_weight=0.5
+    )
     twice = sentence(9, ("A", (3, 5)), ("B", (3, 5)), ("B", (5, 6)))
     assert SpannerSettings().fitted([twice]).decoding == "flat"
 
 
 def test_what_is_settled_stays_and_what_is_open_is_refused(encoder: Any) -> None:
-    given = SpannerSettings(max_width=7, decoding="nested")
+    given = SpannerSettings(max_width=7, decoding="nested", discontinuous=False)
     assert given.fitted([sentence(3, ("A", (0, 1)))]) == given
     assert given.fitted(()) == given
     for settings in (SpannerSettings(), SpannerSettings(max_width=3), SpannerSettings(decoding="flat")):
@@ -152,8 +227,12 @@ def test_what_is_settled_stays_and_what_is_open_is_refused(encoder: Any) -> None
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"widths": 3}, {"max_width": 0}, {"representation": "mean"}, {"dropout": 1.0}, {"decoding": "x"}]
-)
+    "wrong",
+    [
+        {"widths": 3}, {"max_width": 0}, {"representation": "mean"}, {"dropout": 1.0}, {"decoding": "x"}, {"smoothing": 1.0},
+        {"smoothing_distance": 0},
+    ],
+)  # fmt: skip
 def test_wrong_settings_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         SpannerSettings(**wrong)
@@ -258,19 +337,7 @@ def test_sentences_without_words_or_entities(encoder: Any) -> None:
 
 
 @pytest.mark.parametrize("representation", REPRESENTATIONS)
-def test_it_learns(overfit: Any, representation: str) -> None:
-    fillers = ["the", "yield", "of", "rose", "near", "while", "and", "fell"]
-    rng = np.random.default_rng(0)
-    sentences = []
-    for number in range(20):
-        before, between, after = (list(rng.choice(fillers, int(rng.integers(0, 4)))) for _ in range(3))
-        words = [*before, "zinc", "oxide", "works", *between, "acetic", "acid", *after]
-        first, second = len(before), len(before) + 3 + len(between)
-        entities = (("A", (first, first + 3)), ("B", (first, first + 2)), ("B", (second, second + 2)))
-        if number % 4 == 0:
-            entities, words = entities[2:], [*before, *between, "acetic", "acid", *after]
-            entities = (("B", (len(before) + len(between), len(before) + len(between) + 2)),)
-        sentences.append(Sentence(f"s{number}", tuple(map(str, words)), tuple(Entity(k, (f,)) for k, f in entities)))
-    settings = SpannerSettings(representation=representation).fitted(sentences)
+def test_it_learns(overfit: Any, nested_lesson: list[Sentence], representation: str) -> None:
+    settings = SpannerSettings(representation=representation).fitted(nested_lesson)
     assert (settings.max_width, settings.decoding) == (3, "nested")
-    assert overfit(SpanNer, LABELS, settings, sentences)
+    assert overfit(SpanNer, LABELS, settings, nested_lesson)

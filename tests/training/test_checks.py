@@ -5,11 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from tiny import corpus, fit, model
+from tiny import STATIC, corpus, fit, model
 
 from spanwise import Corpus, Entity, Sentence
+from spanwise.config import configure
 from spanwise.model import Model
-from spanwise.training.checks import before_training, why_nothing
+from spanwise.training.checks import before_training, out_of_reach, why_nothing
 
 
 def one(*entities: tuple[str, int, int], name: str = "s") -> Sentence:
@@ -30,10 +31,57 @@ def test_entities_out_of_reach(built: Model) -> None:
     wide = one(("Drug", 0, 6), ("Place", 6, 7))
     notes = before_training(Corpus({"train": (*corpus()["train"], wide), "dev": (wide,)}), built.head)
     assert notes[-1] == (
-        "dev: 1 of 2 entities (50.0%) are out of reach of this method (too wide, overlapping or discontinuous for it); "
-        "they count as misses in every score"
+        "dev: 1 of 2 entities (50.0%) are out of reach of this method (1 too wide); they count as misses in every score"
     )
     assert notes[0].startswith("train: 1 of ")
+
+
+SEVERAL = Sentence(
+    "several",
+    tuple("abcdefghij"),
+    (
+        Entity("Drug", ((0, 1),)), Entity("Place", ((0, 1),)), Entity("Place", ((0, 1),)),  # two types, one of them said twice
+        Entity("Drug", ((1, 4),)), Entity("Place", ((2, 3),)),  # nested
+        Entity("Drug", ((4, 5), (7, 8))), Entity("Gene", ((5, 6),)), Entity("Place", ((4, 10),)),
+    ),
+)  # fmt: skip
+ALWAYS = {"discontinuous": 1, "of a type that train does not have": 1}
+CAUSES = {
+    ("seqner", ""): {**ALWAYS, "of a second type on their span": 1, "overlapping another": 1},
+    ("spanner", "head.max_width=5"): {**ALWAYS, "too wide": 1, "of a second type on their span": 1, "overlapping another": 1},
+    ("spanner", "head.decoding=nested head.max_width=9"): {**ALWAYS, "of a second type on their span": 1},
+    ("biaffine", "head.decoding=nested"): {**ALWAYS, "of a second type on their span": 1},
+    ("global-pointer", "head.decoding=nested"): ALWAYS,
+    ("efficient-global-pointer", "head.decoding=nested head.max_width=5"): {**ALWAYS, "too wide": 1},
+    ("efficient-global-pointer", ""): {**ALWAYS, "of a second type on their span": 1, "overlapping another": 1},
+    ("bl-seqner", ""): {**ALWAYS, "of a second type on their span": 1, "overlapping another": 1},
+    ("bl-spanner", "head.span.kind=global-pointer head.span.decoding=nested"): ALWAYS,
+}
+
+
+@pytest.mark.parametrize(("recipe", "overrides"), CAUSES)
+def test_why_entities_are_out_of_reach(recipe: str, overrides: str) -> None:
+    head = model("static", recipe, overrides.split()).head
+    causes = out_of_reach(SEVERAL, head)
+    assert causes == CAUSES[recipe, overrides]
+    assert causes.total() == head.out_of_reach(SEVERAL)
+    assert not out_of_reach(corpus()["train"][0], head)
+
+
+def test_a_span_with_two_types_is_said_before_training_and_lost_to_softmax_heads_alone() -> None:
+    twice = Sentence("twice", ("a", "b"), (Entity("Drug", ((0, 1),)), Entity("Place", ((0, 1),))))
+    data = Corpus({"train": (*corpus()["train"], twice), "dev": (twice, twice)})
+
+    def notes(recipe: str) -> list[str]:
+        built = Model.build(configure(recipe, encoder="static", overrides=STATIC), data)
+        return [note for note in before_training(data, built.head) if note.startswith("dev")]
+
+    assert notes("global-pointer") == notes("efficient-global-pointer") == []
+    for recipe in ("biaffine", "spanner", "seqner-crf", "bl-spanner"):
+        assert notes(recipe) == [
+            "dev: 2 of 4 entities (50.0%) are out of reach of this method (2 of a second type on their span); "
+            "they count as misses in every score"
+        ]
 
 
 def test_labels_that_differ_between_splits(built: Model) -> None:

@@ -68,3 +68,14 @@ def test_no_step_is_without_a_rate(steps: int, warmup: float) -> None:
     rates = factors(steps, warmup)
     assert all(0 < rate <= 1 for rate in rates[:-1])
     assert rates[-1] == 0
+
+
+def test_what_a_head_copied_from_the_encoder_learns_at_the_rate_of_pretrained_weights(tiny_bert: Path) -> None:
+    for recipe in ("deep-span", "deep-span-pruned"):
+        built = model(tiny_bert, recipe)
+        optimizer = make_optimizer(built, TrainingSettings(encoder_rate=2e-5, head_rate=3e-3))
+        rates = {id(p): group["lr"] for group in optimizer.param_groups for p in group["params"]}
+        copied = [name for name, _ in built.named_parameters() if ".copies." in name]
+        assert len(copied) == 3 * 16
+        for name, parameter in built.named_parameters():
+            assert rates[id(parameter)] == (2e-5 if name.startswith("encoder.") or name in copied else 3e-3), name

@@ -17,6 +17,7 @@ from tiny import FILLERS, corpus, digest, fit, sentences
 import spanwise
 from spanwise import Corpus, Entity, Sentence, evaluate
 from spanwise.corpora import fingerprint
+from spanwise.encoders.static import StaticEncoder
 from spanwise.inference.scoring import score_model
 from spanwise.training.loop import Trainer
 
@@ -140,8 +141,38 @@ def test_the_report_and_a_later_evaluation_agree(tiny_bert: Path, tmp_path: Path
         assert again["micro"]["predicted"] > 0
 
 
+@pytest.mark.parametrize(("recipe", "branch"), [("bl-seqner", "sequence"), ("bl-spanner", "span")])
+def test_a_bundle_says_how_its_branches_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, recipe: str, branch: str) -> None:
+    """Their losses and dev scores, though dev is encoded once; those of the branch that predicts are the model's."""
+    encoded = []
+    forward = StaticEncoder.forward
+
+    def counted(self: StaticEncoder, inputs: Any) -> Any:
+        encoded.append(self.training)
+        return forward(self, inputs)
+
+    monkeypatch.setattr(StaticEncoder, "forward", counted)
+    fit(tmp_path / "run", recipe=recipe, epochs=3, overrides=["head.alpha=0.4"], test=False)
+    rows = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    for row in rows:
+        assert row["loss"] == pytest.approx(0.4 * row["sequence"] + 0.6 * row["span"], abs=1e-5)
+        assert row["dev"]["branches"].keys() == {"sequence", "span"}
+        assert row["dev"]["branches"][branch] == {key: row["dev"][key] for key in ("precision", "recall", "f1")}
+    assert rows[-1]["sequence"] < rows[0]["sequence"]
+    assert rows[-1]["span"] < rows[0]["span"]
+    assert any(row["dev"]["branches"]["sequence"] != row["dev"]["branches"]["span"] for row in rows)
+    assert encoded.count(False) == 3 + 1  # a batch of dev in each epoch, and for the report
+    report = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert report["scores"]["dev"]["micro"]["f1"] == max(row["dev"]["branches"][branch]["f1"] for row in rows)
+
+
+def test_other_heads_have_no_branches(run: Path) -> None:
+    rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+    assert all(row["dev"].keys() == {"precision", "recall", "f1"} for row in rows)
+
+
 @pytest.mark.parametrize("encoder", ["static", "tiny_bert"])
-@pytest.mark.parametrize("recipe", ["seqner", "seqner-crf", "spanner"])
+@pytest.mark.parametrize("recipe", ["seqner", "seqner-crf", "spanner", "bl-spanner"])
 def test_batches_of_nothing_but_empty_sentences(
     request: pytest.FixtureRequest, tmp_path: Path, encoder: str, recipe: str
 ) -> None:

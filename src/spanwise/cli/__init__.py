@@ -18,10 +18,12 @@ from spanwise.cli.convert import convert
 from spanwise.cli.demo import demo
 from spanwise.cli.describe import describe
 from spanwise.cli.evaluate import evaluate
+from spanwise.cli.export import export
 from spanwise.cli.formats import formats
 from spanwise.cli.predict import predict
 from spanwise.cli.recipes import recipes
 from spanwise.cli.train import train
+from spanwise.cli.vectors import vectors
 from spanwise.errors import SpanwiseError
 
 app = typer.Typer(
@@ -31,8 +33,9 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
-for command in (train, evaluate, predict, convert, describe, formats, recipes, demo):
+for command in (train, evaluate, predict, export, convert, describe, formats, recipes, demo):
     app.command()(command)
+app.add_typer(vectors, name="vectors")
 
 # Typer brings its own click since 0.20-odd; this names the base of its usage errors in either case.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[2]

@@ -12,6 +12,7 @@ from spanwise.cli.options import JsonOption, print_ledger, write_json
 
 if TYPE_CHECKING:
     from spanwise.evaluation import Evaluation
+    from spanwise.evaluation.typing import Typing
     from spanwise.formats import Ledger
     from spanwise.types import Sentence
 
@@ -42,7 +43,12 @@ def evaluate(
             "--gold-format", metavar="FORMAT", help="Format of DATA, --gold and --train. Seen from the file if left out."
         ),
     ] = None,
-    threshold: Annotated[float, typer.Option("--threshold", min=0, max=1, help="Leave out entities with a lower score.")] = 0.0,
+    threshold: Annotated[
+        float, typer.Option("--threshold", min=0, max=1, help="Leave out entities and relations with a lower score.")
+    ] = 0.0,
+    last_words: Annotated[
+        bool, typer.Option("--last-words", help="Score relations also by the entities' last words alone, as is done on WebNLG.")
+    ] = False,
     batch_size: Annotated[int, typer.Option("--batch-size", min=1, help="For a model.")] = 64,
     device: Annotated[str, typer.Option("--device", metavar="cpu|cuda|auto", help="For a model.")] = "auto",
     json_file: JsonOption = None,
@@ -50,12 +56,13 @@ def evaluate(
     """Score a model on data, or any system's predictions (--pred) against gold (--gold).
 
     Sentences are paired by id, or in order where the format has no ids; a gold sentence without a prediction counts as missed.
-    An entity is right when its type and all its words are.
+    An entity is right when its type and all its words are, a relation when its type and both its entities are.
     """
     from dataclasses import replace
 
     from spanwise.formats import Ledger
 
+    evaluation: Evaluation | Typing
     ledger, gold_ledger = Ledger(), Ledger()
     known = None if train is None else _train(train, gold_format, ledger)
     if model is not None and data is not None and pred is None and gold is None:
@@ -64,14 +71,14 @@ def evaluate(
 
         evaluation = score_model(
             load(model, device), data, split=split, format=gold_format, ledger=gold_ledger, train=known, threshold=threshold,
-            batch_size=batch_size,
+            batch_size=batch_size, last_words=last_words,
         )  # fmt: skip
     elif pred is not None and gold is not None and model is None:
         from spanwise.evaluation import at_least
         from spanwise.evaluation import evaluate as run
 
         predicted = at_least(_sentences(pred, pred_format, ledger), threshold)
-        evaluation = run(_sentences(gold, gold_format, gold_ledger), predicted, known)
+        evaluation = run(_sentences(gold, gold_format, gold_ledger), predicted, known, last_words=last_words)
     else:
         raise typer.BadParameter("give either MODEL and DATA, or --pred FILE and --gold FILE")
     if gold_ledger.lost:
@@ -82,15 +89,20 @@ def evaluate(
     print_ledger(ledger)
 
 
-def _show(evaluation: Evaluation, json_file: Path | None) -> None:
+def _show(evaluation: Evaluation | Typing, json_file: Path | None) -> None:
     from rich.console import Console
 
-    from spanwise.evaluation import print_evaluation
+    from spanwise.evaluation import Evaluation, print_evaluation
+    from spanwise.evaluation.typing import print_typing
 
     if json_file is not None:
         write_json(evaluation.to_json(), json_file)
-    if json_file is None or str(json_file) != "-":
+    if json_file is not None and str(json_file) == "-":
+        return
+    if isinstance(evaluation, Evaluation):
         print_evaluation(evaluation, Console())
+    else:
+        print_typing(evaluation, Console())
 
 
 def _sentences(path: Path, format: str | None, ledger: Ledger) -> Iterator[Sentence]:

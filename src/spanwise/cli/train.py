@@ -20,11 +20,20 @@ def train(
         str | None,
         typer.Option("--encoder", help="static, minilm, a model folder, or a hub name. Default: one that needs no network."),
     ] = None,
+    task: Annotated[
+        str | None, typer.Option("--task", metavar="entities|typing", help="typing: the spans are given (recipe sng).")
+    ] = None,
     epochs: Annotated[int | None, typer.Option("--epochs", min=1)] = None,
     batch_size: Annotated[int | None, typer.Option("--batch-size", min=1)] = None,
     seed: Annotated[int | None, typer.Option("--seed", min=0)] = None,
     seeds: Annotated[
         str | None, typer.Option("--seeds", metavar="1,2,3", help="Repeat with these seeds: mean and deviation.")
+    ] = None,
+    folds: Annotated[
+        Path | None,
+        typer.Option(
+            "--folds", metavar="FILE", help='Cross-validate: [{"fold": 0, "test": ["id", …]}, …] over all sentences of DATA.'
+        ),
     ] = None,
     sweep: Annotated[
         list[str] | None, typer.Option("--sweep", metavar="KEY=A,B,C", help="Train a grid, choose on dev, score test once.")
@@ -46,19 +55,24 @@ def train(
     from spanwise.cli.training_report import print_scores
     from spanwise.device import is_main_process
     from spanwise.errors import SpanwiseError
+    from spanwise.training.folds import train_folds
     from spanwise.training.several import train_seeds, train_sweep
 
     if sweep and seeds:
         raise SpanwiseError("--sweep and --seeds do not go together: sweep first, then repeat what was chosen")
+    if folds and (sweep or seeds):
+        raise SpanwiseError("--folds does not go together with --sweep or --seeds")
     if seeds and seed is not None:
         raise SpanwiseError("--seed and --seeds do not go together")
     common: dict[str, Any] = {
-        "recipe": recipe, "encoder": encoder, "epochs": epochs, "batch_size": batch_size, "device": device, "init": init,
-        "trackers": tuple(track or ()), "data_format": source_format, "say": typer.echo,
+        "recipe": recipe, "encoder": encoder, "task": task, "epochs": epochs, "batch_size": batch_size, "device": device,
+        "init": init, "trackers": tuple(track or ()), "data_format": source_format, "say": typer.echo,
     }  # fmt: skip
     overrides = tuple(settings or ())
     if sweep:
         train_sweep(data, out, sweep, overrides=overrides, seed=seed, resume=resume, **common)
+    elif folds:
+        train_folds(data, out, folds, overrides=overrides, seed=seed, resume=resume, **common)
     elif seeds:
         train_seeds(data, out, _numbers(seeds), overrides=overrides, resume=resume, **common)
     else:

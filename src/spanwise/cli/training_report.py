@@ -8,11 +8,10 @@ import typer
 
 
 def print_scores(scores: dict[str, dict[str, Any]]) -> None:
-    """One line a split: strict micro scores, and macro F1."""
+    """A line or two a split."""
+    from spanwise.evaluation.tasks import task_of
+
     for split, values in scores.items():
-        micro = values["micro"]
-        typer.echo(
-            f"{split}: P {micro['precision']:.4f} R {micro['recall']:.4f} F1 {micro['f1']:.4f} "
-            f"(macro F1 {values['macro']['f1']:.4f}; {micro['correct']:,} of {micro['support']:,} found, "
-            f"{micro['predicted']:,} predicted)"
-        )
+        first, *more = task_of(values).lines(values)
+        for line in (f"{split}: {first}", *(f"{split} {line}" for line in more)):
+            typer.echo(line)

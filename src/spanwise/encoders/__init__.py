@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -28,17 +29,19 @@ def encoder_settings(values: Mapping[str, Any]) -> Any:
     return checked(settings_class, values, f"the {kind} encoder")
 
 
-def build_encoder(values: Mapping[str, Any], sentences: Sequence[Sentence]) -> Encoder:
-    """A fresh encoder: pretrained weights, or a vocabulary from the training sentences."""
+def build_encoder(
+    values: Mapping[str, Any], sentences: Sequence[Sentence], say: Callable[[str], None] = lambda line: None
+) -> Encoder:
+    """A fresh encoder: pretrained weights, or a vocabulary from the training sentences. What takes long is said."""
     settings = encoder_settings(values)
     found = _named(settings.kind, 1)
     encoder: Encoder
     if settings.kind == "transformer":
         encoder = found.build(settings)
     elif settings.kind == "static":
-        encoder = found.build(settings, sentences)
+        encoder = found.build(settings, sentences, say)
     else:
-        encoder = found.build(settings, sentences, build_encoder)
+        encoder = found.build(settings, sentences, partial(build_encoder, say=say))
     return encoder
 
 

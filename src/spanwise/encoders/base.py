@@ -8,8 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 from torch import Tensor, nn
 
+from spanwise.encoders.layers import LayerParts
+from spanwise.errors import SpanwiseError
 from spanwise.types import Sentence
 
 
@@ -23,7 +27,7 @@ class TokenStates:
     words: Tensor
     cls: Tensor
     mask: Tensor
-    layers: tuple[Tensor, ...] | None = None  # every layer's word states, lowest first, where a head asks for them
+    layers: tuple[Tensor, ...] = ()  # the word states of the layers below the top, lowest first, where a head asks for them
 
 
 class Encoder(nn.Module, ABC):
@@ -34,6 +38,7 @@ class Encoder(nn.Module, ABC):
     """
 
     width: int  # d, the size of a word's state
+    is_context_free: bool = False  # whether a word's state depends on nothing but the word
 
     @abstractmethod
     def prepare(self, sentences: Sequence[Sentence], context: Sequence[Sentence] = ()) -> list[Any]:
@@ -53,6 +58,22 @@ class Encoder(nn.Module, ABC):
     def pretrained_parameters(self) -> Iterator[nn.Parameter]:
         """The parameters that come from pretraining and learn at the lower rate."""
         return iter(())
+
+    def hand_out(self, *, layers: int = 0, subwords: bool = False) -> None:
+        """A head asks, when it is built, for the states of so many layers below the top, or of subwords in place of words."""
+        if layers or subwords:
+            raise SpanwiseError("this encoder has neither layers nor subwords to hand out: only a transformer has")
+
+    def layer_parts(self) -> list[LayerParts]:
+        """The encoder's own layers, lowest first, for a head that works with them or with copies."""
+        raise SpanwiseError(
+            "deep spans are made by a transformer's layers, and this encoder has none: take the recipe shallow-span, or a "
+            "transformer as the encoder"
+        )
+
+    def subword_counts(self, sentence: Sentence) -> npt.NDArray[np.int64]:
+        """Into how many subwords each word is split, where ``hand_out`` was asked for them."""
+        raise NotImplementedError
 
     def record_steps(self) -> None:
         """Called before training on one CUDA device, where each batch's gradients are used before the next batch comes."""

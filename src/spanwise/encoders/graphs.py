@@ -6,6 +6,7 @@ CUDA graphs record forward and backward once per shape of batch and replay each 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -20,16 +21,15 @@ ABLE = frozenset(("bert", "roberta", "xlm-roberta", "camembert", "electra"))
 class _Shape(nn.Module):
     """The encoder as a function of two tensors. Graphs are recorded on a wrapper of its own for every shape."""
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: nn.Module, read: Callable[[Tensor, Tensor], Tensor]) -> None:
         super().__init__()
-        self.model = model
+        self.model, self.read = model, read
 
     def forward(self, ids: Tensor, seen: Tensor) -> Tensor:
         rows, length = ids.shape
         # A mask that is complete already: building one from a padding mask makes the host wait for the device.
         mask = seen[:, None, None, :].expand(rows, 1, length, length)
-        states: Tensor = self.model(input_ids=ids, attention_mask=mask).last_hidden_state
-        return states
+        return self.read(ids, mask)
 
 
 class Graphs:
@@ -39,14 +39,15 @@ class Graphs:
     gradients must be used up before the next batch, so batches must not be accumulated.
     """
 
-    def __init__(self, model: nn.Module) -> None:
-        self.model = model
+    def __init__(self, model: nn.Module, read: Callable[[Tensor, Tensor], Tensor]) -> None:
+        """``read`` gives the states that are wanted of the model for ids and a mask."""
+        self.model, self.read = model, read
         self.recorded: dict[tuple[int, int], Any] = {}
         self.seen_once: set[tuple[int, int]] = set()
         self.pool: Any = None
 
     def __call__(self, ids: Tensor, seen: Tensor) -> Tensor | None:
-        """The last states, or None where this batch has to run as usual, for its shape is rare."""
+        """The states, or None where this batch has to run as usual, for its shape is rare."""
         shape = (ids.shape[0], ids.shape[1])
         if shape not in self.recorded:
             if shape not in self.seen_once or len(self.recorded) >= MOST:
@@ -59,7 +60,7 @@ class Graphs:
     def _record(self, shape: tuple[int, int], ids: Tensor, seen: Tensor) -> None:
         if self.pool is None:
             self.pool = torch.cuda.graph_pool_handle()
-        wrapper = _Shape(self.model).train()
+        wrapper = _Shape(self.model, self.read).train()
         self.recorded[shape] = torch.cuda.make_graphed_callables(
             wrapper, (ids.clone(), seen.clone()), allow_unused_input=True, pool=self.pool
         )

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, Self
 
@@ -20,10 +20,11 @@ from torch import Tensor, nn
 
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.encoders.recurrent import BiLSTM, VariationalDropout, strongest
-from spanwise.encoders.vector_files import Floats, Vectors, read_vectors
 from spanwise.encoders.vocabulary import PADDING, UNKNOWN, Ints, Vocabulary
 from spanwise.errors import SpanwiseError
 from spanwise.types import Sentence
+from spanwise.vectors.glove import GloveSettings, learn_vectors
+from spanwise.vectors.store import Floats, Vectors, read_vectors
 
 Array = npt.NDArray[Any]
 
@@ -37,8 +38,9 @@ class StaticSettings(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: Literal["static"] = "static"
-    vectors: Path | None = Field(None, description="file of word vectors; random ones are learned when not given")
-    word_size: int | None = Field(None, ge=0, description="the file's size, or 100 for random vectors; 0: no word vectors")
+    vectors: Path | None = Field(None, description="file or folder of word vectors; random ones are learned when not given")
+    glove: GloveSettings | None = Field(None, description="where no file is given, vectors are made of the training sentences")
+    word_size: int | None = Field(None, ge=0, description="that of the vectors, or 100 for random ones; 0: no word vectors")
     freeze_words: bool = Field(False, description="keep the file's vectors of training words too; random ones always learn")
     lowercase: bool = Field(True, description="words that the file does not know are learned in lower case")
     min_count: int = Field(1, ge=1, description="rarer words of the training sentences are unknown words")
@@ -96,13 +98,16 @@ class StaticEncoder(Encoder):
         if settings.layers:
             self.context = BiLSTM(self.width, settings.hidden, settings.layers, settings.dropout)
             self.width = self.context.width
+        self.is_context_free = self.context is None and self.tags is None
 
     @classmethod
-    def build(cls, settings: StaticSettings, sentences: Sequence[Sentence]) -> Self:
-        """A fresh encoder, its vocabulary from the training sentences and the file of vectors."""
+    def build(
+        cls, settings: StaticSettings, sentences: Sequence[Sentence], say: Callable[[str], None] = lambda line: None
+    ) -> Self:
+        """A fresh encoder, its vocabulary from the training sentences and the vectors, of a file or made of these sentences."""
         if settings.pos_size and not any(sentence.pos for sentence in sentences):
             raise SpanwiseError(f"pos_size is {settings.pos_size}, but no training sentence has part-of-speech tags")
-        vectors = read_vectors(settings.vectors) if settings.vectors else None
+        vectors = read_vectors(settings.vectors) if settings.vectors else _learned(settings, sentences, say)
         if vectors and settings.word_size not in (None, vectors.size):
             raise SpanwiseError(f"{settings.vectors}: vectors of {vectors.size} values, but word_size is {settings.word_size}")
         vocabulary = Vocabulary.build(
@@ -247,6 +252,17 @@ class CharacterBiLSTM(nn.Module):
         """One row per spelling, those of all tables below one another. A table's rows are padded to its longest."""
         rows = [self.lstm.final(self.vectors(table), (table != PADDING).sum(1)) for table in tables if len(table)]
         return torch.cat(rows)
+
+
+def _learned(settings: StaticSettings, sentences: Sequence[Sentence], say: Callable[[str], None]) -> Vectors | None:
+    """Vectors made of the sentences, where the settings ask for them."""
+    if settings.glove is None or settings.word_size == 0:
+        return None
+    glove = settings.glove if settings.word_size is None else replace(settings.glove, dim=settings.word_size)
+    say(f"no word vectors given: making some of {glove.dim} values from the {len(sentences):,} training sentences")
+    learned = learn_vectors((sentence.words for sentence in sentences), glove, threads=torch.get_num_threads())
+    say(f"vectors of {len(learned.vectors.words):,} words made from {learned.words:,} in {learned.seconds:.1f} s")
+    return learned.vectors
 
 
 def _padded(mask: Array, flat: Array) -> Array:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,6 +14,7 @@ from torch import Tensor, nn
 
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.encoders.graphs import ABLE, GRAIN, Graphs
+from spanwise.encoders.layers import LayerParts, layer_parts
 from spanwise.encoders.neighbours import neighbours, surroundings, with_documents
 from spanwise.encoders.pretrained import load_pretrained
 from spanwise.encoders.subwords import NONE, Ints, Subwords, padded, word_index
@@ -62,6 +64,8 @@ class TransformerEncoder(Encoder):
         self._mask_type = torch.bool if model.config.model_type in ABLE else torch.long  # some architectures count with it
         self._freeze()
         self.graphs: Graphs | None = None
+        self._below = 0  # layers below the top whose states are handed out
+        self._subwords = False  # whether states of subwords are, in place of words
 
     @classmethod
     def build(cls, settings: TransformerSettings, folder: Path | None = None) -> TransformerEncoder:
@@ -74,7 +78,19 @@ class TransformerEncoder(Encoder):
 
     def record_steps(self) -> None:
         if self.model.config.model_type in ABLE:
-            self.graphs = Graphs(self.model)
+            self.graphs = Graphs(self.model, self._read)
+
+    def hand_out(self, *, layers: int = 0, subwords: bool = False) -> None:
+        depth = self.model.config.num_hidden_layers
+        if layers > depth:
+            raise SpanwiseError(f"{layers} layers are asked for, but the encoder has {depth}")
+        self._below, self._subwords = max(layers, self._below), subwords or self._subwords
+
+    def layer_parts(self) -> list[LayerParts]:
+        return layer_parts(self.model)
+
+    def subword_counts(self, sentence: Sentence) -> Ints:
+        return self._tokenize([sentence.words])[0][1]
 
     def pretrained_parameters(self) -> Iterator[nn.Parameter]:
         parameters: Iterator[nn.Parameter] = self.model.parameters()
@@ -124,6 +140,8 @@ class TransformerEncoder(Encoder):
         return sum(map(len, prepared.rows))
 
     def collate(self, prepared: Sequence[Subwords]) -> dict[str, Tensor]:
+        if self._subwords:  # every subword is a word
+            prepared = [replace(item, counts=np.ones_like(item.row)) for item in prepared]
         rows = [row for item in prepared for row in item.rows]
         length = max(map(len, rows))
         if self.graphs is not None:
@@ -139,9 +157,11 @@ class TransformerEncoder(Encoder):
 
     def forward(self, inputs: Mapping[str, Tensor]) -> TokenStates:
         flat = self._states(inputs["ids"], inputs["seen"]).flatten(0, 1)
-        return TokenStates(self._words(flat, inputs), flat.index_select(0, inputs["cls"]), inputs["mask"])
+        *below, words = torch.split(self._words(flat, inputs), self.width, -1)
+        return TokenStates(words, flat[:, -self.width :].index_select(0, inputs["cls"]), inputs["mask"], tuple(below))
 
     def _states(self, ids: Tensor, seen: Tensor) -> Tensor:
+        """The states of all subwords; those of several layers are side by side, so that they are pooled together."""
         if self.graphs is not None and self.training and self.settings.layers == 1:
             recorded = self.graphs(ids, seen)
             if recorded is not None:
@@ -150,11 +170,15 @@ class TransformerEncoder(Encoder):
             return torch.cat(
                 [self._states(*part) for part in zip(torch.split(ids, ROWS), torch.split(seen, ROWS), strict=True)]
             )
-        mixing = self.settings.layers > 1
-        mask = seen.to(self._mask_type)
-        output = self.model(input_ids=ids, attention_mask=mask, output_hidden_states=mixing)
-        states: Tensor = output.last_hidden_state
-        return torch.stack(output.hidden_states[-self.settings.layers :]).mean(0) if mixing else states
+        return self._read(ids, seen.to(self._mask_type))
+
+    def _read(self, ids: Tensor, mask: Tensor) -> Tensor:
+        mixed, below = self.settings.layers, self._below
+        output = self.model(input_ids=ids, attention_mask=mask, output_hidden_states=mixed > 1 or below > 0)
+        top: Tensor = output.last_hidden_state
+        if mixed > 1:
+            top = torch.stack(output.hidden_states[-mixed:]).mean(0)
+        return torch.cat([*output.hidden_states[-1 - below : -1], top], -1) if below else top
 
     def _words(self, flat: Tensor, inputs: Mapping[str, Tensor]) -> Tensor:
         """The states of words from those of their subwords."""

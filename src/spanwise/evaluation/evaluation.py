@@ -77,10 +77,18 @@ class Evaluation:
         }
 
 
-def evaluate(gold: Iterable[Sentence], predicted: Iterable[Sentence], train: Iterable[Sentence] | None = None) -> Evaluation:
+def evaluate(
+    gold: Iterable[Sentence],
+    predicted: Iterable[Sentence],
+    train: Iterable[Sentence] | None = None,
+    *,
+    finds_relations: bool = False,
+    last_words: bool = False,
+) -> Evaluation:
     """Score predicted sentences against gold ones; see ``pair`` for which belongs to which.
 
-    With ``train``, also on those gold sentences alone that are not in it.
+    With ``train``, also on those gold sentences alone that are not in it. A system that predicts no relation is taken for one
+    that does not look for them, unless ``finds_relations``. ``last_words`` also scores relations by the entities' last words.
 
     >>> from spanwise.types import Entity
     >>> words = ("Oslo", "and", "New", "York")
@@ -111,6 +119,7 @@ def evaluate(gold: Iterable[Sentence], predicted: Iterable[Sentence], train: Ite
         count_relations(both.gold for both in pairing.pairs),
         count_relations(both.predicted for both in pairing.pairs),
     )
+    is_scored = bool(with_relations[0] and (with_relations[1] or finds_relations))
     scores = strict.scores
     return Evaluation(
         entities=scores,
@@ -121,11 +130,11 @@ def evaluate(gold: Iterable[Sentence], predicted: Iterable[Sentence], train: Ite
         unseen=None if seen is None else Unseen(new.scores.micro, new_sentences),
         confusion=confusion,
         interval=f1_interval(counts),
-        relations=score_relations(pairing.pairs) if all(with_relations) else None,
+        relations=score_relations(pairing.pairs, last_words=last_words) if is_scored else None,
         sentences=pairing.sentences,
         missing_sentences=len(pairing.missing),
         paired_by=pairing.by,
-        notes=tuple(_notes(pairing, scores, *with_relations)),
+        notes=tuple(_notes(pairing, scores, *((0, 0) if is_scored else with_relations))),
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from spanwise.evaluation.alignment import Pair
-from spanwise.evaluation.scores import Item, Scores, Tally
+from spanwise.evaluation.scores import Item, Score, Scores, Tally
 from spanwise.types import Sentence
 
 
@@ -15,27 +15,40 @@ from spanwise.types import Sentence
 class RelationScores:
     """``strict``: type, direction, and both entities with type and fragments; ``boundaries``: the entities' types do not count.
 
-    What is given twice counts once, and relations that leave their sentence count like the others.
+    ``last_words``, where asked for: of the entities only the last words count, as papers do on WebNLG. What is given twice
+    counts once, and relations that leave their sentence count like the others.
     """
 
     strict: Scores
     boundaries: Scores
+    last_words: Scores | None = None
 
     def to_json(self) -> dict[str, Any]:
-        return {"strict": self.strict.to_json(), "boundaries": self.boundaries.to_json()}
+        scores = {"strict": self.strict.to_json(), "boundaries": self.boundaries.to_json()}
+        return scores if self.last_words is None else {**scores, "last_words": self.last_words.to_json()}
+
+
+def micro_relations(gold: Iterable[Sentence], predicted: Iterable[Sentence]) -> Score:
+    """The strict micro score of the relations within sentences that stand in the same order."""
+    tally = Tally()
+    for one, other in zip(gold, predicted, strict=True):
+        tally.add(_within(one), _within(other))
+    return tally.scores.micro
 
 
 def count_relations(sentences: Iterable[Sentence | None]) -> int:
     return sum(len(sentence.relations) + len(sentence.links) for sentence in sentences if sentence is not None)
 
 
-def score_relations(pairs: Sequence[Pair]) -> RelationScores:
-    strict, boundaries = Tally(), Tally()
+def score_relations(pairs: Sequence[Pair], *, last_words: bool = False) -> RelationScores:
+    strict, boundaries, lasts = Tally(), Tally(), Tally()
     sides = (_items([pair.gold for pair in pairs]), _items([pair.predicted for pair in pairs]))
     for gold, predicted in zip(*sides, strict=True):
         strict.add(gold, predicted)
         boundaries.add(_without_entity_types(gold), _without_entity_types(predicted))
-    return RelationScores(strict.scores, boundaries.scores)
+        if last_words:
+            lasts.add(_by_last_words(gold), _by_last_words(predicted))
+    return RelationScores(strict.scores, boundaries.scores, lasts.scores if last_words else None)
 
 
 def _items(sentences: Sequence[Sentence | None]) -> Iterator[set[Item]]:
@@ -43,8 +56,7 @@ def _items(sentences: Sequence[Sentence | None]) -> Iterator[set[Item]]:
     for number, sentence in enumerate(sentences):
         items: set[Item] = set()
         if sentence is not None:
-            for relation in sentence.relations:
-                items.add((relation.type, _entity(sentence, relation.head), number, _entity(sentence, relation.tail)))
+            items = _within(sentence, number)
             for link in sentence.links:
                 target = sentences[link.position] if link.position < len(sentences) else None
                 if target is not None:
@@ -54,9 +66,24 @@ def _items(sentences: Sequence[Sentence | None]) -> Iterator[set[Item]]:
         yield items
 
 
+def _within(sentence: Sentence, number: int = 0) -> set[Item]:
+    return {
+        (relation.type, _entity(sentence, relation.head), number, _entity(sentence, relation.tail))
+        for relation in sentence.relations
+    }
+
+
 def _entity(sentence: Sentence, number: int) -> Item:
     entity = sentence.entities[number]
     return entity.type, entity.fragments
+
+
+def _by_last_words(items: set[Item]) -> set[Item]:
+    return {(type, _last(head), place, _last(tail)) for type, head, place, tail in items}
+
+
+def _last(entity: Item) -> int | None:
+    return entity[1][-1].end if entity[1] else None
 
 
 def _without_entity_types(items: set[Item]) -> set[Item]:

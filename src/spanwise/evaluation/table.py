@@ -64,6 +64,9 @@ def _relations(relations: RelationScores) -> Table:
     _add_averages(table, relations.strict)
     _add(table, "micro, boundaries only", relations.boundaries.micro)
     _add(table, "macro, boundaries only", relations.boundaries.macro)
+    if relations.last_words is not None:
+        _add(table, "micro, last words only", relations.last_words.micro)
+        _add(table, "macro, last words only", relations.last_words.macro)
     return table
 
 

@@ -9,7 +9,7 @@ from spanwise.types import Sentence
 
 
 def at_least(sentences: Iterable[Sentence], threshold: float) -> Iterator[Sentence]:
-    """The sentences without entities of a lower score; entities without a score stay.
+    """The sentences without entities and relations of a lower score; what has no score stays, unless its entity goes.
 
     >>> from spanwise.types import Entity
     >>> sentence = Sentence("s", ("a", "b"), (Entity("X", ((0, 1),), 0.2), Entity("Y", ((1, 2),), 0.8)))
@@ -17,10 +17,15 @@ def at_least(sentences: Iterable[Sentence], threshold: float) -> Iterator[Senten
     ['Y']
     """
     for sentence in sentences:
-        low = {
-            number for number, entity in enumerate(sentence.entities) if entity.score is not None and entity.score < threshold
-        }
+        relations = tuple(relation for relation in sentence.relations if _is_kept(relation.score, threshold))
+        if len(relations) < len(sentence.relations):
+            sentence = replace(sentence, relations=relations)
+        low = {number for number, entity in enumerate(sentence.entities) if not _is_kept(entity.score, threshold)}
         yield sentence if not low else _without(sentence, low)
+
+
+def _is_kept(score: float | None, threshold: float) -> bool:
+    return score is None or score >= threshold
 
 
 def _without(sentence: Sentence, dropped: set[int]) -> Sentence:

@@ -2,18 +2,76 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
+from typing import Any
 
-from spanwise.errors import unknown
-from spanwise.heads.base import Head
+from spanwise.config import checked
+from spanwise.encoders.base import Encoder
+from spanwise.errors import SpanwiseError, unknown
+from spanwise.heads.base import Head, HeadSettings, Labels
+from spanwise.types import Sentence
 
-_KINDS = {"seqner": ("seqner", "SeqNer"), "spanner": ("spanner", "SpanNer")}
+_KINDS = {
+    "biaffine": ("biaffine", "Biaffine"),
+    "bundle": ("bundle", "Bundle"),
+    "deep-span": ("deep_span", "DeepSpan"),
+    "deep-span-pruned": ("pruned_span", "PrunedSpan"),
+    "efficient-global-pointer": ("pointer", "EfficientGlobalPointer"),
+    "global-pointer": ("pointer", "GlobalPointer"),
+    "gp-relations": ("gp_relations", "PointerRelations"),
+    "locate-label": ("locate_label", "LocateLabel"),
+    "seqner": ("seqner", "SeqNer"),
+    "shallow-span": ("deep_span", "ShallowSpan"),
+    "span-relations": ("span_relations", "SpanRelations"),
+    "sng": ("sng", "Sng"),
+    "spanner": ("spanner", "SpanNer"),
+}
 
 
-def head_class(kind: str) -> type[Head]:
-    """The class of a head."""
+def known_heads() -> tuple[str, ...]:
+    """The kinds of heads that a configuration may name."""
+    return tuple(_KINDS)
+
+
+def head_class(kind: str, place: str = "head") -> type[Head]:
+    """The class of a head; ``place`` is where in the configuration the kind stands, for the error where there is none."""
     if kind not in _KINDS:
-        raise unknown("head", kind, _KINDS)
+        raise unknown(place, kind, _KINDS)
     module, name = _KINDS[kind]
     found: type[Head] = getattr(import_module(f"spanwise.heads.{module}"), name)
     return found
+
+
+def head_settings(values: Mapping[str, Any], place: str = "head") -> HeadSettings:
+    """The settings that a configuration's ``head`` section names, checked."""
+    if "kind" not in values:
+        raise SpanwiseError(f"{place}: kind is missing; known: {', '.join(_KINDS)}")
+    kind = str(values["kind"])
+    rest = {key: value for key, value in values.items() if key != "kind"}
+    return checked(head_class(kind, place).settings_class, rest, f"{place} {kind}")
+
+
+def fitted_values(values: Mapping[str, Any], place: str, sentences: Sequence[Sentence]) -> dict[str, Any]:
+    """The section of a head within a head with its settings whole: their defaults, and what the sentences decide."""
+    return {"kind": values["kind"], **head_settings(values, place).fitted(sentences).model_dump()}
+
+
+def make_head(encoder: Encoder, labels: Labels, values: Mapping[str, Any], sentences: Iterable[Sentence] = ()) -> Head:
+    """The head that ``values`` describe; what they leave open is decided by the training sentences."""
+    settings = head_settings(values).fitted(tuple(sentences))
+    head = head_class(str(values["kind"])).build(encoder, labels, settings)
+    types = settings.fragmented
+    if not types:
+        return head
+    from spanwise.heads.discontinuous import Discontinuous
+
+    return Discontinuous(head, encoder, types)
+
+
+def head_values(head: Head) -> dict[str, Any]:
+    """What a configuration must say to get this head again, everything that was left open filled in."""
+    head = head.inner
+    own = (type(head).__module__.rpartition(".")[2], type(head).__name__)
+    kind = next(kind for kind, found in _KINDS.items() if found == own)
+    return {"kind": kind, **head.settings.model_dump(mode="json")}

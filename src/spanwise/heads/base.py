@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import torch
 from pydantic import BaseModel, ConfigDict
 from torch import Tensor, nn
 
+from spanwise.decoding import Found, Policy, decode
 from spanwise.encoders.base import Encoder, TokenStates
+from spanwise.errors import SpanwiseError
 from spanwise.types import Sentence
 
 
@@ -39,33 +42,111 @@ class HeadSettings(BaseModel):
         """These settings with what they leave open decided by the training sentences; settled ones stay as they are."""
         return self
 
+    @property
+    def fragmented(self) -> tuple[str, ...]:
+        """The types whose entities may have several fragments; ``heads/discontinuous.py`` finds these beside the head."""
+        return ()
+
 
 @dataclass(slots=True)
 class Losses:
     """A batch's loss as sums and counts of instances (words, spans …) per sentence, ``[B]`` each.
 
     Their quotient over the batch is the mean per instance that training minimises; row by row it is a sentence's own loss, the
-    same whatever batch the sentence stands in.
+    same whatever batch the sentence stands in. A loss of several terms is made by ``Losses.joined``.
     """
 
     sums: Tensor
     counts: Tensor
-    parts: dict[str, Tensor] = field(default_factory=dict)  # what else to log: the losses of a bundle's branches
+    parts: dict[str, Tensor] = field(default_factory=dict)  # what else to log: the terms of a joined loss
+    total: Tensor | None = None  # the batch's mean where it is no quotient of the sums and counts
+    instances: Tensor | None = None  # of what a bundle takes the mean, where ``counts`` counts something larger than instances
 
     @property
     def mean(self) -> Tensor:
-        return self.sums.sum() / self.counts.sum().clamp(min=1)
+        return self.sums.sum() / self.counts.sum().clamp(min=1) if self.total is None else self.total
+
+    @property
+    def mean_per_instance(self) -> Tensor:
+        return self.mean if self.instances is None else self.sums.sum() / self.instances.sum().clamp(min=1)
+
+    @classmethod
+    def joined(cls, terms: Mapping[str, tuple[float, Losses]]) -> Losses:
+        """The weighted sum of the terms' means per instance; of a sentence, the weighted sum of its own means.
+
+        >>> from torch import tensor
+        >>> words, spans = Losses(tensor([2.0, 0.0]), tensor([4.0, 4.0])), Losses(tensor([1.0, 1.0]), tensor([1.0, 2.0]))
+        >>> losses = Losses.joined({"words": (0.5, words), "spans": (1.0, spans)})
+        >>> float(losses.mean), losses.sums.tolist()
+        (0.7916666865348816, [1.25, 0.5])
+        """
+        means = {name: losses.mean_per_instance for name, (_, losses) in terms.items()}
+        parts = {f"{name}.{part}": value for name, (_, losses) in terms.items() for part, value in losses.parts.items()}
+        rows, total = None, None
+        for name, (weight, losses) in terms.items():
+            counts = losses.counts if losses.instances is None else losses.instances
+            row, mean = weight * losses.sums / counts.clamp(min=1), weight * means[name]
+            rows, total = (row, mean) if rows is None or total is None else (rows + row, total + mean)
+        if rows is None:
+            raise ValueError("a loss needs a term")
+        return cls(rows, torch.ones_like(rows), means | parts, total)
+
+    def plus(self, name: str, terms: Mapping[str, Losses], weight: float = 1.0) -> Losses:
+        """This loss, called ``name`` among the parts, and added to each sentence's own mean those of other terms, weighted.
+
+        Instances stay what they are, so that a bundle weighs the sum as it would weigh this loss alone.
+
+        >>> from torch import tensor
+        >>> spans, links = Losses(tensor([2.0, 0.0]), tensor([4.0, 4.0])), Losses(tensor([1.0, 0.0]), tensor([1.0, 1.0]))
+        >>> losses = spans.plus("spans", {"links": links})
+        >>> float(losses.mean), losses.sums.tolist()
+        (0.75, [6.0, 0.0])
+        """
+        sums, total, parts = self.sums, self.total, {name: self.mean, **self.parts}
+        for other, losses in terms.items():
+            sums = sums + weight * losses.sums / losses.counts.clamp(min=1) * self.counts
+            total = None if total is None else total + weight * losses.mean
+            parts[other] = losses.mean
+        return Losses(sums, self.counts, parts, total, self.instances)
+
+
+@dataclass(slots=True)
+class ScoredPairs:
+    """Pairs of proposed spans, packed: ``first`` and ``second`` are places among the ``ScoredSpans``, ``score`` is 0-1."""
+
+    first: Tensor
+    second: Tensor
+    label: Tensor
+    score: Tensor
 
 
 @dataclass(slots=True)
 class ScoredSpans:
-    """Spans a head proposes, packed: five tensors of one length. ``score`` is 0-1, ``label`` a place in ``Labels.entities``."""
+    """Spans a head proposes, packed: five tensors of one length. ``score`` is 0-1, ``label`` a place in ``Labels.entities``.
+
+    ``pairs`` are between them: relations, or what joins the fragments of one entity.
+    """
 
     sentence: Tensor
     start: Tensor
     end: Tensor
     label: Tensor
     score: Tensor
+    pairs: ScoredPairs | None = field(default=None, kw_only=True)
+
+    @property
+    def columns(self) -> tuple[Tensor, Tensor, Tensor, Tensor, Tensor]:
+        return self.sentence, self.start, self.end, self.label, self.score
+
+
+@dataclass(slots=True)
+class SpanVectors:
+    """The vectors ``[S, d]`` from which a head's last layer classifies spans, and which spans these are, packed."""
+
+    sentence: Tensor
+    start: Tensor
+    end: Tensor
+    vectors: Tensor
 
 
 class Head(nn.Module, ABC):
@@ -77,6 +158,11 @@ class Head(nn.Module, ABC):
     """
 
     settings_class: ClassVar[type[HeadSettings]]
+    prunes: bool = False  # whether it drops most spans unseen; how many of gold it keeps is then part of the metrics
+    finds_relations: ClassVar[bool] = False  # whether relations between the entities are found too; dev then scores both
+    family: ClassVar[str] = "span"  # what it judges: spans, or the words of a "sequence". A bundle has one head of either
+    tasks: ClassVar[tuple[str, ...]] = ("entities",)  # what it can be built for; a head that can do more has a setting ``task``
+    task: str = "entities"  # what it is built for: to find entities, or the "typing" of those that the sentences come with
 
     def __init__(self, labels: Labels, settings: HeadSettings) -> None:
         super().__init__()
@@ -85,6 +171,10 @@ class Head(nn.Module, ABC):
     @classmethod
     @abstractmethod
     def build(cls, encoder: Encoder, labels: Labels, settings: Any) -> Head: ...
+
+    def lesson(self, sentence: Sentence) -> Sentence | None:
+        """What this head needs of a sentence to learn all there is to learn from it; None where that is nothing."""
+        return sentence
 
     @abstractmethod
     def targets(
@@ -97,9 +187,51 @@ class Head(nn.Module, ABC):
     @abstractmethod
     def score(self, states: TokenStates, targets: Mapping[str, Tensor]) -> ScoredSpans: ...
 
+    def read(self, scored: ScoredSpans, count: int) -> list[Found]:
+        """What is found in each of ``count`` sentences, from what ``score`` proposed for them."""
+        sentence, start, end, label, score = (column.detach().cpu().numpy() for column in scored.columns)
+        entities = decode(sentence, start, end, label, score, count=count, types=self.labels.entities, policy=self.decoding)
+        return [Found(own) for own in entities]
+
     def out_of_reach(self, sentence: Sentence) -> int:
         """How many of the sentence's entities this head can never predict (too wide, overlapping …), said before training."""
         return 0
 
-    #: "flat", "nested" or "discontinuous": what ``decoding.decode`` makes of the scored spans.
-    decoding: str = "nested"
+    def kept_gold(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Tensor:
+        """Where ``prunes``: how many gold spans of each sentence are not dropped ``[B]``; ``targets`` are those with gold."""
+        raise NotImplementedError
+
+    def pretrained_parameters(self) -> Iterator[nn.Parameter]:
+        """Its parameters that come from pretraining and learn at the lower rate."""
+        return iter(())
+
+    def span_vectors(self, states: TokenStates, targets: Mapping[str, Tensor]) -> SpanVectors:
+        """The vector before the logits of every span that the head judges; ``targets`` are those for scoring."""
+        raise SpanwiseError(f"{type(self).__name__} has no vector for each span")
+
+    @property
+    def branches(self) -> Mapping[str, Head]:
+        """The heads that learn together here, by name; each is scored on dev by itself."""
+        return {}
+
+    @property
+    def inner(self) -> Head:
+        """The head that its configuration names: this one, or the one that it is put around."""
+        return self
+
+    @property
+    def reader(self) -> Head:
+        """The head that predicts: this one, or one of its branches. Nothing else need be kept when training is over."""
+        return self
+
+    #: "flat", "nested", "overlapping" or a ``SoftNms``: what ``decoding.decode`` makes of the scored spans.
+    decoding: Policy = "nested"
+
+
+def own_targets(targets: Mapping[str, Tensor], name: str) -> dict[str, Tensor]:
+    """The targets under a name, as ``name.key``, by their keys: what one of several heads is handed.
+
+    >>> own_targets({"span.start": torch.zeros(2), "sequence.tags": torch.zeros(3)}, "span")
+    {'start': tensor([0., 0.])}
+    """
+    return {key.removeprefix(f"{name}."): value for key, value in targets.items() if key.startswith(f"{name}.")}

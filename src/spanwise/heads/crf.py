@@ -17,14 +17,14 @@ neither overflow nor vanish in float32, in which everything is computed. A trans
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
+
+from spanwise.device import exact_products
 
 BOUND = 20.0
 
@@ -124,17 +124,6 @@ def viterbi(emissions: Tensor, mask: Tensor, transitions: Tensor, start: Tensor,
     return torch.cat(path, 1) * mask
 
 
-@contextmanager
-def _exact_products() -> Iterator[None]:
-    """Products in full float32 on a GPU too: TF32's ten bits are too few for sums over sequences."""
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("highest")
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)
-
-
 @dataclass(slots=True)
 class _Messages:
     partition: Tensor  # [B]
@@ -159,7 +148,7 @@ def _forward_backward(emissions: Tensor, mask: Tensor, transitions: Tensor, star
     steps = torch.stack((emitted, _reversed(emitted, lengths))).permute(2, 0, 1, 3).contiguous()
     messages = torch.empty_like(steps)
     messages[0] = torch.stack((start, end)).exp().unsqueeze(1)
-    with torch.autocast(device.type, enabled=False), _exact_products():
+    with torch.autocast(device.type, enabled=False), exact_products():
         for step in range(1, length):
             # The first tag's message is the scale: the others lie within e^40 of it.
             before = messages[step - 1]
@@ -208,7 +197,7 @@ class _Partition(torch.autograd.Function):
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         mask, marginals, left, right, moves = ctx.saved_tensors
         unary = marginals * gradient.view(-1, 1, 1)
-        with torch.autocast(gradient.device.type, enabled=False), _exact_products():
+        with torch.autocast(gradient.device.type, enabled=False), exact_products():
             left, right = left[:, :-1], right[:, 1:]
             weight = gradient.view(-1, 1, 1) * mask[:, 1:].unsqueeze(-1) / (left * (right @ moves.T)).sum(-1, keepdim=True)
             pairs = moves * ((left * weight).flatten(0, 1).T @ right.flatten(0, 1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Generic, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -10,10 +11,11 @@ import numpy.typing as npt
 from spanwise.types import Sentence
 
 Ints = npt.NDArray[np.int64]
+T = TypeVar("T")
 LIMIT = 1 << 18
 
 
-class Memo:
+class Memo(Generic[T]):
     """Calls ``make`` once per sentence and keeps the answer.
 
     Sentences are told apart by identity, for hashing their words at every step would cost as much as the work that is saved.
@@ -25,11 +27,11 @@ class Memo:
     (array([2]), True)
     """
 
-    def __init__(self, make: Callable[[Sentence], Ints]) -> None:
+    def __init__(self, make: Callable[[Sentence], T]) -> None:
         self.make = make
-        self._kept: dict[int, tuple[Sentence, Ints]] = {}
+        self._kept: dict[int, tuple[Sentence, T]] = {}
 
-    def __call__(self, sentence: Sentence) -> Ints:
+    def __call__(self, sentence: Sentence) -> T:
         kept = self._kept.get(id(sentence))
         if kept is None:
             if len(self._kept) >= LIMIT:

@@ -42,6 +42,7 @@ class SeqNer(Head):
     out of reach.
     """
 
+    family = "sequence"
     settings_class = SeqnerSettings
     settings: SeqnerSettings
     allowed: Tensor

@@ -7,11 +7,13 @@ from pathlib import Path
 from typing import TypeAlias
 
 from spanwise.device import wants_cuda
+from spanwise.errors import SpanwiseError
 from spanwise.inference.predictor import predict
 from spanwise.inference.raw import text_sentences
 from spanwise.model import Model
 from spanwise.types import Sentence
 
+NEEDS_SPANS = "this model types given spans and finds none by itself: it needs sentences with entities, of any type"
 Text: TypeAlias = str | Sequence[str] | Sentence  # raw text, words, or words with what is known of them
 
 
@@ -32,8 +34,13 @@ class Predictor:
 
     def stream(self, texts: Iterable[Text], *, threshold: float = 0.0, batch_size: int = 64) -> Iterator[Sentence]:
         """The same, one sentence after another as the input comes."""
-        sentences = (sentence for number, text in enumerate(texts) for sentence in to_sentences(text, f"text-{number}"))
+        sentences = (sentence for number, text in enumerate(texts) for sentence in self._sentences(text, f"text-{number}"))
         return predict(self.model, sentences, threshold=threshold, batch_size=batch_size)
+
+    def _sentences(self, text: Text, name: str) -> Iterator[Sentence]:
+        if self.model.needs_spans and not isinstance(text, Sentence):
+            raise SpanwiseError(NEEDS_SPANS)
+        return to_sentences(text, name)
 
 
 def load(folder: str | Path, device: str = "auto") -> Predictor:

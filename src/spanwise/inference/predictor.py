@@ -10,10 +10,13 @@ from typing import Any
 import numpy as np
 import torch
 
-from spanwise.batching import make_batch, plan
-from spanwise.decoding import decode
+from spanwise.batching import moved, plan
+from spanwise.decoding import Found
+from spanwise.device import exact_products
+from spanwise.evaluation.threshold import at_least
+from spanwise.heads.base import Head
 from spanwise.model import Model
-from spanwise.types import Entity, Sentence
+from spanwise.types import Sentence
 
 CHUNK = 4096  # sentences whose lengths are sorted together
 REACH = 512  # sentences before and behind a chunk that may be context
@@ -29,7 +32,7 @@ def predict(
 ) -> Iterator[Sentence]:
     """The sentences with what the model finds in place of their entities and relations, one after another as they come.
 
-    Only some thousand sentences are in memory at a time. ``threshold`` drops entities whose score is lower.
+    Only some thousand sentences are in memory at a time. ``threshold`` drops entities and relations whose score is lower.
     """
     stream = iter(sentences)
     before: list[Sentence] = []
@@ -42,25 +45,36 @@ def predict(
         chunk = [*ahead, *islice(stream, CHUNK - len(ahead))]
 
 
-@torch.inference_mode()
 def predict_prepared(
     model: Model, sentences: Sequence[Sentence], prepared: Sequence[Any], *, batch_size: int = 64, threshold: float = 0.0
 ) -> list[Sentence]:
     """The same for sentences that the model's encoder has prepared already."""
+    return predict_with([model.head], model, sentences, prepared, batch_size=batch_size, threshold=threshold)[model.head]
+
+
+@torch.inference_mode()
+@exact_products()
+def predict_with(
+    heads: Iterable[Head], model: Model, sentences: Sequence[Sentence], prepared: Sequence[Any], *, batch_size: int = 64,
+    threshold: float = 0.0,
+) -> dict[Head, list[Sentence]]:  # fmt: skip
+    """What each of the heads, which learned on the model's encoder, predicts; each sentence is encoded once."""
     training = model.training
     model.eval()
     device = next(model.parameters()).device
     costs = np.array([model.encoder.cost(item) for item in prepared], np.int64)
-    found: list[tuple[Entity, ...]] = [()] * len(sentences)
+    every: dict[Head, list[Found]] = {head: [Found(())] * len(sentences) for head in heads}
     for numbers in plan(costs, batch_size, None, None):
-        batch = make_batch(model.encoder, model.head, sentences, prepared, numbers).to(device)
-        spans = model.score(batch)
-        host = [t.cpu().numpy() for t in (spans.sentence, spans.start, spans.end, spans.label, spans.score)]
-        decoded = decode(
-            host[0], host[1], host[2], host[3], host[4], count=len(numbers), types=model.labels.entities,
-            policy=model.head.decoding,
-        )  # fmt: skip
-        for number, entities in zip(numbers, decoded, strict=True):
-            found[number] = tuple(entity for entity in entities if (entity.score or 0.0) >= threshold)
+        states = model.encoder(moved(model.encoder.collate([prepared[number] for number in numbers]), device))
+        chosen = [sentences[number] for number in numbers]
+        for head, found in every.items():
+            read = head.read(head.score(states, moved(head.targets(chosen, gold=False), device)), len(chosen))
+            for number, one in zip(numbers, read, strict=True):
+                found[number] = one
     model.train(training)
-    return [replace(s, entities=entities, relations=(), links=()) for s, entities in zip(sentences, found, strict=True)]
+    return {
+        head: list(
+            at_least((replace(s, **own._asdict(), links=()) for s, own in zip(sentences, found, strict=True)), threshold)
+        )
+        for head, found in every.items()
+    }

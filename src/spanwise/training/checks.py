@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from spanwise.heads.base import Head
 from spanwise.model import labels_of
-from spanwise.types import Corpus, Sentence
+from spanwise.types import Corpus, Entity, Sentence, Span
 
 
 def before_training(corpus: Corpus, head: Head) -> list[str]:
@@ -15,12 +16,17 @@ def before_training(corpus: Corpus, head: Head) -> list[str]:
     found = []
     for split in corpus:
         total = sum(len(set(sentence.entities)) for sentence in corpus[split])
-        missed = sum(head.out_of_reach(sentence) for sentence in corpus[split])
+        causes = sum((out_of_reach(sentence, head) for sentence in corpus[split]), Counter[str]())
+        missed = causes.total()
         if missed:
+            why = ", ".join(f"{count:,} {cause}" for cause, count in causes.most_common())
             found.append(
-                f"{split}: {missed:,} of {total:,} entities ({missed / total:.1%}) are out of reach of this method "
-                "(too wide, overlapping or discontinuous for it); they count as misses in every score"
+                f"{split}: {missed:,} of {total:,} entities ({missed / total:.1%}) are out of reach of this method ({why}); "
+                "they count as misses in every score"
             )
+    relations = sum(len(sentence.relations) for sentence in corpus["train"])
+    if relations and not head.finds_relations:
+        found.append(f"train has {relations:,} relations, which this method does not learn; gp-relations and span-relations do")
     known = set(labels_of(corpus["train"]))
     for split in corpus:
         counts = Counter(entity.type for sentence in corpus[split] for entity in sentence.entities)
@@ -33,6 +39,35 @@ def before_training(corpus: Corpus, head: Head) -> list[str]:
         if split != "train" and not counts:
             found.append(f"{split} has no entities at all: its scores will be 0")
     return found
+
+
+def out_of_reach(sentence: Sentence, head: Head) -> Counter[str]:
+    """Why a head can never predict some entities of a sentence, and how many: what it says of fewer of them tells the cause."""
+    missed = head.out_of_reach(sentence)
+    causes: Counter[str] = Counter()
+    if not missed:
+        return causes
+    spans: dict[tuple[Span, ...], list[Entity]] = {}
+    for entity in dict.fromkeys(sentence.entities):
+        if head.out_of_reach(replace(sentence, entities=(entity,), relations=(), links=())):
+            causes[_alone(entity, head)] += 1
+        else:
+            spans.setdefault(entity.fragments, []).append(entity)
+    second = sum(
+        head.out_of_reach(replace(sentence, entities=tuple(same), relations=(), links=()))
+        for same in spans.values()
+        if len(same) > 1
+    )
+    causes["of a second type on their span"] = second
+    causes["overlapping another"] = missed - causes.total()
+    return +causes
+
+
+def _alone(entity: Entity, head: Head) -> str:
+    """Why an entity is out of reach even where there is no other."""
+    if entity.type not in head.labels.entities:
+        return "of a type that train does not have"
+    return "discontinuous" if entity.is_discontinuous else "too wide"
 
 
 def why_nothing(gold: Sequence[Sentence], predicted: Sequence[Sentence], head: Head, rate: float) -> str:

@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from spanwise import __version__
+from spanwise.config import CONFIG, LABELS, WEIGHTS
 from spanwise.errors import SpanwiseError
 from spanwise.formats.files import replacing
-from spanwise.model import CONFIG, LABELS, WEIGHTS
+from spanwise.model import size
 from spanwise.training.loop import METRICS, Trainer
 
 REPORT = "run.json"
@@ -49,10 +50,7 @@ def report(trainer: Trainer, scores: dict[str, Any], notes: list[str], seconds: 
         "seed": model.config.training.seed,
         "best_epoch": trainer.best_epoch,
         "epochs": trainer.epoch,
-        "parameters": {
-            "encoder": sum(p.numel() for p in model.encoder.parameters()),
-            "head": sum(p.numel() for p in model.head.parameters()),
-        },
+        "parameters": {"encoder": size(model.encoder), "head": size(model.head)},
         "data": {split: {"sentences": len(corpus[split]), "fingerprint": fingerprints[split]} for split in corpus},
         "seconds": {"total": round(seconds, 3), "training": round(trainer.seconds, 3)},
         "device": trainer.device_name,

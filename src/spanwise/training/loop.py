@@ -20,9 +20,10 @@ from torch.utils.data import DataLoader
 from spanwise.batching import PackedBatch, TrainingBatches
 from spanwise.corpora import fingerprint
 from spanwise.device import is_alone, wants_cuda
-from spanwise.evaluation.scores import Score, Tally, entity_items
+from spanwise.evaluation.tasks import Entities
 from spanwise.formats.files import replacing
-from spanwise.inference.predictor import predict_prepared
+from spanwise.inference.kept import kept_recall
+from spanwise.inference.predictor import predict_with
 from spanwise.model import Model
 from spanwise.training.checkpoint import FOLDER as CHECKPOINTS
 from spanwise.training.checkpoint import check_same, load_checkpoint, random_states, read_state, save_checkpoint
@@ -31,7 +32,7 @@ from spanwise.training.optimization import SMALL, make_optimizer, make_schedule
 from spanwise.training.progress import Progress
 from spanwise.training.trackers import flat
 from spanwise.training.watch import Watch
-from spanwise.types import Corpus, Sentence
+from spanwise.types import Corpus
 
 METRICS = "metrics.jsonl"
 WATCH = 64  # losses and gradients that are looked at together on a GPU
@@ -54,7 +55,7 @@ class Trainer:
         self.accelerator = _accelerator(on_cpu, self.precision, self.trackers, folder)
         self.device = self.accelerator.device
         everything = [sentence for split in corpus.splits.values() for sentence in split]
-        train = corpus["train"]
+        train = [lesson for sentence in corpus["train"] if (lesson := model.head.lesson(sentence)) is not None]
         share = (self.accelerator.process_index, self.accelerator.num_processes)
         self.batches = TrainingBatches(
             model.encoder, model.head, train, model.encoder.prepare(train, everything),
@@ -68,7 +69,9 @@ class Trainer:
         model.to(self.device)
         self.learning = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self.optimizer = make_optimizer(model, self.settings)
-        self.schedule = make_schedule(self.optimizer, self._updates(len(self.batches)), self.settings.warmup)
+        updates = self._updates(len(self.batches))
+        falls = self.settings.schedule == "linear"
+        self.schedule = make_schedule(self.optimizer, updates, self.settings.warmup, falls=falls)
         self.wrapped, self.stepper = self.accelerator.prepare(model, self.optimizer)
         self.watch = Watch(self.batches, train, 1 if on_cpu else WATCH)
         self.epoch, self.best, self.best_epoch, self.improved, self.seconds = 0, -1.0, 0, 0, 0.0
@@ -132,7 +135,7 @@ class Trainer:
         on_gpu = self.device.type == "cuda"
         loader: DataLoader[PackedBatch] = DataLoader(
             self.batches, batch_size=None, sampler=range(done, len(self.batches)), generator=torch.Generator(),
-            num_workers=2 if on_gpu else 0, prefetch_factor=8 if on_gpu else None, pin_memory=on_gpu,
+            num_workers=2 if on_gpu else 0, prefetch_factor=8 if on_gpu else None,
         )  # fmt: skip
         return iter(loader)
 
@@ -195,19 +198,27 @@ class Trainer:
 
     def _dev(self, losses: dict[str, float], seconds: float, done: int, progress: Progress) -> None:
         began = time.perf_counter()
-        predicted = predict_prepared(self.model, self.corpus["dev"], self.dev)
-        (score,) = broadcast_object_list([micro(self.corpus["dev"], predicted)])  # all processes go on with the same
+        gold, head = self.corpus["dev"], self.model.head
+        found = predict_with([head.reader, *head.branches.values()], self.model, gold, self.dev)
+        predicted = found[head.reader]
+        dev: dict[str, Any]
+        (dev,) = broadcast_object_list([self.model.task.dev(gold, predicted)])  # all processes go on with the same
+        if head.reader.prunes:
+            dev["kept_recall"] = kept_recall(self.model, gold, self.dev)
+        if head.branches:
+            dev["branches"] = {name: Entities().dev(gold, found[branch]) for name, branch in head.branches.items()}
         row = {
             "epoch": self.epoch, "step": done, **{name: round(value, 6) for name, value in losses.items()},
-            "dev": {"precision": score.precision, "recall": score.recall, "f1": score.f1},
+            "dev": dev,
             "seconds": round(seconds, 3), "dev_seconds": round(time.perf_counter() - began, 3),
         }  # fmt: skip
         self.metrics.append(row)
-        is_kept = self._compare(score.f1)
-        progress.epoch(row, is_kept)
-        if self.epoch == 1 and score.f1 == 0:
-            cause = why_nothing(self.corpus["dev"], predicted, self.model.head, self.settings.head_rate)
-            self.say(f"dev F1 is 0 after the first epoch: {cause}")
+        figure = self.model.task.best(dev)
+        is_kept = self._compare(figure)
+        progress.epoch(row, self.model.task.epoch(dev), is_kept)
+        if self.epoch == 1 and figure == 0:
+            cause = why_nothing(gold, predicted, head, self.settings.head_rate)
+            self.say(f"dev {self.model.task.figure} is 0 after the first epoch: {cause}")
         if self.trackers:
             self.accelerator.log(flat({key: value for key, value in row.items() if key != "step"}), step=done)
         if self.accelerator.is_main_process:
@@ -217,13 +228,13 @@ class Trainer:
                 temporary.write_text("".join(json.dumps(row) + "\n" for row in self.metrics), encoding="utf-8")
         self._checkpoint(done)
 
-    def _compare(self, f1: float) -> bool:
+    def _compare(self, figure: float) -> bool:
         """Whether this epoch's weights are kept: the first with the best dev score, or the last while nothing was right."""
-        if f1 > self.best:
+        if figure > self.best:
             self.improved = self.epoch
         elif self.best > 0:
             return False
-        self.best, self.best_epoch = f1, self.epoch
+        self.best, self.best_epoch = figure, self.epoch
         return True
 
     def _is_stale(self) -> bool:
@@ -261,7 +272,8 @@ class Trainer:
     def finish(self, scores: dict[str, Any]) -> None:
         """Nothing is left to resume: the checkpoints go."""
         if self.trackers:
-            final = {f"{split}_f1": values["micro"]["f1"] for split, values in scores.items()}
+            task = self.model.task
+            final = {f"{split}_{task.key}": task.value(values) for split, values in scores.items()}
             self.accelerator.log(final)
             self.accelerator.end_training()
         if self.accelerator.is_main_process:
@@ -277,11 +289,3 @@ def _accelerator(on_cpu: bool, precision: str, trackers: list[str], folder: Path
         log_with=trackers or None,
         project_dir=folder if trackers else None,
     )
-
-
-def micro(gold: Iterable[Sentence], predicted: Iterable[Sentence]) -> Score:
-    """Micro scores of sentences that stand in the same order."""
-    tally = Tally()
-    for one, other in zip(gold, predicted, strict=True):
-        tally.add(entity_items(one), entity_items(other))
-    return tally.scores.micro

@@ -21,7 +21,7 @@ def encoder_rate(settings: TrainingSettings, parameters: int) -> float:
 
 def make_optimizer(model: Model, settings: TrainingSettings) -> AdamW:
     """AdamW with its own rate for pretrained weights, and no decay for biases and norms."""
-    pretrained = {id(parameter) for parameter in model.encoder.pretrained_parameters()}
+    pretrained = {id(parameter) for part in (model.encoder, model.head) for parameter in part.pretrained_parameters()}
     size = sum(parameter.numel() for parameter in model.encoder.pretrained_parameters())
     groups: dict[tuple[bool, bool], list[nn.Parameter]] = {}
     for parameter in model.parameters():
@@ -37,13 +37,13 @@ def make_optimizer(model: Model, settings: TrainingSettings) -> AdamW:
     )
 
 
-def make_schedule(optimizer: AdamW, steps: int, warmup: float) -> LambdaLR:
-    """Rates that rise over the warm-up and then fall in a straight line to zero at the last step."""
+def make_schedule(optimizer: AdamW, steps: int, warmup: float, *, falls: bool = True) -> LambdaLR:
+    """Rates that rise over the warm-up and then, unless they stay, fall in a straight line to zero at the last step."""
     rise = int(steps * warmup)
 
     def factor(step: int) -> float:
         if step < rise:
             return (step + 1) / (rise + 1)
-        return max(0.0, (steps - step) / max(1, steps - rise))
+        return max(0.0, (steps - step) / max(1, steps - rise)) if falls else 1.0
 
     return LambdaLR(optimizer, factor)

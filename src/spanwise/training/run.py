@@ -10,16 +10,17 @@ from typing import Any
 
 import torch
 
-from spanwise.config import Config, configure
+from spanwise.config import WEIGHTS, Config, configure
 from spanwise.corpora import read_corpus, with_dev
 from spanwise.device import is_main_process, wants_cuda
 from spanwise.encoders import encoder_settings
 from spanwise.encoders.transfer import take_over
-from spanwise.errors import SpanwiseError
-from spanwise.evaluation import evaluate
+from spanwise.errors import SpanwiseError, unknown
+from spanwise.evaluation.tasks import TASKS
 from spanwise.formats import Ledger
+from spanwise.heads import head_class, head_settings, known_heads
 from spanwise.inference.predictor import predict
-from spanwise.model import WEIGHTS, Model, head_settings
+from spanwise.model import Model
 from spanwise.tensors import fill
 from spanwise.training.checkpoint import read_state
 from spanwise.training.checks import before_training
@@ -44,6 +45,7 @@ def train(
     *,
     recipe: str = "spanner",
     encoder: str | None = None,
+    task: str | None = None,
     overrides: Iterable[str] = (),
     device: str = "auto",
     resume: bool = False,
@@ -56,6 +58,7 @@ def train(
 ) -> Run:
     """Train a recipe on data and leave everything in the folder ``out``.
 
+    ``task`` is "entities" or, for heads that can, "typing" of given spans.
     ``settings`` are those of ``TrainingSettings`` (``epochs=…``, ``batch_size=…``, ``seed=…``); ``overrides`` are
     ``section.key=value``. ``init`` names a run folder to start from. With ``resume`` an interrupted training goes on.
     ``test=False`` leaves the test split alone.
@@ -63,15 +66,16 @@ def train(
     out = Path(out)
     wants_cuda(device)
     trackers = check_trackers(trackers)
-    config = settled(recipe, encoder=encoder, settings=settings, overrides=overrides)
+    config = settled(recipe, encoder=encoder, task=task, settings=settings, overrides=overrides)
     if is_main_process():
         ready_folder(out, resume)
     else:
         say = _silent
     corpus = open_corpus(data, data_format, say)
     torch.manual_seed(config.training.seed)
-    model = Model.build(config, corpus)
-    if init is not None and not (resume and read_state(out)):
+    goes_on = resume and read_state(out) is not None
+    model = Model.build(config, corpus, saved=out if goes_on else None, say=say)
+    if init is not None and not goes_on:
         say(start_from(model, Path(init)))
     notes = before_training(corpus, model.head)
     for note in notes:
@@ -88,12 +92,26 @@ def train(
     return run
 
 
-def settled(recipe: str, **choices: Any) -> Config:
+def settled(recipe: str, *, task: str | None = None, overrides: Iterable[str] = (), **choices: Any) -> Config:
     """The configuration of a run, with the settings of encoder and head checked before anything is read or built."""
-    config = configure(recipe, **choices)
+    if task is not None:
+        overrides = (*overrides, *_task_setting(configure(recipe, overrides=overrides), task))
+    config = configure(recipe, overrides=overrides, **choices)
     encoder_settings(config.encoder)
     head_settings(config.head)
     return config
+
+
+def _task_setting(config: Config, task: str) -> list[str]:
+    """What makes the configuration's head one for a task; nothing where that is all that it can do."""
+    kind = str(config.head.get("kind"))
+    tasks = head_class(kind).tasks
+    if task not in TASKS:
+        raise unknown("task", task, TASKS)
+    if task not in tasks:
+        able = ", ".join(other for other in known_heads() if task in head_class(other).tasks)
+        raise SpanwiseError(f"--task {task}: the head {kind} cannot do that; of the heads, {able} can")
+    return [f"head.task={task}"] if len(tasks) > 1 else []
 
 
 def open_corpus(data: str | Path | Corpus, data_format: str | None, say: Callable[[str], None]) -> Corpus:
@@ -116,11 +134,14 @@ def start_from(model: Model, folder: Path) -> str:
     """Take over the encoder of a trained model, and of its head what fits, if it has the same labels."""
     other = Model.load(folder)
     take_over(model.encoder, other.encoder, folder)
-    if type(model.head) is not type(other.head) or model.labels.entities != other.labels.entities:
+    head, source = model.head, other.head
+    if type(head) is not type(source):  # one of them may find discontinuous entities besides
+        head, source = head.inner, source.inner
+    if type(head.inner) is not type(source.inner) or model.labels.entities != other.labels.entities:
         return f"started from {folder}: its encoder was taken over; the head begins anew, for its kind or its labels differ"
-    own, found = model.head.state_dict(), other.head.state_dict()
+    own, found = head.state_dict(), source.state_dict()
     taken = {name: value for name, value in found.items() if name in own and own[name].shape == value.shape}
-    model.head.load_state_dict({**own, **taken})
+    head.load_state_dict({**own, **taken})
     return f"started from {folder}: its encoder and {len(taken)} of {len(own)} weight tensors of the head were taken over"
 
 
@@ -131,7 +152,7 @@ def final_scores(model: Model, corpus: Corpus, splits: Iterable[str]) -> dict[st
     for split in splits:
         if split in corpus:
             predicted = list(predict(model, corpus[split], context=everything))
-            scores[split] = evaluate(corpus[split], predicted, train=corpus["train"]).to_json()
+            scores[split] = model.task.scores(corpus[split], predicted, corpus["train"])
     return scores
 
 

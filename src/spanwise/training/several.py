@@ -11,6 +11,7 @@ from typing import Any
 
 from spanwise.device import is_alone
 from spanwise.errors import SpanwiseError
+from spanwise.evaluation.tasks import task_of
 from spanwise.inference.load import load
 from spanwise.training.folder import REPORT, write_json
 from spanwise.training.run import final_scores, open_corpus, settled, train
@@ -24,18 +25,20 @@ def train_seeds(
     **options: Any,
 ) -> dict[str, Any]:  # fmt: skip
     """One run per seed in ``out/seed-N``, and ``out/seeds.json`` with mean and standard deviation."""
-    _alone()
+    check_alone()
     say = options["say"]
     if len(set(seeds)) < len(seeds):
         raise SpanwiseError(f"--seeds {','.join(map(str, seeds))}: a seed is named twice")
     corpus = open_corpus(data, data_format, say)
-    runs = [_one(corpus, out / f"seed-{seed}", resume, seed=seed, **options) for seed in seeds]
+    runs = [one_run(corpus, out / f"seed-{seed}", resume, seed=seed, **options) for seed in seeds]
     summary: dict[str, Any] = {"seeds": list(seeds), "scores": {}}
     for split in runs[0]:
-        f1 = [scores[split]["micro"]["f1"] for scores in runs]
-        deviation = stdev(f1) if len(f1) > 1 else 0.0
-        summary["scores"][split] = {"mean": mean(f1), "deviation": deviation, "f1": f1}
-        say(f"{split}: micro F1 {mean(f1):.4f} ± {deviation:.4f} over {len(seeds)} seeds ({', '.join(f'{x:.4f}' for x in f1)})")
+        task = task_of(runs[0][split])
+        values = [task.value(scores[split]) for scores in runs]
+        deviation = stdev(values) if len(values) > 1 else 0.0
+        summary["scores"][split] = {"mean": mean(values), "deviation": deviation, task.key: values}
+        shown = ", ".join(f"{value:.4f}" for value in values)
+        say(f"{split}: {task.figure} {mean(values):.4f} ± {deviation:.4f} over {len(seeds)} seeds ({shown})")
     write_json(out / "seeds.json", summary)
     return summary
 
@@ -45,32 +48,33 @@ def train_sweep(
     data_format: str | None = None, **options: Any,
 ) -> dict[str, Any]:  # fmt: skip
     """One run per point of the grid in ``out``, scored on dev; the one that dev chooses is then scored on test."""
-    _alone()
+    check_alone()
     say, fixed = options["say"], tuple(overrides)
     points = list(product(*map(_axis, sweep)))
     for point in points:  # a mistake in the last point is found before the first is trained
-        settled(options["recipe"], encoder=options.get("encoder"), overrides=(*fixed, *point))
+        settled(options["recipe"], encoder=options.get("encoder"), task=options.get("task"), overrides=(*fixed, *point))
     corpus = open_corpus(data, data_format, say)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for point in points:
         name = "+".join(setting.replace("/", "_") for setting in point)
-        scores = _one(corpus, out / name, resume, overrides=(*fixed, *point), test=False, **options)
-        rows.append({"settings": list(point), "folder": name, "dev": scores["dev"]["micro"]["f1"]})
+        scores = one_run(corpus, out / name, resume, overrides=(*fixed, *point), test=False, **options)
+        task = task_of(scores["dev"])
+        rows.append({"settings": list(point), "folder": name, "dev": task.value(scores["dev"])})
     rows.sort(key=lambda row: -row["dev"])
     best = rows[0]
     for row in rows:
-        say(f"dev F1 {row['dev']:.4f}  {' '.join(row['settings'])}")
+        say(f"dev {task.figure} {row['dev']:.4f}  {' '.join(row['settings'])}")
     scores = _with_test(out / best["folder"], corpus, options.get("device", "auto"))
     if "test" in scores:
-        say(f"chosen on dev: {' '.join(best['settings'])}; test F1 {scores['test']['micro']['f1']:.4f}")
+        say(f"chosen on dev: {' '.join(best['settings'])}; test {task.figure} {task.value(scores['test']):.4f}")
     summary = {"chosen": best["settings"], "test": scores.get("test"), "grid": rows}
     write_json(out / "sweep.json", summary)
     return summary
 
 
-def _alone() -> None:
+def check_alone() -> None:
     if not is_alone():
-        raise SpanwiseError("several processes train one run at a time: give them --seed, not --seeds or --sweep")
+        raise SpanwiseError("several processes train one run at a time: give them --seed, not --seeds, --folds or --sweep")
 
 
 def _axis(text: str) -> list[str]:
@@ -83,7 +87,7 @@ def _axis(text: str) -> list[str]:
     return [f"{key}={value}" for value in found]
 
 
-def _one(corpus: Corpus, folder: Path, resume: bool, **options: Any) -> Scores:
+def one_run(corpus: Corpus, folder: Path, resume: bool, **options: Any) -> Scores:
     """Train one run, or take the scores of one that is finished already when resuming."""
     if resume and (folder / REPORT).is_file():
         return _scores(folder)

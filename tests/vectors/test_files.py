@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spanwise import FormatError
-from spanwise.encoders.vector_files import Vectors, read_vectors
+from spanwise import FormatError, SpanwiseError
+from spanwise.vectors import Vectors, read_vectors, write_vectors
 
 
 def written(folder: Path, text: str, name: str = "vectors.txt") -> Path:
@@ -88,8 +88,10 @@ def test_bytes_that_are_no_text(tmp_path: Path) -> None:
 def test_what_is_not_there_or_not_read(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="no such file of word vectors"):
         read_vectors(tmp_path / "absent.txt")
-    with pytest.raises(FormatError, match=r"are read from text \(word v1 v2 …\) or from \.npy"):
-        read_vectors(written(tmp_path, "", "vectors.bin"))
+    with pytest.raises(
+        FormatError, match=r"are read from text \(word v1 v2 …\), word2vec's \.bin, \.npy with its words, or a folder"
+    ):
+        read_vectors(written(tmp_path, "", "vectors.gz"))
 
 
 def table(folder: Path, values: object, name: str = "table.npy") -> Path:
@@ -149,7 +151,7 @@ def test_broken_tables(tmp_path: Path, values: object, words: str, problem: str)
 
 
 def test_a_table_that_is_no_table_or_without_words(tmp_path: Path) -> None:
-    with pytest.raises(FormatError, match=r"holds one \.npy file; found none"):
+    with pytest.raises(FormatError, match=r"holds vectors\.safetensors with words\.json, or one \.npy file; found none"):
         read_vectors(tmp_path)
     path = written(tmp_path, "text", "table.npy")
     with pytest.raises(FormatError, match=r"the words of table\.npy are sought in one \.parquet or \.txt .*; found none"):
@@ -160,3 +162,119 @@ def test_a_table_that_is_no_table_or_without_words(tmp_path: Path) -> None:
     np.save(path, np.array([{"a": 1}], dtype=object))
     with pytest.raises(FormatError, match=r"table\.npy: not a NumPy table"):
         read_vectors(path)
+
+
+# --- writing ------------------------------------------------------------------------------------------------------------
+
+WORDS = ("the", "IL-2", "7", "1.5", "\u00a0", "水", "\t", "a" * 300, "\u2028x", "é")
+
+
+def some_vectors(words: tuple[str, ...] = WORDS, size: int = 7) -> Vectors:
+    table = np.random.default_rng(3).normal(size=(len(words), size)).astype(np.float32)
+    table[0, :4] = 1e-38, 3e38, -0.0, 1 / 3
+    return Vectors(words, table)
+
+
+def assert_same(one: Vectors, other: Vectors) -> None:
+    assert one.words == other.words
+    assert np.array_equal(one.table, other.table)
+
+
+@pytest.mark.parametrize("name", ["v.txt", "v.vec", "v.bin", "v"])
+def test_what_is_written_is_read_again_to_the_last_bit(tmp_path: Path, name: str) -> None:
+    vectors = some_vectors()
+    assert write_vectors(vectors, tmp_path / name) == 0
+    assert_same(read_vectors(tmp_path / name), vectors)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+@pytest.mark.parametrize("name", ["v.txt", "v.vec", "v.bin"])
+def test_words_that_a_file_cannot_hold_are_left_out_and_a_folder_holds_them(tmp_path: Path, name: str) -> None:
+    vectors = some_vectors(("the", "a b", "", "x\ny", "\ud800", "of"))
+    assert write_vectors(vectors, tmp_path / name) == 4
+    assert_same(read_vectors(tmp_path / name), Vectors(("the", "of"), vectors.table[[0, 5]]))
+    assert write_vectors(vectors, tmp_path / "folder") == 0
+    assert_same(read_vectors(tmp_path / "folder"), vectors)
+
+
+def test_the_files_look_as_other_programs_write_them(tmp_path: Path) -> None:
+    vectors = Vectors(("the", "of"), np.array([[0.5, -1], [2, 0.1]], np.float32))
+    write_vectors(vectors, tmp_path / "v.txt")
+    write_vectors(vectors, tmp_path / "v.vec")
+    write_vectors(vectors, tmp_path / "v.bin")
+    assert (tmp_path / "v.txt").read_text() == "the 0.5 -1\nof 2 0.100000001\n"
+    assert (tmp_path / "v.vec").read_text() == "2 2\nthe 0.5 -1\nof 2 0.100000001\n"
+    assert (tmp_path / "v.bin").read_bytes() == b"2 2\nthe " + vectors.table[0].tobytes() + b"of " + vectors.table[1].tobytes()
+    # word2vec itself ends each vector with a line end.
+    (tmp_path / "w.bin").write_bytes(b"2 2\nthe " + vectors.table[0].tobytes() + b"\nof " + vectors.table[1].tobytes() + b"\n")
+    assert_same(read_vectors(tmp_path / "w.bin"), vectors)
+
+
+def test_gensim_reads_what_is_written_and_writes_what_is_read(tmp_path: Path) -> None:
+    models = pytest.importorskip("gensim.models", reason="gensim is not installed")
+    vectors = some_vectors(("the", "IL-2", "7", "水"))
+    for name, options in {"v.txt": {"no_header": True}, "v.vec": {}, "v.bin": {"binary": True}}.items():
+        write_vectors(vectors, tmp_path / name)
+        loaded = models.KeyedVectors.load_word2vec_format(str(tmp_path / name), **options)
+        assert loaded.index_to_key == list(vectors.words)
+        assert np.array_equal(loaded.vectors, vectors.table)
+        again = tmp_path / f"gensim-{name}"
+        loaded.save_word2vec_format(str(again), binary=name == "v.bin", write_header=name != "v.txt")
+        assert read_vectors(again).words == vectors.words
+        np.testing.assert_allclose(read_vectors(again).table, vectors.table, rtol=1e-6)
+
+
+def test_a_name_that_tells_no_format(tmp_path: Path) -> None:
+    with pytest.raises(SpanwiseError, match=r"v\.kv: the name does not tell the format; expected \.txt"):
+        write_vectors(some_vectors(), tmp_path / "v.kv")
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b"", "the file is empty; expected word2vec's binary format"),
+        (b"the 1 2\n", "expected word2vec's binary format, whose first line is the count of words and their size"),
+        (b"0 3\n", "expected word2vec's binary format, whose first line"),
+        (b"no line end", "expected word2vec's binary format, whose first line"),
+        (b"2 2\nthe \0\0\0\0\0\0\0\0", "the header says 2 words of 2 values; the file is too short for that"),
+        (b"9999999999 300\nthe ", "the file is too short for that"),
+        (b"1 2\nthe \0\0\0\0\0\0\0", "the file ends within word 1 of 1, or is broken there"),
+        (b"1 1\nwithoutspace", "the file ends within word 1 of 1, or is broken there"),
+        (b"1 1\n\xff \0\0\0\0", "word 1 of 1 is not UTF-8, or the one before is broken"),
+        (b"1 1\nthe \0\0\0\0more", "the header says 1 words, and more follow"),
+        (b"1 1\nthe " + np.float32(np.nan).tobytes(), r"word 1 of 1 \('the'\) has a value that is not finite"),
+    ],
+)
+def test_broken_binary_files(tmp_path: Path, content: bytes, problem: str) -> None:
+    (tmp_path / "v.bin").write_bytes(content)
+    with pytest.raises(FormatError, match=problem):
+        read_vectors(tmp_path / "v.bin")
+
+
+@pytest.mark.parametrize(
+    ("words", "problem"),
+    [
+        (None, r"words\.json: the words of the vectors are missing"),
+        ("no json", r"words\.json: not the words of vectors"),
+        ('{"the": 1}', r"words\.json: expected a list of words"),
+        ('["the", 1]', r"words\.json: expected a list of words"),
+        ('["the"]', r"words\.json: 1 words for the 10 rows of vectors\.safetensors"),
+    ],
+)
+def test_broken_folders(tmp_path: Path, words: str | None, problem: str) -> None:
+    write_vectors(some_vectors(), tmp_path / "v")
+    path = tmp_path / "v" / "words.json"
+    if words is None:
+        path.unlink()
+    else:
+        path.write_text(words)
+    with pytest.raises(FormatError, match=problem):
+        read_vectors(tmp_path / "v")
+
+
+def test_a_table_that_is_no_safetensors(tmp_path: Path) -> None:
+    write_vectors(some_vectors(), tmp_path / "v")
+    (tmp_path / "v" / "vectors.safetensors").write_bytes(b"nothing of the kind")
+    with pytest.raises(FormatError, match=r"vectors\.safetensors: not a table of word vectors"):
+        read_vectors(tmp_path / "v")

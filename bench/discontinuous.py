@@ -1,0 +1,147 @@
+"""What finding discontinuous entities is worth, and whether it costs contiguous ones: trained with and without it, as JSON.
+
+    python bench/discontinuous.py generated --recipes biaffine spanner --epochs 10 --batch-size 16 --json FILE
+    python bench/discontinuous.py nerel --data NEREL --recipes spanner --epochs 8 --json FILE
+
+``generated`` is the corpus of ``tests/discontinuous_corpus.py``. ``nerel`` takes all splits of a corpus with documents
+together, deals the documents into five parts, trains five times on four of them (dev is cut from these, whole documents) and
+tests on the fifth; the predictions are pooled, so that every document is tested once. Scores are end to end and strict: an
+entity is right when its type and all its fragments are. "with" is ``head.discontinuous=auto``, "without" is ``false``.
+The file is written again behind every training, and a second start goes on with what it lacks.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import torch
+
+from spanwise.corpora import read_corpus, with_dev
+from spanwise.evaluation.scores import EntityItem, Score, Tally, entity_items
+from spanwise.inference.predictor import predict
+from spanwise.training.run import train
+from spanwise.types import Corpus, Sentence
+
+SWITCH = {"with": "auto", "without": "false"}
+KINDS = {"discontinuous": (2, 1 << 20), "contiguous": (1, 1), "all": (1, 1 << 20)}  # fewest and most fragments
+
+
+def generated(arguments: argparse.Namespace) -> Iterator[Corpus]:
+    sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+    from discontinuous_corpus import corpus
+
+    yield corpus(arguments.sentences)
+
+
+def folds(arguments: argparse.Namespace, parts: int = 5) -> Iterator[Corpus]:
+    """Document folds of all splits."""
+    corpus = read_corpus(arguments.data)
+    documents: dict[str, list[Sentence]] = {}
+    for split in corpus:
+        for sentence in corpus[split]:
+            documents.setdefault(sentence.document or sentence.id, []).append(sentence)
+    names = sorted(documents)
+    Random(13).shuffle(names)
+    for part in range(parts):
+        test = [sentence for name in names[part::parts] for sentence in documents[name]]
+        rest = [sentence for place, name in enumerate(names) if place % parts != part for sentence in documents[name]]
+        yield with_dev(Corpus({"train": tuple(rest), "test": tuple(test)}, corpus.name))[0]
+
+
+def counts(gold: Sequence[Sentence], predicted: Sequence[Sentence]) -> dict[str, tuple[int, int, int]]:
+    """Support, predicted and correct, of each kind of entities."""
+
+    def chosen(sentence: Sentence, fewest: int, most: int) -> set[EntityItem]:
+        return {item for item in entity_items(sentence) if fewest <= len(item[1]) <= most}
+
+    result = {}
+    for kind, limits in KINDS.items():
+        tally = Tally()
+        for one, other in zip(gold, predicted, strict=True):
+            tally.add(chosen(one, *limits), chosen(other, *limits))
+        score = tally.scores.micro
+        result[kind] = (score.support, score.predicted, score.correct)
+    return result
+
+
+def trained(corpus: Corpus, recipe: str, mechanism: str, seed: int, arguments: argparse.Namespace) -> dict[str, Any]:
+    overrides = [*arguments.set, f"head.discontinuous={SWITCH[mechanism]}"]
+    began = time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        run = train(
+            corpus, Path(folder) / "run", recipe=recipe, encoder=arguments.encoder, overrides=overrides, seed=seed,
+            epochs=arguments.epochs, batch_size=arguments.batch_size, device=arguments.device, test=False, say=_silent,
+        )  # fmt: skip
+    seconds = time.perf_counter() - began
+    everything = [sentence for split in corpus for sentence in corpus[split]]
+    predicted = list(predict(run.model, corpus["test"], context=everything))
+    weights = sum(parameter.numel() for parameter in run.model.head.parameters())
+    return {"counts": counts(corpus["test"], predicted), "dev": run.scores["dev"]["micro"]["f1"], "seconds": round(seconds, 1),
+            "head_weights": weights}  # fmt: skip
+
+
+def _silent(line: str) -> None:
+    """For ``say``."""
+
+
+def pooled(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """The scores of several parts of the data together."""
+    scores = {
+        kind: Score(*(sum(column) for column in zip(*(run["counts"][kind] for run in runs), strict=True))).to_json()
+        for kind in KINDS
+    }
+    return {**scores, "parts": len(runs), "seconds": round(sum(run["seconds"] for run in runs), 1)}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("corpus", choices=("generated", "nerel"))
+    parser.add_argument("--data", type=Path, help="the folder of the corpus, for nerel")
+    parser.add_argument("--recipes", nargs="+", default=["biaffine"])
+    parser.add_argument("--encoder", default="static")
+    parser.add_argument("--sentences", type=int, default=3000, help="of the generated training split")
+    parser.add_argument("--epochs", type=int, default=10)
+    parser.add_argument("--batch-size", type=int, default=32)
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1])
+    parser.add_argument("--set", action="append", default=[], help="section.key=value, as in spanwise train")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    if arguments.corpus == "nerel" and arguments.data is None:
+        parser.error("nerel needs --data")
+    torch.set_num_threads(arguments.threads)
+    known = arguments.json is not None and arguments.json.is_file()
+    runs: dict[str, Any] = json.loads(arguments.json.read_text())["runs"] if known else {}
+    corpora = list(generated(arguments) if arguments.corpus == "generated" else folds(arguments))
+    result: dict[str, Any] = {}
+    # Part by part, so that what is compared is complete as early as possible.
+    for seed in arguments.seeds:
+        for part, corpus in enumerate(corpora):
+            for recipe in arguments.recipes:
+                for mechanism in SWITCH:
+                    key = f"{recipe} {mechanism} seed {seed} part {part}"
+                    if key not in runs:
+                        runs[key] = trained(corpus, recipe, mechanism, seed, arguments)
+                        print(key, json.dumps(runs[key]), flush=True)
+                        result = {"settings": {k: str(v) for k, v in vars(arguments).items()}, "runs": runs}
+                        result["pooled"] = {
+                            name: pooled([run for other, run in runs.items() if other.startswith(f"{name} ")])
+                            for name in sorted({other.partition(" part")[0] for other in runs})
+                        }
+                        if arguments.json:
+                            arguments.json.write_text(json.dumps(result, indent=1))
+    for name, scores in result.get("pooled", {}).items():
+        print(f"{name}: " + ", ".join(f"{kind} F1 {100 * scores[kind]['f1']:.2f}" for kind in KINDS))
+
+
+if __name__ == "__main__":
+    main()

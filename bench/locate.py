@@ -1,0 +1,118 @@
+"""How the two stages of a trained ``locate-label`` model work together, as JSON.
+
+    python bench/locate.py RUN DATA [--splits dev test] [--device cuda] [--json FILE]
+
+``entities_per_sentence`` and ``classified_per_sentence``: what there is to find, and how many spans the second stage was asked
+about. ``filter_recall``: the share of gold spans for which a seed with enough overlap passed the filter. ``located``: the share
+that the regressor hit exactly. ``offsets``: by how many words it moved the start and the end of the spans that were found to be
+entities (figure 3 of the paper adds up both, without their signs). ``by_length``: scores of the entities of 1, 2, … words
+(table 2) and of its three groups (table 3).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import spanwise
+from spanwise.batching import moved, plan
+from spanwise.corpora import read_corpus, with_dev
+from spanwise.evaluation.buckets import bucketed
+from spanwise.heads.locate_label import LocateLabel, Text
+from spanwise.inference.predictor import predict
+from spanwise.model import Model
+from spanwise.types import Corpus, Sentence
+
+LONGEST = 20  # lengths with a row of their own, as in table 2
+
+
+def stages(model: Model, sentences: list[Sentence], everything: list[Sentence]) -> dict[str, Any]:
+    """The counts of both stages and the histogram of offsets."""
+    head = model.head.reader.inner
+    if not isinstance(head, LocateLabel):
+        raise SystemExit("this is no locate-label model")
+    device = next(model.parameters()).device
+    prepared = model.encoder.prepare(sentences, everything)
+    costs = np.array([model.encoder.cost(item) for item in prepared], np.int64)
+    counts, starts, ends = Counter[str](), Counter[int](), Counter[int]()
+    with torch.inference_mode():
+        for numbers in plan(costs, 64, None, None):
+            chosen = [sentences[number] for number in numbers]
+            states = model.encoder(moved(model.encoder.collate([prepared[number] for number in numbers]), device))
+            counts.update(head.diagnose(states, chosen))
+            targets = moved(head.targets(chosen, gold=False), device)
+            found, scored = head.propose(Text.of(states), targets), head.score(states, targets)
+            kept = scored.score > head.settings.threshold
+            for histogram, before, behind in (
+                (starts, found.seeds.start, found.spans.start),
+                (ends, found.seeds.end, found.spans.end),
+            ):
+                histogram.update((behind - before)[kept].tolist())
+    total, entities = counts["sentences"], max(counts["entities"], 1)
+    return {
+        **counts,
+        "entities_per_sentence": counts["entities"] / total,
+        "classified_per_sentence": counts["classified"] / total,
+        "classified_per_entity": counts["classified"] / entities,
+        "filter_recall": counts["passed"] / entities,
+        "located_recall": counts["located"] / entities,
+        "offsets": {"start": dict(sorted(starts.items())), "end": dict(sorted(ends.items()))},
+        "figure_3": figure_3(starts + ends),
+    }
+
+
+def figure_3(offsets: Counter[int]) -> dict[str, int]:
+    """How many boundaries were moved by 0, 1, 2, 3 and 4 or more words.
+
+    >>> figure_3(Counter({-1: 2, 1: 3, 0: 4, 7: 1}))
+    {'0': 4, '1': 5, '2': 0, '3': 0, '>=4': 1}
+    """
+    bars: Counter[int] = Counter()
+    for offset, count in offsets.items():
+        bars[min(abs(offset), 4)] += count
+    return {">=4" if distance == 4 else str(distance): bars[distance] for distance in range(5)}
+
+
+def by_length(gold: list[Sentence], predicted: list[Sentence]) -> dict[str, Any]:
+    """Scores by the words of an entity, each length and the groups of table 3."""
+    groups = {"lengths": list(range(1, LONGEST)), "groups": [4, 9]}
+    return {
+        name: [bucket.to_json() for bucket in bucketed(gold, predicted, attribute="eLen", cuts=cuts)]
+        for name, cuts in groups.items()
+    }
+
+
+def pooled(corpus: Corpus, splits: list[str]) -> list[Sentence]:
+    return [sentence for split in splits for sentence in corpus[split]]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", type=Path)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("--splits", nargs="+", default=["dev"])
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    corpus, _ = with_dev(read_corpus(arguments.data))
+    model = Model.load(arguments.run).to(arguments.device)
+    sentences, everything = pooled(corpus, arguments.splits), pooled(corpus, list(corpus))
+    predicted = list(predict(model, sentences, context=everything))
+    result = {
+        "run": str(arguments.run), "data": str(arguments.data), "splits": arguments.splits, "version": spanwise.__version__,
+        **stages(model, sentences, everything), "by_length": by_length(sentences, predicted),
+    }  # fmt: skip
+    text = json.dumps(result, indent=1)
+    if arguments.json:
+        arguments.json.write_text(text + "\n", encoding="utf-8")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()

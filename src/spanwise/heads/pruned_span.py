@@ -1,0 +1,150 @@
+"""Deep spans only where it pays: a cheap scorer chooses which spans go through the span transformer.
+
+Almost all spans are nothing, and a glance tells most of them. A biaffine product of the words' top states scores every span; a
+sentence's best ones, a few times as many as it can be expected to have entities, are represented deeply and classified, and
+the others are NONE. What the span transformer costs then grows with the entities, not with all spans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from spanwise.encoders.base import TokenStates
+from spanwise.encoders.layers import LayerParts
+from spanwise.heads.base import Labels, Losses, ScoredSpans, SpanVectors
+from spanwise.heads.biaffine import Biaffine, BiaffineSettings, ScoredCells
+from spanwise.heads.deep_head import DeepHead
+from spanwise.heads.deep_settings import SPARE, PrunedSpanSettings
+from spanwise.heads.memo import Ints
+from spanwise.losses.smoothing import soft_cross_entropy
+from spanwise.spans.blocks import ChosenSpans
+from spanwise.spans.tiles import Tiles
+from spanwise.types import Sentence
+
+
+class Chosen(NamedTuple):
+    """Places for spans, M per sentence: [B, M] each."""
+
+    cell: Tensor  # among the cells of the sentence's tiles
+    start: Tensor
+    end: Tensor
+    alive: Tensor  # false where a place is not needed; it then holds the first word
+
+
+class PrunedSpan(DeepHead):
+    """The span transformer for the likeliest spans of each sentence.
+
+    The scorer learns with the rest which spans are gold, of whatever type. In training gold spans always pass, so that the
+    classifier sees all of them beside the negatives that the scorer finds hard. How many spans a sentence keeps depends on its
+    own length alone. There is no BiLSTM along the starts of one size: it would need all of them.
+    """
+
+    prunes = True
+    settings_class = PrunedSpanSettings
+    settings: PrunedSpanSettings
+
+    def __init__(
+        self, width: int, labels: Labels, settings: PrunedSpanSettings, layers: Sequence[LayerParts],
+        subword_counts: Callable[[Sentence], Ints] | None = None,
+    ) -> None:  # fmt: skip
+        super().__init__(width, labels, settings, layers, subword_counts)
+        assert settings.budget is not None
+        self.budget = settings.budget
+        same = {name: getattr(settings, name) for name in ("max_width", "decoding", "smoothing", "smoothing_distance")}
+        self.scorer = Biaffine(width, Labels(("entity",)), BiaffineSettings(**same))
+
+    def targets(
+        self, sentences: Sequence[Sentence], *, gold: bool, generator: np.random.Generator | None = None
+    ) -> dict[str, Tensor]:
+        """With gold its smoothed rows ``sentence``, ``start``, ``end``, ``label``, ``mass``, and what must pass: ``gold_start``
+        and ``gold_end`` [B, most gold spans of a sentence], 0 where a sentence has fewer."""
+        if not gold:
+            return self.word_places(sentences)
+        owner, soft = self.soft_gold(sentences)
+        columns: dict[str, np.ndarray] = {"sentence": owner, **soft._asdict()}
+        spans = [np.unique(self._gold(sentence)[:, :2], axis=0) for sentence in sentences]
+        held = np.zeros((2, len(spans), max(map(len, spans), default=0)), np.int64)
+        for number, own in enumerate(spans):
+            held[:, number, : len(own)] = own.T
+        columns["gold_start"], columns["gold_end"] = held
+        return {name: torch.from_numpy(np.ascontiguousarray(column)) for name, column in columns.items()}
+
+    def loss(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Losses:
+        scored = self.scorer.scored(states)
+        chosen = self._best(scored, states.mask, targets)
+        logits = self.classified(self._vectors(states, chosen))
+        batch, count = chosen.alive.shape
+        # Where each cell's span stands among the chosen, -1 for those that are not.
+        standing = torch.where(chosen.alive, torch.arange(count, device=logits.device), -1)
+        table = torch.full((batch, scored.tiles.cells), -1, device=logits.device).scatter(1, chosen.cell, standing).view(-1)
+        cell = targets["sentence"] * scored.tiles.cells + scored.tiles.place(targets["start"], targets["end"])
+        place = table.index_select(0, cell)
+        mass = targets["mass"] * (place >= 0)
+        place = targets["sentence"] * count + place.clamp(min=0)
+        values = soft_cross_entropy(logits.view(batch * count, -1, 1), place, targets["label"], mass)
+        deep = values.view(batch, count).masked_fill(~chosen.alive, 0.0).sum(1)
+        shallow = self.scorer.loss_of(scored, {**targets, "label": torch.zeros_like(targets["label"])})
+        parts = {"deep": deep.sum() / shallow.counts.sum().clamp(min=1), "scorer": shallow.mean}
+        return Losses(deep + shallow.sums, shallow.counts, parts, instances=shallow.instances)
+
+    def score(self, states: TokenStates, targets: Mapping[str, Tensor]) -> ScoredSpans:
+        chosen = self._best(self.scorer.scored(states), states.mask)
+        score, label = self.classified(self._vectors(states, chosen)).softmax(-1).max(-1)
+        return ScoredSpans(*self.picked((label != self.none) & chosen.alive.flatten(), targets, *_flat(chosen), label, score))
+
+    def span_vectors(self, states: TokenStates, targets: Mapping[str, Tensor]) -> SpanVectors:
+        """Of all spans, those that the scorer would drop among them."""
+        scored = self.scorer.scored(states)
+        inside = scored.inside.flatten(1)
+        chosen = _placed(scored.tiles, torch.arange(scored.tiles.cells, device=inside.device).expand_as(inside), inside)
+        return SpanVectors(*self.picked(chosen.alive.flatten(), targets, *_flat(chosen), self._vectors(states, chosen)))
+
+    def kept_gold(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Tensor:
+        scored = self.scorer.scored(states)
+        chosen = self._best(scored, states.mask)
+        passed = torch.zeros_like(scored.inside.flatten(1)).scatter(1, chosen.cell, chosen.alive)
+        start, end = targets["gold_start"], targets["gold_end"]
+        return (passed.gather(1, scored.tiles.place(start, end.clamp(min=1))) & (end > 0)).sum(1)
+
+    def _best(self, scored: ScoredCells, mask: Tensor, gold: Mapping[str, Tensor] | None = None) -> Chosen:
+        """The spans that are kept: the best by the scorer, and ``gold`` before all others."""
+        tiles, inside = scored.tiles, scored.inside.flatten(1)
+        limits = torch.finfo(torch.float32)
+        scores = (scored.logits[:, :, :, 0] - scored.logits[:, :, :, 1]).detach().flatten(1).masked_fill(~inside, limits.min)
+        count = int(self.budget * mask.shape[1]) + 1 + SPARE
+        if gold is not None:
+            start, end = gold["gold_start"], gold["gold_end"]
+            # Where a sentence has fewer gold spans than another, a cell behind the last takes what is said of them.
+            place = torch.where(end > 0, tiles.place(start, end), tiles.cells)
+            scores = torch.nn.functional.pad(scores, (0, 1)).scatter(1, place, limits.max)[:, :-1]
+            count = max(count, start.shape[1])
+        values, cell = scores.topk(min(count, tiles.cells), dim=1)
+        own = (mask.sum(1, keepdim=True) * self.budget).ceil() + SPARE
+        is_kept = (torch.arange(cell.shape[1], device=cell.device) < own) | (values == limits.max)
+        return _placed(tiles, cell, is_kept & inside.gather(1, cell))
+
+    def _vectors(self, states: TokenStates, chosen: Chosen) -> Tensor:
+        """The vectors that are classified, of all places [B * M, hidden]."""
+        top, below = self.words(states)
+        length = top.shape[1]
+        blocks = ChosenSpans(length, chosen.start, chosen.end, self.widest)
+        spans = self.transformer(below, blocks)
+        size = blocks.end - blocks.start
+        first = top.flatten(0, 1).index_select(0, blocks.sentence * length + blocks.start)
+        return self.reduced(torch.where((size == 1).unsqueeze(1), first, spans), size)
+
+
+def _flat(chosen: Chosen) -> tuple[Tensor, Tensor, Tensor]:
+    """Sentence, start and end of all places."""
+    sentence = torch.arange(len(chosen.cell), device=chosen.cell.device).unsqueeze(1).expand_as(chosen.cell)
+    return sentence.flatten(), chosen.start.flatten(), chosen.end.flatten()
+
+
+def _placed(tiles: Tiles, cell: Tensor, alive: Tensor) -> Chosen:
+    start, end = tiles.spans(cell)
+    return Chosen(cell, start.masked_fill(~alive, 0), end.masked_fill(~alive, 1), alive)

@@ -1,0 +1,33 @@
+"""How many gold entities survive in a head that drops most spans unseen: no more than these can be found."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from spanwise.batching import moved, plan
+from spanwise.model import Model
+from spanwise.types import Sentence
+
+
+@torch.inference_mode()
+def kept_recall(model: Model, sentences: Sequence[Sentence], prepared: Sequence[Any], *, batch_size: int = 64) -> float:
+    """The share of the gold ranges of all sentences that the head which predicts looks at closely.
+
+    Ranges that are out of the head's reach count as dropped.
+    """
+    training, head = model.training, model.head.reader
+    model.eval()
+    device = next(model.parameters()).device
+    costs = np.array([model.encoder.cost(item) for item in prepared], np.int64)
+    kept = torch.zeros((), device=device, dtype=torch.int64)
+    for numbers in plan(costs, batch_size, None, None):
+        states = model.encoder(moved(model.encoder.collate([prepared[number] for number in numbers]), device))
+        targets = head.targets([sentences[number] for number in numbers], gold=True)
+        kept += head.kept_gold(states, moved(targets, device)).sum()
+    model.train(training)
+    gold = sum(len({entity.fragments for entity in sentence.entities}) for sentence in sentences)
+    return int(kept) / gold if gold else 0.0

@@ -1,0 +1,1 @@
+"""Functions from scores and gold to losses; any head may use them."""

@@ -1,0 +1,48 @@
+"""Rotary positions: vectors turned by their place, so that a product of two knows how far apart they stand.
+
+Su et al. 2021, "RoFormer", in the interleaved form that GlobalPointer (section 3.2.2) uses: components 2i and 2i + 1 make a
+plane, in which the vector at position p is turned by the angle p / 10000^(2i / d).
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+BASE = 10_000.0
+
+
+class Rotary(nn.Module):
+    """Turns vectors of an even ``size`` by their positions, and multiplies them by ``scale``.
+
+    A plane's two components are read as a complex number, and turning is one product. The table grows with the longest
+    sentence seen.
+
+    >>> turn, one = Rotary(2), torch.tensor([[1.0, 0.0]]).repeat(1, 3, 1)
+    >>> turn(one)[0, 1].round(decimals=4)
+    tensor([0.5403, 0.8415])
+    """
+
+    def __init__(self, size: int, scale: float = 1.0) -> None:
+        super().__init__()
+        if size % 2:
+            raise ValueError(f"rotary positions turn pairs of components: {size} is odd")
+        self.size, self.scale = size, scale
+        # No buffer: processes that train together would have to agree on its length.
+        self.table = torch.empty(0, size // 2, dtype=torch.complex64)
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """``vectors`` [B, T, …, size], turned; in float32."""
+        length = vectors.shape[1]
+        if length > len(self.table) or self.table.device != vectors.device:
+            self._grow(max(length, 2 * len(self.table)), vectors.device)
+        planes = torch.view_as_complex(vectors.float().reshape(*vectors.shape[:-1], self.size // 2, 2))
+        angles = self.table[:length].view(length, *(1,) * (vectors.ndim - 3), self.size // 2)
+        return torch.view_as_real(planes * angles).flatten(-2)
+
+    def _grow(self, length: int, device: torch.device) -> None:
+        # A table made while predicting is used in training too, so it must be an ordinary tensor.
+        with torch.inference_mode(False), torch.no_grad():
+            rates = BASE ** (-torch.arange(0, self.size, 2, dtype=torch.float64) / self.size)
+            angles = torch.arange(length, dtype=torch.float64).unsqueeze(1) * rates
+            self.table = torch.polar(torch.full_like(angles, self.scale), angles).to(device, torch.complex64)

@@ -1,0 +1,83 @@
+"""Word vectors as a NumPy table with its words beside it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from spanwise.errors import FormatError, SpanwiseError
+from spanwise.formats.files import lines
+
+Floats = npt.NDArray[np.float32]
+
+
+def table_in(folder: Path) -> Path:
+    """The only ``.npy`` of a folder."""
+    return _only(folder, (".npy",), "a folder of word vectors holds vectors.safetensors with words.json, or one .npy file")
+
+
+def read_table(path: Path) -> tuple[list[str], Floats]:
+    """A ``.npy`` and its words, in row order: a ``.parquet`` with one column of strings, or a ``.txt`` with one word a line."""
+    words_path = _words_beside(path)
+    try:
+        table = np.load(path, allow_pickle=False)
+    except (ValueError, OSError, EOFError) as error:
+        raise FormatError(path, None, f"not a NumPy table: {error}") from None
+    if not isinstance(table, np.ndarray):
+        raise FormatError(path, None, "expected a table of floats with one row per word")
+    words = _parquet_words(words_path) if words_path.suffix == ".parquet" else [line for _, line in lines(words_path)]
+    return words, checked_table(table, words, path, words_path)
+
+
+def checked_table(table: npt.NDArray[np.generic], words: list[str], path: Path, words_path: Path) -> Floats:
+    """The table in 32 bits, when it is one and belongs to the words."""
+    if table.ndim != 2 or not table.shape[1] or table.dtype.kind != "f":
+        raise FormatError(path, None, "expected a table of floats with one row per word")
+    if len(words) != len(table):
+        raise FormatError(words_path, None, f"{len(words)} words for the {len(table)} rows of {path.name}")
+    with np.errstate(over="ignore"):
+        floats = np.ascontiguousarray(table, dtype=np.float32)
+    bad = np.flatnonzero(~np.isfinite(floats).all(1))
+    if len(bad):
+        raise FormatError(path, None, f"row {bad[0]} ({words[bad[0]]!r}) has a value that is not finite")
+    return floats
+
+
+def _only(folder: Path, suffixes: tuple[str, ...], rule: str) -> Path:
+    found = sorted(path for path in folder.iterdir() if path.suffix in suffixes)
+    if len(found) != 1:
+        names = ", ".join(path.name for path in found) or "none"
+        raise FormatError(folder, None, f"{rule}; found {names}")
+    return found[0]
+
+
+def _words_beside(path: Path) -> Path:
+    for suffix in (".parquet", ".txt"):
+        if path.with_suffix(suffix).exists():
+            return path.with_suffix(suffix)
+    return _only(path.parent, (".parquet", ".txt"), f"the words of {path.name} are sought in one .parquet or .txt beside it")
+
+
+def _parquet_words(path: Path) -> list[str]:
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError:
+        raise SpanwiseError(f"{path}: reading .parquet needs pyarrow: pip install 'spanwise[datasets]'") from None
+    try:
+        table = pyarrow.parquet.read_table(path)
+    except (pyarrow.ArrowException, OSError) as error:
+        raise FormatError(path, None, f"not a parquet file: {str(error).splitlines()[0]}") from None
+    columns = [name for name, type in zip(table.column_names, table.schema.types, strict=True) if _is_text(type)]
+    if len(columns) != 1:
+        raise FormatError(path, None, f"expected one column of words, found {len(columns)} columns of text")
+    words: list[str] = table.column(columns[0]).to_pylist()
+    if None in words:
+        raise FormatError(path, None, f"row {words.index(None)} has no word")  # type: ignore[arg-type]
+    return words
+
+
+def _is_text(type: object) -> bool:
+    return str(type) in ("string", "large_string", "string_view")

@@ -1,0 +1,149 @@
+"""Exporting a model, and describing one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from running import Runner
+from safetensors.torch import load_file
+from tiny import corpus, fit, model, sentences
+
+import spanwise
+from spanwise.inference.describe import describe_model
+from spanwise.model import Model
+
+RECIPES = {
+    "bl-seqner": ("seqner", ["head.sequence.tagging=crf", "head.span.kind=efficient-global-pointer"]),
+    "bl-spanner": ("biaffine", ["head.span.kind=biaffine", "head.span.max_width=5"]),
+    "global-pointer": ("global-pointer", []),
+}
+
+
+def found(folder: Path) -> list[Any]:
+    predicted = spanwise.load(folder, "cpu").predict([*sentences(30, seed=4), "Nothing but oslo, the new york acid."])
+    return [[(entity, entity.score) for entity in sentence.entities] for sentence in predicted]
+
+
+@pytest.fixture
+def bundle(tiny_bert: Path, tmp_path: Path) -> Path:
+    model(tiny_bert, "bl-spanner").save(tmp_path / "run")
+    return tmp_path / "run"
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_what_is_exported_predicts_the_same(tiny_bert: Path, tmp_path: Path, run: Runner, recipe: str) -> None:
+    kind, overrides = RECIPES[recipe]
+    built = model(tiny_bert, recipe, overrides)
+    built.save(tmp_path / "run")
+    (tmp_path / "run" / "checkpoints").mkdir()
+    done = run("export", tmp_path / "run", "--out", tmp_path / "model")
+    assert done.code == 0
+    assert done.out.startswith(f"wrote {tmp_path / 'model'}: {kind}, ")
+    assert found(tmp_path / "model") == found(tmp_path / "run")
+    assert any(found(tmp_path / "model"))
+    config = yaml.safe_load((tmp_path / "model" / "config.yaml").read_text())
+    assert config["recipe"] == recipe
+    assert config["head"]["kind"] == kind
+    assert not any(isinstance(value, dict) for value in config["head"].values())
+    before, after = (load_file(tmp_path / name / "model.safetensors") for name in ("run", "model"))
+    head = len(built.head.reader.state_dict())
+    assert len(after) == len(built.encoder.state_dict()) + head
+    assert len(before) - len(after) == len(built.head.state_dict()) - head
+    names = {path.name for path in (tmp_path / "model").rglob("*")}
+    assert names == {path.name for path in (tmp_path / "run").rglob("*")} - {"checkpoints"}
+    run("export", tmp_path / "model", "--out", tmp_path / "again")  # nothing is left to drop
+    files = [path for path in (tmp_path / "model").rglob("*") if path.is_file()]
+    assert all((tmp_path / "again" / path.relative_to(tmp_path / "model")).read_bytes() == path.read_bytes() for path in files)
+
+
+def test_of_a_training_only_the_model_is_exported(tmp_path: Path, run: Runner) -> None:
+    fit(tmp_path / "run", corpus(), recipe="bl-seqner", epochs=1)
+    (tmp_path / "model").mkdir()  # empty: may be used
+    assert run("export", tmp_path / "run", "--out", tmp_path / "model").code == 0
+    assert sorted(path.name for path in (tmp_path / "model").iterdir()) == [
+        "config.yaml", "labels.json", "model.safetensors", "static_encoder.json",
+    ]  # fmt: skip
+    assert found(tmp_path / "model") == found(tmp_path / "run")
+
+
+def test_what_cannot_be_exported(bundle: Path, tmp_path: Path, run: Runner) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "notes.txt").write_text("mine")
+    (tmp_path / "file").write_text("mine")
+    before = sorted(tmp_path.rglob("*"))
+    cases = [
+        (bundle, tmp_path / "full", f"{tmp_path / 'full'}: is not empty\n"),
+        (bundle, bundle, f"{bundle}: is not empty\n"),
+        (bundle, tmp_path / "file", f"{tmp_path / 'file'}: is a file, a folder was expected\n"),
+        (bundle, tmp_path / "no" / "such", f"{tmp_path / 'no'}: no such folder\n"),
+        (tmp_path / "full", tmp_path / "new", f"{tmp_path / 'full'}: no trained model here (config.yaml, labels.json, "
+         "model.safetensors missing)\n"),
+    ]  # fmt: skip
+    for model_folder, out, line in cases:
+        refused = run("export", model_folder, "--out", out)
+        assert (refused.code, refused.out, refused.err) == (2, "", line)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_an_export_that_fails_leaves_nothing(
+    bundle: Path, tmp_path: Path, run: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: Model, folder: Path) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Model, "save_weights", full)
+    failed = run("export", bundle, "--out", tmp_path / "model")
+    assert (failed.code, failed.err) == (2, f"{tmp_path / 'model'}: not written: No space left on device\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+# --- spanwise describe MODEL ------------------------------------------------------------------------------------------
+
+V, D, C = 32, 64, 2  # the tiny encoder's width, the paper's size of a vector, and the types of the tiny corpus
+COSTS = {
+    "global-pointer": ((V + 1) * 2 * D * C, (V + 1) * 2 * D),  # 2 v d for each type, and the bias
+    "efficient-global-pointer": ((V + 1) * 2 * D + (2 * D + 1) * 2 * C, 4 * D + 2),  # 4 d, and two biases
+    "seqner": ((V + 1) * (2 * C + 1), 2 * (V + 1)),
+}
+
+
+@pytest.mark.parametrize("recipe", COSTS)
+def test_the_weights_of_a_head_and_of_one_more_type(tiny_bert: Path, recipe: str) -> None:
+    description = describe_model(model(tiny_bert, recipe))
+    head, more = COSTS[recipe]
+    assert description.parameters["head"] == head
+    assert description.another_type == more
+
+
+def test_a_model_is_described(bundle: Path, tmp_path: Path, run: Runner) -> None:
+    done = run("describe", bundle, "--json", tmp_path / "model.json")
+    assert (done.code, done.err) == (0, "")
+    record = json.loads((tmp_path / "model.json").read_text())
+    built = Model.load(bundle)
+    counts = {name: sum(p.numel() for p in part.parameters()) for name, part in built.head.branches.items()}
+    assert record["recipe"] == "bl-spanner"
+    assert record["labels"] == {"entities": ["Drug", "Place"], "relations": []}
+    assert record["head"] == built.config.head
+    assert record["parameters"] == {
+        "encoder": sum(p.numel() for p in built.encoder.parameters()), "head": sum(counts.values()),
+        "head.sequence": counts["sequence"], "head.span": counts["span"],
+    }  # fmt: skip
+    assert record["another_type"] == 2 * 33 + (4 * 32 + 25 + 1)  # two tags, one class of spans
+    lines = done.out.splitlines()
+    assert lines[0] == "recipe        bl-spanner"
+    assert "entities      2: Drug, Place" in lines
+    assert any(line.startswith("head.span     kind=spanner, max_width=2, ") for line in lines)
+    assert lines[-1] == "another type  220 weights more"
+    weights = record["parameters"]
+    assert f"weights       encoder {weights['encoder']:,}, head {weights['head']:,}, head.sequence 165, " in lines[-2]
+    assert json.loads(run("describe", bundle, "--json", "-").out) == record
+
+
+def test_a_model_that_is_not_whole_is_described_as_such(bundle: Path, run: Runner) -> None:
+    (bundle / "model.safetensors").unlink()
+    done = run("describe", bundle)
+    assert (done.code, done.out, done.err) == (2, "", f"{bundle}: no trained model here (model.safetensors missing)\n")

@@ -1,0 +1,115 @@
+"""``spanwise vectors`` as a user meets it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from running import Runner
+
+from spanwise.data import FOLDER
+from spanwise.vectors import Vectors, read_vectors, write_vectors
+
+
+@pytest.fixture
+def vectors(tmp_path: Path) -> Path:
+    """Kings and queens in two dimensions, one of which is their sex."""
+    words = ("king", "queen", "man", "woman", "Tumour", "tumours")
+    table = np.array([[3, 1], [3, -1], [0.1, 1], [0.1, -1], [-1, 0], [-1, 0.1]], np.float32)
+    write_vectors(Vectors(words, table), tmp_path / "v.txt")
+    return tmp_path / "v.txt"
+
+
+def test_help(run: Runner) -> None:
+    for arguments in (["vectors"], ["vectors", "--help"]):
+        result = run(*arguments)
+        assert result.code == 0
+        for command in ("train", "similar", "analogies", "convert"):
+            assert command in result.out
+    assert "--x-max" in run("vectors", "train", "--help").out
+
+
+def test_train_and_look(run: Runner, tmp_path: Path) -> None:
+    pytest.importorskip("numba")
+    out = tmp_path / "v"
+    options = ["--dim", 8, "--window", 4, "--x-max", 5, "--min-count", 2, "--iterations", 3, "--threads", 1, "--seed", 4]
+    result = run("vectors", "train", FOLDER, "--out", out, *options)
+    assert result.code == 0, result.err
+    assert "iteration 3: loss" in result.out
+    assert result.out.endswith(f"wrote {out}\n")
+    assert read_vectors(out).size == 8
+    similar = run("vectors", "similar", out, "the", "--count", 3)
+    assert len(similar.out.splitlines()) == 3
+    again = run("vectors", "train", FOLDER, "--out", out)
+    assert again.code == 2
+    assert again.err == f"{out}: is not empty\n"
+
+
+def test_similar_and_analogies(run: Runner, vectors: Path) -> None:
+    assert run("vectors", "similar", vectors, "king", "--count", 2).out == "0.8000  queen\n0.4091  man\n"
+    first = run("vectors", "analogies", vectors, "man", "king", "woman").out.splitlines()[0]
+    assert first.endswith("  queen")
+
+
+def test_convert(run: Runner, vectors: Path, tmp_path: Path) -> None:
+    source = vectors
+    for name in ("a.vec", "a.bin", "a"):
+        result = run("vectors", "convert", source, tmp_path / name)
+        assert result.out == f"wrote {tmp_path / name} (6 words, 2 values each)\n"
+        source = tmp_path / name
+    assert read_vectors(source).words == read_vectors(vectors).words
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["similar", "V", "tumor"], "no vector for 'tumor' among 6 words; spelled nearly so: tumours"),
+        (["similar", "V", "TUMOUR"], "no vector for 'TUMOUR' among 6 words; spelled nearly so: Tumour"),
+        (["similar", "V", "水"], "no vector for '水' among 6 words\n"),
+        (["analogies", "V", "man", "king", "wman"], "no vector for 'wman' among 6 words; spelled nearly so: woman"),
+        (["similar", "nowhere.txt", "x"], "nowhere.txt: no such file of word vectors"),
+        (["convert", "V", "out.kv"], "out.kv: the name does not tell the format"),
+        (["train", "nowhere", "--out", "x"], "nowhere: no such file or folder"),
+        (["train", "EMPTY", "--out", "x"], "the text has no words"),
+        (["train", "V", "--out", "x", "--unit", "letters"], "unknown unit 'letters'; known: characters, words"),
+        (["train", "V", "--out", "x", "--dim", "0"], "spanwise vectors train: invalid value for '--dim'"),
+        (["train", "V"], "spanwise vectors train: missing option '--out'"),
+    ],
+)
+def test_mistakes_are_one_line(
+    run: Runner, monkeypatch: pytest.MonkeyPatch, vectors: Path, arguments: list[str], line: str
+) -> None:
+    monkeypatch.chdir(vectors.parent)
+    Path("empty.txt").write_text("\n")
+    before = sorted(Path().iterdir())
+    names = {"V": str(vectors), "EMPTY": "empty.txt"}
+    result = run("vectors", *(names.get(argument, argument) for argument in arguments))
+    assert result.code == 2
+    assert result.err.startswith(line)
+    assert result.err.count("\n") == 1
+    assert sorted(Path().iterdir()) == before
+
+
+def test_an_interrupt_is_no_traceback_and_leaves_nothing(tmp_path: Path) -> None:
+    pytest.importorskip("numba")
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    command = [sys.executable, "-m", "spanwise", "vectors", "train", str(FOLDER), "--out", str(tmp_path / "v"), "--dim", "50"]
+    process = subprocess.Popen(
+        [*command, "--iterations", "100000"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(scratch)},
+    )  # fmt: skip
+    assert process.stdout is not None
+    for said in process.stdout:
+        if said.startswith("iteration 2"):
+            break
+    process.send_signal(signal.SIGINT)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "Traceback" not in err
+    assert [path.name for path in tmp_path.rglob("*")] == ["scratch"]

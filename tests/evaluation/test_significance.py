@@ -1,0 +1,208 @@
+"""The paired tests against literal ones, exact p-values, and what theory says of them."""
+
+from __future__ import annotations
+
+import json
+from itertools import product
+from statistics import fmean
+
+import numpy as np
+import pytest
+
+from spanwise import Entity, Sentence, SpanwiseError
+from spanwise.evaluation import compare, evaluate
+
+LENGTH = 12
+
+
+def corpus(counts: np.ndarray) -> tuple[list[Sentence], list[list[Sentence]]]:
+    """Gold, and one output a run, with these counts: sentences × runs × (correct, predicted, gold)."""
+    gold, runs = [], [[] for _ in range(counts.shape[1])]
+    for number, row in enumerate(counts.tolist()):
+        words = tuple(f"w{n}" for n in range(LENGTH))
+        entities = [Entity("X", ((n, n + 1),)) for n in range(LENGTH)]
+        wrong = [Entity("Y", ((n, n + 1),)) for n in range(LENGTH)]
+        gold.append(Sentence(str(number), words, tuple(entities[: row[0][2]])))
+        for run, (correct, predicted, _) in zip(runs, row, strict=True):
+            run.append(Sentence(str(number), words, (*entities[:correct], *wrong[: predicted - correct])))
+    return gold, runs
+
+
+def sample(rng: np.random.Generator, sentences: int, eases: list[float]) -> np.ndarray:
+    """Counts of runs that find these shares of the entities; hard sentences are hard for all of them."""
+    gold = rng.poisson(2.0, sentences).clip(max=LENGTH)
+    hardness = rng.beta(4, 2, sentences) * 1.5
+    columns = []
+    for ease in eases:
+        correct = rng.binomial(gold, (hardness * ease).clip(0, 1))
+        columns.append(np.stack([correct, (correct + rng.poisson(0.5, sentences)).clip(max=LENGTH), gold], axis=1))
+    return np.stack(columns, axis=1)
+
+
+def f1(rows: np.ndarray) -> float:
+    correct, predicted, gold = rows.sum(axis=0)
+    return 2 * correct / (predicted + gold) if predicted + gold else 0.0
+
+
+def gap(counts: np.ndarray) -> float:
+    half = counts.shape[1] // 2
+    scores = [f1(counts[:, run]) for run in range(counts.shape[1])]
+    return fmean(scores[:half]) - fmean(scores[half:])
+
+
+def compared(counts: np.ndarray, **options: int | float):  # type: ignore[no-untyped-def]
+    gold, runs = corpus(counts)
+    half = len(runs) // 2
+    return compare(gold, runs[:half], runs[half:], **options)  # type: ignore[arg-type]
+
+
+def test_scores_are_those_of_evaluate() -> None:
+    counts = sample(np.random.default_rng(0), 40, [0.6, 0.5, 0.4, 0.7])
+    gold, runs = corpus(counts)
+    result = compare(gold, runs[:2], runs[2:], resamples=10)
+    assert [*result.ones.f1, *result.others.f1] == pytest.approx([evaluate(gold, run).f1 for run in runs])
+    assert result.difference == pytest.approx(gap(counts)) == pytest.approx(result.ones.mean - result.others.mean)
+    assert result.ones.deviation == pytest.approx(np.std(result.ones.f1, ddof=1))
+    assert compare(gold, runs[:1], runs[1:2], resamples=10).ones.deviation is None
+
+
+@pytest.mark.parametrize("eases", [[0.5, 0.6], [0.5, 0.55, 0.5, 0.65]])
+def test_randomisation_is_near_the_exact_p_value(eases: list[float]) -> None:
+    """All 512 ways to exchange nine sentences, in all runs at once."""
+    counts = sample(np.random.default_rng(4), 9, eases)
+    half = len(eases) // 2
+    swapped = np.concatenate([counts[:, half:], counts[:, :half]], axis=1)
+    gaps = []
+    for tosses in product((False, True), repeat=9):
+        gaps.append(gap(np.where(np.array(tosses)[:, None, None], swapped, counts)))
+    exact = fmean(abs(g) >= abs(gap(counts)) - 1e-12 for g in gaps)
+    assert 0.02 < exact < 0.98
+    assert compared(counts, resamples=40_000).randomisation_p == pytest.approx(exact, abs=0.01)
+
+
+@pytest.mark.parametrize("eases", [[0.5, 0.5], [0.5, 0.55, 0.5, 0.5]])
+def test_bootstrap_is_what_drawing_sentences_one_by_one_gives(eases: list[float]) -> None:
+    rng = np.random.default_rng(6)
+    counts = sample(rng, 60, eases)
+    gaps = np.array([gap(counts[rng.integers(0, 60, 60)]) for _ in range(4_000)])
+    result = compared(counts, resamples=40_000)
+    low, high = np.quantile(gaps, [0.025, 0.975])
+    assert (result.interval.low, result.interval.high) == pytest.approx((low, high), abs=0.006)
+    literal = fmean(np.abs(gaps - gap(counts)) >= abs(gap(counts)))
+    assert 0.02 < literal < 0.98
+    assert result.bootstrap_p == pytest.approx(literal, abs=0.03)
+
+
+def test_the_same_output_twice_is_no_difference() -> None:
+    counts = sample(np.random.default_rng(1), 50, [0.6])
+    result = compared(np.concatenate([counts, counts], axis=1), resamples=500)
+    assert (result.difference, result.bootstrap_p, result.randomisation_p) == (0, 1, 1)
+    assert (result.interval.low, result.interval.high) == (0, 0)
+
+
+def test_no_p_value_is_zero() -> None:
+    counts = np.array([[[2, 2, 2], [0, 2, 2]]] * 60)
+    result = compared(counts, resamples=999)
+    assert result.difference == 1
+    assert result.randomisation_p == 1 / 1000
+    # All resamples have this difference: none is as far from it as it is from 0.
+    assert result.bootstrap_p == 1 / 1000
+
+
+def test_a_clean_sweep_of_ten_sentences() -> None:
+    """Of 1,024 ways to exchange them two give the whole difference."""
+    result = compared(np.array([[[1, 1, 1], [0, 1, 1]]] * 10), resamples=100_000)
+    assert result.randomisation_p == pytest.approx(2 / 1024, abs=0.0006)
+
+
+def test_sides_change_the_sign_and_nothing_else() -> None:
+    counts = sample(np.random.default_rng(2), 80, [0.5, 0.6])
+    result, mirrored = compared(counts, resamples=20_000), compared(counts[:, ::-1], resamples=20_000)
+    assert mirrored.difference == pytest.approx(-result.difference)
+    assert mirrored.bootstrap_p == pytest.approx(result.bootstrap_p, abs=0.02)
+    assert mirrored.randomisation_p == pytest.approx(result.randomisation_p, abs=0.02)
+    assert (mirrored.interval.low, mirrored.interval.high) == pytest.approx(
+        (-result.interval.high, -result.interval.low), abs=0.005
+    )
+
+
+def test_equal_systems_are_called_different_as_often_as_the_level_says() -> None:
+    rng = np.random.default_rng(9)
+    results = [compared(sample(rng, 60, [0.5, 0.5]), resamples=400, seed=n) for n in range(300)]
+    for name in ("bootstrap_p", "randomisation_p"):
+        values = np.array([getattr(result, name) for result in results])
+        assert 0.02 <= (values <= 0.05).mean() <= 0.09
+        assert 0.42 <= (values <= 0.5).mean() <= 0.58
+    covered = fmean(result.interval.low <= 0 <= result.interval.high for result in results)
+    assert 0.91 <= covered <= 0.98
+
+
+def test_a_real_difference_is_found() -> None:
+    counts = sample(np.random.default_rng(3), 400, [0.7, 0.55])
+    result = compared(counts)
+    assert result.difference > 0.05
+    assert result.interval.low > 0
+    assert max(result.bootstrap_p, result.randomisation_p) < 0.01
+
+
+def test_the_seed_decides() -> None:
+    counts = sample(np.random.default_rng(5), 50, [0.5, 0.6])
+    assert compared(counts, resamples=100) == compared(counts, resamples=100)
+    assert compared(counts, resamples=100) != compared(counts, resamples=100, seed=1)
+
+
+def test_outputs_cut_elsewhere_are_compared_in_common_units() -> None:
+    """One system joins the first two sentences, the other the next two; the last stands alone. All four entities are found."""
+    gold = [Sentence(str(n), (f"w{n}", "x"), (Entity("X", ((0, 1),)),) if n else ()) for n in range(5)]
+
+    def joined(first: int) -> list[Sentence]:
+        left, right = gold[first], gold[first + 1]
+        entities = [*left.entities, *(Entity(e.type, tuple((a + 2, b + 2) for a, b in e.fragments)) for e in right.entities)]
+        whole = Sentence("x", left.words + right.words, tuple(entities))
+        return [Sentence(f"x{n}", s.words, s.entities) for n, s in enumerate([*gold[:first], whole, *gold[first + 2 :]])]
+
+    result = compare(gold, [joined(0)], [joined(2)], resamples=20)
+    assert result.sentences == 3
+    assert (result.ones.f1, result.others.f1) == ((1.0,), (1.0,))
+    assert compare(gold, [joined(0)], [joined(1)], resamples=20).sentences == 3
+    assert compare(gold, [gold], [gold], resamples=20).sentences == 5
+
+
+def test_one_sentence_given_twice_is_two() -> None:
+    sentence = Sentence("s", ("a",), (Entity("X", ((0, 1),)),))
+    nothing = Sentence("s", ("a",))
+    result = compare([sentence, sentence], [[sentence, nothing]], [[nothing, sentence]], resamples=50)
+    assert result.sentences == 2
+    assert result.difference == 0
+    assert result.interval.low < 0 < result.interval.high
+
+
+def test_missing_sentences_are_misses() -> None:
+    gold, (run, _) = corpus(np.array([[[2, 2, 2], [2, 2, 2]]] * 4))
+    assert compare(gold, [run], [run[:2]], resamples=20).others.f1 == pytest.approx([2 * 4 / (4 + 8)])
+
+
+def test_no_entities_at_all() -> None:
+    gold = [Sentence("1", ("a",))]
+    result = compare(gold, [gold], [gold], resamples=20)
+    assert (result.difference, result.bootstrap_p, result.randomisation_p) == (0, 1, 1)
+
+
+def test_json_is_plain() -> None:
+    record = json.loads(
+        json.dumps(compared(sample(np.random.default_rng(5), 20, [0.5, 0.6, 0.5, 0.6]), resamples=50).to_json())
+    )
+    assert list(record) == ["ones", "others", "difference", "interval", "bootstrap_p", "randomisation_p", "sentences"]
+    assert len(record["ones"]["f1"]) == 2
+
+
+def test_what_cannot_be_compared_is_said() -> None:
+    gold = [Sentence("1", ("a",))]
+    with pytest.raises(SpanwiseError, match="as many of each system, not 2 and 1"):
+        compare(gold, [gold, gold], [gold])
+    with pytest.raises(SpanwiseError, match="as many of each system, not 0 and 0"):
+        compare(gold, [], [])
+    with pytest.raises(SpanwiseError, match="no gold sentences"):
+        compare([], [[]], [[]])
+    with pytest.raises(SpanwiseError, match="one resample or more, not 0"):
+        compare(gold, [gold], [gold], resamples=0)

@@ -1,0 +1,378 @@
+"""Deep and shallow spans against the paper's own form, one size after another."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from deep_spans import SENTENCES, check_alone_and_together, encoder_of, logits, made, overfitted, read
+from literal_spans import LiteralSpan
+from tiny import close, model, sentences, transformer
+from torch import Tensor
+
+from spanwise.encoders.base import TokenStates
+from spanwise.encoders.graphs import _Shape
+from spanwise.encoders.transformer import TransformerEncoder, TransformerSettings
+from spanwise.errors import SpanwiseError
+from spanwise.heads.deep_settings import DeepSpanSettings
+from spanwise.heads.deep_span import DeepSpan, ShallowSpan
+from spanwise.inference.predictor import predict
+from spanwise.model import Model
+from spanwise.types import Entity, Sentence, Span
+
+ARCHITECTURES = ("bert", "roberta", "electra", "mpnet")
+
+
+def both(head: DeepSpan) -> tuple[DeepSpan, LiteralSpan]:
+    """A head and its literal form with the very same parameters."""
+    literal = copy.copy(head)
+    literal.__class__ = LiteralSpan
+    return head, literal
+
+
+OPTIONS: list[dict[str, Any]] = [
+    {},
+    {"depth": 1},
+    {"depth": 2, "aggregation": "mean"},
+    {"depth": 0},
+    {"depth": 0, "aggregation": "mean", "lstm": 0},
+    {"depth": 0, "aggregation": "multiplicative"},
+    {"depth": 0, "aggregation": "additive"},
+    {"aggregation": "multiplicative"},
+    {"aggregation": "additive", "lstm": 0},
+    {"share_weights": True},
+    {"lstm": 0},
+    {"max_width": 1},
+    {"max_width": 13},
+    {"max_width": 40, "lstm": 0, "depth": 1},
+    {"unit": "subwords"},
+    {"unit": "subwords", "max_width": 9, "lstm": 0},
+    {"chunk": 1},
+    {"chunk": 4},
+    {"chunk": 100},
+    {"width_size": 3},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=lambda options: ",".join(f"{k}={v}" for k, v in options.items()) or "default")
+def test_logits_are_those_of_the_literal_form(tiny_bert: Path, options: dict[str, Any]) -> None:
+    encoder = encoder_of("bert", tiny_bert)
+    head, literal = both(made(encoder, **options))
+    with torch.no_grad():
+        states, targets = read(encoder, head)
+        ours, theirs = logits(head, states, targets), logits(literal, states, targets)
+    lengths = [head.length(sentence) for sentence in SENTENCES]
+    widest = head.widest
+    expected = {
+        (n, s, e) for n, length in enumerate(lengths) for s in range(length) for e in range(s + 1, min(length, s + widest) + 1)
+    }
+    assert ours.keys() == theirs.keys() == expected
+    close(torch.stack(list(ours.values())), torch.stack([theirs[place] for place in ours]))
+    assert torch.stack(list(ours.values())).std(0).min() > 1e-3  # not all the same
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+@pytest.mark.parametrize("pooling", ["max", "mean", "first"])
+def test_every_architecture_that_can_be_copied(tiny_bert: Path, architecture: str, pooling: str) -> None:
+    encoder = encoder_of(architecture, tiny_bert, pooling=pooling)
+    head, literal = both(made(encoder))
+    with torch.no_grad():
+        states, targets = read(encoder, head)
+        ours, theirs = logits(head, states, targets), logits(literal, states, targets)
+    close(torch.stack(list(ours.values())), torch.stack([theirs[place] for place in ours]))
+
+
+@pytest.mark.parametrize("options", [{}, {"share_weights": True}, {"chunk": 3}, {"aggregation": "additive", "depth": 2}])
+def test_losses_and_gradients_are_those_of_the_literal_form(tiny_bert: Path, options: dict[str, Any]) -> None:
+    encoder = encoder_of("bert", tiny_bert)
+    results = []
+    for head in both(made(encoder, **options)):
+        encoder.zero_grad()
+        head.zero_grad()
+        states, targets = read(encoder, head, gold=True)
+        losses = head.loss(states, targets)
+        losses.mean.backward()
+        parameters = [*encoder.model.named_parameters(), *head.named_parameters()]
+        results.append((losses.sums, {name: p.grad.clone() for name, p in parameters if p.grad is not None}))
+    (sums, ours), (literal_sums, theirs) = results
+    torch.testing.assert_close(sums, literal_sums, rtol=1e-5, atol=1e-4)
+    assert ours.keys() == theirs.keys()
+    assert all(name in ours for name, _ in head.named_parameters())
+    for name, gradient in ours.items():
+        torch.testing.assert_close(gradient, theirs[name], rtol=1e-3, atol=1e-4, msg=lambda text, name=name: f"{name}: {text}")
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 5])
+def test_chunks_change_neither_loss_nor_gradients(tiny_bert: Path, chunk: int) -> None:
+    encoder = encoder_of("bert", tiny_bert)
+    whole = made(encoder, start_dropout=0.0)
+    parts = made(encoder, start_dropout=0.0, chunk=chunk)
+    parts.load_state_dict(whole.state_dict())
+    gradients = []
+    for head in (whole, parts):
+        states, targets = read(encoder, head, gold=True)
+        assert sum(name.startswith("turn") for name in targets) == (-(-len(SENTENCES) // chunk) if head is parts else 0)
+        losses = head.loss(states, targets)
+        found = torch.autograd.grad(losses.mean, [*head.parameters(), *encoder.model.encoder.parameters()])
+        gradients.append((losses.mean, *found))
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("depth", [0, 1, 3])
+def test_single_words_keep_their_own_top_state(tiny_bert: Path, depth: int) -> None:
+    encoder = encoder_of("bert", tiny_bert)
+    head = made(encoder, depth=depth, lstm=0)
+    seen: list[Tensor] = []
+    head.hidden.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
+    states, targets = read(encoder, head)
+    places, _ = head.represented(states, targets)
+    single = places.real & (places.size == 1)
+    torch.testing.assert_close(seen[0][single, : encoder.width], states.words[places.sentence[single], places.start[single]])
+    assert int(single.sum()) == sum(len(sentence.words) for sentence in SENTENCES)
+
+
+def test_the_layers_below_the_top_come_as_words(tiny_bert: Path) -> None:
+    """Each layer alone, as an encoder whose top it is would pool it."""
+    encoder = encoder_of("bert", tiny_bert, pooling="mean")
+    plain = encoder_of("bert", tiny_bert, pooling="mean")
+    encoder.hand_out(layers=3)
+    inputs = encoder.collate(encoder.prepare(SENTENCES))
+    with torch.no_grad():
+        states = encoder(inputs)
+        assert len(states.layers) == 3
+        close(states.words, plain(inputs).words)
+        close(states.cls, plain(inputs).cls)
+        assert plain(inputs).layers == ()
+        hidden = plain.model(input_ids=inputs["ids"], attention_mask=inputs["seen"], output_hidden_states=True).hidden_states
+        for layer, below in zip(states.layers, hidden[:3], strict=True):
+            close(layer, plain._words(below.flatten(0, 1), inputs))
+
+
+def test_subwords_in_place_of_words(tiny_bert: Path) -> None:
+    encoder = encoder_of("bert", tiny_bert)
+    head = made(encoder, unit="subwords", max_width=4)
+    one = Sentence(
+        "s", ("the", "xyz", "oslo", "ab"), (Entity("Drug", ((1, 2),)), Entity("Place", ((2, 4),)), Entity("Drug", ((0, 3),)))
+    )
+    assert encoder.subword_counts(one).tolist() == [1, 3, 1, 2]
+    assert head.length(one) == 7
+    states, targets = read(encoder, head, chosen=[one], gold=True)
+    assert states.mask.tolist() == [[True] * 7]
+    assert head._gold(one).tolist() == [[1, 4, 0], [4, 7, 1]]  # five subwords are too wide
+    assert head.out_of_reach(one) == 1
+    with torch.no_grad():
+        head.classifier.weight.zero_()
+        head.classifier.bias.copy_(torch.tensor([2.0, 1.0, 0.0]))  # everything is a drug
+        states, targets = read(encoder, head, chosen=[one])
+        found = head.score(states, targets)
+    spans = set(zip(found.start.tolist(), found.end.tolist(), strict=True))
+    assert spans == {(0, 1), (1, 2), (2, 3), (3, 4), (0, 2), (1, 3), (2, 4)}  # words, at most four subwords
+
+
+def test_gold_is_smoothed_in_the_loss(tiny_bert: Path) -> None:
+    """The loss from dense soft labels, all spans one by one."""
+    encoder = encoder_of("bert", tiny_bert)
+    head = made(encoder, max_width=3, smoothing=0.2)
+    one = Sentence("s", ("the", "oslo", "was", "seen"), (Entity("Place", ((1, 3),)), Entity("Drug", ((0, 1),))))
+    states, targets = read(encoder, head, gold=True, chosen=[one])
+    soft = {
+        (1, 3): {1: 0.8}, (0, 3): {1: 0.05}, (2, 3): {1: 0.05}, (1, 2): {1: 0.05}, (1, 4): {1: 0.05},
+        (0, 1): {0: 0.95}, (0, 2): {0: 0.05},
+    }  # fmt: skip
+    total = torch.zeros(())
+    for (_, start, end), row in logits(head, states, targets).items():
+        masses = soft.get((start, end), {})
+        chances = [masses.get(0, 0.0), masses.get(1, 0.0)]
+        total = total - (torch.tensor([*chances, 1 - sum(chances)]) * row.log_softmax(0)).sum()
+    losses = head.loss(states, targets)
+    torch.testing.assert_close(losses.sums, total[None], rtol=1e-5, atol=1e-5)
+    assert losses.counts.tolist() == [1]
+    assert losses.instances is not None
+    assert losses.instances.tolist() == [9]
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"unit": "subwords", "max_width": 6}, {"lstm": 0, "aggregation": "additive"}, {"chunk": 2}]
+)
+def test_a_sentence_is_the_same_alone_and_in_any_batch(tiny_bert: Path, options: dict[str, Any]) -> None:
+    encoder = encoder_of("bert", tiny_bert)
+    head = made(encoder, **options)
+    with torch.no_grad():
+        head.classifier.weight.mul_(5)
+        check_alone_and_together(encoder, head)
+
+
+def test_sentences_without_words_or_spans(tiny_bert: Path) -> None:
+    encoder = encoder_of("bert", tiny_bert)
+    for options in ({}, {"chunk": 1}, {"unit": "subwords"}):
+        head = made(encoder, **options)
+        for chosen in ([Sentence("a", ())], [Sentence("a", ("the",)), Sentence("b", ())]):
+            losses = head.loss(*read(encoder, head, gold=True, chosen=chosen))
+            assert losses.counts.tolist() == [float(bool(s.words)) for s in chosen]
+            assert bool(losses.sums.isfinite().all())
+            head.score(*read(encoder, head, chosen=chosen))
+
+
+def test_the_device_is_waited_for_once_in_scoring_and_never_in_training(tiny_bert: Path, waits: Any) -> None:
+    encoder = encoder_of("bert", tiny_bert)
+    for options in ({}, {"unit": "subwords"}, {"chunk": 2}, {"aggregation": "additive"}):
+        head = made(encoder, **options).train()
+        states, targets = read(encoder, head, gold=True)
+        with waits() as found:
+            head.loss(states, targets).mean.backward()
+        assert not found
+        states, targets = read(encoder, head)
+        with waits() as found:
+            head.score(states, targets)
+        assert sum(found.values()) == 1
+
+
+def test_copies_learn_like_pretrained_weights_and_shared_layers_are_no_copies(tiny_bert: Path) -> None:
+    encoder = encoder_of("bert", tiny_bert, frozen_layers=1)
+    head = made(encoder, depth=3)
+    copied = list(head.pretrained_parameters())
+    block = encoder.model.encoder.layer[1]
+    assert len(copied) == 3 * len(list(block.parameters()))
+    assert all(parameter.requires_grad for parameter in copied)
+    ours = head.transformer.copies[1]["query"].weight
+    assert torch.equal(ours, block.attention.self.query.weight)
+    assert ours is not block.attention.self.query.weight
+    shared = made(encoder, depth=3, share_weights=True)
+    assert list(shared.pretrained_parameters()) == []
+    assert not any("copies" in name for name, _ in shared.named_parameters())
+    assert shared.transformer._layers[1].modules["query"] is block.attention.self.query
+
+
+def test_depths_and_encoders_that_there_are_not(tiny_bert: Path) -> None:
+    from transformers import AutoModel, AutoTokenizer, DistilBertConfig
+
+    encoder = encoder_of("bert", tiny_bert)
+    with pytest.raises(SpanwiseError, match="depth=4, but the encoder has 3 layers"):
+        made(encoder, depth=4)
+    config = DistilBertConfig(vocab_size=100, dim=32, n_layers=2, n_heads=2, hidden_dim=64)
+    distil = AutoModel.from_config(config)
+    other = TransformerEncoder(TransformerSettings(name="x"), distil, AutoTokenizer.from_pretrained(tiny_bert))
+    with pytest.raises(SpanwiseError, match=r"distilbert .* cannot be copied .* shallow-span"):
+        made(other)
+    made(other, ShallowSpan)
+    with pytest.raises(SpanwiseError, match="shallow-span"):
+        model("static", "deep-span")
+    assert model("static", "shallow-span").head.widest == 2
+    with pytest.raises(SpanwiseError, match="only a transformer has"):
+        model("static", "shallow-span", ["head.unit=subwords", "head.max_width=4"])
+    with pytest.raises(SpanwiseError, match="max_width must be given"):
+        model(tiny_bert, "deep-span", ["head.unit=subwords"])
+    with pytest.raises(SpanwiseError, match="depth"):
+        model(tiny_bert, "shallow-span", ["head.depth=2"])
+
+
+def test_the_automatic_width_covers_almost_all_and_is_bounded() -> None:
+    def of(*widths: int) -> list[Sentence]:
+        return [Sentence(str(n), ("w",) * 40, (Entity("A", ((0, width),)),)) for n, width in enumerate(widths)]
+
+    assert DeepSpanSettings().fitted(of(*[2] * 999, 7)).max_width == 2
+    assert DeepSpanSettings().fitted(of(*[2] * 997, 3, 7, 7)).max_width == 7
+    assert DeepSpanSettings().fitted(of(2, 40)).max_width == 25
+    assert DeepSpanSettings(max_width=30).fitted(of(2, 40)).max_width == 30
+
+
+@pytest.mark.parametrize("kind", [DeepSpan, ShallowSpan])
+def test_a_few_sentences_are_learned_by_heart(tiny_bert: Path, kind: type[DeepSpan]) -> None:
+    encoder = transformer(tiny_bert)
+    nested = Sentence("n", ("new", "york", "later"), (Entity("Place", ((0, 2),)), Entity("Drug", ((1, 2),))))
+    head = made(encoder, kind, max_width=3, lstm=16, hidden=32, dropout=0.1, lstm_dropout=0.1, hidden_dropout=0.0)
+    assert overfitted(encoder, head, [*sentences(6), nested])
+
+
+@pytest.mark.parametrize("recipe", ["deep-span", "shallow-span", "deep-span-pruned"])
+@pytest.mark.parametrize("options", [(), ("head.share_weights=true", "head.unit=subwords", "head.max_width=5")])
+def test_a_model_comes_back_from_its_folder(tiny_bert: Path, tmp_path: Path, recipe: str, options: tuple[str, ...]) -> None:
+    built = model(tiny_bert, recipe, options)
+    with torch.no_grad():  # weights that no pretraining has
+        for parameter in built.parameters():
+            parameter.add_(0.01 * torch.randn_like(parameter))
+    built.save(tmp_path / "run")
+    again = Model.load(tmp_path / "run")
+    assert again.head.settings == built.head.settings
+    assert [s.entities for s in predict(again, SENTENCES)] == [s.entities for s in predict(built, SENTENCES)]
+    for one, other in zip(built.span_vectors(SENTENCES), again.span_vectors(SENTENCES), strict=True):
+        np.testing.assert_array_equal(one.vectors, other.vectors)
+
+
+@pytest.mark.parametrize("recipe", ["deep-span", "deep-span-pruned"])
+@pytest.mark.parametrize("unit", [[], ["head.unit=subwords", "head.max_width=40"]])
+def test_span_vectors_are_what_the_last_layer_reads(tiny_bert: Path, recipe: str, unit: list[str]) -> None:
+    built = model(tiny_bert, recipe, [*unit, *([] if unit else ["head.max_width=3"])])
+    chosen = sentences(5)
+    every = built.span_vectors(chosen, batch_size=2)
+    for sentence, (spans, vectors) in zip(chosen, every, strict=True):
+        words = len(sentence.words)
+        found = {tuple(span) for span in spans.tolist()}
+        widest = words if unit else 3
+        assert found == {(s, e) for s in range(words) for e in range(s + 1, min(words, s + widest) + 1)}
+        assert spans.tolist() == sorted(spans.tolist())
+        assert vectors.shape == (len(spans), 300)
+    some = built.span_vectors(chosen, [[Span(0, 2), Span(0, 99)] for _ in chosen])
+    for (spans, vectors), (all_spans, all_vectors) in zip(some, every, strict=True):
+        assert spans.tolist() == [[0, 2]]
+        np.testing.assert_allclose(vectors[0], all_vectors[all_spans.tolist().index([0, 2])], atol=1e-5)
+    # Classified, they give the predictions.
+    head: Any = built.head
+    with torch.no_grad():
+        scores = head.classified(torch.from_numpy(every[0].vectors)).softmax(-1).amax(-1)
+        found = head.score(*read(built.encoder, head, chosen=chosen[:1]))
+    by_span = {tuple(span): float(score) for span, score in zip(every[0].spans.tolist(), scores, strict=True)}
+    assert len(found.start)
+    for start, end, score in zip(found.start.tolist(), found.end.tolist(), found.score.tolist(), strict=True):
+        assert score == pytest.approx(by_span[start, end], abs=1e-5)
+
+
+def test_heads_without_vectors_say_so(tiny_bert: Path) -> None:
+    with pytest.raises(SpanwiseError, match="SeqNer has no vector for each span"):
+        model(tiny_bert, "seqner").span_vectors(sentences(2))
+
+
+@pytest.mark.parametrize("recipe", ["deep-span", "shallow-span", "deep-span-pruned"])
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_a_head_in_half_precision_scores_and_has_finite_gradients(tiny_bert: Path, recipe: str, dtype: torch.dtype) -> None:
+    built = model(tiny_bert, recipe, ["head.max_width=4"])
+    head = built.head
+    states, targets = read(built.encoder, head, gold=True)  # type: ignore[arg-type]
+    single = head.loss(states, targets)
+    half = copy.deepcopy(head).to(dtype)
+    layers = tuple(layer.detach().to(dtype).requires_grad_() for layer in states.layers)
+    words = states.words.detach().to(dtype).requires_grad_()
+    losses = half.loss(TokenStates(words, states.cls, states.mask, layers), targets)
+    assert losses.sums.dtype == torch.float32
+    torch.testing.assert_close(losses.mean, single.mean, rtol=0.1, atol=0.5)
+    losses.mean.backward()
+    assert all(bool(values.grad.isfinite().all()) for values in (words, *layers, *half.parameters()) if values.grad is not None)
+
+
+def test_recorded_encoders_hand_out_the_same_layers(tiny_bert: Path) -> None:
+    """What CUDA graphs record, run as usual: the mask is complete already, and all layers are wanted."""
+    encoder = encoder_of("bert", tiny_bert)
+    encoder.hand_out(layers=2)
+    inputs = encoder.collate(encoder.prepare(SENTENCES))
+    with torch.no_grad():
+        recorded = _Shape(encoder.model, encoder._read).eval()(inputs["ids"], inputs["seen"])
+        plain = encoder._states(inputs["ids"], inputs["seen"])
+    assert recorded.shape[-1] == 3 * encoder.width
+    close(recorded[inputs["seen"]], plain[inputs["seen"]])
+
+
+def test_in_a_bundle(tiny_bert: Path) -> None:
+    built = model(tiny_bert, "bl-spanner", ["head.span={kind: deep-span, max_width: 3}"])
+    states, targets = read(built.encoder, built.head, gold=True)  # type: ignore[arg-type]
+    own = built.head.branches["span"]
+    losses = built.head.loss(states, targets)
+    torch.testing.assert_close(losses.parts["span"], own.loss(states, own.targets(SENTENCES, gold=True)).mean_per_instance)
+    assert len(list(built.head.pretrained_parameters())) == 3 * 16
+    assert len(built.span_vectors(sentences(2))) == 2
+    with pytest.raises(SpanwiseError, match="not for a bundle"):
+        model(tiny_bert, "bl-spanner", ["head.span={kind: deep-span, max_width: 3, unit: subwords}"])

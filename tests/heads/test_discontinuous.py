@@ -1,0 +1,294 @@
+"""Fragments and links beside a head: losses against loops, what is in reach, what a batch may not change, learning."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations
+from math import exp, log1p
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from spanwise.encoders.base import TokenStates
+from spanwise.errors import SpanwiseError
+from spanwise.fragments import in_fragments
+from spanwise.heads import head_values, make_head
+from spanwise.heads.base import Head, Labels
+from spanwise.heads.bundle import Bundle
+from spanwise.heads.discontinuous import Discontinuous
+from spanwise.spans.tiles import Tiles
+from spanwise.training.checks import out_of_reach
+from spanwise.types import Entity, Sentence
+
+LABELS = Labels(("A", "B"))
+KINDS: dict[str, dict[str, Any]] = {
+    "biaffine": {"size": 8},
+    "spanner": {"max_width": 13},
+    "global-pointer": {"size": 8},
+    "efficient-global-pointer": {"size": 8},
+    "sng": {"max_width": 13, "hidden": 6},
+    "locate-label": {"max_width": 4},
+    "shallow-span": {"max_width": 13, "hidden": 8, "lstm": 4},
+}
+every = pytest.mark.parametrize("kind", KINDS)
+
+
+def make(encoder: Any, kind: str = "biaffine", types: tuple[str, ...] = ("A", "B"), **options: Any) -> Discontinuous:
+    torch.manual_seed(3)
+    values = {"kind": kind, "decoding": "nested", "discontinuous": types, **KINDS[kind], **options}
+    head = make_head(encoder, LABELS, values, [sentence(9, ("A", (0, 1)), ("B", (2, 5)))])
+    assert isinstance(head, Discontinuous)
+    return head
+
+
+def sentence(words: int, *entities: tuple[Any, ...]) -> Sentence:
+    return Sentence("s", ("w",) * words, tuple(Entity(kind, fragments) for kind, *fragments in entities))
+
+
+@pytest.fixture
+def broken_batch(random_batch: Any, joined: Any) -> Any:
+    """Random sentences of which most have discontinuous entities, of two fragments and more, and their states."""
+
+    def make(count: int = 12, longest: int = 11) -> tuple[list[Sentence], list[TokenStates], TokenStates]:
+        sentences, states = random_batch(count, longest=longest)
+        rng, broken = np.random.default_rng(4), []
+        for one in sentences:
+            entities = set(one.entities)
+            for kind in "AB" * 2:
+                ends = sorted(
+                    rng.choice(len(one.words) + 1, min(2 * int(rng.integers(2, 4)), len(one.words) + 1), replace=False)
+                )
+                fragments = tuple((int(a), int(b)) for a, b in zip(ends[::2], ends[1::2], strict=False))
+                entities |= {Entity(kind, fragments)} if len(fragments) > 1 else set()
+            broken.append(replace(one, entities=tuple(sorted(entities, key=lambda e: (e.fragments, e.type)))))
+        return broken, states, joined(states)
+
+    return make
+
+
+def loud(head: Head, factor: float = 6.0) -> Head:
+    """With larger weights, so that scores of either sign and some size occur."""
+    with torch.no_grad():
+        for parameter in head.parameters():
+            parameter.mul_(factor)
+        for module in head.modules():
+            if isinstance(module, Discontinuous):
+                module.fragments.typing.bias.zero_()  # which would say that all is nothing
+                module.links.bias.zero_()
+    return head
+
+
+@every
+def test_a_sentence_does_not_depend_on_its_batch(check_batches: Any, encoder: Any, kind: str) -> None:
+    check_batches(loud(make(encoder, kind), 3.0))
+
+
+def test_at_first_nothing_is_a_fragment(encoder: Any) -> None:
+    head = make(encoder).eval()
+    words = torch.randn(4, 9, encoder.width, generator=torch.Generator().manual_seed(2))
+    for pointer in (head.fragments, head.links):
+        assert (pointer.scores(words, Tiles.cut(9, None)) < 0).all()
+
+
+def test_random_scores_give_valid_entities_of_all_kinds(encoder: Any, broken_batch: Any) -> None:
+    head = loud(make(encoder, "global-pointer", decoding="overlapping")).eval()
+    sentences, states, batch = broken_batch(60)
+    found = head.read(head.score(batch, head.targets(sentences, gold=False)), len(sentences))
+    entities = [entity for one in found for entity in one.entities]
+    assert {len(entity.fragments) for entity in entities} >= {1, 2, 3}
+    for one, state in zip(found, states, strict=True):
+        assert all(entity.fragments[-1].end <= state.words.shape[1] for entity in one.entities)
+        assert list(one.entities) == sorted(one.entities, key=lambda e: (e.range.start, -e.range.end, e.type, e.fragments))
+
+
+@every
+def test_the_loss_is_the_heads_own_and_two_means(encoder: Any, broken_batch: Any, kind: str) -> None:
+    """Every cell by itself, in float64: log(1 + sum of e^s) over negatives, log(1 + sum of e^-s) over positives."""
+    head = loud(make(encoder, kind, max_width=4, types=("B",), discontinuous_weight=0.3), 2.0).eval()
+    with torch.no_grad():
+        head.links.bias.copy_(torch.tensor([-1.0, 0.5]))
+    sentences, states, batch = broken_batch()
+    targets = head.targets(sentences, gold=True)
+    found, alone = head.loss(batch, targets), head.head.loss(batch, targets)
+    rows, kinds = alone.sums / alone.counts.clamp(min=1), set[int]()
+    for number, (one, state) in enumerate(zip(sentences, states, strict=True)):
+        length = len(one.words)
+        gold = [entity for entity in in_fragments(one, ("B",)) if max(fragment.width for fragment in entity.fragments) <= 4]
+        spans = {(*fragment, 0) for entity in gold for fragment in entity.fragments}
+        links, kinds = set(), kinds | {len(entity.fragments) for entity in gold}
+        for entity in gold:
+            for a, b in combinations(entity.fragments, 2):
+                links |= {(a.start, b.start + 1, 0), (a.end - 1, b.end, 1)}
+        for pointer, positive, widest in ((head.fragments, spans, 4), (head.links, links, length)):
+            tiles = Tiles.cut(length, None)
+            scores = pointer.scores(state.words, tiles)[0, :, 0].double()
+            for label in range(len(scores)):
+                low = high = 0.0
+                for start in range(length):
+                    for end in range(start + 1, min(length, start + widest) + 1):
+                        score = float(scores[label, start, end - 1])
+                        if (start, end, label) in positive:
+                            high += exp(-score)
+                        else:
+                            low += exp(score)
+                rows[number] += 0.3 * (log1p(low) + log1p(high)) / len(scores)
+    assert kinds == {2, 3}
+    torch.testing.assert_close(found.sums / found.counts.clamp(min=1), rows, rtol=1e-4, atol=1e-4)
+    assert torch.equal(found.counts, alone.counts)
+    assert found.parts.keys() == {"spans", "fragments", "links", *alone.parts}
+    torch.testing.assert_close(found.parts["spans"], alone.mean)
+    if found.total is None:
+        torch.testing.assert_close(found.mean, (rows * alone.counts).sum() / alone.counts.sum(), rtol=1e-4, atol=1e-4)
+    else:
+        parts = [found.parts[name] for name in ("spans", "fragments", "links")]
+        torch.testing.assert_close(found.mean, parts[0] + 0.3 * (parts[1] + parts[2]))
+
+
+@every
+def test_the_loss_makes_no_gpu_wait(encoder: Any, random_batch: Any, joined: Any, waits: Any, kind: str) -> None:
+    head = make(encoder, kind)
+    sentences, states = random_batch()
+    batch, targets = joined(states), head.targets(sentences, gold=True, generator=np.random.default_rng(1))
+    with waits() as alone:
+        head.head.loss(batch, targets).mean.backward()
+    with waits() as counted:
+        head.loss(batch, targets).mean.backward()
+    assert counted == alone
+    assert all(parameter.grad is not None for parameter in (*head.fragments.parameters(), *head.links.parameters()))
+
+
+@every
+def test_the_head_inside_is_as_it_would_be_alone(encoder: Any, random_batch: Any, joined: Any, kind: str) -> None:
+    head = make(encoder, kind).eval()
+    torch.manual_seed(3)
+    values = {**head_values(head), "discontinuous": False}
+    alone = make_head(encoder, LABELS, values).eval()
+    assert type(alone) is type(head.inner)
+    state = alone.state_dict()
+    assert all(torch.equal(value, state[name]) for name, value in head.inner.state_dict().items())
+    sentences, states = random_batch()
+    batch = joined(states)
+    found = head.read(head.score(batch, head.targets(sentences, gold=False)), len(sentences))
+    theirs = alone.read(alone.score(batch, alone.targets(sentences, gold=False)), len(sentences))
+    for one, other in zip(found, theirs, strict=True):
+        assert [entity for entity in one.entities if not entity.is_discontinuous] == list(other.entities)
+
+
+def test_nothing_is_paid_without_discontinuous_entities(encoder: Any) -> None:
+    plain = [sentence(6, ("A", (0, 2)), ("B", (3, 4)))]
+    broken = [*plain, sentence(6, ("B", (0, 1), (2, 3)))]
+    for kind, options in KINDS.items():
+        torch.manual_seed(1)
+        head = make_head(encoder, LABELS, {"kind": kind, **options}, plain)
+        assert head is head.inner
+        assert (head_values(head)["discontinuous"], head_values(head)["discontinuous_weight"]) == (False, None)
+        head = make_head(encoder, LABELS, {"kind": kind, **options}, broken)
+        assert isinstance(head, Discontinuous)
+        assert head_values(head)["discontinuous"] == ["B"]  # A pays nothing
+        assert head_values(head)["discontinuous_weight"] == pytest.approx(1 / 3, abs=1e-6)
+        assert head.fragments.labels.entities == ("B",)
+        again = make_head(encoder, LABELS, head_values(head))
+        assert again.load_state_dict(head.state_dict())
+        off = make_head(encoder, LABELS, {"kind": kind, **options, "discontinuous": False}, broken)
+        assert off is off.inner
+
+
+def test_only_discontinuous_entities_will_do(encoder: Any) -> None:
+    head = make_head(encoder, LABELS, {"kind": "spanner"}, [sentence(6, ("B", (0, 2), (3, 4)))])
+    assert isinstance(head, Discontinuous)
+    assert (head.settings.max_width, head.settings.decoding) == (2, "flat")
+
+
+def test_what_cannot_be_had_is_said(encoder: Any) -> None:
+    with pytest.raises(SpanwiseError, match=r"type of head.discontinuous.*'C'"):
+        make(encoder, types=("C",))
+    for wrong in (True, "A", 3):
+        with pytest.raises(SpanwiseError, match=f"discontinuous: expected auto, false or a list of types, found {wrong!r}"):
+            make_head(encoder, LABELS, {"kind": "biaffine", "discontinuous": wrong})
+    with pytest.raises(SpanwiseError, match="made of words"):
+        make_head(encoder, LABELS, {"kind": "deep-span", "unit": "subwords", "max_width": 3, "discontinuous": ["A"]})
+
+
+def test_reach(encoder: Any) -> None:
+    head = make(encoder, "spanner", types=("A",), max_width=2)
+    here, there = ("A", (0, 1), (2, 3)), ("A", (2, 3), (4, 5))
+    for one, missed in [
+        (sentence(8, here), 0),
+        (sentence(8, here, here, there), 0),
+        (sentence(8, here, ("A", (0, 1), (2, 3), (4, 5))), 1),  # hides in the larger one
+        (sentence(8, ("B", (0, 1), (2, 3))), 1),  # a type that has none in training
+        (sentence(8, ("A", (0, 3), (4, 5))), 1),  # a fragment wider than max_width
+        (sentence(8, ("A", (0, 3)), here, ("A", (0, 1))), 1),  # too wide; the discontinuous one is not
+        (sentence(8, ("A", (0, 2)), ("A", (1, 3)), here), 1),  # crossing spans are the head's affair
+    ]:
+        assert head.out_of_reach(one) == missed
+        assert out_of_reach(one, head).total() == missed
+    assert out_of_reach(sentence(8, here, ("A", (0, 1), (2, 3), (4, 5))), head) == {"overlapping another": 1}
+    assert out_of_reach(sentence(8, ("B", (0, 1), (2, 3))), head) == {"discontinuous": 1}
+
+
+def lesson() -> list[Sentence]:
+    """Coordinations that share fragments and cross, beside contiguous entities on the same spans as fragments."""
+    return [
+        Sentence(
+            "s1", ("left", "and", "right", "knee", "pain", "rose"),
+            (Entity("A", ((0, 1), (3, 5))), Entity("A", ((2, 5),)), Entity("B", ((3, 4),))),
+        ),
+        Sentence(
+            "s2", ("heel", "and", "hip", "were", "red", "and", "sore", "respectively"),
+            (Entity("A", ((0, 1), (4, 5))), Entity("A", ((2, 3), (6, 7))), Entity("B", ((0, 1),)), Entity("B", ((2, 3),))),
+        ),
+        Sentence(
+            "s3", ("muscle", "in", "arm", "or", "thigh", "was", "weak"),
+            (Entity("A", ((0, 1), (2, 3), (6, 7))), Entity("A", ((0, 1), (4, 5), (6, 7))), Entity("B", ((2, 3),))),
+        ),
+        Sentence("s4", ("switched", "the", "lamp", "off"), (Entity("B", ((0, 1), (3, 4))),)),
+        Sentence("s5", ("nothing", "at", "all")),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["biaffine", "spanner", "global-pointer"])
+def test_it_learns_a_few_sentences(overfit: Any, kind: str) -> None:
+    class Built(Discontinuous):
+        @classmethod
+        def build(cls, encoder: Any, labels: Labels, settings: Any) -> Head:
+            return make_head(encoder, labels, settings, lesson())
+
+    assert overfit(Built, LABELS, {"kind": kind, "dropout": 0.0}, lesson())
+
+
+def test_as_the_span_branch_of_a_bundle(encoder: Any, broken_batch: Any) -> None:
+    values = {"kind": "bundle", "span": {"kind": "global-pointer", "size": 8}, "sequence": {"kind": "seqner"}}
+    sentences, _, batch = broken_batch()
+    torch.manual_seed(3)
+    bundle = make_head(encoder, LABELS, values, sentences)
+    assert isinstance(bundle, Bundle)
+    branch = bundle.reader
+    assert isinstance(branch, Discontinuous)
+    assert head_values(bundle)["span"]["discontinuous"] == ["A", "B"]
+    loud(bundle).eval()
+    losses = bundle.loss(batch, bundle.targets(sentences, gold=True))
+    own = branch.loss(batch, branch.targets(sentences, gold=True))
+    torch.testing.assert_close(losses.parts["span"], own.mean_per_instance)
+    assert {"span.fragments", "span.links"} <= losses.parts.keys()
+    found = bundle.read(bundle.score(batch, bundle.targets(sentences, gold=False)), len(sentences))
+    assert found == branch.read(branch.score(batch, branch.targets(sentences, gold=False)), len(sentences))
+    assert any(entity.is_discontinuous for one in found for entity in one.entities)
+
+
+def test_bare_word_vectors_are_read_in_their_sentence(encoder: Any) -> None:
+    """Where an encoder knows no context, whether a word is a fragment must still depend on the words around it."""
+    words = torch.randn(1, 5, encoder.width, generator=torch.Generator().manual_seed(1))
+    other = words.clone()
+    other[0, 4] += 1.0
+    scores = []
+    for context_free in (False, True):
+        encoder.is_context_free = context_free
+        head = make(encoder).eval()
+        assert (head.context is not None) == context_free
+        both = [head._in_context(TokenStates(w, w[:, 0], torch.ones(1, 5, dtype=torch.bool))).words for w in (words, other)]
+        scores.append([head.fragments.scores(states, Tiles.cut(5, None))[0, 0, 0, 0, 1] for states in both])
+    assert torch.equal(*scores[0])
+    assert not torch.equal(*scores[1])

@@ -1,0 +1,162 @@
+"""Scores between pairs of spans: against literal loops, in parts, without waits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import product
+from math import exp, log
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from spanwise.heads import pair_pointer
+from spanwise.heads.pair_pointer import FullPairPointer, PairPointer, SharedPairPointer, packed_cells, pair_cells
+from spanwise.spans.matching import PackedSpans
+
+KINDS = [FullPairPointer, SharedPairPointer]
+WIDTH, LABELS, LENGTHS = 6, 3, (5, 1, 4)
+
+
+@pytest.fixture
+def words() -> Tensor:
+    return torch.randn(len(LENGTHS), max(LENGTHS), WIDTH, generator=torch.Generator().manual_seed(0))
+
+
+@pytest.fixture
+def mask() -> Tensor:
+    return torch.arange(max(LENGTHS)) < torch.tensor(LENGTHS).unsqueeze(1)
+
+
+def make(kind: type[PairPointer]) -> Any:
+    pointer = kind(WIDTH, LABELS, 4)  # type: ignore[call-arg, arg-type]
+    with torch.no_grad():
+        pointer.prior.normal_()
+    return pointer
+
+
+def positives() -> tuple[list[np.ndarray], Tensor]:
+    """Pairs with a shared first word, a shared last word, one twice, and one of a span with itself."""
+    first = np.array([[0, 0, 2, 3, 4], [0, 0, 1, 3, 5], [2, 0, 2, 3, 4], [2, 0, 2, 3, 4], [1, 3, 5, 3, 5]])
+    last = np.array([[1, 3, 4, 0, 4]])
+    cells = [pair_cells(pairs, LABELS) for pairs in (first, np.empty((0, 5), np.int64), last)]
+    return cells, packed_cells(cells)
+
+
+@torch.no_grad()
+def literal_score(pointer: PairPointer, one: Tensor, other: Tensor, matrix: int) -> float:
+    size = pointer.size
+    if isinstance(pointer, FullPairPointer):
+        low = matrix * 2 * size
+        weight, bias = pointer.projection.weight, pointer.projection.bias
+        query = weight[low : low + size] @ one + bias[low : low + size]
+        key = weight[low + size : low + 2 * size] @ other + bias[low + size : low + 2 * size]
+        return float(query @ key) / size**0.5 + float(pointer.prior[matrix])
+    assert isinstance(pointer, SharedPairPointer)
+    kind, label = divmod(matrix, LABELS)
+    projected = [(pointer.projection(word)[kind * 2 * size :])[: 2 * size] for word in (one, other)]
+    row, column = (pointer.typing[kind](vector) for vector in projected)
+    product = float(projected[0][:size] @ projected[1][size:]) / size**0.5
+    return product + float(row[label]) / 2 + float(column[LABELS + label]) / 2 + float(pointer.prior[matrix])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_scores_are_the_literal_ones(kind: type[PairPointer], words: Tensor) -> None:
+    pointer = make(kind)
+    scores = pointer.scores(words, 0, 2 * LABELS).detach()
+    for b, m, i, j in product(range(3), range(2 * LABELS), range(5), range(5)):
+        assert float(scores[b, m, i, j]) == pytest.approx(literal_score(pointer, words[b, i], words[b, j], m), abs=1e-5)
+    torch.testing.assert_close(pointer.scores(words, 1, 5), scores[:, 1:5])
+
+
+@pytest.mark.parametrize("cells", [1 << 25, 2 * 75, 1])
+@pytest.mark.parametrize("kind", KINDS)
+def test_loss_is_the_literal_one_whole_and_in_parts(
+    kind: type[PairPointer], words: Tensor, mask: Tensor, cells: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pair_pointer, "CELLS", cells)
+    pointer = make(kind)
+    own, packed = positives()
+    found = pointer.loss(words, mask, packed).detach()
+    assert found.shape == (3, 2 * LABELS)
+    for b, m in product(range(3), range(2 * LABELS)):
+        gold = {(i, j) for matrix, i, j in own[b].tolist() if matrix == m}
+        negative = positive = 1.0
+        for i, j in product(range(LENGTHS[b]), repeat=2):
+            score = literal_score(pointer, words[b, i], words[b, j], m)
+            if (i, j) in gold:
+                positive += exp(-score)
+            else:
+                negative += exp(score)
+        assert float(found[b, m]) == pytest.approx(log(negative) + log(positive), abs=1e-4)
+
+
+def test_parts_have_the_gradients_of_the_whole(words: Tensor, mask: Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
+    pointer = make(FullPairPointer)
+    gradients = []
+    for cells in (1 << 25, 2 * 75):
+        monkeypatch.setattr(pair_pointer, "CELLS", cells)
+        pointer.zero_grad()
+        states = words.clone().requires_grad_()
+        pointer.loss(states, mask, positives()[1]).sum().backward()
+        gradients.append((states.grad, pointer.projection.weight.grad.clone()))  # type: ignore[union-attr]
+    for whole, parts in zip(*gradients, strict=True):
+        torch.testing.assert_close(whole, parts)
+
+
+@pytest.mark.parametrize("cells", [1 << 25, 1])
+def test_no_positives_and_no_words(mask: Tensor, words: Tensor, cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pair_pointer, "CELLS", cells)
+    pointer = make(FullPairPointer)
+    none = packed_cells([np.empty((0, 3), np.int64)] * 3)
+    found = pointer.loss(words, torch.zeros_like(mask), none)
+    assert torch.equal(found, torch.zeros(3, 2 * LABELS))
+    assert bool((pointer.loss(words, mask, none) > 0).all())
+
+
+@pytest.mark.parametrize("cells", [1 << 25, 1])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("bar", [0.0, 0.1])
+def test_pairs_are_those_a_loop_over_spans_finds(
+    kind: type[PairPointer], words: Tensor, bar: float, cells: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pair_pointer, "CELLS", cells)
+    torch.manual_seed(2)
+    pointer = make(kind)
+    spans = [(2, 0, 4), (0, 1, 3), (0, 1, 2), (2, 2, 3), (0, 4, 5), (0, 0, 5)]  # in no order; sentence 1 has none
+    packed = PackedSpans(*(torch.tensor(column) for column in zip(*spans, strict=True)))
+    with torch.no_grad():
+        found = pointer.pairs(words, packed, bar)
+    expected = {}
+    for (x, (b, s1, e1)), (y, (c, s2, e2)) in product(enumerate(spans), repeat=2):
+        for label in range(LABELS) if b == c else ():
+            first = literal_score(pointer, words[b, s1], words[b, s2], label)
+            last = literal_score(pointer, words[b, e1 - 1], words[b, e2 - 1], LABELS + label)
+            if min(first, last) > bar:
+                expected[x, y, label] = 1 / (1 + exp(-min(first, last)))
+    columns = zip(found.first.tolist(), found.second.tolist(), found.label.tolist(), found.score.tolist(), strict=True)
+    got = {(x, y, label): score for x, y, label, score in columns}
+    assert expected
+    assert len(got) == len(found.score)
+    assert got == pytest.approx(expected, abs=1e-5)
+
+
+def test_no_spans_no_pairs(words: Tensor) -> None:
+    none = torch.empty(0, dtype=torch.int64)
+    found = FullPairPointer(WIDTH, LABELS).pairs(words, PackedSpans(none, none, none))
+    assert len(found.first) == len(found.second) == len(found.label) == len(found.score) == 0
+
+
+@pytest.mark.parametrize("cells", [1 << 25, 2 * 75])
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_gpu_is_waited_for(
+    kind: type[PairPointer], words: Tensor, mask: Tensor, cells: int, waits: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pair_pointer, "CELLS", cells)
+    pointer = make(kind)
+    packed = positives()[1]
+    with waits() as count:
+        pointer.loss(words.requires_grad_(), mask, packed).sum().backward()
+    assert not count

@@ -1,0 +1,352 @@
+"""GlobalPointer and Efficient GlobalPointer against loops over words and types."""
+
+from __future__ import annotations
+
+from math import cos, exp, log, log1p, sin, sqrt
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from pydantic import ValidationError
+from torch import Tensor
+
+from spanwise.encoders.base import TokenStates
+from spanwise.errors import SpanwiseError
+from spanwise.heads import head_class
+from spanwise.heads.base import Labels
+from spanwise.heads.pointer import EfficientGlobalPointer, GlobalPointer, Pointer, PointerSettings
+from spanwise.spans.tiles import Tiles
+from spanwise.types import Entity, Sentence
+
+LABELS = Labels(("A", "B"))
+CLASSES = [GlobalPointer, EfficientGlobalPointer]
+Scores = dict[tuple[int, int, int], float]  # by first word, last word (inclusive) and type
+
+both = pytest.mark.parametrize("kind", CLASSES)
+
+
+def make(kind: type[Pointer], encoder: Any, **options: Any) -> Pointer:
+    torch.manual_seed(3)
+    head = kind.build(encoder, LABELS, PointerSettings(**{"size": 8, "decoding": "nested", **options}))
+    with torch.no_grad():
+        for parameter in head.parameters():
+            parameter.mul_(3.0)  # so that scores of either sign and some size occur
+    return head
+
+
+def sentence(words: int, *entities: tuple[Any, ...]) -> Sentence:
+    return Sentence("s", ("w",) * words, tuple(Entity(kind, fragments) for kind, *fragments in entities))
+
+
+def states_of(encoder: Any, *lengths: int) -> TokenStates:
+    words = torch.randn(len(lengths), max(lengths), encoder.width, generator=torch.Generator().manual_seed(5))
+    mask = torch.arange(max(lengths)) < torch.tensor(lengths).unsqueeze(1)
+    return TokenStates(words, torch.zeros(len(lengths), encoder.width), mask)
+
+
+def rotation(position: int, size: int) -> Tensor:
+    """The matrix R of a position: 2 x 2 blocks that turn components 2i and 2i + 1 by position / 10000^(2i / size)."""
+    matrix = torch.zeros(size, size, dtype=torch.float64)
+    for i in range(size // 2):
+        angle = position / 10000 ** (2 * i / size)
+        matrix[2 * i, 2 * i], matrix[2 * i, 2 * i + 1] = cos(angle), -sin(angle)
+        matrix[2 * i + 1, 2 * i], matrix[2 * i + 1, 2 * i + 1] = sin(angle), cos(angle)
+    return matrix
+
+
+def literal(head: Pointer, words: Tensor) -> Scores:
+    """The formulas, word by word and type by type, in float64, for one sentence's ``words`` [n, d]."""
+    size, types, count = head.settings.size, len(head.labels.entities), len(words)
+    turn = [rotation(p, size) if head.settings.rotation else torch.eye(size, dtype=torch.float64) for p in range(count)]
+    weight, bias = (p.detach().double() for p in (head.projection.weight, head.projection.bias))  # type: ignore[union-attr]
+    words = words.double()
+    scores: Scores = {}
+    for i in range(count):
+        for j in range(i, count):
+            for c in range(types):
+                if isinstance(head, GlobalPointer):
+                    first = 2 * c * size  # of each type first the query's rows, then the key's
+                    q = weight[first : first + size] @ words[i] + bias[first : first + size]
+                    k = weight[first + size : first + 2 * size] @ words[j] + bias[first + size : first + 2 * size]
+                    scores[i, j, c] = float((turn[i] @ q) @ (turn[j] @ k)) / sqrt(size)
+                else:
+                    both_of_i, both_of_j = weight @ words[i] + bias, weight @ words[j] + bias  # [q; k]
+                    assert isinstance(head, EfficientGlobalPointer)
+                    u, v = (head.typing.weight[row].detach().double() for row in (c, types + c))
+                    b, b2 = (head.typing.bias[row].detach().double() for row in (c, types + c))
+                    extraction = float((turn[i] @ both_of_i[:size]) @ (turn[j] @ both_of_j[size:])) / sqrt(size)
+                    scores[i, j, c] = extraction + float(u @ both_of_i + b) / 2 + float(v @ both_of_j + b2) / 2
+    return scores
+
+
+def computed(head: Pointer, words: Tensor, max_width: int | None) -> Scores:
+    """What the head computes for the same sentence, looked up in its tiles."""
+    tiles = Tiles.cut(len(words), max_width)
+    with torch.no_grad():
+        cells = head.scores(words.unsqueeze(0), tiles)[0].flatten(1)
+    places = tiles.inside(torch.ones(1, len(words))).flatten().nonzero().squeeze(1)
+    start, end = tiles.spans(places)
+    return {
+        (int(s), int(e) - 1, c): float(cells[c, place])
+        for place, s, e in zip(places, start, end, strict=True)
+        for c in range(len(head.labels.entities))
+    }
+
+
+def test_they_are_the_heads_that_recipes_name() -> None:
+    assert head_class("global-pointer") is GlobalPointer
+    assert head_class("efficient-global-pointer") is EfficientGlobalPointer
+    assert GlobalPointer.settings_class is EfficientGlobalPointer.settings_class is PointerSettings
+
+
+@both
+@pytest.mark.parametrize("rotation", [True, False])
+def test_scores_are_the_formula(encoder: Any, kind: type[Pointer], rotation: bool) -> None:
+    head = make(kind, encoder, rotation=rotation).eval()
+    words = states_of(encoder, 9).words[0]
+    expected = literal(head, words)
+    assert computed(head, words, None) == pytest.approx(expected, abs=1e-4)
+    assert max(map(abs, expected.values())) > 3
+    assert len({round(score, 3) for score in expected.values()}) > 80
+
+
+@both
+@pytest.mark.parametrize("rotation", [True, False])
+def test_the_band_is_a_part_of_the_triangle(encoder: Any, kind: type[Pointer], rotation: bool) -> None:
+    head = make(kind, encoder, rotation=rotation).eval()
+    words = states_of(encoder, 41).words[0]
+    assert Tiles.cut(41, 3).count == 3
+    band, triangle = computed(head, words, 3), computed(head, words, None)
+    assert set(band) == {(i, j, c) for i, j, c in triangle if j - i < 3}
+    assert band == pytest.approx({cell: triangle[cell] for cell in band}, abs=1e-4)
+    assert band == pytest.approx({cell: score for cell, score in literal(head, words).items() if cell in band}, abs=1e-4)
+
+
+@both
+def test_with_rotation_only_the_distance_matters(encoder: Any, kind: type[Pointer]) -> None:
+    """The same word everywhere: a span's score follows from its width, and without rotation not even from that."""
+    words = torch.randn(1, encoder.width).expand(30, -1)
+    for rotation in (True, False):
+        scores = computed(make(kind, encoder, rotation=rotation).eval(), words, None)
+        by_width: dict[tuple[int, int], list[float]] = {}
+        for (i, j, c), score in scores.items():
+            by_width.setdefault((j - i, c), []).append(score)
+        assert all(max(values) - min(values) < 1e-3 for values in by_width.values())
+        of_type = [values[0] for (_, c), values in by_width.items() if c == 0]
+        assert (max(of_type) - min(of_type) > 0.1) is rotation
+
+
+LOSSES = ["imbalance", "binary"]
+
+
+@both
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("max_width", [None, 3])
+def test_the_loss_is_literal_and_its_mean_over_sentences_and_types(
+    encoder: Any, kind: type[Pointer], loss: str, max_width: int | None
+) -> None:
+    head = make(kind, encoder, loss=loss, max_width=max_width).eval()
+    sentences = [
+        sentence(36, ("A", (0, 2)), ("B", (0, 2)), ("B", (0, 1)), ("A", (30, 36)), ("B", (33, 35)), ("A", (4, 5), (7, 8))),
+        sentence(3, ("C", (0, 1))),
+        sentence(0),
+        sentence(5, ("B", (2, 5))),
+    ]
+    states = states_of(encoder, 36, 3, 0, 5)
+    assert (Tiles.cut(36, max_width).count > 1) is (max_width is not None)
+    losses = head.loss(states, head.targets(sentences, gold=True))
+    expected = []
+    for number, one in enumerate(sentences):
+        gold = {(e.range.start, e.range.end - 1, e.type) for e in one.entities if not e.is_discontinuous}
+        total = 0.0
+        scores = literal(head, states.words[number, : len(one.words)])
+        for c, name in enumerate(LABELS.entities):
+            cells = {
+                cell: s for cell, s in scores.items() if cell[2] == c and (max_width is None or cell[1] - cell[0] < max_width)
+            }
+            positives = [s for (i, j, _), s in cells.items() if (i, j, name) in gold]
+            negatives = [s for (i, j, _), s in cells.items() if (i, j, name) not in gold]
+            if loss == "binary":
+                total += sum(log1p(exp(s)) for s in negatives) + sum(log1p(exp(-s)) for s in positives)
+            else:
+                total += log(1 + sum(exp(s) for s in negatives)) + log(1 + sum(exp(-s) for s in positives))
+        expected.append(total)
+    assert losses.sums.tolist() == pytest.approx(expected, rel=1e-5)
+    assert losses.counts.tolist() == [2, 2, 0, 2]
+    assert losses.mean.item() == pytest.approx(sum(expected) / 6, rel=1e-5)
+
+
+@both
+def test_all_types_of_a_span_are_gold_and_what_is_not_is_left_out(encoder: Any, kind: type[Pointer]) -> None:
+    head = make(kind, encoder, max_width=4)
+    one = sentence(6, ("B", (0, 2)), ("A", (0, 2)), ("A", (0, 2)), ("A", (0, 5)), ("B", (3, 4), (5, 6)), ("C", (1, 2)))
+    targets = head.targets([sentence(1), one, sentence(2, ("B", (0, 2)))], gold=True, generator=np.random.default_rng(0))
+    rows = zip(*(targets[name].tolist() for name in ("sentence", "start", "end", "label")), strict=True)
+    assert sorted(rows) == [(1, 0, 2, 0), (1, 0, 2, 1), (2, 0, 2, 1)]
+    assert head.targets([one], gold=False) == {}
+    assert head.out_of_reach(one) == 3
+    assert make(kind, encoder).out_of_reach(one) == 2
+    twice = sentence(6, ("A", (0, 2)), ("B", (0, 2)), ("B", (1, 3)), ("B", (4, 5)))
+    assert make(kind, encoder, decoding="overlapping").out_of_reach(twice) == 0
+    assert make(kind, encoder, decoding="nested").out_of_reach(twice) == 1
+    assert make(kind, encoder, decoding="flat").out_of_reach(twice) == 2
+
+
+@both
+@pytest.mark.parametrize("threshold", [0.02, 0.5, 0.98])
+@pytest.mark.parametrize("max_width", [None, 2])
+def test_what_lies_above_the_threshold_is_found(
+    encoder: Any, kind: type[Pointer], threshold: float, max_width: int | None
+) -> None:
+    head = make(kind, encoder, threshold=threshold, max_width=max_width).eval()
+    states = states_of(encoder, 4, 37, 0, 1)
+    found = head.score(states, head.targets([sentence(n) for n in (4, 37, 0, 1)], gold=False))
+    columns = (found.sentence, found.start, found.end, found.label)
+    rows = dict(zip(zip(*(column.tolist() for column in columns), strict=True), found.score.tolist(), strict=True))
+    assert len(rows) == len(found.score)
+    bar = log(threshold / (1 - threshold))
+    expected, total = {}, 0
+    for number, length in enumerate((4, 37, 0, 1)):
+        for (i, j, c), score in literal(head, states.words[number, :length]).items():
+            total += 1
+            if score > bar and (max_width is None or j - i < max_width):
+                expected[number, i, j + 1, c] = 1 / (1 + exp(-score))
+    assert rows == pytest.approx(expected, abs=1e-5)
+    assert 0 < len(expected) < total
+
+
+def test_the_papers_threshold_is_zero(encoder: Any) -> None:
+    assert make(GlobalPointer, encoder).bar == 0.0
+
+
+@both
+@pytest.mark.parametrize("options", [{}, {"max_width": 4}, {"rotation": False, "loss": "binary"}, {"decoding": "flat"}])
+def test_a_sentence_is_the_same_alone_and_in_any_batch(
+    encoder: Any, check_batches: Any, kind: type[Pointer], options: dict[str, Any]
+) -> None:
+    check_batches(make(kind, encoder, **options))
+
+
+@both
+def test_so_it_is_where_batches_are_cut_into_tiles_and_sentences_are_not(
+    encoder: Any, check_batches: Any, kind: type[Pointer]
+) -> None:
+    check_batches(make(kind, encoder, max_width=4), longest=60, widest=5)
+
+
+@both
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize(("whole", "scale"), [(True, 1.0), (True, 30.0), (False, 1.0), (False, 300.0)])
+def test_losses_and_gradients_are_finite_in_half_precision(
+    encoder: Any, random_batch: Any, kind: type[Pointer], dtype: torch.dtype, loss: str, whole: bool, scale: float
+) -> None:
+    """With states in half precision and, where ``whole``, the head's weights too."""
+    head = make(kind, encoder, loss=loss, dropout=0.0)
+    sentences, _ = random_batch()
+    states = states_of(encoder, *(len(one.words) for one in sentences))
+    targets = head.targets(sentences, gold=True)
+    expected = head.loss(TokenStates(states.words * scale, states.cls, states.mask), targets).sums.detach()
+    head = head.to(dtype) if whole else head
+    words = (states.words * scale).to(dtype).requires_grad_()
+    half = TokenStates(words, states.cls.to(dtype), states.mask)
+    losses = head.loss(half, targets)
+    losses.mean.backward()
+    assert losses.sums.dtype == torch.float32
+    torch.testing.assert_close(losses.sums, expected, rtol=0.05, atol=0.5)
+    for values in (words, *head.parameters()):
+        assert values.grad is not None
+        assert bool(values.grad.isfinite().all())
+        assert bool(values.grad.any())
+    assert not words.grad[~states.mask].any()  # type: ignore[index]
+    assert bool(head.score(half, {}).score.isfinite().all())
+
+
+@both
+@pytest.mark.parametrize("max_width", [None, 4])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_device_is_waited_for_once_in_scoring_and_never_in_training(
+    encoder: Any, waits: Any, kind: type[Pointer], loss: str, max_width: int | None
+) -> None:
+    head = make(kind, encoder, loss=loss, max_width=max_width)
+    sentences = [sentence(40, ("A", (0, 2)), ("B", (1, 2))), sentence(3)]
+    states, targets = states_of(encoder, 40, 3), head.targets(sentences, gold=True)
+    with waits() as seen:
+        head.loss(states, targets).mean.backward()
+    assert not seen
+    with waits() as seen:
+        head.score(states, head.targets(sentences, gold=False))
+    assert seen == {"aten.nonzero": 1}
+
+
+@both
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize("max_width", [None, 2])
+def test_sentences_without_words_and_batches_without_sentences(
+    encoder: Any, kind: type[Pointer], loss: str, max_width: int | None
+) -> None:
+    head = make(kind, encoder, loss=loss, max_width=max_width)
+    for count, words in ((2, 0), (2, 3), (2, 40), (0, 0), (0, 3)):
+        mask = torch.zeros(count, words, dtype=torch.bool)
+        states = TokenStates(torch.zeros(count, words, encoder.width), torch.zeros(count, encoder.width), mask)
+        losses = head.loss(states, head.targets([sentence(0)] * count, gold=True))
+        assert losses.sums.tolist() == losses.counts.tolist() == [0.0] * count
+        assert losses.mean == 0.0
+        losses.mean.backward()
+        assert all(p.grad is None or not p.grad.any() for p in head.parameters())
+        assert len(head.score(states, {}).start) == 0
+
+
+@both
+@pytest.mark.parametrize("options", [{}, {"rotation": False}, {"loss": "binary"}, {"max_width": 3}])
+def test_it_learns_nested_entities_and_two_types_of_one_span(
+    overfit: Any, nested_lesson: list[Sentence], kind: type[Pointer], options: dict[str, Any]
+) -> None:
+    """Every A is a B as well."""
+    lesson = [
+        Sentence(one.id, one.words, (*one.entities, *(Entity("B", e.fragments) for e in one.entities if e.type == "A")))
+        for one in nested_lesson
+    ]
+    settings = PointerSettings(**{"size": 16, **options}).fitted(lesson)
+    assert (settings.max_width, settings.decoding) == (options.get("max_width"), "nested")
+    assert overfit(kind, LABELS, settings, lesson)
+
+
+def test_decoding_follows_the_training_data_and_the_width_does_not() -> None:
+    for entities, decoding in (
+        ([("A", (0, 2)), ("B", (2, 9))], "flat"),
+        ([("A", (0, 2)), ("A", (0, 2))], "flat"),  # the same entity, said twice
+        ([("A", (0, 2)), ("B", (0, 2))], "nested"),
+        ([("A", (0, 2)), ("A", (1, 2))], "nested"),
+        ([("A", (0, 2)), ("A", (1, 3))], "overlapping"),
+    ):
+        assert PointerSettings().fitted([sentence(9, *entities)]) == PointerSettings(decoding=decoding, discontinuous=False)
+
+
+@both
+def test_what_is_open_is_refused(encoder: Any, kind: type[Pointer]) -> None:
+    with pytest.raises(SpanwiseError, match="fitted"):
+        kind.build(encoder, LABELS, PointerSettings().fitted([sentence(4)]))
+
+
+def test_another_type_costs_what_the_paper_says() -> None:
+    """2 v d weights and 2 d biases for GlobalPointer, 4 d weights and 2 biases for the efficient one (section 3.3)."""
+    width, size = 768, 64
+
+    def count(kind: Any, types: int) -> int:
+        head = kind(width, Labels(tuple(map(str, range(types)))), PointerSettings(decoding="flat"))
+        return sum(parameter.numel() for parameter in head.parameters())
+
+    for types in (1, 4):
+        assert count(GlobalPointer, types + 1) - count(GlobalPointer, types) == 2 * width * size + 2 * size
+        assert count(EfficientGlobalPointer, types + 1) - count(EfficientGlobalPointer, types) == 4 * size + 2
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"size": 7}, {"size": 0}, {"threshold": 0.0}, {"threshold": 1.0}, {"loss": "focal"}, {"smoothing": 0.1}, {"max_width": 0}],
+)
+def test_wrong_settings_are_refused(wrong: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError):
+        PointerSettings(**wrong)

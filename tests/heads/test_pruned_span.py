@@ -1,0 +1,204 @@
+"""Deep spans for the candidates that a scorer keeps."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from deep_spans import LABELS, SENTENCES, check_alone_and_together, encoder_of, logits, made, overfitted, read
+from tiny import close, corpus, fit, sentences, transformer
+
+from spanwise.encoders.base import TokenStates
+from spanwise.encoders.transformer import TransformerEncoder
+from spanwise.heads.biaffine import Biaffine
+from spanwise.heads.deep_settings import SPARE, PrunedSpanSettings
+from spanwise.heads.pruned_span import PrunedSpan
+from spanwise.inference.kept import kept_recall
+from spanwise.types import Entity, Sentence
+
+
+def pruned(encoder: TransformerEncoder, **options: Any) -> PrunedSpan:
+    torch.manual_seed(7)
+    values = {"max_width": 5, "decoding": "nested", "hidden": 10, "budget": 0.3, **options}
+    return PrunedSpan.build(encoder, LABELS, PrunedSpanSettings(**values)).eval()
+
+
+def kept_spans(head: PrunedSpan, states: TokenStates, gold: Any = None) -> list[set[tuple[int, int]]]:
+    chosen = head._best(head.scorer.scored(states), states.mask, gold)
+    rows = zip(chosen.start.tolist(), chosen.end.tolist(), chosen.alive.tolist(), strict=True)
+    return [{(s, e) for s, e, alive in zip(*row, strict=True) if alive} for row in rows]
+
+
+@pytest.mark.parametrize("options", [{}, {"unit": "subwords"}, {"aggregation": "additive"}, {"aggregation": "mean", "depth": 1},
+                                     {"share_weights": True}, {"depth": 0}, {"max_width": 1}, {"max_width": 12}])  # fmt: skip
+@pytest.mark.parametrize("architecture", ["bert", "mpnet"])
+def test_with_a_budget_for_everything_it_is_the_unpruned_head_without_its_lstm(
+    tiny_bert: Path, options: dict[str, Any], architecture: str
+) -> None:
+    encoder = encoder_of(architecture, tiny_bert)
+    plain, head = made(encoder, lstm=0, **options), pruned(encoder, budget=1000.0, **options)
+    head.load_state_dict({**head.state_dict(), **plain.state_dict()})
+    with torch.no_grad():
+        states, targets = read(encoder, plain)
+        expected = logits(plain, states, targets)
+        chosen = head._best(head.scorer.scored(states), states.mask)
+        scores = head.classified(head._vectors(states, chosen)).view(*chosen.alive.shape, -1)
+        places = [(n, int(chosen.start[n, m]), int(chosen.end[n, m])) for n, m in chosen.alive.nonzero().tolist()]
+        assert len(places) == len(set(places))
+        assert set(places) == expected.keys()
+        close(scores[chosen.alive], torch.stack([expected[place] for place in places]))
+        # The loss is that of the unpruned head and that of the scorer, a biaffine head that knows one type.
+        losses = head.loss(*read(encoder, head, gold=True))
+        deep = plain.loss(*read(encoder, plain, gold=True))
+        targets = head.targets(SENTENCES, gold=True)
+        scorer = head.scorer.loss(states, {**targets, "label": torch.zeros_like(targets["label"])})
+    torch.testing.assert_close(losses.sums, deep.sums + scorer.sums, rtol=1e-5, atol=1e-4)
+    torch.testing.assert_close(losses.parts["deep"], deep.mean)
+    torch.testing.assert_close(losses.parts["scorer"], scorer.mean)
+    assert isinstance(head.scorer, Biaffine)
+
+
+def test_the_best_are_kept_and_how_many_depends_on_the_own_length_alone(tiny_bert: Path) -> None:
+    encoder = encoder_of("bert", tiny_bert)
+    head = pruned(encoder)
+    with torch.no_grad():
+        states, _ = read(encoder, head)
+        scored = head.scorer.scored(states)
+        for number, kept in enumerate(kept_spans(head, states)):
+            words = len(SENTENCES[number].words)
+            budget = int(np.ceil(np.float32(words) * np.float32(0.3))) + SPARE
+            every = {}
+            for start in range(words):
+                for end in range(start + 1, min(words, start + 5) + 1):
+                    place = int(scored.tiles.place(torch.tensor(start), torch.tensor(end)))
+                    both = scored.logits[number].movedim(2, 0).flatten(1)[:, place]
+                    every[start, end] = float(both[0] - both[1])
+            best = sorted(every, key=lambda span: -every[span])[:budget]
+            assert kept == set(best)
+
+
+@pytest.mark.parametrize("options", [{}, {"unit": "subwords", "max_width": 12}])
+def test_gold_always_passes_in_training(tiny_bert: Path, options: dict[str, Any]) -> None:
+    encoder = encoder_of("bert", tiny_bert)
+    head = pruned(encoder, budget=0.01, **options)
+    crowded = Sentence(
+        "c", ("oslo",) * 9, tuple(Entity("Place", ((s, e),)) for s in range(9) for e in range(s + 1, min(9, s + 4) + 1))
+    )
+    chosen = [*SENTENCES, crowded, Sentence("twice", ("oslo",), (Entity("Drug", ((0, 1),)), Entity("Place", ((0, 1),))))]
+    states, targets = read(encoder, head, gold=True, chosen=chosen)
+    with_gold, without = kept_spans(head, states, targets), kept_spans(head, states)
+    for sentence, kept in zip(chosen, with_gold, strict=True):
+        assert {(s, e) for s, e, _ in head._gold(sentence).tolist()} <= kept
+    assert any(one != other for one, other in zip(with_gold, without, strict=True))
+    assert len(with_gold[-2]) == len(head._gold(crowded)) > SPARE + 1
+    kept = head.kept_gold(states, targets)
+    spans = [{(s, e) for s, e, _ in head._gold(sentence).tolist()} for sentence in chosen]
+    assert kept.tolist() == [len(own & found) for own, found in zip(spans, without, strict=True)]
+    assert 0 < int(kept.sum()) < sum(map(len, spans))
+
+
+def test_the_deep_loss_is_over_the_kept_spans(tiny_bert: Path) -> None:
+    encoder = encoder_of("bert", tiny_bert)
+    head = pruned(encoder, budget=0.2)
+    plain = made(encoder, lstm=0)
+    plain.load_state_dict({name: value for name, value in head.state_dict().items() if not name.startswith("scorer")})
+    with torch.no_grad():
+        states, targets = read(encoder, head, gold=True)
+        every = logits(plain, states, plain.targets(SENTENCES, gold=False))
+        losses = head.loss(states, targets)
+        rows = list(zip(*(targets[name].tolist() for name in ("sentence", "start", "end", "label", "mass")), strict=True))
+        total = torch.zeros(())
+        for number, kept in enumerate(kept_spans(head, states, targets)):
+            for start, end in kept:
+                chances = torch.zeros(3)
+                for owner, s, e, label, mass in rows:
+                    if (owner, s, e) == (number, start, end):
+                        chances[label] += mass
+                chances[2] = 1 - chances.sum()
+                total -= (chances * every[number, start, end].log_softmax(0)).sum()
+    sentences = sum(bool(sentence.words) for sentence in SENTENCES)
+    torch.testing.assert_close(losses.parts["deep"], total / sentences, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(losses.mean, losses.parts["deep"] + losses.parts["scorer"])
+
+
+@pytest.mark.parametrize("options", [{}, {"unit": "subwords", "max_width": 6}])
+def test_a_sentence_is_the_same_alone_and_in_any_batch(tiny_bert: Path, options: dict[str, Any]) -> None:
+    encoder = encoder_of("bert", tiny_bert)
+    head = pruned(encoder, **options)
+    with torch.no_grad():
+        head.classifier.weight.mul_(5)
+        check_alone_and_together(encoder, head)
+
+
+def test_spans_that_are_not_kept_are_nothing(tiny_bert: Path) -> None:
+    encoder = encoder_of("bert", tiny_bert)
+    head = pruned(encoder)
+    with torch.no_grad():
+        head.classifier.bias.copy_(torch.tensor([90.0, 0.0, 0.0]))  # everything is a drug
+        states, targets = read(encoder, head)
+        found = head.score(states, targets)
+    spans: list[set[tuple[int, int]]] = [set() for _ in SENTENCES]
+    for number, start, end in zip(found.sentence.tolist(), found.start.tolist(), found.end.tolist(), strict=True):
+        spans[number].add((start, end))
+    assert spans == kept_spans(head, states)
+
+
+def test_the_device_is_waited_for_once_in_scoring_and_never_in_training(tiny_bert: Path, waits: Any) -> None:
+    encoder = encoder_of("bert", tiny_bert)
+    for options in ({}, {"unit": "subwords"}):
+        head = pruned(encoder, **options).train()
+        states, targets = read(encoder, head, gold=True)
+        with waits() as found:
+            head.loss(states, targets).mean.backward()
+        assert not found
+        assert all(parameter.grad is not None for parameter in head.parameters())
+        states, targets = read(encoder, head)
+        with waits() as found:
+            head.score(states, targets)
+        assert sum(found.values()) == 1
+
+
+def test_the_budget_follows_the_training_data() -> None:
+    some = [Sentence("a", ("w",) * 10, (Entity("A", ((0, 2),)),)), Sentence("b", ("w",) * 30)]
+    assert PrunedSpanSettings().fitted(some).budget == pytest.approx(4 / 40)
+    assert PrunedSpanSettings(budget=2.5).fitted(some).budget == 2.5
+
+
+def test_sentences_without_words(tiny_bert: Path) -> None:
+    encoder = encoder_of("bert", tiny_bert)
+    head = pruned(encoder)
+    for chosen in ([Sentence("a", ())], [Sentence("a", ("the",)), Sentence("b", ())]):
+        losses = head.loss(*read(encoder, head, gold=True, chosen=chosen))
+        assert bool(losses.sums.isfinite().all())
+        assert losses.counts.tolist() == [float(bool(s.words)) for s in chosen]
+        head.score(*read(encoder, head, chosen=chosen))
+
+
+def test_a_few_sentences_are_learned_by_heart(tiny_bert: Path) -> None:
+    encoder = transformer(tiny_bert)
+    nested = Sentence("n", ("new", "york", "later"), (Entity("Place", ((0, 2),)), Entity("Drug", ((1, 2),))))
+    assert overfitted(
+        encoder, pruned(encoder, max_width=3, hidden=32, dropout=0.1, hidden_dropout=0.0), [*sentences(6), nested]
+    )
+
+
+def test_the_recall_of_what_is_kept_is_in_the_metrics(tiny_bert: Path, tmp_path: Path) -> None:
+    run = fit(tmp_path / "run", corpus(8), ["head.budget=0.2"], recipe="deep-span-pruned", encoder=str(tiny_bert), epochs=1)
+    (row,) = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    dev = corpus(8)["dev"]
+    prepared = run.model.encoder.prepare(dev)
+    assert row["dev"]["kept_recall"] == kept_recall(run.model, dev, prepared)
+    head, found, gold = run.model.head, 0, 0
+    for sentence, item in zip(dev, prepared, strict=True):
+        with torch.no_grad():
+            (kept,) = kept_spans(head, run.model.encoder(run.model.encoder.collate([item])))  # type: ignore[arg-type]
+        ranges = {tuple(entity.range) for entity in sentence.entities}
+        found, gold = found + len(ranges & kept), gold + len(ranges)
+    assert row["dev"]["kept_recall"] == found / gold
+    # What cannot be reached counts as dropped.
+    broken = [Sentence("b", ("the", "oslo", "a"), (Entity("Place", ((0, 1), (2, 3))), Entity("Place", ((0, 3),))))]
+    assert kept_recall(run.model, broken, run.model.encoder.prepare(broken)) == 0.0

@@ -1,0 +1,227 @@
+"""SNG: finding entities, and typing given ones."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from spanwise.encoders.base import TokenStates
+from spanwise.encoders.static import StaticEncoder, StaticSettings
+from spanwise.heads import head_class
+from spanwise.heads.base import Labels
+from spanwise.heads.sng import Sng, SngSettings
+from spanwise.model import size
+from spanwise.types import Entity, Sentence
+
+LABELS = Labels(("A", "B"))
+WIDTH = 12  # of the states that the fixtures make
+
+
+def make(encoder: Any, **options: Any) -> Sng:
+    torch.manual_seed(3)
+    head = Sng.build(encoder, LABELS, SngSettings(**{"max_width": 4, "decoding": "nested", "hidden": 6, **options}))
+    with torch.no_grad():  # opinionated: what a span says matters more than the bias
+        head.classifier.weight.mul_(8)
+    return head.eval()
+
+
+def given(*fragments: tuple[tuple[int, int], ...], words: str = "a b c d e f") -> Sentence:
+    return Sentence("s", tuple(words.split()), tuple(Entity("A", own) for own in fragments))
+
+
+def literal(head: Sng, words: torch.Tensor) -> torch.Tensor:
+    """The logits of one span alone."""
+    states, hidden = head.spans.lstm(words)[0], head.settings.hidden
+    weights = (states @ torch.cat((states[-1, :hidden], states[0, hidden:]))).softmax(0)
+    return head.classifier(weights @ states)
+
+
+def test_it_is_the_head_that_recipes_call_sng() -> None:
+    assert head_class("sng") is Sng
+    assert Sng.tasks == ("entities", "typing")
+
+
+def test_the_paper_has_805205_weights_for_five_types(encoder: Any) -> None:
+    """methods.md, section 1: 300 values a word, 200 states each way, 5 types, no NONE."""
+    encoder.width = 300
+    settings = SngSettings(task="typing", max_width=1, decoding="flat")
+    assert size(Sng.build(encoder, Labels(tuple("ABCDE")), settings)) == 805_205
+
+
+@pytest.mark.parametrize("context", [False, True])
+@pytest.mark.parametrize("decoding", ["nested", "flat"])
+def test_a_sentence_is_the_same_alone_and_in_any_batch(encoder: Any, check_batches: Any, context: bool, decoding: str) -> None:
+    check_batches(make(encoder, context=context, decoding=decoding))
+
+
+@pytest.mark.parametrize("fragments", ["together", "apart"])
+@pytest.mark.parametrize("context", [False, True])
+def test_given_spans_are_typed_the_same_alone_and_in_any_batch(
+    encoder: Any, check_batches: Any, context: bool, fragments: str
+) -> None:
+    check_batches(make(encoder, task="typing", context=context, fragments=fragments))
+
+
+def test_logits_are_those_of_each_span_alone(encoder: Any, random_batch: Any, joined: Any) -> None:
+    head = make(encoder)
+    sentences, states = random_batch()
+    batch, targets = joined(states), head.targets(sentences, gold=False)
+    found = head.logits(batch, targets)
+    places = zip(*(targets[name].tolist() for name in ("sentence", "start", "end")), strict=True)
+    expected = torch.stack([literal(head, batch.words[number, start:end]) for number, start, end in places])
+    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+
+
+def test_the_loss_of_typing_is_the_cross_entropy_of_the_gold_spans(encoder: Any, random_batch: Any, joined: Any) -> None:
+    head = make(encoder, task="typing")
+    sentences, states = random_batch()
+    losses = head.loss(joined(states), head.targets(sentences, gold=True))
+    for number, (sentence, state) in enumerate(zip(sentences, states, strict=True)):
+        words = [torch.cat([state.words[0, a:b] for a, b in e.fragments]) for e in sentence.entities]
+        labels = [LABELS.entities.index(e.type) for e in sentence.entities]
+        expected = sum(-literal(head, own).log_softmax(0)[label].item() for own, label in zip(words, labels, strict=True))
+        assert losses.sums[number].item() == pytest.approx(expected, rel=1e-4, abs=1e-5)
+        assert losses.counts[number] == len(sentence.entities)
+    assert head.classifier.out_features == len(LABELS.entities)  # no NONE
+
+
+def test_the_types_of_given_spans_are_not_looked_at(encoder: Any, random_batch: Any, joined: Any) -> None:
+    head = make(encoder, task="typing")
+    sentences, states = random_batch()
+    other = [replace(s, entities=tuple(replace(e, type="unheard of") for e in s.entities)) for s in sentences]
+    batch = joined(states)
+    one, two = (head.read(head.score(batch, head.targets(some, gold=False)), len(some)) for some in (sentences, other))
+    assert one == two
+    for sentence, found in zip(sentences, one, strict=True):
+        assert {e.fragments for e in found.entities} == {e.fragments for e in sentence.entities}
+        assert all(0 < (e.score or 0) <= 1 for e in found.entities)
+
+
+def test_an_entity_of_several_fragments_is_one_decision(encoder: Any) -> None:
+    """Its words are those of all fragments, so it is typed as the same words in a row are; in the paper each by itself."""
+    sentences = [given(((0, 1), (3, 5))), given(((0, 3),), words="a d e")]
+    encoder = type(encoder)(sentences)
+    states = encoder(encoder.collate(encoder.prepare(sentences)))
+    head = make(encoder, task="typing")
+    logits = head.logits(states, head.targets(sentences, gold=False))
+    torch.testing.assert_close(logits[0], logits[1])
+    torch.testing.assert_close(logits[0], literal(head, states.words[0, [0, 3, 4]]), rtol=1e-4, atol=1e-5)
+
+    apart = make(encoder, task="typing", fragments="apart")
+    targets = apart.targets(sentences[:1], gold=False)
+    first = TokenStates(states.words[:1], states.cls[:1], states.mask[:1])
+    found = apart.logits(first, targets)
+    torch.testing.assert_close(found[1], literal(apart, states.words[0, 3:5]), rtol=1e-4, atol=1e-5)
+    gold = apart.targets(sentences[:1], gold=True)
+    assert gold["label"].tolist() == [0, 0]  # each is something to learn
+
+
+@pytest.mark.parametrize(("labels", "expected"), [([0, 0], ["A"]), ([0, 1], []), ([1, 1], ["B"])])
+def test_fragments_apart_are_an_entity_when_they_agree(encoder: Any, labels: list[int], expected: list[str]) -> None:
+    head = make(encoder, task="typing", fragments="apart")
+    sentence = given(((0, 1), (3, 5)))
+    states = TokenStates(torch.randn(1, 6, WIDTH), torch.zeros(1, WIDTH), torch.ones(1, 6, dtype=torch.bool))
+    scored = replace(head.score(states, head.targets([sentence], gold=False)), label=torch.tensor(labels))
+    (found,) = head.read(scored, 1)
+    assert [(e.type, e.fragments) for e in found.entities] == [(kind, ((0, 1), (3, 5))) for kind in expected]
+
+
+def test_equal_words_are_read_once_where_nothing_else_counts(encoder: Any) -> None:
+    sentences = [given(((0, 2),), ((1, 2),), words="a b c"), given(((1, 3),), ((0, 1),), words="c a b")]
+    encoder = type(encoder)(sentences)
+    states = encoder(encoder.collate(encoder.prepare(sentences)))
+    with_context, free = make(encoder, task="typing"), make(encoder, task="typing")
+    free.is_context_free = True
+    one, other = (head.targets(sentences, gold=True) for head in (with_context, free))
+    assert (len(one["up_end"]), len(other["up_end"])) == (4, 3)  # "a b", "b", "c"
+    assert other["read"].tolist() == [0, 1, 0, 2]
+    first, second = with_context.loss(states, one), free.loss(states, other)
+    torch.testing.assert_close(first.sums, second.sums)
+    assert first.counts.tolist() == second.counts.tolist() == [2, 2]
+    found = [head.read(head.score(states, head.targets(sentences, gold=False)), 2) for head in (with_context, free)]
+    assert found[0] == found[1]
+
+
+def test_a_word_is_free_of_context_without_a_bilstm_and_tags() -> None:
+    tagged = [Sentence("s", ("a", "b"), (Entity("A", ((0, 1),)),), pos=("X", "Y"))]
+    for options, expected in (({"layers": 0}, True), ({"layers": 1}, False), ({"layers": 0, "pos_size": 3}, False)):
+        encoder = StaticEncoder.build(StaticSettings(**{"char_hidden": 4, **options}), tagged)
+        assert encoder.is_context_free is expected
+        assert make(encoder, task="typing").is_context_free is expected
+        assert not make(encoder, task="typing", context=True).is_context_free
+
+
+def test_two_types_of_a_span_are_learned_alike_and_one_is_out_of_reach(encoder: Any) -> None:
+    head = make(encoder, task="typing")
+    twice = Sentence("s", tuple("abcdefgh"), (Entity("A", ((0, 2),)), Entity("B", ((0, 2),)), Entity("Z", ((3, 4),))))
+    assert head.targets([twice], gold=True)["label"].tolist() == [0, 1]
+    assert len(head.targets([twice], gold=False)["up_end"]) == 2  # spans, whatever their types
+    assert head.out_of_reach(twice) == 2  # one of the two types, and the type that nobody knows
+    assert head.out_of_reach(given(((0, 6),), ((0, 1), (5, 6)))) == 0  # any width, any fragments
+    assert make(encoder).out_of_reach(given(((0, 6),), ((0, 1), (5, 6)))) == 2
+
+
+def test_context_lets_a_span_know_its_neighbours(encoder: Any) -> None:
+    sentence = given(((2, 4),))
+    words = torch.randn(1, 6, WIDTH)
+    changed = words.clone()
+    changed[0, 5] += 3
+    mask, cls = torch.ones(1, 6, dtype=torch.bool), torch.zeros(1, WIDTH)
+    for context in (False, True):
+        head = make(encoder, task="typing", context=context)
+        targets = head.targets([sentence], gold=False)
+        one, other = (head.logits(TokenStates(some, cls, mask), targets) for some in (words, changed))
+        assert torch.equal(one, other) is not context
+
+
+@pytest.mark.parametrize("options", [{}, {"context": True, "context_hidden": 8}, {"smoothing": 0.1}])
+def test_it_learns_nested_entities(overfit: Any, nested_lesson: list[Sentence], options: dict[str, Any]) -> None:
+    settings = SngSettings(max_width=3, decoding="nested", hidden=16, **options)
+    assert overfit(Sng, LABELS, settings, nested_lesson)
+
+
+def test_it_learns_to_type_given_spans(overfit: Any, nested_lesson: list[Sentence]) -> None:
+    assert overfit(Sng, LABELS, SngSettings(task="typing", max_width=3, decoding="nested", hidden=16), nested_lesson)
+
+
+def test_training_takes_gold_and_sampled_negatives(encoder: Any) -> None:
+    head = make(encoder, negatives=3)
+    sentence = given(((0, 2),), ((4, 5),))
+    targets = head.targets([sentence], gold=True, generator=np.random.default_rng(0))
+    assert len(targets["start"]) == len(targets["up_end"]) == 2 + 3
+    assert targets["label"].tolist() == [0, 0]
+
+
+@pytest.mark.parametrize("task", ["entities", "typing"])
+def test_learning_never_waits_for_the_device(encoder: Any, random_batch: Any, joined: Any, waits: Any, task: str) -> None:
+    head = make(encoder, task=task, context=True).train()
+    sentences, states = random_batch()
+    targets = head.targets(sentences, gold=True, generator=np.random.default_rng(0))
+    batch = joined(states)
+    with waits() as counted:
+        head.loss(batch, targets).mean.backward()
+    assert not counted
+
+
+def test_sentences_without_given_spans_are_no_trouble(encoder: Any) -> None:
+    head = make(encoder, task="typing")
+    sentences = [Sentence("s1", ("a", "b")), Sentence("s2", ())]
+    states = TokenStates(torch.randn(2, 2, WIDTH), torch.zeros(2, WIDTH), torch.tensor([[True, True], [False, False]]))
+    losses = head.loss(states, head.targets(sentences, gold=True))
+    assert losses.sums.tolist() == losses.counts.tolist() == [0, 0]
+    assert losses.mean.item() == 0
+    found = head.read(head.score(states, head.targets(sentences, gold=False)), 2)
+    assert [one.entities for one in found] == [(), ()]
+
+
+def test_vectors_of_spans_are_those_that_are_classified(encoder: Any, random_batch: Any, joined: Any) -> None:
+    head = make(encoder)
+    sentences, states = random_batch()
+    batch, targets = joined(states), head.targets(sentences, gold=False)
+    packed = head.span_vectors(batch, targets)
+    torch.testing.assert_close(head.classifier(packed.vectors), head.logits(batch, targets))
+    assert len(packed.vectors) == len(packed.start)

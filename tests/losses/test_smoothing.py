@@ -1,0 +1,200 @@
+"""Boundary smoothing against a slow literal version, and its loss against torch's."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from spanwise.losses.smoothing import SoftSpans, smoothed, soft_cross_entropy
+
+Rows = dict[tuple[int, int, int], float]
+
+
+def run(
+    gold: Iterable[tuple[int, int, int]], length: int, width: int | None = None, epsilon: float = 0.1, distance: int = 1
+) -> Rows:
+    soft = smoothed(np.array(sorted(gold), np.int64).reshape(-1, 3), length, width, epsilon, distance)
+    assert [column.dtype for column in soft] == [np.int64] * 3 + [np.float32]
+    keys = list(zip(*(column.tolist() for column in soft[:3]), strict=True))
+    assert keys == sorted(set(keys))  # in text order, each span and label once
+    return dict(zip(keys, soft.mass.tolist(), strict=True))
+
+
+def literal(gold: Iterable[tuple[int, int, int]], length: int, width: int | None, epsilon: float, distance: int) -> Rows:
+    """The rule word for word, over every span of the sentence."""
+    widest = length if width is None else width
+    spans = [(s, e) for s in range(length) for e in range(s + 1, length + 1) if e - s <= widest]
+    mass: dict[tuple[int, int, int], float] = defaultdict(float)
+    for start, end, label in gold:
+        given_away = 0.0
+        for s, e in spans:
+            away = abs(s - start) + abs(e - end)
+            if epsilon and 1 <= away <= distance:
+                share = epsilon / distance / (4 * away)
+                mass[s, e, label] += share
+                given_away += share
+        mass[start, end, label] += 1 - given_away
+    sums: dict[tuple[int, int], float] = defaultdict(float)
+    for (s, e, _), value in mass.items():
+        sums[s, e] += value
+    return {(s, e, label): value / max(1.0, sums[s, e]) for (s, e, label), value in mass.items()}
+
+
+@st.composite
+def sentences(draw: st.DrawFn) -> tuple[set[tuple[int, int, int]], int, int | None]:
+    length = draw(st.integers(1, 9))
+    width = draw(st.none() | st.integers(1, 10))
+    spans = [(s, e) for s in range(length) for e in range(s + 1, length + 1) if width is None or e - s <= width]
+    gold = draw(st.sets(st.tuples(st.sampled_from(spans), st.integers(0, 2)), max_size=6))
+    return {(*span, label) for span, label in gold}, length, width
+
+
+@settings(deadline=None, max_examples=200)
+@given(sentences(), st.sampled_from([0.0, 0.1, 0.5, 0.95]), st.integers(1, 4))
+def test_it_is_the_literal_rule(
+    sentence: tuple[set[tuple[int, int, int]], int, int | None], epsilon: float, distance: int
+) -> None:
+    gold, length, width = sentence
+    found, expected = run(gold, length, width, epsilon, distance), literal(gold, length, width, epsilon, distance)
+    assert found == pytest.approx(expected, abs=1e-6)
+    # With NONE, which takes the rest, every span's probabilities sum to one: so the labels' part lies between 0 and 1.
+    sums: dict[tuple[int, int], float] = defaultdict(float)
+    for (start, end, _), mass in found.items():
+        assert mass > 0
+        sums[start, end] += mass
+    assert all(total <= 1 + 1e-6 for total in sums.values())
+    assert {(start, end) for start, end, _ in gold} <= set(sums)
+
+
+def test_inside_a_sentence_all_neighbours_exist() -> None:
+    assert run([(3, 5, 0)], 9) == pytest.approx(
+        {(3, 5, 0): 0.9, (2, 5, 0): 0.025, (4, 5, 0): 0.025, (3, 4, 0): 0.025, (3, 6, 0): 0.025}
+    )
+
+
+def test_a_hand_worked_example_at_the_edge() -> None:
+    """The first word of three: it cannot begin earlier, nor be without words (two ways), but may be a word longer."""
+    assert run([(0, 1, 7)], 3) == pytest.approx({(0, 1, 7): 0.9 + 3 * 0.025, (0, 2, 7): 0.025})
+    # The whole of a sentence: it may begin later or end earlier, and get back the other two.
+    assert run([(0, 2, 7)], 2) == pytest.approx({(0, 2, 7): 0.95, (1, 2, 7): 0.025, (0, 1, 7): 0.025})
+    # A sentence of one word has one span.
+    assert run([(0, 1, 7)], 1) == pytest.approx({(0, 1, 7): 1.0})
+
+
+def test_two_words_away() -> None:
+    """D = 2: half of epsilon to the four spans one word away (1/80 each), half to the eight two words away (1/160)."""
+    far, near = 0.1 / 2 / 8, 0.1 / 2 / 4
+    gold = (4, 8)
+    expected = {gold: 0.9}
+    for move in ((-1, 0), (1, 0), (0, -1), (0, 1)):
+        expected[gold[0] + move[0], gold[1] + move[1]] = near
+    for move in ((-2, 0), (2, 0), (0, -2), (0, 2), (-1, -1), (-1, 1), (1, -1), (1, 1)):
+        expected[gold[0] + move[0], gold[1] + move[1]] = far
+    assert run([(*gold, 0)], 20, distance=2) == pytest.approx({(*span, 0): mass for span, mass in expected.items()})
+    # At the end, the last two of a sentence of four words: seven of the twelve do not exist.
+    kept = 1 - 3 * near - 2 * far
+    assert run([(2, 4, 0)], 4, distance=2) == pytest.approx(
+        {(2, 4, 0): kept, (1, 4, 0): near, (3, 4, 0): near, (2, 3, 0): near, (0, 4, 0): far, (1, 3, 0): far}
+    )
+
+
+def test_two_entities_that_are_neighbours() -> None:
+    """Each gets a part of the other's; what is more than one in all is scaled to one."""
+    assert run([(2, 4, 0), (2, 5, 0)], 9)[2, 4, 0] == pytest.approx(0.925)
+    found = run([(2, 4, 0), (2, 5, 1)], 9)
+    assert (found[2, 4, 0], found[2, 4, 1]) == pytest.approx((0.9, 0.025))
+    # At the edge a gold span keeps more: with what two neighbours give it has just all of one.
+    found = run([(0, 2, 0), (0, 1, 1), (1, 2, 1)], 2)
+    assert found[0, 2, 0] == pytest.approx(0.95)
+    assert found[0, 2, 1] == pytest.approx(0.05)
+    # Beyond one, it is scaled: gold of two types that gets something from a third.
+    found = run([(0, 1, 0), (0, 1, 1), (0, 2, 0)], 2)
+    total = 0.975 + 0.975 + 0.025
+    assert found[0, 1, 0] == pytest.approx(1.0 / total)
+    assert found[0, 1, 1] == pytest.approx(0.975 / total)
+    assert found[0, 2, 0] == pytest.approx(0.975)
+    assert found[0, 2, 1] == pytest.approx(0.025)
+
+
+def test_two_types_of_one_span_share_it() -> None:
+    assert run([(1, 2, 0), (1, 2, 2)], 4, epsilon=0.0) == {(1, 2, 0): 0.5, (1, 2, 2): 0.5}
+    third = pytest.approx(1 / 3)
+    assert run([(1, 2, 0), (1, 2, 1), (1, 2, 2)], 4, epsilon=0.0) == {(1, 2, label): third for label in range(3)}
+
+
+def test_spans_wider_than_allowed_do_not_exist() -> None:
+    assert run([(3, 5, 0)], 9, 2) == pytest.approx({(3, 5, 0): 0.95, (4, 5, 0): 0.025, (3, 4, 0): 0.025})
+    assert run([(3, 5, 0)], 9, 3) == run([(3, 5, 0)], 9)
+
+
+def test_without_smoothing_gold_is_as_it_was() -> None:
+    gold = [(0, 1, 1), (3, 5, 0), (3, 6, 0)]
+    assert run(gold, 9, epsilon=0.0, distance=3) == dict.fromkeys(gold, 1.0)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.1])
+@pytest.mark.parametrize("length", [0, 4])
+def test_no_gold_no_rows(length: int, epsilon: float) -> None:
+    assert run([], length, epsilon=epsilon) == {}
+
+
+# --- the loss -----------------------------------------------------------------------------------------------------------
+
+
+def rows_of(generator: np.random.Generator, count: int, classes: int) -> SoftSpans:
+    """Random soft rows of ``count`` cells (as spans [cell, cell + 1)); some cells have several labels, some none."""
+    chosen = [(cell, label) for cell in range(count) for label in range(classes - 1) if generator.random() < 0.3]
+    cells, labels = (np.array(column, np.int64) for column in zip(*chosen, strict=True))
+    parts = generator.random(len(chosen))
+    parts /= np.maximum(1.0, np.bincount(cells, parts, count))[cells]
+    return SoftSpans(cells, cells + 1, labels, parts.astype(np.float32))
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize("scale", [1.0, 100.0])
+@pytest.mark.parametrize("shape", [(6, 4, 5), (30, 3, 1), (1, 2, 30)])
+def test_the_loss_is_the_cross_entropy_with_dense_soft_classes(seed: int, scale: float, shape: tuple[int, int, int]) -> None:
+    rows, classes, columns = shape
+    soft = rows_of(np.random.default_rng(seed), rows * columns, classes)
+    dense = torch.zeros(rows * columns, classes, dtype=torch.float64)
+    for cell, _, label, mass in zip(*soft, strict=True):
+        dense[cell, label] += float(mass)
+    dense[:, -1] = 1 - dense.sum(1)
+    dense = dense.view(rows, columns, classes).transpose(1, 2)
+    ours = (scale * torch.randn(shape, generator=torch.Generator().manual_seed(seed))).requires_grad_()
+    theirs = ours.detach().double().requires_grad_()
+    gold = (torch.from_numpy(column) for column in (soft.start, soft.label, soft.mass))
+    values, expected = soft_cross_entropy(ours, *gold), F.cross_entropy(theirs, dense, reduction="none")
+    assert values.shape == (rows, columns)
+    torch.testing.assert_close(values.double(), expected, rtol=1e-5, atol=1e-5 * scale)
+    weights = torch.rand(rows, columns)
+    gradients = [torch.autograd.grad((x * weights).sum(), y)[0] for x, y in ((values, ours), (expected, theirs))]
+    torch.testing.assert_close(gradients[0].double(), gradients[1], rtol=1e-4, atol=1e-5)
+
+
+def test_without_rows_every_cell_is_none() -> None:
+    logits = torch.randn(3, 4, 2)
+    none = torch.empty(0, dtype=torch.long)
+    expected = F.cross_entropy(logits, torch.full((3, 2), 3), reduction="none")
+    torch.testing.assert_close(soft_cross_entropy(logits, none, none, torch.empty(0)), expected)
+    assert soft_cross_entropy(logits[:0], none, none, torch.empty(0)).shape == (0, 2)
+    assert soft_cross_entropy(logits[:, :, :0], none, none, torch.empty(0)).shape == (3, 0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_the_loss_is_finite_in_half_precision(dtype: torch.dtype) -> None:
+    logits = torch.tensor([[[6e4, -6e4], [-6e4, 6e4], [0.0, 6e4]]]).to(dtype).requires_grad_()
+    gold = (torch.tensor([0, 1, 1]), torch.tensor([1, 0, 1]), torch.tensor([1.0, 0.5, 0.5]))
+    values = soft_cross_entropy(logits, *gold)
+    values.sum().backward()
+    assert values.dtype == torch.float32
+    assert values.tolist() == [pytest.approx([1.2e5, 6e4], rel=0.01)]
+    assert logits.grad is not None
+    assert bool(logits.grad.isfinite().all())

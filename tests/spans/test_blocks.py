@@ -1,0 +1,61 @@
+"""Blocks of spans beside windows of words, against reading each span's own words."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from spanwise.spans.blocks import Blocks, ChosenSpans, TiledSpans
+from spanwise.spans.candidates import grid, packed
+
+LENGTHS = st.lists(st.integers(0, 40), min_size=1, max_size=4)
+
+
+def tiled(lengths: list[int], width: int) -> TiledSpans:
+    cells = grid(np.array(lengths), width)
+    cells[:, :, :1] = False
+    sentence, start, end = (torch.from_numpy(column) for column in packed(cells))
+    return TiledSpans(len(lengths), max([1, *lengths]), sentence, start, end, width)
+
+
+def chosen(lengths: list[int], width: int, count: int = 3) -> ChosenSpans:
+    rng = np.random.default_rng(sum(lengths))
+    length = max([1, *lengths])
+    start = torch.from_numpy(rng.integers(0, length, (len(lengths), count)))
+    size = torch.from_numpy(rng.integers(1, width + 1, start.shape))
+    return ChosenSpans(length, start, (start + size).clamp(max=length), width)
+
+
+def own_words(blocks: Blocks, words: Tensor) -> list[Tensor]:
+    spans = zip(blocks.sentence.tolist(), blocks.start.tolist(), blocks.end.tolist(), strict=True)
+    return [words[number, start:end] for number, start, end in spans]
+
+
+def check(blocks: Blocks, words: Tensor) -> None:
+    spans = torch.arange(len(blocks.start) * 2.0).view(-1, 2)
+    assert torch.equal(blocks.packed(blocks.spread(spans)), spans)
+    # A sum over what is inside is the sum over the span's words.
+    sums = blocks.packed(blocks.inside.float() @ blocks.windows(words))
+    torch.testing.assert_close(sums, torch.stack([own.sum(0) for own in own_words(blocks, words)]), rtol=0, atol=1e-5)
+
+
+def some_words(lengths: list[int]) -> Tensor:
+    return torch.randn(len(lengths), max([1, *lengths]), 3, generator=torch.Generator().manual_seed(1))
+
+
+@settings(deadline=None, max_examples=60)
+@given(LENGTHS, st.integers(2, 30))
+def test_every_span_of_a_tile_reads_its_own_words(lengths: list[int], width: int) -> None:
+    blocks = tiled(lengths, width)
+    if len(blocks.start):
+        check(blocks, some_words(lengths))
+        assert bool(blocks.inside.any(-1).all())  # a softmax over nothing would be no number
+
+
+@settings(deadline=None, max_examples=40)
+@given(LENGTHS, st.integers(1, 30))
+def test_every_chosen_span_reads_its_own_words(lengths: list[int], width: int) -> None:
+    check(chosen(lengths, width), some_words(lengths))

@@ -1,0 +1,187 @@
+"""Training a model that types given spans: what it says, writes, resumes and refuses."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiny
+import torch
+from tiny import corpus, digest, fit
+
+from spanwise import Corpus, SpanwiseError
+from spanwise.config import configure
+from spanwise.encoders import static
+from spanwise.inference.load import load
+from spanwise.model import Model
+from spanwise.training.loop import Trainer
+from spanwise.training.run import settled
+from spanwise.types import Entity, Sentence
+
+SMALL = ("encoder.glove.iterations=2", "encoder.word_dropout=0.0", "head.hidden=8")
+TYPING: dict[str, Any] = {"recipe": "sng", "task": "typing"}
+
+
+def hard() -> Corpus:
+    """The tiny corpus with an entity of two fragments in every sentence, and words that are not in training."""
+    splits = {}
+    for split, sentences in corpus(60).splits.items():
+        more = []
+        for s in sentences:
+            words = (*s.words, "swollen", "left", split, "knee")
+            at = len(s.words)
+            more.append(
+                replace(
+                    s, words=words, text="", starts=(), entities=(*s.entities, Entity("Pain", ((at, at + 1), (at + 3, at + 4))))
+                )
+            )
+        splits[split] = tuple(more)
+    return Corpus(splits, "hard")
+
+
+def small_fit(out: Path, **options: Any) -> Any:
+    overrides = (*SMALL, *options.pop("overrides", ()))
+    return fit(out, options.pop("data", None), overrides, **{**TYPING, **options})
+
+
+@pytest.mark.parametrize("recipe", ["sng", "sng-paper"])
+def test_a_run_says_typing_accuracy_and_never_f1(tmp_path: Path, recipe: str) -> None:
+    said: list[str] = []
+    epochs = 4 if recipe == "sng" else 40  # which makes one step an epoch
+    run = small_fit(tmp_path / "run", data=hard(), recipe=recipe, epochs=epochs, say=said.append)
+    report = json.loads((tmp_path / "run" / "run.json").read_text())
+    for split in ("dev", "test"):
+        typing = report["scores"][split]["typing"]
+        assert typing["accuracy"] == 1.0
+        assert typing["entities"] == sum(len(s.entities) for s in hard()[split])
+        assert typing["paper_f1"] == 1.0
+        assert 0.5 < typing["lookup"]["accuracy"] <= 1.0
+        assert set(typing["types"]) == {"Place", "Drug", "Pain"}
+        assert set(report["scores"][split]) == {"typing", "notes"}
+    metrics = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    best = max(range(epochs), key=lambda n: metrics[n]["dev"]["typing"]["accuracy"])
+    assert report["best_epoch"] == best + 1
+    assert set(metrics[0]["dev"]) == {"typing"}
+    assert not any("F1" in line for line in said)
+    if recipe == "sng-paper":
+        assert any(f"{epochs} epochs, {epochs} steps" in line for line in said)
+    sentences = hard()["test"]
+    found = load(run.folder, "cpu").predict(
+        [replace(s, entities=tuple(replace(e, type="?") for e in s.entities)) for s in sentences]
+    )
+    assert [set(s.entities) for s in found] == [set(s.entities) for s in sentences]
+
+
+def test_context_and_end_to_end_learn_too(tmp_path: Path) -> None:
+    run = small_fit(tmp_path / "context", overrides=("head.context=true", "head.context_hidden=8"))
+    assert run.scores["test"]["typing"]["accuracy"] > 0.9
+    run = small_fit(tmp_path / "entities", task="entities", epochs=12, overrides=("head.hidden=16", "head.dropout=0.0"))
+    assert run.scores["test"]["micro"]["f1"] > 0.9
+
+
+def test_vectors_are_made_of_the_training_sentences_alone_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    texts: list[list[tuple[str, ...]]] = []
+    learn = static.learn_vectors
+
+    def spied(sentences: Any, *rest: Any, **options: Any) -> Any:
+        texts.append([tuple(words) for words in sentences])
+        return learn(texts[-1], *rest, **options)
+
+    monkeypatch.setattr(static, "learn_vectors", spied)
+    said: list[str] = []
+    data = hard()
+    run = small_fit(tmp_path / "run", data=data, epochs=1, say=said.append, overrides=("encoder.freeze_words=true",))
+    assert texts == [[s.words for s in data["train"]]]
+    assert any("no word vectors given: making some of 16 values from the 60 training sentences" in line for line in said)
+    assert "dev" not in run.model.encoder.vocabulary.given
+    monkeypatch.setattr(static, "learn_vectors", None)  # nothing is made any more
+    again = Model.load(tmp_path / "run")
+    assert torch.equal(again.encoder.words.given, run.model.encoder.words.given)  # type: ignore[union-attr, arg-type]
+    assert float(again.encoder.words.given.abs().sum()) > 0  # type: ignore[union-attr, operator]
+
+
+def test_given_vectors_are_taken_instead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(static, "learn_vectors", None)
+    (tmp_path / "own.txt").write_text("oslo 1 2 3\nlima 3 2 1\n", encoding="utf-8")
+    options = ("encoder.vectors=" + str(tmp_path / "own.txt"), "encoder.word_size=null", "encoder.freeze_words=true")
+    run = small_fit(tmp_path / "run", epochs=1, overrides=options)
+    assert run.model.encoder.vocabulary.given == ("oslo", "lima")
+    assert run.model.encoder.words.given.tolist() == [[1, 2, 3], [3, 2, 1]]
+
+
+def test_a_resumed_run_makes_no_vectors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of its checkpoint are as good, wherever and by whatever they were made."""
+    small_fit(tmp_path / "whole", epochs=3)
+    backward, calls = Trainer._backward, []
+
+    def interrupted(self: Trainer, *rest: Any) -> Any:
+        calls.append(1)
+        if len(calls) == 12:
+            raise KeyboardInterrupt
+        return backward(self, *rest)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Trainer, "_backward", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            small_fit(tmp_path / "parts", epochs=3)
+    monkeypatch.setattr(static, "learn_vectors", None)
+    small_fit(tmp_path / "parts", epochs=3, resume=True)
+    assert digest(tmp_path / "parts") == digest(tmp_path / "whole")
+
+
+def test_what_there_is_nothing_to_learn_from_is_not_read() -> None:
+    data = hard()
+    bare = Sentence("bare", ("it", "rained"))
+    config = settled("sng", task="typing", overrides=SMALL)
+    model = Model.build(config, data)
+    assert model.head.lesson(bare) is None
+    sentence = data["train"][0]
+    lesson = model.head.lesson(sentence)
+    assert lesson is not None
+    assert len(lesson.words) < len(sentence.words)
+    assert [lesson.text_of(e) for e in lesson.entities] == [sentence.text_of(e) for e in sentence.entities]
+    assert [len(e.fragments) for e in lesson.entities] == [len(e.fragments) for e in sentence.entities]
+    model.eval()
+    batches = [
+        (model.encoder(model.encoder.collate(model.encoder.prepare([s]))), model.head.targets([s], gold=True))
+        for s in (sentence, lesson)
+    ]
+    one, other = (model.head.loss(*batch).sums for batch in batches)
+    torch.testing.assert_close(one, other)
+    with_context = Model.build(settled("sng", task="typing", overrides=(*SMALL, "head.context=true")), data)
+    assert with_context.head.lesson(bare) is None
+    assert with_context.head.lesson(sentence) is sentence
+    assert Model.build(settled("sng", overrides=SMALL), data).head.lesson(bare) is bare
+
+
+def test_heads_that_cannot_type_say_so() -> None:
+    with pytest.raises(SpanwiseError, match="--task typing: the head spanner cannot do that; of the heads, sng can"):
+        settled("spanner", task="typing")
+    with pytest.raises(SpanwiseError, match="unknown task 'typng'"):
+        settled("sng", task="typng")
+    assert settled("spanner", task="entities") == configure("spanner")
+    assert settled("sng-paper", task="entities").head["task"] == "entities"
+
+
+def test_without_numba_it_says_what_is_missing() -> None:
+    code = """
+import sys
+sys.modules["numba"] = None
+from tiny import corpus
+from spanwise import SpanwiseError
+from spanwise.model import Model
+from spanwise.training.run import settled
+try:
+    Model.build(settled("sng"), corpus())
+except SpanwiseError as error:
+    print(error)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(tiny.__file__).parent
+    )
+    assert done.stdout == "learning word vectors needs numba: pip install 'spanwise[vectors]'\n"
