@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import yaml
-from tiny import STATIC, corpus
+from tiny import STATIC, corpus, related
 
 from spanwise import SpanwiseError
 from spanwise.config import Config, TrainingSettings, checked, configure, default_encoder, recipes, sections
@@ -27,7 +27,7 @@ def test_every_recipe_builds(request: pytest.FixtureRequest, recipe: str, encode
         with pytest.raises(SpanwiseError, match="take the recipe shallow-span"):
             Model.build(config, corpus())
         return
-    built = Model.build(config, corpus())
+    built = Model.build(config, related(corpus()))
     assert built.config.recipe == recipe
     assert built.config.title
     assert built.config.paper

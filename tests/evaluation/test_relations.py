@@ -6,6 +6,7 @@ import pytest
 
 from spanwise import Entity, Link, Relation, Sentence
 from spanwise.evaluation import Score, evaluate
+from spanwise.evaluation.relations import judged_relations, micro_relations
 
 WORDS = tuple("abcdefgh")
 A, B, C = Entity("Org", ((0, 2),)), Entity("Place", ((3, 4),)), Entity("Place", ((5, 6),))
@@ -101,3 +102,38 @@ def test_links_to_nowhere_equal_nothing() -> None:
     relations = evaluate(alone, alone).relations
     assert relations is not None
     assert relations.strict.micro == Score(1, 1, 0)
+
+
+def test_by_last_words_only_the_ends_of_entities_count() -> None:
+    longer, shifted = Entity("Org", ((1, 2),)), Entity("Place", ((3, 5),))
+    gold = [Sentence("1", WORDS, (A, B, C), (Relation("r", 0, 1), Relation("r", 1, 2)))]
+    predicted = [Sentence("1", WORDS, (longer, B, shifted, C), (Relation("r", 0, 1), Relation("r", 2, 3)))]
+    assert evaluate(gold, predicted).relations == evaluate(gold, predicted, last_words=False).relations
+    relations = evaluate(gold, predicted, last_words=True).relations
+    assert relations is not None
+    assert relations.boundaries.micro == Score(2, 2, 0)
+    assert relations.last_words is not None
+    # A ends with word 1, and so does what was found for it; B ends with word 3, and what was found for it with word 4.
+    assert relations.last_words.micro == Score(2, 2, 1)
+    assert relations.to_json()["last_words"]["types"]["r"]["correct"] == 1
+    without = evaluate(gold, predicted).relations
+    assert without is not None
+    assert "last_words" not in without.to_json()
+
+
+def test_a_system_that_looks_for_relations_and_finds_none_scores_zero() -> None:
+    gold = [Sentence("1", WORDS, (A, B), (Relation("r", 0, 1),))]
+    evaluation = evaluate(gold, [Sentence("1", WORDS, (A, B))], finds_relations=True)
+    assert evaluation.relations is not None
+    assert evaluation.relations.strict.micro == Score(1, 0, 0)
+    assert not any("relations are not scored" in note for note in evaluation.notes)
+
+
+def test_micro_and_judged_relations_are_those_within_sentences() -> None:
+    gold = [Sentence("1", WORDS, (A, B), (Relation("r", 0, 1),)), Sentence("2", WORDS, (A, B, C), (Relation("r", 1, 2),))]
+    predicted = [
+        Sentence("1", WORDS, (B, A), (Relation("r", 1, 0, score=0.9), Relation("s", 1, 0, score=0.4))),
+        Sentence("2", WORDS, (A, B_WIDER, C), (Relation("r", 1, 2, score=0.7),)),
+    ]
+    assert micro_relations(gold, predicted) == Score(2, 3, 1)
+    assert list(judged_relations(gold, predicted)) == [(0.9, True), (0.4, False), (0.7, False)]

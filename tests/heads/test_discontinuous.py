@@ -14,7 +14,7 @@ import torch
 from spanwise.encoders.base import TokenStates
 from spanwise.errors import SpanwiseError
 from spanwise.fragments import in_fragments
-from spanwise.heads import head_values, make_head
+from spanwise.heads import head_settings, head_values, make_head
 from spanwise.heads.base import Head, Labels
 from spanwise.heads.bundle import Bundle
 from spanwise.heads.discontinuous import Discontinuous
@@ -209,6 +209,8 @@ def test_what_cannot_be_had_is_said(encoder: Any) -> None:
             make_head(encoder, LABELS, {"kind": "biaffine", "discontinuous": wrong})
     with pytest.raises(SpanwiseError, match="made of words"):
         make_head(encoder, LABELS, {"kind": "deep-span", "unit": "subwords", "max_width": 3, "discontinuous": ["A"]})
+    settings = head_settings({"kind": "deep-span", "unit": "subwords", "max_width": 3})
+    assert settings.fitted([sentence(6, ("A", (0, 1), (2, 3)))]).fragmented == ()
 
 
 def test_reach(encoder: Any) -> None:

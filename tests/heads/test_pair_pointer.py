@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from spanwise.heads import pair_pointer
 from spanwise.heads.pair_pointer import FullPairPointer, PairPointer, SharedPairPointer, packed_cells, pair_cells
@@ -104,6 +105,32 @@ def test_parts_have_the_gradients_of_the_whole(words: Tensor, mask: Tensor, monk
         gradients.append((states.grad, pointer.projection.weight.grad.clone()))  # type: ignore[union-attr]
     for whole, parts in zip(*gradients, strict=True):
         torch.testing.assert_close(whole, parts)
+
+
+class Largest(TorchDispatchMode):
+    """The size of the largest tensor that any operation gives."""
+
+    size = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        for value in result if isinstance(result, tuple | list) else (result,):
+            if isinstance(value, Tensor):  # what is only a view takes no memory
+                self.size = max(self.size, value.untyped_storage().nbytes() // value.element_size())
+        return result
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_tensor_grows_with_the_number_of_labels(kind: type[PairPointer], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither labels nor scores of all matrices are ever there at once, forward or backward."""
+    monkeypatch.setattr(pair_pointer, "CELLS", 4096)
+    pointer: Any = kind(WIDTH, 40, 4)  # type: ignore[call-arg, arg-type]
+    words, mask = torch.randn(2, 16, WIDTH, requires_grad=True), torch.ones(2, 16, dtype=torch.bool)
+    cells = packed_cells([pair_cells(np.array([[39, 1, 3, 5, 7], [2, 1, 3, 8, 9]]), 40)] * 2)
+    with Largest() as seen:
+        pointer.loss(words, mask, cells).sum().backward()
+    every = 2 * 80 * 16 * 16
+    assert 4096 <= seen.size < 1.1 * 4096 < every
 
 
 @pytest.mark.parametrize("cells", [1 << 25, 1])

@@ -271,14 +271,26 @@ def test_the_loss_of_pointers_is_a_sum_over_relations(encoder: Any, random_batch
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_overlap_can_be_learned(encoder: Any, kind: str) -> None:
-    sentences = lesson()
+    entities = {**KINDS[kind]["entities"], "size": 16}
+    learn(encoder, {**KINDS[kind], "entities": entities, **({"size": 16} if "size" in KINDS[kind] else {})}, lesson())
+
+
+@pytest.mark.parametrize("kind", ["gp-relations", "span-relations"])
+def test_discontinuous_entities_have_relations_too(encoder: Any, kind: str) -> None:
+    broken, whole = Entity("A", ((0, 1), (3, 4))), Entity("B", ((5, 6),))
+    words = ("left", "and", "right", "knee", "after", "fall")
+    more = Sentence("broken", words, (broken, Entity("A", ((2, 4),)), whole), (Relation("made", 2, 0), Relation("near", 1, 2)))
+    learn(encoder, {"kind": kind}, [*lesson()[:3], *[more] * 4], steps=200)
+
+
+def learn(encoder: Any, values: dict[str, Any], sentences: Sequence[Sentence], steps: int = 150) -> None:
+    """Train a head and a table of words on sentences, and see that it finds all that is in them and nothing else."""
     torch.manual_seed(0)
     table = type(encoder)(sentences, 24)
-    entities = {**KINDS[kind]["entities"], "size": 16}
-    head = make_head(table, LABELS, {**KINDS[kind], "entities": entities, **({"size": 16} if "size" in KINDS[kind] else {})})
+    head = make_head(table, LABELS, values, sentences)
     inputs, generator = table.collate(table.prepare(sentences)), np.random.default_rng(0)
     optimizer = torch.optim.AdamW([*table.parameters(), *head.parameters()], lr=0.02)
-    for _ in range(150):
+    for _ in range(steps):
         losses = head.loss(table(inputs), head.targets(sentences, gold=True, generator=generator))
         optimizer.zero_grad()
         losses.mean.backward()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 from statistics import mean, stdev
 from typing import Any
 
@@ -17,10 +18,13 @@ from spanwise.cli import main
 from spanwise.corpora import fingerprint
 from spanwise.decoding import Found
 from spanwise.evaluation import evaluate
+from spanwise.evaluation.threshold import best_threshold
+from spanwise.inference.describe import describe_model
 from spanwise.inference.load import Predictor
 from spanwise.training.checks import before_training
 from spanwise.training.folds import cut_folds, train_folds
 from spanwise.training.run import Run
+from spanwise.training.several import train_seeds, train_sweep
 
 RECIPES = ["gp-relations", "span-relations"]
 OPTIONS: dict[str, Any] = {"recipe": "gp-relations", "encoder": "static", "epochs": 2, "batch_size": 8, "device": "cpu"}
@@ -142,6 +146,14 @@ def test_a_model_that_finds_no_relation_scores_zero(run: Run, monkeypatch: pytes
     assert not any("relations" in note for note in evaluation.notes)
 
 
+def test_a_description_says_what_one_more_relation_costs(run: Run) -> None:
+    described = describe_model(run.model)
+    sizes = {"gp-relations": 2 * (32 * 2 * 64 + 2 * 64 + 1), "span-relations": 33}  # two matrices and their priors; a row
+    assert described.another_relation == sizes[run.model.config.recipe]
+    assert described.labels["relations"] == ["has", "known", "sold"]
+    assert any(line.startswith("relation type") for line in described.lines())
+
+
 def test_resuming_gives_the_same_run(tmp_path: Path) -> None:
     data = related(corpus(30))
     fit(tmp_path / "whole", data, recipe="gp-relations", epochs=2)
@@ -261,3 +273,80 @@ def test_folds_need_ids(tmp_path: Path, folds: Path) -> None:
         list(cut_folds(twice, folds))
     with pytest.raises(SpanwiseError, match="cannot be read"):
         list(cut_folds(corpus(), tmp_path / "none.json"))
+
+
+# --- thresholds, seeds and sweeps -------------------------------------------------------------------------------------
+
+
+def test_dev_settles_the_threshold_when_training_is_over(run: Run) -> None:
+    """No other threshold gives a better score on dev, and the folder has it."""
+    dev = related(corpus(60, 20, 20))["dev"]
+    settings = spanwise.load(run.folder, "cpu").model.head.settings
+    chosen = settings.model_dump()["threshold"]
+    assert isinstance(chosen, float)
+    head: Any = run.model.head
+
+    def f1(threshold: float) -> float:
+        head._set_bar(threshold)
+        found = evaluate(dev, Predictor(run.model, "cpu").predict(dev), finds_relations=True).relations
+        assert found is not None
+        return found.strict.micro.f1
+
+    best = f1(chosen)
+    report = json.loads((run.folder / "run.json").read_text())
+    assert report["scores"]["dev"]["relations"]["strict"]["micro"]["f1"] == best
+    assert best >= max(f1(threshold) for threshold in (0.03, 0.1, 0.3, 0.5, 0.7, 0.9, 0.97))
+    head._set_bar(chosen)
+
+
+def test_a_threshold_that_is_given_stays(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    fit(out, related(corpus()), recipe="gp-relations", epochs=1, overrides=["head.threshold=0.7"])
+    assert spanwise.load(out, "cpu").model.config.head["threshold"] == 0.7
+
+
+def test_seeds_and_sweeps_look_at_relations_too(tmp_path: Path) -> None:
+    data = related(corpus())
+    said: list[str] = []
+    options = {**OPTIONS, "recipe": "span-relations", "say": said.append}
+    summary = train_seeds(data, tmp_path / "seeds", [1, 2], overrides=STATIC, **options)
+    reports = [json.loads((tmp_path / "seeds" / f"seed-{seed}" / "run.json").read_text()) for seed in (1, 2)]
+    f1 = [report["scores"]["test"]["relations"]["strict"]["micro"]["f1"] for report in reports]
+    assert summary["scores"]["test"]["relations"] == {"mean": mean(f1), "deviation": stdev(f1), "f1": f1}
+    summary = train_sweep(data, tmp_path / "sweep", ["head.weight=0.5,2"], overrides=STATIC, **options)
+    for row in summary["grid"]:
+        scores = json.loads((tmp_path / "sweep" / row["folder"] / "run.json").read_text())["scores"]["dev"]
+        assert row["dev"] == (scores["micro"]["f1"] + scores["relations"]["strict"]["micro"]["f1"]) / 2
+    assert any("mean F1 of entities and relations" in line for line in said)
+
+
+def test_the_best_threshold_is_that_of_a_search() -> None:
+    rng = Random(0)
+    for _ in range(50):
+        rows = [(rng.randint(1, 9) / 10, rng.random() < 0.5) for _ in range(rng.randint(1, 12))]
+        support = sum(right for _, right in rows) + rng.randint(0, 3)
+        found = best_threshold(rows, support)
+
+        def f1(threshold: float) -> float:
+            kept = [right for score, right in rows if score > threshold]  # noqa: B023
+            return 2 * sum(kept) / (len(kept) + support) if kept else 0.0  # noqa: B023
+
+        best = max(f1(number / 20) for number in range(20))
+        assert (found is None) == (best == 0)
+        if found is not None:
+            assert f1(found) == best
+
+
+def test_weights_of_other_relations_are_not_taken_over(tmp_path: Path) -> None:
+    data = related(corpus())
+    fit(tmp_path / "first", data, recipe="gp-relations", epochs=1)
+    other = Corpus(
+        {
+            split: tuple(replace(s, relations=tuple(replace(r, type=f"{r.type}!") for r in s.relations)) for s in data[split])
+            for split in data
+        }
+    )
+    for corpus_, message in ((data, "weight tensors of the head were taken over"), (other, "the head begins anew")):
+        said: list[str] = []
+        fit(tmp_path / message[:3], corpus_, recipe="gp-relations", epochs=1, init=tmp_path / "first", say=said.append)
+        assert any(message in line for line in said)

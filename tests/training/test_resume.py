@@ -25,7 +25,7 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "spans and checkpoints between": {"recipe": "spanner", "epochs": 2, "checkpoint_steps": 2, "overrides": SAMPLED},
     "joined batches": {"recipe": "seqner-crf", "epochs": 3, "accumulate": 3, "checkpoint_steps": 1},
     "a bundle": {"recipe": "bl-spanner", "epochs": 4, "checkpoint_steps": 3, "overrides": ("head.span.negatives=6",)},
-    "given spans": {"recipe": "sng", "task": "typing", "epochs": 2, "checkpoint_steps": 3, "overrides": VECTORS},
+    "given spans": {"recipe": "sng", "task": "typing", "epochs": 4, "checkpoint_steps": 3, "overrides": VECTORS},
     "spans read word by word": {"recipe": "sng", "epochs": 2, "checkpoint_steps": 5, "overrides": (*VECTORS, *SAMPLED)},
     "stopping early": {"epochs": 8, "patience": 1, "checkpoint_steps": 3},
     "token budget": {"recipe": "spanner", "epochs": 2, "token_budget": 60, "checkpoint_steps": 4, "overrides": SAMPLED},

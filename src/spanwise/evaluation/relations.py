@@ -36,6 +36,15 @@ def micro_relations(gold: Iterable[Sentence], predicted: Iterable[Sentence]) -> 
     return tally.scores.micro
 
 
+def judged_relations(gold: Iterable[Sentence], predicted: Iterable[Sentence]) -> Iterator[tuple[float, bool]]:
+    """The score of each predicted relation within sentences that stand in the same order, and whether it is strictly right."""
+    for one, other in zip(gold, predicted, strict=True):
+        right = _within(one)
+        for relation in other.relations:
+            item = (relation.type, _entity(other, relation.head), 0, _entity(other, relation.tail))
+            yield relation.score or 0.0, item in right
+
+
 def count_relations(sentences: Iterable[Sentence | None]) -> int:
     return sum(len(sentence.relations) + len(sentence.links) for sentence in sentences if sentence is not None)
 

@@ -39,6 +39,10 @@ class Task(ABC):
     def value(self, scores: Mapping[str, Any]) -> float:
         """The figure, from what ``scores`` gave."""
 
+    def choice(self, scores: Mapping[str, Any]) -> tuple[str, float]:
+        """The number that chooses between settings, from what ``scores`` gave, and its name."""
+        return self.figure, self.value(scores)
+
     @abstractmethod
     def lines(self, scores: Mapping[str, Any]) -> list[str]:
         """What ``scores`` gave, for people: the first line is of the split, what follows begins with a name of its own."""
@@ -73,6 +77,12 @@ class Entities(Task):
 
     def value(self, scores: Mapping[str, Any]) -> float:
         return float(scores["micro"]["f1"])
+
+    def choice(self, scores: Mapping[str, Any]) -> tuple[str, float]:
+        if scores.get("relations") is None:
+            return super().choice(scores)
+        relations = scores["relations"]["strict"]["micro"]["f1"]
+        return "mean F1 of entities and relations", (self.value(scores) + relations) / 2
 
     def lines(self, scores: Mapping[str, Any]) -> list[str]:
         micro = scores["micro"]

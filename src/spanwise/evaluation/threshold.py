@@ -1,4 +1,4 @@
-"""Predictions above a threshold."""
+"""Predictions above a threshold, and the threshold that is best."""
 
 from __future__ import annotations
 
@@ -22,6 +22,26 @@ def at_least(sentences: Iterable[Sentence], threshold: float) -> Iterator[Senten
             sentence = replace(sentence, relations=relations)
         low = {number for number, entity in enumerate(sentence.entities) if not _is_kept(entity.score, threshold)}
         yield sentence if not low else _without(sentence, low)
+
+
+def best_threshold(scored: Iterable[tuple[float, bool]], support: int, lowest: float = 0.0) -> float | None:
+    """Above which score what is proposed has the best F1: half-way between two scores. None where nothing is right.
+
+    ``scored`` are the score of each thing that is proposed and whether it is right, ``support`` is how many are in gold.
+    ``lowest`` is the score above which things were proposed at all.
+
+    >>> best_threshold([(0.9, True), (0.2, False), (0.4, True), (0.7, False)], support=2)
+    0.3
+    """
+    rows = sorted(scored, reverse=True)
+    best, threshold, correct = 0.0, None, 0
+    for number, (score, is_right) in enumerate(rows, 1):
+        correct += is_right
+        below = rows[number][0] if number < len(rows) else lowest
+        f1 = 2 * correct / (number + support)
+        if f1 > best and below < score:  # of equal scores all are kept or none
+            best, threshold = f1, round((score + below) / 2, 6)
+    return threshold
 
 
 def _is_kept(score: float | None, threshold: float) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
@@ -196,6 +196,13 @@ class Head(nn.Module, ABC):
     def out_of_reach(self, sentence: Sentence) -> int:
         """How many of the sentence's entities this head can never predict (too wide, overlapping …), said before training."""
         return 0
+
+    def tune(self, gold: Sequence[Sentence], predict: Callable[[], Iterable[Sentence]]) -> bool:
+        """Settle on dev what is left open until training is over, such as a threshold; whether anything was.
+
+        ``predict`` gives the sentences of ``gold`` with what the head, as it is by then, finds in them.
+        """
+        return False
 
     def kept_gold(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Tensor:
         """Where ``prunes``: how many gold spans of each sentence are not dropped ``[B]``; ``targets`` are those with gold."""

@@ -69,7 +69,8 @@ class Discontinuous(Head):
     """A head for contiguous entities, and two small pointers that find the discontinuous ones of some types.
 
     The head inside is as it would be alone: a span may be an entity, a fragment and both. It learns on the same states, and the
-    pointers' losses (a mean per sentence and label) are added to its own. Fragments are no wider than the head's ``max_width``.
+    pointers' losses (means per sentence and label) are added to its own with ``discontinuous_weight``: little where such
+    entities are few, so that the states serve the others. Fragments are no wider than the head's ``max_width``.
 
     The head's decoding policy is for contiguous entities among themselves. Discontinuous ones share words with others by their
     nature ("left and right knee pain"), so they stand beside whatever else is found; it is the joining that makes valid ones.

@@ -8,6 +8,7 @@ from typing import Any
 
 from spanwise.config import sections
 from spanwise.heads import make_head
+from spanwise.heads.base import Labels
 from spanwise.model import Model, size
 
 
@@ -23,6 +24,7 @@ class ModelDescription:
     labels: dict[str, list[str]]
     parameters: dict[str, int]
     another_type: int  # weights that one more entity type adds to the head
+    another_relation: int | None = None  # and one more relation type, where relations are found
 
     def to_json(self) -> dict[str, Any]:
         return dict(vars(self))
@@ -35,16 +37,23 @@ class ModelDescription:
         rows |= {what: f"{len(names)}: {', '.join(names)}" for what, names in self.labels.items() if names}
         rows["weights"] = ", ".join(f"{name} {count:,}" for name, count in self.parameters.items())
         rows["another type"] = f"{self.another_type:,} weights more"
+        if self.another_relation is not None:
+            rows["relation type"] = f"{self.another_relation:,} weights more"
         for name, row in rows.items():
             yield f"{name:<14}{row}"
 
 
 def describe_model(model: Model) -> ModelDescription:
     config, head, labels = model.config, model.head, model.labels
+
+    def growth(more: Labels) -> int:
+        return size(make_head(model.encoder, more, config.head)) - size(head)
+
     larger = replace(labels, entities=(*labels.entities, "one more"))
+    related = replace(labels, relations=(*labels.relations, "one more"))
     parameters = {"encoder": size(model.encoder), "head": size(head)}
     return ModelDescription(
         recipe=config.recipe, title=config.title, paper=config.paper, encoder=config.encoder, head=config.head,
         labels=labels.to_json(), parameters=parameters | {f"head.{name}": size(one) for name, one in head.branches.items()},
-        another_type=size(make_head(model.encoder, larger, config.head)) - size(head),
+        another_type=growth(larger), another_relation=growth(related) if head.finds_relations else None,
     )  # fmt: skip

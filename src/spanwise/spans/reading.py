@@ -50,14 +50,15 @@ def reading(first: Ints, width: Ints) -> dict[str, Tensor]:
     """How a ``SpanReader`` reads S spans of words that are numbered in a row, each from its ``first`` on.
 
     ``up.k`` and ``down.k`` are the words that are read at step k. Every word of every span is a place, P in all: ``span`` is
-    the span that it is of, ``up`` and ``down`` the states there; ``up_end`` and ``down_end`` are the last states of the spans.
+    the span that it is of, ``up`` and ``down`` the states there. Of the spans, ``offset`` are their first places, ``up_end``
+    and ``down_end`` their last states.
     """
     up, down = Runs(first, width, 1), Runs(first + width - 1, width, -1)
-    spans = np.arange(len(first))
+    spans, offset = np.arange(len(first)), np.cumsum(width) - width
     span = np.repeat(spans, width)
-    at = np.arange(len(span)) - np.repeat(np.cumsum(width) - width, width)
+    at = np.arange(len(span)) - offset[span]
     arrays = {
-        "span": span, "up": up.state(span, at), "down": down.state(span, width[span] - 1 - at),
+        "span": span, "offset": offset, "up": up.state(span, at), "down": down.state(span, width[span] - 1 - at),
         "up_end": up.state(spans, width - 1), "down_end": down.state(spans, width - 1),
         **{f"up.{step}": words for step, words in enumerate(up.steps)},
         **{f"down.{step}": words for step, words in enumerate(down.steps)},
@@ -84,12 +85,21 @@ class SpanReader(nn.Module):
             _run(F.linear(words, of_words, bias + other_bias), of_states, _steps(places, way))
             for way, (of_words, of_states, bias, other_bias) in zip(("up", "down"), self.lstm.all_weights, strict=True)
         )
-        states = torch.cat((up.index_select(0, places["up"]), down.index_select(0, places["down"])), 1)
-        query = torch.cat((up.index_select(0, places["up_end"]), down.index_select(0, places["down_end"])), 1)
         span = places["span"]
-        products = (states * query.index_select(0, span)).float().sum(1)
-        weights = segment_softmax(products, span, len(query)).to(states.dtype)
-        return torch.zeros_like(query).index_add(0, span, weights.unsqueeze(1) * states)
+        products = _products(up, places["up"], places["up_end"], span)
+        products = products + _products(down, places["down"], places["down_end"], span)
+        weights = segment_softmax(products, span, len(places["offset"])).to(up.dtype)
+        # Weighted on the way: no weighted copy of the states at all places is made.
+        sums = [
+            F.embedding_bag(places[way], states, places["offset"], mode="sum", per_sample_weights=weights)
+            for way, states in (("up", up), ("down", down))
+        ]
+        return torch.cat(sums, 1)
+
+
+def _products(states: Tensor, place: Tensor, end: Tensor, span: Tensor) -> Tensor:
+    """Of the states at all places with the last state of their span."""
+    return (states.index_select(0, place) * states.index_select(0, end).index_select(0, span)).float().sum(1)
 
 
 def segment_softmax(values: Tensor, segment: Tensor, count: int) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from spanwise.encoders.transfer import take_over
 from spanwise.errors import SpanwiseError, unknown
 from spanwise.evaluation.tasks import TASKS
 from spanwise.formats import Ledger
-from spanwise.heads import head_class, head_settings, known_heads
+from spanwise.heads import head_class, head_settings, head_values, known_heads
 from spanwise.inference.predictor import predict
 from spanwise.model import Model
 from spanwise.tensors import fill
@@ -85,6 +85,7 @@ def train(
     began = time.perf_counter()
     trainer.train(resume=resume)
     fill(model, out / WEIGHTS)
+    tune(model, corpus, out)
     run = Run(out, model.eval(), final_scores(model, corpus, ("dev", "test") if test else ("dev",)))
     if is_main_process():
         write_json(out / REPORT, report(trainer, run.scores, notes, time.perf_counter() - began))
@@ -137,12 +138,22 @@ def start_from(model: Model, folder: Path) -> str:
     head, source = model.head, other.head
     if type(head) is not type(source):  # one of them may find discontinuous entities besides
         head, source = head.inner, source.inner
-    if type(head.inner) is not type(source.inner) or model.labels.entities != other.labels.entities:
+    same = model.labels if head.finds_relations else replace(model.labels, relations=other.labels.relations)
+    if type(head.inner) is not type(source.inner) or same != other.labels:
         return f"started from {folder}: its encoder was taken over; the head begins anew, for its kind or its labels differ"
     own, found = head.state_dict(), source.state_dict()
     taken = {name: value for name, value in found.items() if name in own and own[name].shape == value.shape}
     head.load_state_dict({**own, **taken})
     return f"started from {folder}: its encoder and {len(taken)} of {len(own)} weight tensors of the head were taken over"
+
+
+def tune(model: Model, corpus: Corpus, out: Path) -> None:
+    """Let dev settle what the head has left open; the run folder's configuration then says it."""
+    everything = [sentence for split in corpus.splits.values() for sentence in split]
+    if model.head.tune(corpus["dev"], lambda: predict(model, corpus["dev"], context=everything)):
+        model.config = model.config.model_copy(update={"head": head_values(model.head)})
+        if is_main_process():
+            model.save(out)
 
 
 def final_scores(model: Model, corpus: Corpus, splits: Iterable[str]) -> dict[str, dict[str, Any]]:

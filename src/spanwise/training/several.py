@@ -37,6 +37,11 @@ def train_seeds(
         values = [task.value(scores[split]) for scores in runs]
         deviation = stdev(values) if len(values) > 1 else 0.0
         summary["scores"][split] = {"mean": mean(values), "deviation": deviation, task.key: values}
+        if all(scores[split].get("relations") for scores in runs):
+            f1 = [scores[split]["relations"]["strict"]["micro"]["f1"] for scores in runs]
+            spread = {"mean": mean(f1), "deviation": stdev(f1) if len(f1) > 1 else 0.0, "f1": f1}
+            summary["scores"][split]["relations"] = spread
+            say(f"{split}: relations F1 {spread['mean']:.4f} ± {spread['deviation']:.4f} over {len(seeds)} seeds")
         shown = ", ".join(f"{value:.4f}" for value in values)
         say(f"{split}: {task.figure} {mean(values):.4f} ± {deviation:.4f} over {len(seeds)} seeds ({shown})")
     write_json(out / "seeds.json", summary)
@@ -59,14 +64,16 @@ def train_sweep(
         name = "+".join(setting.replace("/", "_") for setting in point)
         scores = one_run(corpus, out / name, resume, overrides=(*fixed, *point), test=False, **options)
         task = task_of(scores["dev"])
-        rows.append({"settings": list(point), "folder": name, "dev": task.value(scores["dev"])})
+        figure, value = task.choice(scores["dev"])
+        rows.append({"settings": list(point), "folder": name, "dev": value})
     rows.sort(key=lambda row: -row["dev"])
     best = rows[0]
     for row in rows:
-        say(f"dev {task.figure} {row['dev']:.4f}  {' '.join(row['settings'])}")
+        say(f"dev {figure} {row['dev']:.4f}  {' '.join(row['settings'])}")
     scores = _with_test(out / best["folder"], corpus, options.get("device", "auto"))
     if "test" in scores:
-        say(f"chosen on dev: {' '.join(best['settings'])}; test {task.figure} {task.value(scores['test']):.4f}")
+        figure, value = task.choice(scores["test"])
+        say(f"chosen on dev: {' '.join(best['settings'])}; test {figure} {value:.4f}")
     summary = {"chosen": best["settings"], "test": scores.get("test"), "grid": rows}
     write_json(out / "sweep.json", summary)
     return summary
