@@ -11,6 +11,7 @@ from tiny import STATIC, corpus, related
 
 from spanwise import SpanwiseError
 from spanwise.config import Config, TrainingSettings, checked, configure, default_encoder, recipes, sections
+from spanwise.heads import head_settings
 from spanwise.model import Model
 from spanwise.training.run import settled
 
@@ -188,3 +189,22 @@ def test_without_a_name_the_encoder_needs_no_network(monkeypatch: pytest.MonkeyP
     assert configure("spanner").encoder == {"kind": "static"}
     monkeypatch.setattr("spanwise.encoders.pretrained.ALIASES", {"minilm": ("json", "model")})
     assert configure("spanner").encoder == {"kind": "transformer", "name": "minilm"}
+
+
+def test_the_readme_names_every_recipe() -> None:
+    readme = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    assert [name for name in recipes() if f"`{name}`" not in readme] == []
+
+
+@pytest.mark.parametrize(
+    ("recipe", "override", "problem"),
+    [
+        ("gp-relations", "head.entities={kind: sng, task: typing}", "head.entities: expected a head that finds entities"),
+        ("bl-spanner", "head.span={kind: sng, task: typing}", "head.span: expected a head that finds entities"),
+        ("span-relations", "head.entities={kind: bundle}", "bundle is made of two heads"),
+        ("span-relations", "head.entities={kind: deep-span, unit: subwords, max_width: 4}", "read words"),
+    ],
+)
+def test_a_head_within_a_head_finds_entities_in_words(recipe: str, override: str, problem: str) -> None:
+    with pytest.raises(SpanwiseError, match=problem):
+        head_settings(configure(recipe, encoder="static", overrides=[override]).head)

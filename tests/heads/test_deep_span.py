@@ -374,5 +374,5 @@ def test_in_a_bundle(tiny_bert: Path) -> None:
     torch.testing.assert_close(losses.parts["span"], own.loss(states, own.targets(SENTENCES, gold=True)).mean_per_instance)
     assert len(list(built.head.pretrained_parameters())) == 3 * 16
     assert len(built.span_vectors(sentences(2))) == 2
-    with pytest.raises(SpanwiseError, match="not for a bundle"):
+    with pytest.raises(SpanwiseError, match="learn together read words"):
         model(tiny_bert, "bl-spanner", ["head.span={kind: deep-span, max_width: 3, unit: subwords}"])

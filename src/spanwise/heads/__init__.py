@@ -52,6 +52,16 @@ def head_settings(values: Mapping[str, Any], place: str = "head") -> HeadSetting
     return checked(head_class(kind, place).settings_class, rest, f"{place} {kind}")
 
 
+def inner_settings(values: Mapping[str, Any], place: str) -> HeadSettings:
+    """The same for a head within a head, which must read words and find entities by itself."""
+    settings = head_settings(values, place)
+    if getattr(settings, "unit", "words") == "subwords":
+        raise SpanwiseError(f"{place}: the heads that learn together read words, so spans of subwords are not for them")
+    if getattr(settings, "task", "entities") == "typing":
+        raise SpanwiseError(f"{place}: expected a head that finds entities, not one that types given ones")
+    return settings
+
+
 def fitted_values(values: Mapping[str, Any], place: str, sentences: Sequence[Sentence]) -> dict[str, Any]:
     """The section of a head within a head with its settings whole: their defaults, and what the sentences decide."""
     return {"kind": values["kind"], **head_settings(values, place).fitted(sentences).model_dump()}

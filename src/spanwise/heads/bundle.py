@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from spanwise.decoding import Found
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.errors import SpanwiseError
-from spanwise.heads import fitted_values, head_class, head_settings, make_head
+from spanwise.heads import fitted_values, head_class, inner_settings, make_head
 from spanwise.heads.base import Head, HeadSettings, Labels, Losses, ScoredSpans, SpanVectors, own_targets
 from spanwise.types import Sentence
 
@@ -40,12 +40,10 @@ class BundleSettings(HeadSettings):
     @model_validator(mode="after")
     def _check(self) -> Self:
         for name, values in self.branches.items():
-            head_settings(values, f"head.{name}")
+            inner_settings(values, f"head.{name}")
             family = head_class(values["kind"]).family
             if family != name:
                 raise SpanwiseError(f"head.{name}: expected a {name} head, but {values['kind']} is a {family} head")
-        if self.span.get("unit") == "subwords":
-            raise SpanwiseError("head.span: both heads of a bundle read words, so spans of subwords are not for a bundle")
         if not self.weights[self.branch]:
             raise SpanwiseError(f"head: with alpha {self.alpha:g} the {self.branch} branch learns nothing and cannot predict")
         return self

@@ -20,7 +20,7 @@ from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.errors import SpanwiseError
 from spanwise.evaluation.relations import judged_relations
 from spanwise.evaluation.threshold import best_threshold
-from spanwise.heads import fitted_values, head_class, head_settings, make_head
+from spanwise.heads import fitted_values, head_class, inner_settings, make_head
 from spanwise.heads.base import Head, HeadSettings, Labels, Losses, ScoredPairs, ScoredSpans, SpanVectors, own_targets
 from spanwise.heads.memo import Ints
 from spanwise.types import Relation, Sentence
@@ -44,13 +44,11 @@ class RelationSettings(HeadSettings):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        head_settings(self.entities, "head.entities")
-        if head_class(self.entities["kind"]).finds_relations:
-            raise SpanwiseError(
-                f"head.entities: expected a head for entities, but {self.entities['kind']} finds relations itself"
-            )
-        if self.entities.get("unit") == "subwords":
-            raise SpanwiseError("head.entities: relations are between words, so spans of subwords are not for them")
+        inner_settings(self.entities, "head.entities")
+        inner = head_class(self.entities["kind"])
+        if inner.finds_relations or inner.family == "joint":
+            what = "finds relations itself" if inner.finds_relations else "is made of two heads"
+            raise SpanwiseError(f"head.entities: expected one head for entities, but {self.entities['kind']} {what}")
         return self
 
     def fitted(self, sentences: Sequence[Sentence]) -> Self:
