@@ -255,6 +255,7 @@ def test_folds_by_command(tmp_path: Path, folds: Path, capsys: pytest.CaptureFix
         ("{", "expected folds as"),
         ('[{"fold": 0}]', "expected folds as"),
         ("[]", "at least one fold"),
+        ('[{"fold": 0, "test": ["s0"]}, {"fold": 1, "test": []}]', "fold 1 has no sentences"),
         ('[{"fold": 0, "test": ["s0"]}, {"fold": 0, "test": ["s1"]}]', "a number of its own"),
         ('[{"fold": 0, "test": ["x"]}]', "fold 0 names 'x', which the data does not have"),
         ('[{"fold": 0, "test": ["s1"]}, {"fold": 1, "test": ["s1"]}]', "fold 1 names 's1', which an earlier fold has"),

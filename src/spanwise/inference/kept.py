@@ -9,11 +9,13 @@ import numpy as np
 import torch
 
 from spanwise.batching import moved, plan
+from spanwise.device import exact_products
 from spanwise.model import Model
 from spanwise.types import Sentence
 
 
 @torch.inference_mode()
+@exact_products()
 def kept_recall(model: Model, sentences: Sequence[Sentence], prepared: Sequence[Any], *, batch_size: int = 64) -> float:
     """The share of the gold ranges of all sentences that the head which predicts looks at closely.
 

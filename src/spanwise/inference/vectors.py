@@ -10,6 +10,7 @@ import numpy.typing as npt
 import torch
 
 from spanwise.batching import moved, plan
+from spanwise.device import exact_products
 from spanwise.model import Model
 from spanwise.types import Sentence, Span
 
@@ -22,6 +23,7 @@ class SentenceVectors(NamedTuple):
 
 
 @torch.inference_mode()
+@exact_products()
 def span_vectors(
     model: Model,
     sentences: Sequence[Sentence],

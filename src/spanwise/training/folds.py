@@ -13,10 +13,11 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from spanwise.corpora import read_corpus, with_dev
+from spanwise.corpora import with_dev
 from spanwise.errors import SpanwiseError
 from spanwise.evaluation.tasks import task_of
 from spanwise.training.folder import write_json
+from spanwise.training.run import read_aloud
 from spanwise.training.several import check_alone, one_run
 from spanwise.types import Corpus
 
@@ -38,8 +39,11 @@ def train_folds(
     """
     check_alone()
     say = options["say"]
-    corpus = data if isinstance(data, Corpus) else read_corpus(data, data_format)
+    corpus = read_aloud(data, data_format, say)
     parts, runs = list(cut_folds(corpus, folds)), []
+    untested = sum(map(len, corpus.splits.values())) - sum(len(part["test"]) for _, part in parts)
+    if untested:
+        say(f"note: {untested:,} sentences are in no fold: they are learned from and never tested")
     for number, part in parts:
         whole, cut = with_dev(part)
         say(f"fold {number}: {cut or 'as given'}")
@@ -98,4 +102,7 @@ def _read(path: Path) -> list[Fold]:
         raise SpanwiseError(f'{path}: expected folds as [{{"fold": 0, "test": ["id", …]}}, …]') from None
     if not folds or len({fold["fold"] for fold in folds}) < len(folds):
         raise SpanwiseError(f"{path}: expected at least one fold, and for each a number of its own")
+    empty = next((fold["fold"] for fold in folds if not fold["test"]), None)
+    if empty is not None:
+        raise SpanwiseError(f"{path}: fold {empty} has no sentences, so nothing can be scored on it")
     return folds

@@ -117,17 +117,22 @@ def _task_setting(config: Config, task: str) -> list[str]:
 
 def open_corpus(data: str | Path | Corpus, data_format: str | None, say: Callable[[str], None]) -> Corpus:
     """The data with a dev split; what was mended, left out or cut off is said."""
+    corpus, cut = with_dev(read_aloud(data, data_format, say))
+    if cut:
+        say(cut)
+    if not corpus["train"]:
+        raise SpanwiseError("the training data has no sentences")
+    return corpus
+
+
+def read_aloud(data: str | Path | Corpus, data_format: str | None, say: Callable[[str], None]) -> Corpus:
+    """The data; what was mended or left out while reading is said."""
     ledger = Ledger()
     corpus = data if isinstance(data, Corpus) else read_corpus(data, data_format, ledger)
     for what, count in ledger.notes.items():
         say(f"note: {count:,} {what}")
     if ledger.lost:
         say(f"left out while reading: {ledger}")
-    corpus, cut = with_dev(corpus)
-    if cut:
-        say(cut)
-    if not corpus["train"]:
-        raise SpanwiseError("the training data has no sentences")
     return corpus
 
 
