@@ -302,7 +302,7 @@ def test_windows_line_ends_count_as_characters(tmp_path: Path) -> None:
 def test_file_names_never_leave_the_folder(tmp_path: Path) -> None:
     ids = [
         "../../up",
-        "/root/x",
+        "/elsewhere/x",
         "a\0b\nc",
         "..",
         "",
@@ -322,7 +322,7 @@ def test_file_names_never_leave_the_folder(tmp_path: Path) -> None:
     assert names == sorted(
         [
             "_/_/up",
-            "root/x",
+            "elsewhere/x",
             "a_b_c",
             "_",
             "_-2",

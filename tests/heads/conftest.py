@@ -176,6 +176,32 @@ def check_batches(
     return check
 
 
+@pytest.fixture
+def check_half() -> Callable[..., None]:
+    """Losses, gradients and scores from states (and, where ``whole``, weights) in half precision are finite and about right."""
+
+    def check(
+        head: Head, sentences: Sequence[Sentence], states: TokenStates, dtype: torch.dtype, whole: bool, scale: float
+    ) -> None:
+        targets = head.targets(sentences, gold=True)
+        expected = head.loss(TokenStates(states.words * scale, states.cls, states.mask), targets).sums.detach()
+        head = head.to(dtype) if whole else head
+        words = (states.words * scale).to(dtype).requires_grad_()
+        half = TokenStates(words, states.cls.to(dtype), states.mask)
+        losses = head.loss(half, targets)
+        losses.mean.backward()
+        assert losses.sums.dtype == torch.float32
+        torch.testing.assert_close(losses.sums, expected, rtol=0.05, atol=0.5)
+        for values in (words, *head.parameters()):
+            assert values.grad is not None
+            assert bool(values.grad.isfinite().all())
+            assert bool(values.grad.any())
+        assert not words.grad[~states.mask].any()  # type: ignore[index]
+        assert bool(head.score(half, {}).score.isfinite().all())
+
+    return check
+
+
 class Operations(TorchDispatchMode):
     """Counts the operations that would make a GPU be waited for."""
 

@@ -209,27 +209,13 @@ def test_dropout_acts_in_training_alone(encoder: Any) -> None:
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
 @pytest.mark.parametrize(("whole", "scale"), [(True, 1.0), (True, 10.0), (False, 1.0), (False, 300.0)])
 def test_losses_and_gradients_are_finite_in_half_precision(
-    encoder: Any, random_batch: Any, dtype: torch.dtype, whole: bool, scale: float
+    encoder: Any, random_batch: Any, check_half: Any, dtype: torch.dtype, whole: bool, scale: float
 ) -> None:
     """With states in half precision and, where ``whole``, the head's weights too."""
     head = make(encoder, dropout=0.0, hidden_dropout=0.0)
     sentences, _ = random_batch()
     states = states_of(encoder, *(len(one.words) for one in sentences))
-    targets = head.targets(sentences, gold=True)
-    expected = head.loss(TokenStates(states.words * scale, states.cls, states.mask), targets).sums.detach()
-    head = head.to(dtype) if whole else head
-    words = (states.words * scale).to(dtype).requires_grad_()
-    half = TokenStates(words, states.cls.to(dtype), states.mask)
-    losses = head.loss(half, targets)
-    losses.mean.backward()
-    assert losses.sums.dtype == torch.float32
-    torch.testing.assert_close(losses.sums, expected, rtol=0.05, atol=0.5)
-    for values in (words, *head.parameters()):
-        assert values.grad is not None
-        assert bool(values.grad.isfinite().all())
-        assert bool(values.grad.any())
-    assert not words.grad[~states.mask].any()  # type: ignore[index]
-    assert bool(head.score(half, {}).score.isfinite().all())
+    check_half(head, sentences, states, dtype, whole, scale)
 
 
 @pytest.mark.parametrize("max_width", [None, 4])

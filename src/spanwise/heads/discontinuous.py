@@ -17,12 +17,12 @@ from spanwise.errors import unknown
 from spanwise.fragments import LINKS, Columns, fragment_rows, in_fragments, joined, link_rows, perfect
 from spanwise.heads.base import Head, Labels, Losses, ScoredSpans, SpanVectors, own_targets
 from spanwise.heads.memo import Ints
+from spanwise.heads.pair_pointer import PRIOR
 from spanwise.heads.pointer import EfficientGlobalPointer, GlobalPointer, PointerSettings
 from spanwise.heads.span_head import SpanSettings
 from spanwise.spans.tiles import Tiles
 from spanwise.types import Sentence
 
-PRIOR = -5.0  # the score of every span to begin with: nearly all are nothing, and the states need not learn that
 HIDDEN = 100  # of the LSTM over bare word vectors, per direction
 
 

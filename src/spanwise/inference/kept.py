@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import torch
 
-from spanwise.batching import moved, plan
+from spanwise.batching import moved
 from spanwise.device import exact_products
+from spanwise.inference.encoding import encoded
 from spanwise.model import Model
 from spanwise.types import Sentence
 
@@ -21,15 +21,9 @@ def kept_recall(model: Model, sentences: Sequence[Sentence], prepared: Sequence[
 
     Ranges that are out of the head's reach count as dropped.
     """
-    training, head = model.training, model.head.reader
-    model.eval()
-    device = next(model.parameters()).device
-    costs = np.array([model.encoder.cost(item) for item in prepared], np.int64)
-    kept = torch.zeros((), device=device, dtype=torch.int64)
-    for numbers in plan(costs, batch_size, None, None):
-        states = model.encoder(moved(model.encoder.collate([prepared[number] for number in numbers]), device))
+    head, kept = model.head.reader, torch.zeros((), dtype=torch.int64)
+    for numbers, states, device in encoded(model, prepared, batch_size):
         targets = head.targets([sentences[number] for number in numbers], gold=True)
-        kept += head.kept_gold(states, moved(targets, device)).sum()
-    model.train(training)
+        kept = kept.to(device) + head.kept_gold(states, moved(targets, device)).sum()
     gold = sum(len({entity.fragments for entity in sentence.entities}) for sentence in sentences)
     return int(kept) / gold if gold else 0.0

@@ -7,14 +7,14 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any
 
-import numpy as np
 import torch
 
-from spanwise.batching import moved, plan
+from spanwise.batching import moved
 from spanwise.decoding import Found
 from spanwise.device import exact_products
 from spanwise.evaluation.threshold import at_least
 from spanwise.heads.base import Head
+from spanwise.inference.encoding import encoded
 from spanwise.model import Model
 from spanwise.types import Sentence
 
@@ -59,19 +59,13 @@ def predict_with(
     threshold: float = 0.0,
 ) -> dict[Head, list[Sentence]]:  # fmt: skip
     """What each of the heads, which learned on the model's encoder, predicts; each sentence is encoded once."""
-    training = model.training
-    model.eval()
-    device = next(model.parameters()).device
-    costs = np.array([model.encoder.cost(item) for item in prepared], np.int64)
     every: dict[Head, list[Found]] = {head: [Found(())] * len(sentences) for head in heads}
-    for numbers in plan(costs, batch_size, None, None):
-        states = model.encoder(moved(model.encoder.collate([prepared[number] for number in numbers]), device))
+    for numbers, states, device in encoded(model, prepared, batch_size):
         chosen = [sentences[number] for number in numbers]
         for head, found in every.items():
             read = head.read(head.score(states, moved(head.targets(chosen, gold=False), device)), len(chosen))
             for number, one in zip(numbers, read, strict=True):
                 found[number] = one
-    model.train(training)
     return {
         head: list(
             at_least((replace(s, **own._asdict(), links=()) for s, own in zip(sentences, found, strict=True)), threshold)

@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from spanwise.batching import moved, plan
+from spanwise.batching import moved
 from spanwise.device import exact_products
+from spanwise.inference.encoding import encoded
 from spanwise.model import Model
 from spanwise.types import Sentence, Span
 
@@ -36,15 +37,10 @@ def span_vectors(
 
     Spans that the model's head does not judge (wider than its widest) have none and are left out.
     """
-    training = model.training
-    model.eval()
-    device = next(model.parameters()).device
     prepared = model.encoder.prepare(sentences, context)
     wanted = None if spans is None else [set(map(tuple, own)) for own in spans]
-    costs = np.array([model.encoder.cost(item) for item in prepared], np.int64)
     found: list[SentenceVectors | None] = [None] * len(sentences)
-    for numbers in plan(costs, batch_size, None, None):
-        states = model.encoder(moved(model.encoder.collate([prepared[number] for number in numbers]), device))
+    for numbers, states, device in encoded(model, prepared, batch_size):
         targets = model.head.targets([sentences[number] for number in numbers], gold=False)
         packed = model.head.span_vectors(states, moved(targets, device))
         owner, start, end = (column.cpu().numpy() for column in (packed.sentence, packed.start, packed.end))
@@ -56,5 +52,4 @@ def span_vectors(
             if wanted is not None:
                 own = own[[tuple(span) in wanted[number] for span in places[own].tolist()]]
             found[number] = SentenceVectors(places[own], vectors[own])
-    model.train(training)
     return [vectors for vectors in found if vectors is not None]
