@@ -68,6 +68,7 @@ class Contender:
         head = head_class.build(encoder, Labels(tuple("ABCDE")), settings)
         if self.device.type == "cuda":
             encoder.record_steps()
+            head.record_steps()
         self.encoder, self.head = encoder.to(self.device).train(), head.to(self.device).train()
         self.parameters = [*encoder.parameters(), *head.parameters()]
         numbers = np.arange(len(sentences))
@@ -160,7 +161,8 @@ def measured(width: int, words: int, arguments: argparse.Namespace) -> dict[str,
     rows = {}
     for name, contender in contenders.items():
         peak = contender.peak()
-        contender.encoder.graphs = None  # what is replayed cannot be counted
+        for part in (contender.encoder, contender.head):
+            part.graphs = None  # what is replayed cannot be counted
         median = statistics.median(times[name])
         rows[name] = {"ms": 1000 * median, "gflop": contender.gigaflops(), "saved_mib": contender.saved(), "peak_mib": peak}
     ratios = {}

@@ -54,20 +54,32 @@ def run(row: dict[str, Any], seed: int, arguments: argparse.Namespace) -> dict[s
     if code == 0:
         report = json.loads((out / "run.json").read_text())
         metrics = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
-        record["scores"] = {split: report["scores"][split]["micro"] for split in report["scores"]}
+        record["scores"] = {split: figures(scores) for split, scores in report["scores"].items()}
         record |= {key: report[key] for key in ("best_epoch", "device", "precision", "versions")}
         record["epoch_seconds"] = [epoch["seconds"] for epoch in metrics]
         record["dev"] = [epoch["dev"] for epoch in metrics]
         if row.get("keep"):
             record["predicted"] = predicted(out, arguments.data / row["corpus"])
         print(
-            f"{record['name']} seed {seed}: {json.dumps({k: round(v['f1'], 4) for k, v in record['scores'].items()})}",
+            f"{record['name']} seed {seed}: {json.dumps({split: shortly(own) for split, own in record['scores'].items()})}",
             flush=True,
         )
     else:
         record["error"] = said[-2000:]
         print(f"{record['name']} seed {seed} failed: {record['error'][-500:]}", flush=True)
     return record
+
+
+def figures(scores: dict[str, Any]) -> dict[str, Any]:
+    """Of a split's scores: those of all entities, of each type, and of the relations where there are some."""
+    own: dict[str, Any] = {**scores["micro"], "types": {type: one["f1"] for type, one in scores["types"].items()}}
+    if relations := scores.get("relations"):
+        own["relations"] = {way: relations[way]["micro"]["f1"] for way in ("strict", "boundaries")}
+    return own
+
+
+def shortly(own: dict[str, Any]) -> list[float]:
+    return [round(value, 4) for value in (own["f1"], *own.get("relations", {}).values())]
 
 
 def spanwise(words: list[str], threads: int) -> tuple[int, str]:

@@ -15,7 +15,6 @@ from tiny import close, model, sentences, transformer
 from torch import Tensor
 
 from spanwise.encoders.base import TokenStates
-from spanwise.encoders.graphs import _Shape
 from spanwise.encoders.transformer import TransformerEncoder, TransformerSettings
 from spanwise.errors import SpanwiseError
 from spanwise.heads.deep_settings import DeepSpanSettings
@@ -360,7 +359,7 @@ def test_recorded_encoders_hand_out_the_same_layers(tiny_bert: Path) -> None:
     encoder.hand_out(layers=2)
     inputs = encoder.collate(encoder.prepare(SENTENCES))
     with torch.no_grad():
-        recorded = _Shape(encoder.model, encoder._read).eval()(inputs["ids"], inputs["seen"])
+        recorded = encoder._read_recordable(inputs["ids"], inputs["seen"])
         plain = encoder._states(inputs["ids"], inputs["seen"])
     assert recorded.shape[-1] == 3 * encoder.width
     close(recorded[inputs["seen"]], plain[inputs["seen"]])

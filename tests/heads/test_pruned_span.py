@@ -14,6 +14,7 @@ from tiny import close, corpus, fit, sentences, transformer
 
 from spanwise.encoders.base import TokenStates
 from spanwise.encoders.transformer import TransformerEncoder
+from spanwise.graphs import GRAIN
 from spanwise.heads.biaffine import Biaffine
 from spanwise.heads.deep_settings import SPARE, PrunedSpanSettings
 from spanwise.heads.pruned_span import PrunedSpan
@@ -60,6 +61,30 @@ def test_with_a_budget_for_everything_it_is_the_unpruned_head_without_its_lstm(
     torch.testing.assert_close(losses.parts["deep"], deep.mean)
     torch.testing.assert_close(losses.parts["scorer"], scorer.mean)
     assert isinstance(head.scorer, Biaffine)
+
+
+def test_recorded_steps_read_padded_shapes_and_give_the_same(tiny_bert: Path) -> None:
+    """What CUDA graphs record, run as usual: numbers of words and of spans are padded, so that few shapes occur."""
+    encoder = encoder_of("bert", tiny_bert)
+    head = pruned(encoder)
+    shapes = []
+
+    def recorded(*inputs: torch.Tensor) -> torch.Tensor:
+        shapes.append([tuple(tensor.shape) for tensor in inputs])
+        return head._deepen(*inputs)
+
+    with torch.no_grad():
+        states, _ = read(encoder, head)
+        chosen = head._best(head.scorer.scored(states), states.mask)
+        plain = head._vectors(states, chosen)
+        head.graphs = recorded  # type: ignore[assignment]
+        head.training = True  # of the head alone: nothing is dropped
+        close(head._vectors(states, chosen), plain)
+    ((starts, ends, *words),) = shapes
+    assert starts == ends
+    assert starts[1] % GRAIN == 0 < starts[1] - chosen.start.shape[1] < GRAIN
+    assert len(words) == head.depth
+    assert all(shape[1] % GRAIN == 0 for shape in words)
 
 
 def test_the_best_are_kept_and_how_many_depends_on_the_own_length_alone(tiny_bert: Path) -> None:
@@ -164,7 +189,7 @@ def test_the_device_is_waited_for_once_in_scoring_and_never_in_training(tiny_ber
 
 def test_the_budget_follows_the_training_data() -> None:
     some = [Sentence("a", ("w",) * 10, (Entity("A", ((0, 2),)),)), Sentence("b", ("w",) * 30)]
-    assert PrunedSpanSettings().fitted(some).budget == pytest.approx(4 / 40)
+    assert PrunedSpanSettings().fitted(some).budget == pytest.approx(8 / 40)
     assert PrunedSpanSettings(budget=2.5).fitted(some).budget == 2.5
 
 

@@ -6,14 +6,16 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
 from spanwise.config import checked
-from spanwise.encoders.base import Encoder
 from spanwise.errors import unknown
 from spanwise.types import Sentence
+
+if TYPE_CHECKING:  # what is a matter of words alone (rows of subwords, vocabularies) needs no torch
+    from spanwise.encoders.base import Encoder
 
 _KINDS = {
     "transformer": ("transformer", "TransformerEncoder", "TransformerSettings"),

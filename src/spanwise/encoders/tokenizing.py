@@ -7,6 +7,7 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
+from tokenizers import Encoding, Tokenizer
 
 from spanwise.encoders.subwords import Ints
 
@@ -21,13 +22,21 @@ class WordTokenizer:
     when it comes again, which is several times as fast. Copies start empty.
     """
 
-    def __init__(self, tokenizer: Any) -> None:
-        self.tokenizer = tokenizer
-        known = (tokenizer.unk_token_id, tokenizer.pad_token_id, tokenizer.eos_token_id, 0)
-        self.unknown = int(next(number for number in known if number is not None))
+    def __init__(self, tokenizer: Tokenizer, unknown: int) -> None:
+        self.tokenizer, self.unknown = tokenizer, unknown
+        # A tokenizer's file may ask for both: nothing is cut off here, and rows are padded where they are made.
+        tokenizer.no_truncation()
+        tokenizer.no_padding()
         self.blank = _blank(tokenizer)
         self._kept: dict[str, list[int]] = {}
         self._size = 0
+
+    @classmethod
+    def of(cls, tokenizer: Any) -> WordTokenizer:
+        """From one of transformers' fast tokenizers; a copy, for theirs changes with every call."""
+        known = (tokenizer.unk_token_id, tokenizer.pad_token_id, tokenizer.eos_token_id, 0)
+        unknown = next(number for number in known if number is not None)
+        return cls(Tokenizer.from_str(tokenizer.backend_tokenizer.to_str()), int(unknown))
 
     def __call__(self, texts: Sequence[Sequence[str]]) -> list[tuple[Ints, Ints]]:
         """Ids and subwords per word of each text. A word that the tokenizer does not see (a lone joiner, say) is unknown."""
@@ -46,32 +55,32 @@ class WordTokenizer:
         kept = self._kept
         new = [word for word in words if word not in kept]
         groups = [new[first : first + GROUP] for first in range(0, len(new), GROUP)]
-        encoded: Any = self._encoded([[self.blank + word for word in group] for group in groups]) if groups else None
-        for number, group in enumerate(groups):
+        encoded = self._encoded([[self.blank + word for word in group] for group in groups])
+        for group, encoding in zip(groups, encoded, strict=True):
             pieces: list[list[int]] = [[] for _ in group]
-            for place, piece in zip(encoded.word_ids(number), encoded["input_ids"][number], strict=True):
+            for place, piece in zip(encoding.word_ids, encoding.ids, strict=True):
                 pieces[place].append(piece)
             kept.update(zip(group, (found or [self.unknown] for found in pieces), strict=True))
             self._size += sum(map(len, group))
         return kept
 
-    def _encoded(self, texts: list[list[str]]) -> Any:
-        options = {"is_split_into_words": True, "add_special_tokens": False, "return_attention_mask": False, "verbose": False}
+    def _encoded(self, texts: list[list[str]]) -> list[Encoding]:
+        options = {"is_pretokenized": True, "add_special_tokens": False}
         try:
-            return self.tokenizer(texts, **options)
+            return self.tokenizer.encode_batch(texts, **options)
         except (TypeError, UnicodeError):  # half a pair of surrogates is no text to a tokenizer
             readable = [[word.encode("utf-8", "replace").decode("utf-8") for word in words] for words in texts]
-            return self.tokenizer(readable, **options)
+            return self.tokenizer.encode_batch(readable, **options)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_kept": {}, "_size": 0}
 
 
-def _blank(tokenizer: Any) -> str:
+def _blank(tokenizer: Tokenizer) -> str:
     """What a word must begin with so that it is read as in running text: byte-level tokenizers want the blank before it."""
 
     def last(text: str | list[str]) -> int:
-        ids: list[int] = tokenizer(text, is_split_into_words=isinstance(text, list), add_special_tokens=False)["input_ids"]
+        ids: list[int] = tokenizer.encode(text, is_pretokenized=isinstance(text, list), add_special_tokens=False).ids
         return ids[-1] if ids else -1
 
     return " " if last(["a", "a"]) != last("a a") == last([" a", " a"]) else ""

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-import numpy as np
 import torch
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 
 from spanwise.encoders.base import Encoder, TokenStates
-from spanwise.encoders.graphs import ABLE, GRAIN, Graphs
 from spanwise.encoders.layers import LayerParts, layer_parts
-from spanwise.encoders.neighbours import neighbours, surroundings, with_documents
 from spanwise.encoders.pretrained import load_pretrained
-from spanwise.encoders.subwords import NONE, Ints, Subwords, padded, word_index
+from spanwise.encoders.rows import Context, Pooling, Rows, RowSettings
+from spanwise.encoders.subwords import Ints, Subwords
 from spanwise.encoders.tokenizing import WordTokenizer
-from spanwise.encoders.windows import windows
 from spanwise.errors import SpanwiseError
+from spanwise.graphs import GRAIN, Graphs
 from spanwise.types import Sentence
 
+# Architectures whose forward takes a complete mask and never waits for the device: their training steps can be recorded.
+RECORDABLE = frozenset(("bert", "roberta", "xlm-roberta", "camembert", "electra"))
 ROWS = 256  # read at once where no gradient is asked for: a text of many windows needs no more memory than a large batch
 
 
@@ -33,20 +32,16 @@ class TransformerSettings(BaseModel):
 
     kind: Literal["transformer"] = "transformer"
     name: str
-    pooling: Literal["first", "max", "mean"] = "max"
+    pooling: Pooling = "max"
     layers: int = Field(default=1, ge=1)
-    context: Literal["sentence", "document"] = "sentence"
+    context: Context = "sentence"
     window: int | None = Field(default=None, ge=16, description="subwords read at once; the encoder's own limit when not given")
     frozen_embeddings: bool = Field(False, description="the embeddings do not learn")
     frozen_layers: int = Field(0, ge=0, description="the embeddings and so many lowest layers do not learn")
 
 
 class TransformerEncoder(Encoder):
-    """Words from a pretrained transformer.
-
-    No text is cut off: a sentence longer than the window is read in windows that overlap by a quarter, and each subword is
-    taken from the window in which it stands farther from the rim.
-    """
+    """Words from a pretrained transformer; ``rows`` is what it does on the host."""
 
     def __init__(self, settings: TransformerSettings, model: Any, tokenizer: Any) -> None:
         super().__init__()
@@ -56,15 +51,12 @@ class TransformerEncoder(Encoder):
         depth = getattr(model.config, "num_hidden_layers", settings.layers)
         if settings.layers > depth:
             raise SpanwiseError(f"layers={settings.layers}, but the encoder has {depth} layers")
-        marked = tokenizer("a", return_special_tokens_mask=True)
-        ids, inner = marked["input_ids"], [i for i, special in enumerate(marked["special_tokens_mask"]) if not special]
-        self._before, self._after = ids[: inner[0]], ids[inner[-1] + 1 :]
-        self._tokenize = WordTokenizer(tokenizer)
-        self.window = min(_limit(model, tokenizer), settings.window or 1 << 30)
-        self._mask_type = torch.bool if model.config.model_type in ABLE else torch.long  # some architectures count with it
+        self.rows = Rows(WordTokenizer.of(tokenizer), _row_settings(settings, model, tokenizer))
+        self._is_recordable = model.config.model_type in RECORDABLE
+        self._mask_type = torch.bool if self._is_recordable else torch.long  # some architectures count with it
         self._freeze()
         self.graphs: Graphs | None = None
-        self._below = 0  # layers below the top whose states are handed out
+        self.below = 0  # layers below the top whose states are handed out
         self._subwords = False  # whether states of subwords are, in place of words
 
     @classmethod
@@ -77,20 +69,20 @@ class TransformerEncoder(Encoder):
         self.tokenizer.save_pretrained(folder)
 
     def record_steps(self) -> None:
-        if self.model.config.model_type in ABLE:
-            self.graphs = Graphs(self.model, self._read)
+        if self._is_recordable:
+            self.graphs = Graphs(self.model, self._read_recordable)
 
     def hand_out(self, *, layers: int = 0, subwords: bool = False) -> None:
         depth = self.model.config.num_hidden_layers
         if layers > depth:
             raise SpanwiseError(f"{layers} layers are asked for, but the encoder has {depth}")
-        self._below, self._subwords = max(layers, self._below), subwords or self._subwords
+        self.below, self._subwords = max(layers, self.below), subwords or self._subwords
 
     def layer_parts(self) -> list[LayerParts]:
         return layer_parts(self.model)
 
     def subword_counts(self, sentence: Sentence) -> Ints:
-        return self._tokenize([sentence.words])[0][1]
+        return self.rows.tokenize([sentence.words])[0][1]
 
     def pretrained_parameters(self) -> Iterator[nn.Parameter]:
         parameters: Iterator[nn.Parameter] = self.model.parameters()
@@ -108,72 +100,53 @@ class TransformerEncoder(Encoder):
 
     # --- the host's part -------------------------------------------------------------------------------------------
 
-    def prepare(self, sentences: Sequence[Sentence], context: Sequence[Sentence] = ()) -> list[Subwords]:
-        """Subword ids of every sentence. ``context`` holds more sentences (of other splits, say) for document context."""
-        if self.settings.context == "sentence":
-            return [self._rows(*pieces, NONE, NONE) for pieces in self._tokenize([s.words for s in sentences])]
-        everything = with_documents(sentences, context)
-        tokenized = self._tokenize([sentence.words for sentence in everything])
-        ids = [ids for ids, _ in tokenized]
-        prepared = []
-        for (own, counts), (document, at) in zip(tokenized[: len(sentences)], neighbours(everything), strict=False):
-            prepared.append(self._rows(own, counts, *surroundings(ids, document, at, self._capacity - len(own))))
-        return prepared
-
     @property
-    def _capacity(self) -> int:
-        return self.window - len(self._before) - len(self._after)
+    def window(self) -> int:
+        """How many subwords are read at once."""
+        return self.rows.settings.window
 
-    def _rows(self, ids: Ints, counts: Ints, before: Ints, behind: Ints) -> Subwords:
-        size = self._capacity
-        if len(ids) <= size:
-            row = np.concatenate([self._before, before, ids, behind, self._after]).astype(np.int64)
-            # A row needs something in it, even of a sentence without words and a tokenizer without special tokens.
-            rows = [row if len(row) else np.array([self._tokenize.unknown])]
-            place = np.arange(len(ids), dtype=np.int64) + len(self._before) + len(before)
-            return Subwords(rows, np.zeros(len(ids), np.int64), place, counts)
-        starts, owner, place = windows(len(ids), size, size // 4)
-        rows = [np.concatenate([self._before, ids[s : s + size], self._after]).astype(np.int64) for s in starts]
-        return Subwords(rows, owner, place + len(self._before), counts)
+    def prepare(self, sentences: Sequence[Sentence], context: Sequence[Sentence] = ()) -> list[Subwords]:
+        return self.rows.prepare(sentences, context)
 
     def cost(self, prepared: Subwords) -> int:
-        return sum(map(len, prepared.rows))
+        return self.rows.cost(prepared)
 
     def collate(self, prepared: Sequence[Subwords]) -> dict[str, Tensor]:
-        if self._subwords:  # every subword is a word
-            prepared = [replace(item, counts=np.ones_like(item.row)) for item in prepared]
-        rows = [row for item in prepared for row in item.rows]
-        length = max(map(len, rows))
-        if self.graphs is not None:
-            length = min(-(-length // GRAIN) * GRAIN, self.window)
-        ids, seen = padded(rows, length, self.tokenizer.pad_token_id or 0)
-        first_row = np.cumsum([0, *(len(item.rows) for item in prepared[:-1])])
-        # The sentence's state is that of the token put before it, or behind it where a tokenizer puts none before.
-        cls = first_row * length + (0 if self._before else np.array([len(item.rows[0]) - 1 for item in prepared]))
-        tensors = {"ids": ids, "seen": seen, "cls": cls, **word_index(prepared, length, self.settings.pooling == "first")}
-        return {name: torch.from_numpy(np.ascontiguousarray(value)) for name, value in tensors.items()}
+        arrays = self.rows.collate(prepared, grain=1 if self.graphs is None else GRAIN, subwords=self._subwords)
+        return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
     # --- the device's part -----------------------------------------------------------------------------------------
 
     def forward(self, inputs: Mapping[str, Tensor]) -> TokenStates:
-        flat = self._states(inputs["ids"], inputs["seen"]).flatten(0, 1)
+        return self.words(self.subwords(inputs["ids"], inputs["seen"]), inputs)
+
+    def words(self, states: Tensor, inputs: Mapping[str, Tensor]) -> TokenStates:
+        """What a head reads, from the states of all ``subwords``."""
+        flat = states.flatten(0, 1)
         *below, words = torch.split(self._words(flat, inputs), self.width, -1)
         return TokenStates(words, flat[:, -self.width :].index_select(0, inputs["cls"]), inputs["mask"], tuple(below))
 
-    def _states(self, ids: Tensor, seen: Tensor) -> Tensor:
+    def subwords(self, ids: Tensor, seen: Tensor) -> Tensor:
         """The states of all subwords; those of several layers are side by side, so that they are pooled together."""
+        if torch.jit.is_tracing() and self._is_recordable:
+            return self._read_recordable(ids, seen)
         if self.graphs is not None and self.training and self.settings.layers == 1:
             recorded = self.graphs(ids, seen)
             if recorded is not None:
                 return recorded
         if len(ids) > ROWS and not torch.is_grad_enabled():
             return torch.cat(
-                [self._states(*part) for part in zip(torch.split(ids, ROWS), torch.split(seen, ROWS), strict=True)]
+                [self.subwords(*part) for part in zip(torch.split(ids, ROWS), torch.split(seen, ROWS), strict=True)]
             )
         return self._read(ids, seen.to(self._mask_type))
 
+    def _read_recordable(self, ids: Tensor, seen: Tensor) -> Tensor:
+        rows, length = ids.shape
+        # A mask that is complete already: building one from a padding mask makes the host wait for the device.
+        return self._read(ids, seen[:, None, None, :].expand(rows, 1, length, length))
+
     def _read(self, ids: Tensor, mask: Tensor) -> Tensor:
-        mixed, below = self.settings.layers, self._below
+        mixed, below = self.settings.layers, self.below
         output = self.model(input_ids=ids, attention_mask=mask, output_hidden_states=mixed > 1 or below > 0)
         top: Tensor = output.last_hidden_state
         if mixed > 1:
@@ -197,6 +170,19 @@ class TransformerEncoder(Encoder):
             return pieces.amax(1)
         weight = (torch.arange(index.shape[1], device=flat.device) < counts.unsqueeze(1)) / counts.unsqueeze(1)
         return (pieces * weight.to(flat.dtype).unsqueeze(-1)).sum(1)
+
+
+def _row_settings(settings: TransformerSettings, model: Any, tokenizer: Any) -> RowSettings:
+    marked = tokenizer("a", return_special_tokens_mask=True)
+    ids, inner = marked["input_ids"], [i for i, special in enumerate(marked["special_tokens_mask"]) if not special]
+    return RowSettings(
+        before=ids[: inner[0]],
+        after=ids[inner[-1] + 1 :],
+        padding=tokenizer.pad_token_id or 0,
+        window=min(_limit(model, tokenizer), settings.window or 1 << 30),
+        pooling=settings.pooling,
+        context=settings.context,
+    )
 
 
 def _limit(model: Any, tokenizer: Any) -> int:

@@ -13,7 +13,7 @@ from spanwise.spans.deep import Aggregation
 from spanwise.types import Sentence
 
 WIDEST = 25  # the paper's largest size, and what an automatic width is bounded by
-TIMES, SPARE = 4.0, 4  # a sentence keeps so many times the expected number of entities, and so many spans more
+TIMES, SPARE = 8.0, 4  # a sentence keeps so many times the expected number of entities, and so many spans more
 
 
 class DeepSettings(SoftmaxSettings):
@@ -68,7 +68,7 @@ class ShallowSpanSettings(DeepSpanSettings):
 class PrunedSpanSettings(DeepSettings):
     """Of the head that deepens only likely spans."""
 
-    budget: float | None = Field(default=None, gt=0)  # kept spans per word; 4 times the training entities per word if None
+    budget: float | None = Field(default=None, gt=0)  # kept spans per word; 8 times the training entities per word if None
 
     def fitted(self, sentences: Sequence[Sentence]) -> Self:
         found = super().fitted(sentences)

@@ -13,9 +13,11 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from spanwise.encoders.base import TokenStates
 from spanwise.encoders.layers import LayerParts
+from spanwise.graphs import Graphs, padded_to_grain
 from spanwise.heads.base import Labels, Losses, ScoredSpans, SpanVectors
 from spanwise.heads.biaffine import Biaffine, BiaffineSettings, ScoredCells
 from spanwise.heads.deep_head import DeepHead
@@ -57,6 +59,11 @@ class PrunedSpan(DeepHead):
         self.budget = settings.budget
         same = {name: getattr(settings, name) for name in ("max_width", "decoding", "smoothing", "smoothing_distance")}
         self.scorer = Biaffine(width, Labels(("entity",)), BiaffineSettings(**same))
+        self.graphs: Graphs | None = None
+
+    def record_steps(self) -> None:
+        if not self.settings.share_weights:  # shared layers are the encoder's, which has its own record of them
+            self.graphs = Graphs(self.transformer, self._deepen)
 
     def targets(
         self, sentences: Sequence[Sentence], *, gold: bool, generator: np.random.Generator | None = None
@@ -104,6 +111,12 @@ class PrunedSpan(DeepHead):
         chosen = _placed(scored.tiles, torch.arange(scored.tiles.cells, device=inside.device).expand_as(inside), inside)
         return SpanVectors(*self.picked(chosen.alive.flatten(), targets, *_flat(chosen), self._vectors(states, chosen)))
 
+    def span_probabilities(self, states: TokenStates, targets: Mapping[str, Tensor]) -> SpanVectors:
+        """Of the spans that the scorer keeps."""
+        chosen = self._best(self.scorer.scored(states), states.mask)
+        chances = self.classified(self._vectors(states, chosen)).softmax(-1)
+        return SpanVectors(*self.picked(chosen.alive.flatten(), targets, *_flat(chosen), chances))
+
     def kept_gold(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Tensor:
         scored = self.scorer.scored(states)
         chosen = self._best(scored, states.mask)
@@ -121,7 +134,7 @@ class PrunedSpan(DeepHead):
             start, end = gold["gold_start"], gold["gold_end"]
             # Where a sentence has fewer gold spans than another, a cell behind the last takes what is said of them.
             place = torch.where(end > 0, tiles.place(start, end), tiles.cells)
-            scores = torch.nn.functional.pad(scores, (0, 1)).scatter(1, place, limits.max)[:, :-1]
+            scores = pad(scores, (0, 1)).scatter(1, place, limits.max)[:, :-1]
             count = max(count, start.shape[1])
         values, cell = scores.topk(min(count, tiles.cells), dim=1)
         own = (mask.sum(1, keepdim=True) * self.budget).ceil() + SPARE
@@ -131,12 +144,25 @@ class PrunedSpan(DeepHead):
     def _vectors(self, states: TokenStates, chosen: Chosen) -> Tensor:
         """The vectors that are classified, of all places [B * M, hidden]."""
         top, below = self.words(states)
-        length = top.shape[1]
-        blocks = ChosenSpans(length, chosen.start, chosen.end, self.widest)
-        spans = self.transformer(below, blocks)
-        size = blocks.end - blocks.start
-        first = top.flatten(0, 1).index_select(0, blocks.sentence * length + blocks.start)
-        return self.reduced(torch.where((size == 1).unsqueeze(1), first, spans), size)
+        spans = self._deepened(chosen.start, chosen.end, below)
+        first = top.gather(1, chosen.start.unsqueeze(2).expand(-1, -1, top.shape[2]))
+        size = chosen.end - chosen.start
+        return self.reduced(torch.where((size == 1).unsqueeze(2), first, spans), size).flatten(0, 1)
+
+    def _deepened(self, start: Tensor, end: Tensor, below: Sequence[Tensor]) -> Tensor:
+        """The states of the spans from ``start`` to ``end`` [B, M], as [B, M, d]."""
+        if self.graphs is not None and self.training:
+            count, length = start.shape[1], below[0].shape[1]
+            more, longer = padded_to_grain(count) - count, padded_to_grain(length) - length
+            words = (pad(layer, (0, 0, 0, longer)) for layer in below)
+            recorded = self.graphs(pad(start, (0, more)), pad(end, (0, more), value=1), *words)
+            if recorded is not None:
+                return recorded[:, :count]
+        return self._deepen(start, end, *below)
+
+    def _deepen(self, start: Tensor, end: Tensor, *below: Tensor) -> Tensor:
+        spans: Tensor = self.transformer(below, ChosenSpans(below[0].shape[1], start, end, self.widest))
+        return spans.view(*start.shape, -1)
 
 
 def _flat(chosen: Chosen) -> tuple[Tensor, Tensor, Tensor]:

@@ -22,6 +22,7 @@ from spanwise.corpora import fingerprint
 from spanwise.device import is_alone, wants_cuda
 from spanwise.evaluation.tasks import Entities
 from spanwise.formats.files import replacing
+from spanwise.heads.base import Head
 from spanwise.inference.kept import kept_recall
 from spanwise.inference.predictor import predict_with
 from spanwise.model import Model
@@ -66,6 +67,9 @@ class Trainer:
         self.is_joint = self.settings.accumulate > 1 or share[1] > 1  # several batches make one step
         if not on_cpu and self.precision == "fp32" and not self.is_joint:
             model.encoder.record_steps()
+            for part in model.head.modules():
+                if isinstance(part, Head):
+                    part.record_steps()
         model.to(self.device)
         self.learning = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self.optimizer = make_optimizer(model, self.settings)
