@@ -1,9 +1,9 @@
-"""Compare the rows of a table (``bench/table.py``, rows with ``keep``): paired tests, and F1 by groups of entities.
+"""Compare the rows of a table (``bench/table.py``, rows with ``keep``) as ``spanwise compare`` does, corpus by corpus.
 
-    python bench/compare.py table.json --data DATA --pairs ncbi-spanner:ncbi-bl-spanner … [--groups eLen tLen eDen eCon]
+    python bench/compare.py table.json --data DATA --rows ncbi-spanner ncbi-bl-spanner … [--buckets eLen,eDen:4] [--errors]
 
-Runs are paired by seed; sentences are resampled for all of them together. Groups are the cut-offs of Table 5 of Bundling
-Learning, and four of equal count for the density, whose published cut-offs leave nearly everything in one group.
+Runs are paired by seed; sentences are resampled for all of them together. Buckets are the cut-offs of Table 5 of Bundling
+Learning, or so many of equal count: the published ones of the density leave nearly everything in one.
 """
 
 from __future__ import annotations
@@ -12,11 +12,14 @@ import argparse
 import json
 from dataclasses import replace
 from pathlib import Path
-from statistics import mean
 from typing import Any
 
+from rich.console import Console
+
+from spanwise.cli.compare import asked_buckets
 from spanwise.corpora import open_splits
-from spanwise.evaluation import TrainIndex, bucketed, compare
+from spanwise.evaluation.comparison import compare_systems
+from spanwise.evaluation.comparison_table import print_comparison
 from spanwise.types import Entity, Sentence
 
 
@@ -40,30 +43,24 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("table", type=Path)
     parser.add_argument("--data", type=Path, required=True, help="the folder of corpora")
-    parser.add_argument("--pairs", nargs="*", default=[], metavar="ONE:OTHER")
-    parser.add_argument("--groups", nargs="*", default=[], metavar="ATTRIBUTE")
+    parser.add_argument("--rows", nargs="+", required=True, metavar="NAME", help="the first of a corpus is the standard")
+    parser.add_argument("--buckets", metavar="ATTRIBUTES")
+    parser.add_argument("--errors", action="store_true")
+    parser.add_argument("--json", type=Path, help="where to write the comparisons, by corpus")
     arguments = parser.parse_args()
     records = json.loads(arguments.table.read_text())
     corpora = {record["name"]: record["corpus"] for record in records}
-    names = list(dict.fromkeys(name for pair in arguments.pairs for name in pair.split(":")))
-    splits = {corpus: open_splits(arguments.data / corpus) for corpus in {corpora[name] for name in names}}
-    gold = {corpus: list(streams["test"]) for corpus, streams in splits.items()}
-    found = {name: outputs(records, name, gold[corpora[name]]) for name in names}
-    for pair in arguments.pairs:
-        one, other = pair.split(":")
-        result = compare(gold[corpora[one]], found[one], found[other])
-        print(f"{one} - {other}: {json.dumps(result.to_json())}")
-    index = {corpus: TrainIndex(streams["train"]) for corpus, streams in splits.items()} if arguments.groups else {}
-    for attribute in arguments.groups:
-        cuts = 4 if attribute == "eDen" else None
-        for name in names:
-            corpus = corpora[name]
-            runs = [bucketed(gold[corpus], run, index[corpus], attribute=attribute, cuts=cuts) for run in found[name]]
-            row = [
-                f"{buckets[0].name} {100 * mean(bucket.score.f1 for bucket in buckets):.2f} ({buckets[0].score.support})"
-                for buckets in zip(*runs, strict=True)
-            ]
-            print(f"{attribute:6} {name:24} {'  '.join(row)}")
+    results = {}
+    for corpus in dict.fromkeys(corpora[name] for name in arguments.rows):
+        splits = open_splits(arguments.data / corpus)
+        gold = list(splits["test"])
+        systems = {name: outputs(records, name, gold) for name in arguments.rows if corpora[name] == corpus}
+        print(f"\n== {corpus}")
+        result = compare_systems(gold, systems, splits["train"], buckets=asked_buckets(arguments.buckets))
+        print_comparison(result, Console(), with_errors=arguments.errors)
+        results[corpus] = result.to_json()
+    if arguments.json:
+        arguments.json.write_text(json.dumps(results, indent=1) + "\n")
 
 
 if __name__ == "__main__":

@@ -86,6 +86,30 @@ def open_splits(
     return {split_of(path) or "all": read(path, format, ledger, annotated=annotated)}
 
 
+def chosen_split(splits: Iterable[str], split: str, path: str | Path) -> str:
+    """The split that is asked for, or the only one there is."""
+    names = list(splits)
+    if split not in names and len(names) != 1:
+        raise SpanwiseError(f"{path}: has no {split} split, only {', '.join(names)}")
+    return split if split in names else names[0]
+
+
+def one_split(path: str | Path, format: str | None = None, ledger: Ledger | None = None) -> Iterator[Sentence]:
+    """The sentences of a file, or of a folder that holds one split or is one corpus by itself."""
+    splits = open_splits(path, format, ledger)
+    if len(splits) > 1:
+        raise SpanwiseError(f"{path}: has the splits {', '.join(splits)}; name the file of one")
+    return next(iter(splits.values()))
+
+
+def train_split(path: str | Path, format: str | None = None, ledger: Ledger | None = None) -> Iterator[Sentence]:
+    """The training sentences of a folder, or all sentences of a file."""
+    splits = open_splits(path, format, ledger)
+    if "train" not in splits and len(splits) > 1:
+        raise SpanwiseError(f"{path}: has no train split, only {', '.join(splits)}")
+    return splits["train"] if "train" in splits else next(iter(splits.values()))
+
+
 def _note_others(parts: dict[str, list[Path]], ledger: Ledger | None) -> None:
     """Files of the same kind that belong to no split (train_2.jsonl) are easily thought to be read."""
     used = [path for paths in parts.values() for path in paths]

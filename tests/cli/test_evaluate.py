@@ -170,6 +170,29 @@ def test_scoring_needs_neither_torch_nor_numpy_to_start() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+def test_the_best_threshold_is_found_and_used(run: Run, tmp_path: Path) -> None:
+    gold, pred = tmp_path / "gold.jsonl", tmp_path / "pred.jsonl"
+    gold.write_text('{"id": "s", "tokens": ["a", "b"], "entities": [{"type": "X", "spans": [[0, 1]]}]}\n')
+    pred.write_text(
+        '{"id": "s", "tokens": ["a", "b"], "entities": [{"type": "X", "spans": [[0, 1]], "score": 0.9}, '
+        '{"type": "X", "spans": [[1, 2]], "score": 0.1}]}\n'
+    )
+    code, out, err = run("--pred", pred, "--gold", gold, "--find-threshold", "--json", tmp_path / "s.json")
+    assert (code, err) == (0, "")
+    assert out.startswith(
+        "best threshold on these predictions: 0.5 (F1 1.0000; without one it is 0.6667)\n  X: 0.5 (F1 1.0000)\n"
+    )
+    scores = json.loads((tmp_path / "s.json").read_text())
+    assert (scores["micro"]["predicted"], scores["micro"]["f1"]) == (1, 1.0)
+    assert (scores["threshold"]["threshold"], scores["threshold"]["types"]["X"]["threshold"]) == (0.5, 0.5)
+    assert run("--pred", pred, "--gold", gold, "--find-threshold", "--threshold", "0.5")[2].startswith(
+        "spanwise evaluate: invalid value: give either --threshold or --find-threshold"
+    )
+    assert run("--pred", gold, "--gold", gold, "--find-threshold") == (
+        2, "", "some predicted entities have no score, and nothing can be said of thresholds without\n",
+    )  # fmt: skip
+
+
 def test_a_threshold_leaves_out_what_is_less_sure(run: Run, tmp_path: Path) -> None:
     gold, pred = tmp_path / "gold.jsonl", tmp_path / "pred.jsonl"
     gold.write_text('{"id": "s", "tokens": ["a", "b"], "entities": [{"type": "X", "spans": [[0, 1]]}]}\n')

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,8 +12,8 @@ from spanwise.cli.options import JsonOption, print_ledger, write_json
 
 if TYPE_CHECKING:
     from spanwise.evaluation import Evaluation
+    from spanwise.evaluation.found_threshold import FoundThreshold
     from spanwise.evaluation.typing import Typing
-    from spanwise.formats import Ledger
     from spanwise.types import Sentence
 
 
@@ -46,6 +46,12 @@ def evaluate(
     threshold: Annotated[
         float, typer.Option("--threshold", min=0, max=1, help="Leave out entities and relations with a lower score.")
     ] = 0.0,
+    finds_threshold: Annotated[
+        bool,
+        typer.Option(
+            "--find-threshold", help="Find the threshold that is best on dev, and score with it. --pred is taken for dev."
+        ),
+    ] = False,
     last_words: Annotated[
         bool, typer.Option("--last-words", help="Score relations also by the entities' last words alone, as is done on WebNLG.")
     ] = False,
@@ -60,67 +66,66 @@ def evaluate(
     """
     from dataclasses import replace
 
+    if finds_threshold and threshold:
+        raise typer.BadParameter("give either --threshold or --find-threshold")
+
+    from spanwise.corpora import one_split, train_split
     from spanwise.formats import Ledger
 
     evaluation: Evaluation | Typing
+    found: FoundThreshold | None = None
     ledger, gold_ledger = Ledger(), Ledger()
-    known = None if train is None else _train(train, gold_format, ledger)
+    known = None if train is None else train_split(train, gold_format, ledger)
     if model is not None and data is not None and pred is None and gold is None:
         from spanwise.inference.load import load
         from spanwise.inference.scoring import score_model
 
+        predictor = load(model, device)
+        if finds_threshold:
+            from spanwise.inference.thresholds import find_threshold
+
+            found = find_threshold(predictor, data, format=gold_format, batch_size=batch_size)
+            threshold = found.threshold
         evaluation = score_model(
-            load(model, device), data, split=split, format=gold_format, ledger=gold_ledger, train=known, threshold=threshold,
+            predictor, data, split=split, format=gold_format, ledger=gold_ledger, train=known, threshold=threshold,
             batch_size=batch_size, last_words=last_words,
         )  # fmt: skip
     elif pred is not None and gold is not None and model is None:
         from spanwise.evaluation import at_least
         from spanwise.evaluation import evaluate as run
 
-        predicted = at_least(_sentences(pred, pred_format, ledger), threshold)
-        evaluation = run(_sentences(gold, gold_format, gold_ledger), predicted, known, last_words=last_words)
+        right: Iterable[Sentence] = one_split(gold, gold_format, gold_ledger)
+        predicted: Iterable[Sentence] = one_split(pred, pred_format, ledger)
+        if finds_threshold:
+            from spanwise.evaluation.found_threshold import found_threshold
+
+            right, predicted = list(right), list(predicted)
+            found = found_threshold(right, predicted)
+            threshold = found.threshold
+        evaluation = run(right, at_least(predicted, threshold), known, last_words=last_words)
     else:
         raise typer.BadParameter("give either MODEL and DATA, or --pred FILE and --gold FILE")
     if gold_ledger.lost:
         # What gold's file has and the reader could not take is missing in every denominator: whoever reads the score must know.
         evaluation = replace(evaluation, notes=(*evaluation.notes, f"not read from gold, and not counted: {gold_ledger}"))
-    _show(evaluation, json_file)
+    _show(evaluation, json_file, found)
     print_ledger(gold_ledger)
     print_ledger(ledger)
 
 
-def _show(evaluation: Evaluation | Typing, json_file: Path | None) -> None:
+def _show(evaluation: Evaluation | Typing, json_file: Path | None, found: FoundThreshold | None) -> None:
     from rich.console import Console
 
     from spanwise.evaluation import Evaluation, print_evaluation
     from spanwise.evaluation.typing import print_typing
 
     if json_file is not None:
-        write_json(evaluation.to_json(), json_file)
+        write_json(evaluation.to_json() | ({} if found is None else {"threshold": found.to_json()}), json_file)
     if json_file is not None and str(json_file) == "-":
         return
+    for line in found.lines if found else ():
+        typer.echo(line)
     if isinstance(evaluation, Evaluation):
         print_evaluation(evaluation, Console())
     else:
         print_typing(evaluation, Console())
-
-
-def _sentences(path: Path, format: str | None, ledger: Ledger) -> Iterator[Sentence]:
-    """The sentences of a file, or of a folder that holds one split or is one corpus by itself."""
-    from spanwise.corpora import open_splits
-    from spanwise.errors import SpanwiseError
-
-    splits = open_splits(path, format, ledger)
-    if len(splits) > 1:
-        raise SpanwiseError(f"{path}: has the splits {', '.join(splits)}; name the file of one")
-    return next(iter(splits.values()))
-
-
-def _train(path: Path, format: str | None, ledger: Ledger) -> Iterator[Sentence]:
-    from spanwise.corpora import open_splits
-    from spanwise.errors import SpanwiseError
-
-    splits = open_splits(path, format, ledger)
-    if "train" not in splits and len(splits) > 1:
-        raise SpanwiseError(f"{path}: has no train split, only {', '.join(splits)}")
-    return splits["train"] if "train" in splits else next(iter(splits.values()))

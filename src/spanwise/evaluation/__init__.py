@@ -4,7 +4,11 @@ from spanwise.evaluation.alignment import Pair
 from spanwise.evaluation.attributes import ATTRIBUTES
 from spanwise.evaluation.bootstrap import Interval, f1_interval
 from spanwise.evaluation.buckets import Bucket, bucketed
+from spanwise.evaluation.calibration import Calibration, calibration
+from spanwise.evaluation.differences import BucketDifference, bucket_differences, error_differences
+from spanwise.evaluation.errors import Errors, errors
 from spanwise.evaluation.evaluation import Evaluation, evaluate
+from spanwise.evaluation.judging import KINDS, MISTAKES, Judgement
 from spanwise.evaluation.pairing import Pairing, pair
 from spanwise.evaluation.scores import Macro, Score, Scores
 from spanwise.evaluation.significance import Comparison, compare
@@ -13,6 +17,7 @@ from spanwise.evaluation.threshold import at_least
 from spanwise.evaluation.train_index import TrainIndex
 
 __all__ = [
-    "ATTRIBUTES", "Bucket", "Comparison", "Evaluation", "Interval", "Macro", "Pair", "Pairing", "Score", "Scores", "TrainIndex",
-    "at_least", "bucketed", "compare", "evaluate", "f1_interval", "pair", "print_evaluation",
+    "ATTRIBUTES", "KINDS", "MISTAKES", "Bucket", "BucketDifference", "Calibration", "Comparison", "Errors", "Evaluation",
+    "Interval", "Judgement", "Macro", "Pair", "Pairing", "Score", "Scores", "TrainIndex", "at_least", "bucket_differences",
+    "bucketed", "calibration", "compare", "error_differences", "errors", "evaluate", "f1_interval", "pair", "print_evaluation",
 ]  # fmt: skip

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import sys
+from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
+from typing import NamedTuple
 
 from spanwise.errors import SpanwiseError
 from spanwise.types import Entity, Link, Relation, Sentence, Span
@@ -111,6 +113,28 @@ def in_characters(sentences: Sequence[Sentence]) -> Sentence:
     return Sentence(
         sentences[0].id, tuple(characters), tuple(entities), tuple(relations), tuple(links), document="", position=0
     )  # fmt: skip
+
+
+class Home(NamedTuple):
+    """Where a character comes from: the number of its sentence, of its word there, and its place in the sentence's text."""
+
+    sentence: int
+    word: int
+    at: int
+
+
+def homes(sentences: Sequence[Sentence]) -> list[Home]:
+    """The way back from ``in_characters``; what stands between two words goes with the first.
+
+    >>> homes([Sentence("s", ("a", "bc"))])[1:]
+    [Home(sentence=0, word=1, at=2), Home(sentence=0, word=1, at=3)]
+    """
+    return [
+        Home(number, max(bisect_right(sentence.starts, at) - 1, 0), at)
+        for number, sentence in enumerate(sentences)
+        for at, character in enumerate(sentence.text)
+        if not character.isspace()
+    ]
 
 
 def _moved(entity: Entity, sentence: Sentence, places: Sequence[int]) -> Entity:

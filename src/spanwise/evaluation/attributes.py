@@ -7,13 +7,12 @@ what the names say: how consistently the entity's own string is labelled, and ho
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from spanwise.evaluation.alignment import Pair
+from spanwise.evaluation.alignment import Home, Pair, homes
 from spanwise.evaluation.scores import EntityItem, ratio
 from spanwise.evaluation.train_index import TrainIndex
 from spanwise.types import Sentence, Span, inside_others
@@ -146,8 +145,8 @@ def mentions(pair: Pair) -> tuple[dict[EntityItem, Mention], dict[EntityItem, Me
         if len(sentences) == 1 and pair.gold.words == sentences[0].words:
             found = [(0, _place(entity.type, entity.fragments)) for entity in pair.predicted.entities]
         else:
-            homes = _homes(sentences)
-            found = [_at_home(entity.type, entity.fragments, homes) for entity in pair.predicted.entities]
+            places = homes(sentences)
+            found = [_at_home(entity.type, entity.fragments, places) for entity in pair.predicted.entities]
     right = [frozenset(place for home, place in gold if home == number) for number in range(len(sentences))]
     return (
         _in_context(pair.gold, gold, sentences, right),
@@ -173,17 +172,7 @@ def _place(type: str, fragments: Iterable[Span]) -> Place:
     return Place(type, tuple(number for start, end in fragments for number in range(start, end)))
 
 
-def _homes(sentences: Sequence[Sentence]) -> list[tuple[int, int]]:
-    """The sentence and the word of each character, white space left out; what is between two words goes with the first."""
-    return [
-        (number, max(bisect_right(sentence.starts, at) - 1, 0))
-        for number, sentence in enumerate(sentences)
-        for at, character in enumerate(sentence.text)
-        if not character.isspace()
-    ]
-
-
-def _at_home(type: str, fragments: Iterable[Span], homes: list[tuple[int, int]]) -> tuple[int, Place]:
+def _at_home(type: str, fragments: Iterable[Span], homes: list[Home]) -> tuple[int, Place]:
     touched = [home for start, end in fragments for home in homes[start:end]]
-    first = touched[0][0]
-    return first, Place(type, tuple(sorted({word for home, word in touched if home == first})))
+    first = touched[0].sentence
+    return first, Place(type, tuple(sorted({home.word for home in touched if home.sentence == first})))

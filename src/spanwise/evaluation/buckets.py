@@ -8,19 +8,27 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 from spanwise.errors import SpanwiseError
 from spanwise.evaluation.attributes import ATTRIBUTES, mentions
 from spanwise.evaluation.bootstrap import Interval, f1_interval
-from spanwise.evaluation.pairing import pair
+from spanwise.evaluation.pairing import Pairing, pair
 from spanwise.evaluation.scores import EntityItem, Score
 from spanwise.evaluation.train_index import TrainIndex
 from spanwise.types import Sentence
 
 SIZES = ("XS", "S", "L", "XL")  # the buckets between the published cuts
 PARTS = 4  # buckets where no cuts are published
-Counts = tuple[int, int, int]
+Counts = tuple[int, int, int]  # correct, predicted, in gold
+
+
+class Label(NamedTuple):
+    """What a bucket is called, and between which numbers its entities are."""
+
+    name: str
+    above: float | None = None
+    up_to: float | None = None
 
 
 @dataclass(frozen=True)
@@ -74,6 +82,19 @@ def bucketed(
     XS Score(support=1, predicted=2, correct=1)
     S Score(support=1, predicted=0, correct=0)
     """
+    labels, counts = divided(pair(gold, predicted), train, attribute=attribute, cuts=cuts, paper=paper)
+    return [_bucket(label, rows) for label, rows in zip(labels, counts, strict=True)]
+
+
+def divided(
+    pairing: Pairing,
+    train: TrainIndex | Iterable[Sentence] | None,
+    *,
+    attribute: str,
+    cuts: int | Sequence[float] | None = None,
+    paper: bool = False,
+) -> tuple[list[Label], list[list[Counts]]]:
+    """The buckets of an attribute, which gold alone decides, and for each the counts of every pair; as ``bucketed`` has it."""
     if attribute not in ATTRIBUTES:
         raise SpanwiseError(f"there is no attribute {attribute!r}; there are {', '.join(ATTRIBUTES)}")
     kind = ATTRIBUTES[attribute]
@@ -84,17 +105,17 @@ def bucketed(
     index = train if isinstance(train, TrainIndex) else TrainIndex(train or ())
     value = kind.literal if paper and kind.literal else kind.value
     sides = []
-    for both in pair(gold, predicted).pairs:
+    for both in pairing.pairs:
         right, found = ({item: value(mention, index) for item, mention in side.items()} for side in mentions(both))
         sides.append((right, {item: right.get(item, own) for item, own in found.items()}))
 
     if kind.categories:
-        counts = _counts(sides, kind.categories.index, len(kind.categories))
-        return [_bucket(name, rows) for name, rows in zip(kind.categories, counts, strict=True)]
+        return [Label(name) for name in kind.categories], _counts(sides, kind.categories.index, len(kind.categories))
     limits = _limits(kind.published, cuts, [number for right, _ in sides for number in right.values()])
-    names = SIZES if cuts is None and kind.published else [_name(*edges) for edges in _edges(limits)]
-    counts = _counts(sides, lambda number: bisect_left(limits, number), len(names))
-    return [_bucket(name, rows, *edges) for name, rows, edges in zip(names, counts, _edges(limits), strict=True)]
+    edges = list(pairwise([None, *limits, None]))
+    names = SIZES if cuts is None and kind.published else [_name(*edge) for edge in edges]
+    labels = [Label(name, *edge) for name, edge in zip(names, edges, strict=True)]
+    return labels, _counts(sides, lambda number: bisect_left(limits, number), len(labels))
 
 
 def equal_cuts(values: Iterable[float], parts: int) -> list[float]:
@@ -122,10 +143,6 @@ def _limits(published: Sequence[float], cuts: int | Sequence[float] | None, valu
     return list(cuts)
 
 
-def _edges(limits: Sequence[float]) -> list[tuple[float | None, float | None]]:
-    return list(pairwise([None, *limits, None]))
-
-
 def _name(above: float | None, up_to: float | None) -> str:
     if above is None:
         return "all" if up_to is None else f"≤ {up_to:.4g}"
@@ -145,6 +162,11 @@ def _counts(
     return counts
 
 
-def _bucket(name: str, counts: list[Counts], above: float | None = None, up_to: float | None = None) -> Bucket:
-    correct, predicted, support = map(sum, zip(*counts, strict=True)) if counts else (0, 0, 0)
-    return Bucket(name, Score(support, predicted, correct), f1_interval(counts), above, up_to)
+def _bucket(label: Label, counts: list[Counts]) -> Bucket:
+    return Bucket(label.name, total(counts), f1_interval(counts), label.above, label.up_to)
+
+
+def total(counts: Iterable[Counts]) -> Score:
+    """The score of all sentences together."""
+    correct, predicted, support = map(sum, zip((0, 0, 0), *counts, strict=True))
+    return Score(support, predicted, correct)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
@@ -66,6 +66,14 @@ def pair(gold: Iterable[Sentence], predicted: Iterable[Sentence]) -> Pairing:
         retokenised=sum(group.gold[0].words != (group.predicted or group.gold)[0].words for group in simple),
         recut=len(gold) - len(simple) - sum(len(group.gold) for group in groups if group.predicted is None),
     )
+
+
+def gold_numbers(gold: Sequence[Sentence], pairing: Pairing) -> list[list[int]]:
+    """Which sentences of gold are in each pair. One that is in gold twice has two numbers, dealt out alike in all pairings."""
+    waiting: defaultdict[int, list[int]] = defaultdict(list)
+    for number in reversed(range(len(gold))):
+        waiting[id(gold[number])].append(number)
+    return [[waiting[id(sentence)].pop() for sentence in both.originals] for both in pairing.pairs]
 
 
 def _by_id(gold: Sequence[Sentence], predicted: Sequence[Sentence]) -> list[Group]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from statistics import fmean, stdev
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from spanwise.errors import SpanwiseError
 from spanwise.evaluation.bootstrap import LEVEL, SEED, Interval, blocks, percentiles, resampled
-from spanwise.evaluation.pairing import Pairing, pair
+from spanwise.evaluation.pairing import Pairing, gold_numbers, pair
 from spanwise.evaluation.scores import entity_items
 from spanwise.types import Sentence
 
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 RESAMPLES = 10_000
+SAMPLES = 1_000  # for an interval of many
 ROUNDING = 1e-12  # two differences no farther apart than this are the same
 
 
@@ -101,7 +101,8 @@ def compare(
     one, other = counts[:, : len(ones)], counts[:, len(ones) :]
     scores = _f1(counts.sum(axis=0))
     difference = float(_difference(one.sum(axis=0), other.sum(axis=0)))
-    drawn = _redrawn(one, other, resamples, seed)
+    sums = _redrawn(counts, resamples, seed)
+    drawn = _difference(sums[:, : len(ones)], sums[:, len(ones) :])
     exchanged = _exchanged(one, other, resamples, seed)
     return Comparison(
         ones=Runs(tuple(scores[: len(ones)].tolist())),
@@ -115,13 +116,9 @@ def compare(
     )
 
 
-def _redrawn(one: NDArray[np.int64], other: NDArray[np.int64], resamples: int, seed: int) -> NDArray[np.float64]:
-    """The differences in resamples of the sentences (Efron and Tibshirani 1993; for F1, Berg-Kirkpatrick et al. 2012)."""
-    import numpy as np
-
-    both = np.stack([one, other], axis=1)
-    sums = resampled(both.reshape(len(both), -1), resamples, seed).reshape(resamples, *both.shape[1:])
-    return _difference(sums[:, 0], sums[:, 1])
+def _redrawn(counts: NDArray[np.int64], resamples: int, seed: int) -> NDArray[np.int64]:
+    """The counts of all runs in resamples of sentences (Efron and Tibshirani 1993; for F1, Berg-Kirkpatrick et al. 2012)."""
+    return resampled(counts.reshape(len(counts), -1), resamples, seed).reshape(resamples, *counts.shape[1:])
 
 
 def _exchanged(one: NDArray[np.int64], other: NDArray[np.int64], resamples: int, seed: int) -> NDArray[np.float64]:
@@ -157,27 +154,50 @@ def _f1(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     return f1
 
 
+def difference_interval(
+    counts: NDArray[np.int64], runs: int, resamples: int = SAMPLES, level: float = LEVEL, seed: int = SEED
+) -> tuple[float, Interval | None]:
+    """The mean F1 of the first ``runs`` less that of the others, from counts as ``counted`` gives, and its bootstrap interval.
+
+    Resamples without entities on any side are left out, as they may occur where few are counted.
+    """
+    one, other = counts[:, :runs], counts[:, runs:]
+    difference = float(_difference(one.sum(axis=0), other.sum(axis=0)))
+    if not counts.any():
+        return difference, None
+    sums = _redrawn(counts, resamples, seed)
+    sums = sums[sums.any(axis=(1, 2))]
+    return difference, percentiles(_difference(sums[:, :runs], sums[:, runs:]), level, resamples, seed) if len(sums) else None
+
+
 def _counts(gold: Sequence[Sentence], runs: Sequence[Iterable[Sentence]]) -> NDArray[np.int64]:
-    """The correct, predicted and gold entities of each sentence in each run: sentences × runs × 3."""
+    pairings = [pair(gold, run) for run in runs]
+    rows = []
+    for pairing in pairings:
+        sides = ((entity_items(both.gold), entity_items(both.predicted)) for both in pairing.pairs)
+        rows.append([(len(right & found), len(found), len(right)) for right, found in sides])
+    return counted(shared_units(gold, pairings), rows)
+
+
+def counted(units: Sequence[Sequence[int]], rows: Sequence[Sequence[tuple[int, int, int]]]) -> NDArray[np.int64]:
+    """The correct, predicted and gold entities of each unit in each run: units × runs × 3.
+
+    ``rows`` has them for each pair of each run, ``units`` the unit that the pair is in.
+    """
     import numpy as np
 
-    pairings = [pair(gold, run) for run in runs]
-    groups = [_gold_numbers(gold, pairing) for pairing in pairings]
-    units = _joined(len(gold), groups)
-    counts = np.zeros((max(units) + 1, len(runs), 3), dtype=np.int64)
-    for number, pairing in enumerate(pairings):
-        for members, both in zip(groups[number], pairing.pairs, strict=True):
-            right, found = entity_items(both.gold), entity_items(both.predicted)
-            counts[units[members[0]], number] += (len(right & found), len(found), len(right))
+    counts = np.zeros((max((max(own, default=-1) for own in units), default=-1) + 1, len(rows), 3), dtype=np.int64)
+    for run, (own, values) in enumerate(zip(units, rows, strict=True)):
+        for unit, row in zip(own, values, strict=True):
+            counts[unit, run] += row
     return counts
 
 
-def _gold_numbers(gold: Sequence[Sentence], pairing: Pairing) -> list[list[int]]:
-    """Which sentences of gold are in each pair. One that is in gold twice has two numbers, dealt out alike in all pairings."""
-    waiting: defaultdict[int, list[int]] = defaultdict(list)
-    for number, sentence in enumerate(gold):
-        waiting[id(sentence)].append(number)
-    return [[waiting[id(sentence)].pop() for sentence in both.originals] for both in pairing.pairs]
+def shared_units(gold: Sequence[Sentence], pairings: Sequence[Pairing]) -> list[list[int]]:
+    """The unit that each pair of each pairing is in: a sentence of gold, or several that one of them cuts elsewhere."""
+    groups = [gold_numbers(gold, pairing) for pairing in pairings]
+    units = _joined(len(gold), groups)
+    return [[units[members[0]] for members in group] for group in groups]
 
 
 def _joined(sentences: int, partitions: Iterable[Iterable[Sequence[int]]]) -> list[int]:

@@ -26,14 +26,14 @@ def print_evaluation(evaluation: Evaluation, console: Console) -> None:
     console.print(_entities(evaluation))
     if evaluation.interval is not None:
         low, high, level = evaluation.interval.low, evaluation.interval.high, evaluation.interval.level
-        console.print(Text(f"micro F1 between {_percent(low)} and {_percent(high)} ({level:.0%} bootstrap interval)"))
+        console.print(Text(f"micro F1 between {percent(low)} and {percent(high)} ({level:.0%} bootstrap interval)"))
     if evaluation.relations is not None:
         console.print()
         console.print(_relations(evaluation.relations))
     if mistakes := evaluation.confusion.mistakes:
         console.print(Text("\nsame words, other type:"))
         for gold, found, count in mistakes[:MOST_MISTAKES]:
-            console.print(Text(f"  {count:,} × {_name(gold)} taken for {_name(found)}"))
+            console.print(Text(f"  {count:,} × {shown_name(gold)} taken for {shown_name(found)}"))
         if len(mistakes) > MOST_MISTAKES:
             rest = sum(count for _, _, count in mistakes[MOST_MISTAKES:])
             console.print(Text(f"  {rest:,} × {len(mistakes) - MOST_MISTAKES} other pairs of types"))
@@ -71,12 +71,17 @@ def _relations(relations: RelationScores) -> Table:
 
 
 def _table(title: str) -> Table:
+    return plain_table(title, "P", "R", "F1", "support", "predicted", "correct", width=NAME_WIDTH)
+
+
+def plain_table(title: str, *columns: str, width: int | None = None) -> Table:
+    """A table of names, no wider than ``width``, and numbers."""
     from rich import box
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
-    table.add_column(title, max_width=NAME_WIDTH, overflow="fold")
-    for name in ("P", "R", "F1", "support", "predicted", "correct"):
+    table.add_column(title, max_width=width, overflow="fold")
+    for name in columns:
         table.add_column(name, justify="right", overflow="fold")  # where too narrow, two lines rather than cut
     return table
 
@@ -86,7 +91,7 @@ def _add_types(table: Table, types: Mapping[str, Score]) -> None:
     # A row for the rest must stand for two types at least, else it would save nothing.
     shown = len(rows) if len(rows) <= MOST_TYPES else MOST_TYPES - 1
     for type, score in rows[:shown]:
-        _add(table, _name(type), score)
+        _add(table, shown_name(type), score)
     if rest := rows[shown:]:
         _add(table, f"({len(rest):,} other types)", summed(score for _, score in rest))
     table.add_section()
@@ -100,7 +105,7 @@ def _add_averages(table: Table, scores: Scores) -> None:
 def _add(table: Table, name: str, score: Score | Macro) -> None:
     from rich.text import Text
 
-    cells = [_percent(score.precision), _percent(score.recall), _percent(score.f1)]
+    cells = [percent(score.precision), percent(score.recall), percent(score.f1)]
     if isinstance(score, Score):
         # Of the relaxed score two counts are right, that of gold and that of the predictions; the JSON has both.
         correct = "" if isinstance(score, RelaxedScore) else f"{score.correct:,}"
@@ -108,7 +113,8 @@ def _add(table: Table, name: str, score: Score | Macro) -> None:
     table.add_row(Text(name), *cells)
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
+    """A share in hundredths, with two digits more."""
     return f"{100 * share:.2f}"
 
 
@@ -116,6 +122,6 @@ def _count(number: int, thing: str) -> str:
     return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
-def _name(type: str) -> str:
+def shown_name(type: str) -> str:
     """A type as it can be shown: control characters would upset the terminal."""
     return type if type.isprintable() else repr(type)

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
+from typing import TypeAlias
 
-from spanwise.types import Sentence
+from spanwise.types import Entity, Relation, Sentence
+
+LOWEST = 0.02  # threshold that is looked at
+Threshold: TypeAlias = float | Mapping[str, float]  # one for all, or for types of entities and relations by name
 
 
-def at_least(sentences: Iterable[Sentence], threshold: float) -> Iterator[Sentence]:
+def at_least(sentences: Iterable[Sentence], threshold: Threshold) -> Iterator[Sentence]:
     """The sentences without entities and relations of a lower score; what has no score stays, unless its entity goes.
+
+    Types that have no threshold keep everything.
 
     >>> from spanwise.types import Entity
     >>> sentence = Sentence("s", ("a", "b"), (Entity("X", ((0, 1),), 0.2), Entity("Y", ((1, 2),), 0.8)))
     >>> [entity.type for entity in next(at_least([sentence], 0.5)).entities]
     ['Y']
+    >>> [entity.type for entity in next(at_least([sentence], {"Y": 0.9})).entities]
+    ['X']
     """
     for sentence in sentences:
-        relations = tuple(relation for relation in sentence.relations if _is_kept(relation.score, threshold))
+        relations = tuple(relation for relation in sentence.relations if _is_kept(relation, threshold))
         if len(relations) < len(sentence.relations):
             sentence = replace(sentence, relations=relations)
-        low = {number for number, entity in enumerate(sentence.entities) if not _is_kept(entity.score, threshold)}
-        yield sentence if not low else _without(sentence, low)
+        low = {number for number, entity in enumerate(sentence.entities) if not _is_kept(entity, threshold)}
+        yield sentence if not low else without(sentence, low)
 
 
 def best_threshold(scored: Iterable[tuple[float, bool]], support: int, lowest: float = 0.0) -> float | None:
@@ -40,15 +48,18 @@ def best_threshold(scored: Iterable[tuple[float, bool]], support: int, lowest: f
         below = rows[number][0] if number < len(rows) else lowest
         f1 = 2 * correct / (number + support)
         if f1 > best and below < score:  # of equal scores all are kept or none
-            best, threshold = f1, round((score + below) / 2, 6)
+            middle = round((score + below) / 2, 6)
+            best, threshold = f1, middle if below < middle <= score else score
     return threshold
 
 
-def _is_kept(score: float | None, threshold: float) -> bool:
-    return score is None or score >= threshold
+def _is_kept(one: Entity | Relation, threshold: Threshold) -> bool:
+    bar = threshold.get(one.type, 0.0) if isinstance(threshold, Mapping) else threshold
+    return one.score is None or one.score >= bar
 
 
-def _without(sentence: Sentence, dropped: set[int]) -> Sentence:
+def without(sentence: Sentence, dropped: Collection[int]) -> Sentence:
+    """The sentence without some of its entities, named by their places, and without the relations of these."""
     kept = [number for number in range(len(sentence.entities)) if number not in dropped]
     new = {old: number for number, old in enumerate(kept)}
     return replace(

@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -206,11 +206,12 @@ def checked(shape: TypeAdapter[Any], record: Any, path: Path, line: int) -> Any:
 
 
 @contextmanager
-def replacing(path: Path, *, folder: bool = False) -> Iterator[Path]:
+def replacing(path: Path, *, folder: bool = False, over: Callable[[Path], bool] = lambda folder: False) -> Iterator[Path]:
     """A temporary path beside ``path`` that takes its place when the block ends well and vanishes when it does not.
 
     A file is replaced at once; where the path is a link, the file it leads to is. A folder may be new or empty: an existing one
-    with content is never touched. A device or a pipe (``/dev/stdout``) is no file to replace: it is written to at the end.
+    with content is never touched, unless ``over`` says of it that it may be replaced. A device or a pipe (``/dev/stdout``) is
+    no file to replace: it is written to at the end.
     """
     if is_stream(path) and not folder:
         with tempfile.TemporaryDirectory() as elsewhere:
@@ -229,7 +230,7 @@ def replacing(path: Path, *, folder: bool = False) -> Iterator[Path]:
     parent = path.absolute().parent
     if not parent.is_dir():
         raise SpanwiseError(f"{parent}: no such folder")
-    if path.is_dir() and (not folder or any(path.iterdir())):
+    if path.is_dir() and (not folder or (any(path.iterdir()) and not over(path))):
         raise SpanwiseError(f"{path}: {'is not empty' if folder else 'is a folder, a file was expected'}")
     if folder and path.exists() and not path.is_dir():
         raise SpanwiseError(f"{path}: is a file, a folder was expected")
@@ -242,8 +243,10 @@ def replacing(path: Path, *, folder: bool = False) -> Iterator[Path]:
         if folder:
             temporary.mkdir()
         yield temporary
-        if folder and path.is_dir():
-            path.rmdir()
+        if folder and path.is_dir() and over(path):
+            path.replace(work / f"{path.name}.old")
+        elif folder and path.is_dir():
+            path.rmdir()  # which fails where something was put into it meanwhile
         temporary.replace(path)
     except OSError as error:
         if error.filename is not None:

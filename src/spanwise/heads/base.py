@@ -141,7 +141,7 @@ class ScoredSpans:
 
 @dataclass(slots=True)
 class SpanVectors:
-    """The vectors ``[S, d]`` from which a head's last layer classifies spans, and which spans these are, packed."""
+    """A vector ``[S, d]`` for each of some spans, and which spans these are, packed."""
 
     sentence: Tensor
     start: Tensor
@@ -190,7 +190,10 @@ class Head(nn.Module, ABC):
     def read(self, scored: ScoredSpans, count: int) -> list[Found]:
         """What is found in each of ``count`` sentences, from what ``score`` proposed for them."""
         sentence, start, end, label, score = (column.detach().cpu().numpy() for column in scored.columns)
-        entities = decode(sentence, start, end, label, score, count=count, types=self.labels.entities, policy=self.decoding)
+        entities = decode(
+            sentence, start, end, label, score,
+            count=count, types=self.labels.entities, policy=self.decoding, least=self.least,
+        )  # fmt: skip
         return [Found(own) for own in entities]
 
     def out_of_reach(self, sentence: Sentence) -> int:
@@ -204,9 +207,22 @@ class Head(nn.Module, ABC):
         """
         return False
 
+    def set_threshold(self, threshold: float) -> float | None:
+        """Propose entities that score more than this from now on; what the threshold was so far.
+
+        None where there is no such thing: a head that takes the best label of each span or word proposes no second best.
+        """
+        return None
+
     def kept_gold(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Tensor:
         """Where ``prunes``: how many gold spans of each sentence are not dropped ``[B]``; ``targets`` are those with gold."""
         raise NotImplementedError
+
+    def forget(self) -> None:
+        """Let go of what is remembered of sentences, which will not come again: called while a stream of them is predicted."""
+
+    def record_steps(self) -> None:
+        """Called before training on one CUDA device, where each batch's gradients are used before the next batch comes."""
 
     def pretrained_parameters(self) -> Iterator[nn.Parameter]:
         """Its parameters that come from pretraining and learn at the lower rate."""
@@ -215,6 +231,18 @@ class Head(nn.Module, ABC):
     def span_vectors(self, states: TokenStates, targets: Mapping[str, Tensor]) -> SpanVectors:
         """The vector before the logits of every span that the head judges; ``targets`` are those for scoring."""
         raise SpanwiseError(f"{type(self).__name__} has no vector for each span")
+
+    @property
+    def templates(self) -> Tensor | None:
+        """The weights ``[classes, d]`` of the layer that classifies the ``span_vectors``; None where the head has no such."""
+        return None
+
+    def span_probabilities(self, states: TokenStates, targets: Mapping[str, Tensor]) -> SpanVectors:
+        """A probability for each type of every span that the head judges, and last, where it is to find entities, for NONE.
+
+        ``targets`` are those for scoring. Spans that are not judged at all (too wide, dropped unseen) are left out.
+        """
+        raise SpanwiseError(f"{type(self).__name__} has no probability for each span")
 
     @property
     def branches(self) -> Mapping[str, Head]:
@@ -233,6 +261,8 @@ class Head(nn.Module, ABC):
 
     #: "flat", "nested", "overlapping" or a ``SoftNms``: what ``decoding.decode`` makes of the scored spans.
     decoding: Policy = "nested"
+    #: The score that an entity of each type must have, while a prediction asks for one.
+    least: Mapping[str, float] | None = None
 
 
 def own_targets(targets: Mapping[str, Tensor], name: str) -> dict[str, Tensor]:

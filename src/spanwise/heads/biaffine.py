@@ -11,7 +11,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from spanwise.encoders.base import Encoder, TokenStates
-from spanwise.heads.base import Labels, Losses, ScoredSpans
+from spanwise.heads.base import Labels, Losses, ScoredSpans, SpanVectors
 from spanwise.heads.span_head import SoftmaxHead, SoftmaxSettings
 from spanwise.losses.smoothing import soft_cross_entropy
 from spanwise.spans.tiles import Tiles
@@ -92,6 +92,12 @@ class Biaffine(SoftmaxHead):
         start, end = tiles.spans(found % tiles.cells)
         return ScoredSpans(found // tiles.cells, start, end, label.view(-1).index_select(0, found), chance)
 
+    def span_probabilities(self, states: TokenStates, targets: Mapping[str, Tensor]) -> SpanVectors:
+        tiles, logits, inside = self.scored(states)
+        every = inside.reshape(-1).nonzero().squeeze(1)
+        logits = logits.movedim(3, -1).flatten(0, 3).index_select(0, every)
+        return SpanVectors(every // tiles.cells, *tiles.spans(every % tiles.cells), logits.softmax(-1))
+
     def scored(self, states: TokenStates) -> ScoredCells:
         tiles = Tiles.cut(states.words.shape[1], self.max_width)
         words = self.dropout(states.words.to(self.projection.weight.dtype))
@@ -99,9 +105,9 @@ class Biaffine(SoftmaxHead):
         classes, size = self.product.shape[:2]
         # s' U for every class at once, then one product with the ends for all classes of a tile.
         left = firsts @ self.product.permute(1, 0, 2).reshape(size, classes * size)
-        left = tiles.starts(left).reshape(len(words), tiles.count, tiles.rows * classes, size)
+        left = tiles.starts(left).unflatten(-1, (classes, size)).flatten(2, 3)
         logits = (left @ tiles.ends(lasts).transpose(-1, -2)).float()
-        logits = logits.view(len(words), tiles.count, tiles.rows, classes, tiles.columns)
+        logits = logits.unflatten(2, (-1, classes))
         if self.widths is not None and self.of_width is not None:
             of_width = self.of_width(self.hidden_dropout(self.widths.weight)).float()
             place = tiles.offset(logits.device).clamp(0, len(of_width) - 1)

@@ -108,8 +108,18 @@ class Bundle(Head):
     def out_of_reach(self, sentence: Sentence) -> int:
         return self.reader.out_of_reach(sentence)
 
+    def set_threshold(self, threshold: float) -> float | None:
+        return self.reader.set_threshold(threshold)
+
     def pretrained_parameters(self) -> Iterator[nn.Parameter]:
         return chain.from_iterable(head.pretrained_parameters() for head in self.branches.values())
 
     def span_vectors(self, states: TokenStates, targets: Mapping[str, Tensor]) -> SpanVectors:
         return self.reader.span_vectors(states, own_targets(targets, self.settings.branch))
+
+    def span_probabilities(self, states: TokenStates, targets: Mapping[str, Tensor]) -> SpanVectors:
+        return self.reader.span_probabilities(states, own_targets(targets, self.settings.branch))
+
+    @property
+    def templates(self) -> Tensor | None:
+        return self.reader.templates

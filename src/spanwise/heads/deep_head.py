@@ -65,6 +65,9 @@ class DeepHead(SoftmaxHead):
     def length(self, sentence: Sentence) -> int:
         return len(sentence.words) if self._counts is None else int(self._borders(sentence)[-1])
 
+    def forget(self) -> None:
+        self._borders = Memo(self._word_borders)
+
     def _word_borders(self, sentence: Sentence) -> Ints:
         """The units at which words begin, and the end of the last one."""
         assert self._counts is not None
@@ -98,6 +101,10 @@ class DeepHead(SoftmaxHead):
             found = found & (start >= 0) & (end >= 0)
         rows = found.nonzero().squeeze(1)
         return (column.index_select(0, rows) for column in (sentence, start, end, *more))
+
+    @property
+    def templates(self) -> Tensor:
+        return self.classifier.weight
 
     # --- states to scores ------------------------------------------------------------------------------------------
 

@@ -102,6 +102,10 @@ class DeepSpan(DeepHead):
         places, vectors = self.represented(states, targets)
         return SpanVectors(*self.picked(places.real, targets, *places[:3], vectors))
 
+    def span_probabilities(self, states: TokenStates, targets: Mapping[str, Tensor]) -> SpanVectors:
+        places, vectors = self.represented(states, targets)
+        return SpanVectors(*self.picked(places.real, targets, *places[:3], self.classified(vectors).softmax(-1)))
+
     def represented(self, states: TokenStates, targets: Mapping[str, Tensor]) -> tuple[Places, Tensor]:
         """All places, and the vectors that are classified [P, hidden]."""
         top, below = self.words(states)

@@ -141,6 +141,10 @@ class Discontinuous(Head):
         own = in_fragments(sentence, self.types, self.settings.max_width)
         return self.head.out_of_reach(sentence) - (len(perfect(own, self.types) & set(own)) if own else 0)
 
+    def set_threshold(self, threshold: float) -> float | None:
+        """Of the contiguous entities; which fragments are joined stays as it is."""
+        return self.head.set_threshold(threshold)
+
     def kept_gold(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Tensor:
         return self.head.kept_gold(states, targets)
 
@@ -149,3 +153,11 @@ class Discontinuous(Head):
 
     def span_vectors(self, states: TokenStates, targets: Mapping[str, Tensor]) -> SpanVectors:
         return self.head.span_vectors(states, targets)
+
+    def span_probabilities(self, states: TokenStates, targets: Mapping[str, Tensor]) -> SpanVectors:
+        """Of spans as contiguous entities."""
+        return self.head.span_probabilities(states, targets)
+
+    @property
+    def templates(self) -> Tensor | None:
+        return self.head.templates

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.errors import SpanwiseError
-from spanwise.heads.base import Labels, Losses, ScoredSpans
+from spanwise.heads.base import Labels, Losses, ScoredSpans, SpanVectors
 from spanwise.heads.locate_settings import LocateSettings
 from spanwise.heads.memo import Ints, Memo
 from spanwise.heads.span_head import SpanHead, owners
@@ -108,6 +108,17 @@ class LocateLabel(SpanHead):
         rows = self._gold(sentence)
         return rows[np.isin(rows[:, 1] - rows[:, 0], self._reach)]
 
+    def set_threshold(self, threshold: float) -> float | None:
+        """Of decoding; what the filter drops, and what NONE is likelier for, is not proposed in any case.
+
+        None where the authors' deletion of what crosses is on: there, a lower threshold makes more delete each other.
+        """
+        policy = self.decoding
+        if not isinstance(policy, SoftNms) or policy.drops_crossing:
+            return None
+        self.decoding = replace(policy, threshold=threshold)
+        return policy.threshold
+
     # --- the host's part -------------------------------------------------------------------------------------------
 
     def targets(
@@ -196,6 +207,27 @@ class LocateLabel(SpanHead):
         score, label = chances[:, :-1].max(1)
         is_entity = (score >= chances[:, -1]) & proposals.kept
         return ScoredSpans(*proposals.spans, label, score * is_entity)
+
+    def span_vectors(self, states: TokenStates, targets: Mapping[str, Tensor]) -> SpanVectors:
+        """Of the spans that reach the second stage."""
+        text = Text.of(states)
+        spans = self._proposed(text, targets)
+        return SpanVectors(*spans, self.classifier.hidden(*text, spans))
+
+    def span_probabilities(self, states: TokenStates, targets: Mapping[str, Tensor]) -> SpanVectors:
+        """Of the spans that reach the second stage."""
+        text = Text.of(states)
+        spans = self._proposed(text, targets)
+        return SpanVectors(*spans, self.classifier(*text, spans).softmax(1))
+
+    @property
+    def templates(self) -> Tensor:
+        return self.classifier.out.weight
+
+    def _proposed(self, text: Text, targets: Mapping[str, Tensor]) -> PackedSpans:
+        """The spans that the first stage proposes, each once, however many seeds were moved there."""
+        found = self.propose(text, targets)
+        return PackedSpans(*torch.unique(torch.stack(found.spans)[:, found.kept], dim=1))
 
     def propose(self, text: Text, targets: Mapping[str, Tensor]) -> Proposals:
         """Stage 1: the seeds that the filter lets pass, moved. The one wait for the device is for how many there are."""

@@ -9,11 +9,12 @@ from math import log
 from typing import ClassVar, Literal
 
 import numpy as np
+import torch
 from pydantic import Field, field_validator
 from torch import Tensor, nn
 
 from spanwise.encoders.base import Encoder, TokenStates
-from spanwise.heads.base import Labels, Losses, ScoredSpans
+from spanwise.heads.base import Labels, Losses, ScoredSpans, SpanVectors
 from spanwise.heads.span_head import SpanHead, SpanSettings
 from spanwise.losses.imbalance import binary_cross_entropy, class_imbalance
 from spanwise.spans.rotary import Rotary
@@ -60,7 +61,17 @@ class Pointer(SpanHead):
         self.dropout = nn.Dropout(settings.dropout)
         self.scale = settings.size**-0.25  # of queries and of keys: before the product, so that half precision has room for it
         self.rotary = Rotary(settings.size, self.scale) if settings.rotation else None
-        self.bar = log(settings.threshold / (1 - settings.threshold))
+        self.threshold: float | Tensor = settings.threshold
+
+    def set_threshold(self, threshold: float) -> float:
+        before, self.threshold = float(self.threshold), threshold
+        return before
+
+    @property
+    def bar(self) -> float | Tensor:
+        """The score, before it is made a probability, at the threshold (a tensor where it is an input of a graph)."""
+        odds = self.threshold / (1 - self.threshold)
+        return odds.log() if isinstance(odds, Tensor) else log(odds)
 
     @classmethod
     def build(cls, encoder: Encoder, labels: Labels, settings: PointerSettings) -> Pointer:
@@ -91,6 +102,14 @@ class Pointer(SpanHead):
         start, end = tiles.spans(found % tiles.cells)
         types = len(self.labels.entities)
         return ScoredSpans(group // types, start, end, group % types, scores.reshape(-1).index_select(0, found).sigmoid())
+
+    def span_probabilities(self, states: TokenStates, targets: Mapping[str, Tensor]) -> SpanVectors:
+        """Types are judged each by itself; that none holds is as probable as that the likeliest does not."""
+        tiles, scores, inside = self._scored(states)
+        every = inside.reshape(-1).nonzero().squeeze(1)
+        scores = scores.flatten(2).transpose(1, 2).flatten(0, 1).index_select(0, every)  # [S, C]
+        chances = torch.cat((scores, -scores.amax(1, keepdim=True)), 1).sigmoid()
+        return SpanVectors(every // tiles.cells, *tiles.spans(every % tiles.cells), chances)
 
     def _scored(self, states: TokenStates) -> tuple[Tiles, Tensor, Tensor]:
         tiles = Tiles.cut(states.words.shape[1], self.max_width)

@@ -19,14 +19,13 @@ from spanwise.decoding import Found
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.errors import SpanwiseError
 from spanwise.evaluation.relations import judged_relations
-from spanwise.evaluation.threshold import best_threshold
+from spanwise.evaluation.threshold import LOWEST, best_threshold
 from spanwise.heads import fitted_values, head_class, inner_settings, make_head
 from spanwise.heads.base import Head, HeadSettings, Labels, Losses, ScoredPairs, ScoredSpans, SpanVectors, own_targets
 from spanwise.heads.memo import Ints
 from spanwise.types import Relation, Sentence
 
 Floats = npt.NDArray[np.float64]
-LOWEST = 0.02  # threshold that is looked at
 MOST = 100  # entities of a sentence that are paired, the surest: a model that has learned nothing yet may propose thousands
 
 
@@ -168,6 +167,10 @@ class RelationHead(Head):
     def out_of_reach(self, sentence: Sentence) -> int:
         return self.entities.out_of_reach(sentence)
 
+    def set_threshold(self, threshold: float) -> float | None:
+        """Of the entities; relations have one of their own."""
+        return self.entities.set_threshold(threshold)
+
     def kept_gold(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Tensor:
         return self.entities.kept_gold(states, own_targets(targets, "entities"))
 
@@ -176,6 +179,13 @@ class RelationHead(Head):
 
     def span_vectors(self, states: TokenStates, targets: Mapping[str, Tensor]) -> SpanVectors:
         return self.entities.span_vectors(states, own_targets(targets, "entities"))
+
+    def span_probabilities(self, states: TokenStates, targets: Mapping[str, Tensor]) -> SpanVectors:
+        return self.entities.span_probabilities(states, own_targets(targets, "entities"))
+
+    @property
+    def templates(self) -> Tensor | None:
+        return self.entities.templates
 
 
 def surest(sentence: Floats, score: Floats, most: int) -> Ints:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.formats.tags import levels
-from spanwise.heads.base import Head, HeadSettings, Labels, Losses, ScoredSpans
+from spanwise.heads.base import Head, HeadSettings, Labels, Losses, ScoredSpans, SpanVectors
 from spanwise.heads.crf import Crf, viterbi
 from spanwise.heads.memo import Ints, Memo
 from spanwise.types import Entity, Sentence
@@ -76,7 +76,7 @@ class SeqNer(Head):
         return {"tags": torch.from_numpy(tags)}
 
     def loss(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Losses:
-        emissions, mask = self._emissions(states)
+        emissions, mask = self.emissions(states)
         tags = targets["tags"]
         if tags.shape != mask.shape:  # an encoder may pad further than the longest sentence
             tags = F.pad(tags, (0, mask.shape[1] - tags.shape[1]))
@@ -88,7 +88,7 @@ class SeqNer(Head):
         return Losses(sums, mask.sum(1).float())
 
     def score(self, states: TokenStates, targets: Mapping[str, Tensor]) -> ScoredSpans:
-        emissions, mask = self._emissions(states)
+        emissions, mask = self.emissions(states)
         if self.crf is not None:
             tags = self.crf.decode(emissions, mask)
             probability = self.crf.marginals(emissions, mask).gather(-1, tags.unsqueeze(-1)).squeeze(-1)
@@ -99,11 +99,28 @@ class SeqNer(Head):
             probability, tags = emissions.softmax(-1).max(-1)
         return entities_of(tags, probability, mask)
 
+    def span_probabilities(self, states: TokenStates, targets: Mapping[str, Tensor]) -> SpanVectors:
+        """As in scores, the geometric mean over a span's words of how probable their tags (B, then I) are; NONE is the rest.
+
+        Such means over types never add up to more than 1 (by Hoelder's inequality, for each word's probabilities do not).
+        """
+        emissions, mask = self.emissions(states)
+        chances = emissions.softmax(-1) if self.crf is None else self.crf.marginals(emissions, mask)
+        logs = chances.double().clamp(min=torch.finfo(torch.float32).tiny).log()
+        begins, inner = logs[:, :, 1::2], F.pad(logs[:, :, 2::2].cumsum(1), (0, 0, 1, 0))  # sums over the words before each
+        place = torch.arange(mask.shape[1], device=mask.device)
+        is_span = mask.unsqueeze(1) & (place.unsqueeze(1) <= place)
+        sentence, start, last = is_span.nonzero().unbind(1)
+        rest = inner[sentence, last + 1] - inner[sentence, start + 1]
+        means = ((begins[sentence, start] + rest) / (last - start + 1).unsqueeze(1)).exp()
+        chances = torch.cat((means, (1 - means.sum(1, keepdim=True)).clamp(min=0)), 1)
+        return SpanVectors(sentence, start, last + 1, chances.float())
+
     def out_of_reach(self, sentence: Sentence) -> int:
         """Entities that are discontinuous, of an unknown type, or overlap one that is tagged."""
         return len(set(sentence.entities)) - len(self._tagged(sentence))
 
-    def _emissions(self, states: TokenStates) -> tuple[Tensor, Tensor]:
+    def emissions(self, states: TokenStates) -> tuple[Tensor, Tensor]:
         """The scores of all tags for each word, [B, T, tags] in float32, and the mask, T at least 1."""
         words, mask = states.words, states.mask.bool()
         if not words.shape[1]:

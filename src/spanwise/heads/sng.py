@@ -121,10 +121,16 @@ class Sng(SpanClassifier):
         return len(set(sentence.entities)) - len(reached)
 
     def span_vectors(self, states: TokenStates, targets: Mapping[str, Tensor]) -> SpanVectors:
-        vectors = self.vectors(states, targets)
-        if self.task == "typing":
-            vectors = vectors.index_select(0, targets["read"])
-        return SpanVectors(targets["sentence"], targets["start"], targets["end"], vectors)
+        return self.packed(self.vectors(states, targets), targets)
+
+    def packed(self, values: Tensor, targets: Mapping[str, Tensor]) -> SpanVectors:
+        """In typing, of the given entities that are one span: a fragment has no vector of its own."""
+        if self.task == "entities":
+            return super().packed(values, targets)
+        entity = targets["entity"]
+        whole = (torch.bincount(entity)[entity] == 1).nonzero().squeeze(1)
+        own = {name: targets[name].index_select(0, whole) for name in ("sentence", "start", "end", "read")}
+        return super().packed(values.index_select(0, own["read"]), own)
 
     def logits(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Tensor:
         """The scores of all classes for each span that is read, in float32."""

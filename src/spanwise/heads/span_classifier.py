@@ -9,10 +9,10 @@ from typing import ClassVar
 import numpy as np
 import torch
 from pydantic import Field
-from torch import Tensor
+from torch import Tensor, nn
 
 from spanwise.encoders.base import TokenStates
-from spanwise.heads.base import Labels, Losses, ScoredSpans
+from spanwise.heads.base import Labels, Losses, ScoredSpans, SpanVectors
 from spanwise.heads.span_head import SoftmaxHead, SoftmaxSettings
 from spanwise.losses.smoothing import SoftSpans, soft_cross_entropy
 from spanwise.spans.candidates import Ints, Spans, grid, packed, sampled_negatives
@@ -35,6 +35,7 @@ class SpanClassifier(SoftmaxHead):
     """
 
     settings: ClassifierSettings
+    classifier: nn.Linear
 
     def __init__(self, labels: Labels, settings: ClassifierSettings) -> None:
         super().__init__(labels, settings)
@@ -75,6 +76,17 @@ class SpanClassifier(SoftmaxHead):
         found = (label != self.none).nonzero().squeeze(1)
         columns = (targets["sentence"], targets["start"], targets["end"], label, score)
         return ScoredSpans(*(column.index_select(0, found) for column in columns))
+
+    def span_probabilities(self, states: TokenStates, targets: Mapping[str, Tensor]) -> SpanVectors:
+        return self.packed(self.logits(states, targets).softmax(-1), targets)
+
+    @property
+    def templates(self) -> Tensor:
+        return self.classifier.weight
+
+    def packed(self, values: Tensor, targets: Mapping[str, Tensor]) -> SpanVectors:
+        """What was computed for each span of the ``targets`` for scoring."""
+        return SpanVectors(targets["sentence"], targets["start"], targets["end"], values)
 
 
 def summed(values: Tensor, sentence: Tensor, count: int) -> Losses:

@@ -11,7 +11,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from spanwise.encoders.base import Encoder, TokenStates
-from spanwise.heads.base import Labels
+from spanwise.heads.base import Labels, SpanVectors
 from spanwise.heads.span_classifier import ClassifierSettings, SpanClassifier
 from spanwise.spans.pooling import max_pool
 
@@ -77,6 +77,17 @@ class SpanNer(SpanClassifier):
             logits = logits + _project(max_pool(words, sentence, start, end, self.widest), of_maximum)
             logits = logits + _project(self._drop(states.cls.to(weight.dtype)), of_cls).index_select(0, sentence)
         return logits
+
+    def span_vectors(self, states: TokenStates, targets: Mapping[str, Tensor]) -> SpanVectors:
+        """The concatenations as such: what is wanted for looking at is made only here."""
+        sentence, start, end = targets["sentence"], targets["start"], targets["end"]
+        words, parts = states.words, []
+        if self.has_boundary:
+            parts += [words[sentence, start], words[sentence, end - 1]]
+        if self.has_pool:
+            parts += [max_pool(words, sentence, start, end, self.widest), states.cls[sentence]]
+        parts.append(self.width_embedding(end - start - 1))
+        return self.packed(torch.cat([part.to(self.classifier.weight.dtype) for part in parts], 1), targets)
 
     def _drop(self, values: Tensor) -> Tensor:
         return F.dropout(values, self.settings.dropout, self.training)

@@ -3,20 +3,65 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 
-from spanwise.corpora import open_splits, read_corpus
-from spanwise.errors import SpanwiseError
+from spanwise.corpora import chosen_split, open_splits, read_corpus
 from spanwise.evaluation import Evaluation, evaluate
 from spanwise.evaluation.typing import Typing, typing_scores
 from spanwise.formats import Ledger
-from spanwise.inference.load import Predictor
-from spanwise.inference.predictor import predict
-from spanwise.types import Sentence
+from spanwise.inference.base import BasePredictor
+from spanwise.types import Corpus, Sentence
+
+
+@dataclass(frozen=True)
+class PredictedSplit:
+    """A split as gold has it and as a model predicts it, with the corpus it is of.
+
+    ``context`` are all sentences of the corpus, unannotated: what the model may read beside those of the split.
+    """
+
+    corpus: Corpus
+    split: str
+    predicted: list[Sentence]
+    context: list[Sentence]
+
+    @property
+    def gold(self) -> tuple[Sentence, ...]:
+        return self.corpus[self.split]
+
+    @property
+    def train(self) -> tuple[Sentence, ...] | None:
+        """The corpus's own training sentences, unless they are what was predicted."""
+        return self.corpus["train"] if self.split != "train" and "train" in self.corpus else None
+
+
+def predict_split(
+    predictor: BasePredictor,
+    data: str | Path,
+    *,
+    split: str = "test",
+    format: str | None = None,
+    ledger: Ledger | None = None,
+    threshold: float = 0.0,
+    batch_size: int = 64,
+) -> PredictedSplit:
+    """What a model predicts for one split of data (a file is one split).
+
+    The model reads the data as if nobody had annotated it, but for a model of given spans, which reads these without their
+    types. Its document context may come from any split.
+    """
+    corpus = read_corpus(data, format, ledger)
+    split = chosen_split(corpus, split, data)
+    bare = {name: list(stream) for name, stream in open_splits(data, format, annotated=False).items()}
+    everything = [sentence for sentences in bare.values() for sentence in sentences]
+    asked = corpus[split] if predictor.needs_spans else bare[split]
+    found = predictor.stream(asked, threshold=threshold, batch_size=batch_size, context=everything)
+    return PredictedSplit(corpus, split, list(found), everything)
 
 
 def score_model(
-    predictor: Predictor,
+    predictor: BasePredictor,
     data: str | Path,
     *,
     split: str = "test",
@@ -27,24 +72,13 @@ def score_model(
     batch_size: int = 64,
     last_words: bool = False,
 ) -> Evaluation | Typing:
-    """The scores of a model on one split of data (a file is one split).
-
-    The model reads the data as if nobody had annotated it, but for a model of given spans, which reads these without their
-    types. Its document context may come from any split. ``train`` defaults to the data's own training split.
+    """The scores of a model on one split of data (see ``predict_split``); ``train`` defaults to the data's own training
+    split.
     """
-    corpus = read_corpus(data, format, ledger)
-    if split not in corpus and len(corpus.splits) == 1:
-        split = next(iter(corpus))
-    if split not in corpus:
-        raise SpanwiseError(f"{data}: has no {split} split, only {', '.join(corpus)}")
-    bare = {name: list(stream) for name, stream in open_splits(data, format, annotated=False).items()}
-    everything = [sentence for sentences in bare.values() for sentence in sentences]
-    asked = corpus[split] if predictor.model.needs_spans else bare[split]
-    found = predict(predictor.model, asked, threshold=threshold, batch_size=batch_size, context=everything)
-    if train is None and split != "train" and "train" in corpus:
-        train = corpus["train"]
-    if predictor.model.needs_spans:
-        return typing_scores(corpus[split], found, train)
-    return evaluate(
-        corpus[split], found, train, finds_relations=predictor.model.head.reader.finds_relations, last_words=last_words
-    )
+    done = predict_split(
+        predictor, data, split=split, format=format, ledger=ledger, threshold=threshold, batch_size=batch_size
+    )  # fmt: skip
+    known = done.train if train is None else train
+    if predictor.needs_spans:
+        return typing_scores(done.gold, done.predicted, known)
+    return evaluate(done.gold, done.predicted, known, finds_relations=predictor.finds_relations, last_words=last_words)

@@ -1,0 +1,98 @@
+"""One system less another: by groups of entities, and by kinds of mistakes (Tables 6 and 7 of Bundling Learning for NER)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import Any
+
+from spanwise.errors import SpanwiseError
+from spanwise.evaluation.bootstrap import Interval
+from spanwise.evaluation.buckets import divided, total
+from spanwise.evaluation.errors import Errors
+from spanwise.evaluation.judging import MISTAKES
+from spanwise.evaluation.pairing import pair
+from spanwise.evaluation.significance import Runs, counted, difference_interval, shared_units
+from spanwise.evaluation.train_index import TrainIndex
+from spanwise.types import Sentence
+
+
+@dataclass(frozen=True)
+class BucketDifference:
+    """The mean F1 of ``ones`` less that of ``others`` in a bucket of ``support`` gold entities.
+
+    ``interval`` is its bootstrap interval over sentences, None where no run has entities in the bucket.
+    """
+
+    name: str
+    support: int
+    ones: Runs
+    others: Runs
+    difference: float
+    interval: Interval | None
+    above: float | None = None
+    up_to: float | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "above": self.above,
+            "up_to": self.up_to,
+            "support": self.support,
+            "ones": self.ones.to_json(),
+            "others": self.others.to_json(),
+            "difference": self.difference,
+            "interval": None if self.interval is None else self.interval.to_json(),
+        }
+
+
+def bucket_differences(
+    gold: Iterable[Sentence],
+    ones: Sequence[Iterable[Sentence]],
+    others: Sequence[Iterable[Sentence]],
+    train: TrainIndex | Iterable[Sentence] | None = None,
+    *,
+    attribute: str = "eLen",
+    cuts: int | Sequence[float] | None = None,
+    paper: bool = False,
+) -> list[BucketDifference]:
+    """Two systems, of one run each or several, bucket by bucket; the other arguments are those of ``bucketed``.
+
+    >>> from spanwise.types import Entity
+    >>> gold = [Sentence("s1", ("Oslo", "and", "York"), (Entity("Place", ((0, 1),)), Entity("Place", ((2, 3),))))]
+    >>> found = [Sentence("s1", gold[0].words, gold[0].entities[:1])]
+    >>> first = bucket_differences(gold, [found], [gold])[0]
+    >>> first.name, first.support, round(first.difference, 4)
+    ('XS', 2, -0.3333)
+    """
+    if not ones or not others:
+        raise SpanwiseError("expected one run or more of each of two systems")
+    gold = list(gold)
+    index = train if isinstance(train, TrainIndex) or train is None else TrainIndex(train)
+    pairings = [pair(gold, run) for run in (*ones, *others)]
+    units = shared_units(gold, pairings)
+    parts = [divided(pairing, index, attribute=attribute, cuts=cuts, paper=paper) for pairing in pairings]
+    differences = []
+    for number, label in enumerate(parts[0][0]):
+        rows = [counts[number] for _, counts in parts]
+        scores = [total(own) for own in rows]
+        f1 = [score.f1 for score in scores]
+        difference, interval = difference_interval(counted(units, rows), len(ones))
+        runs = Runs(tuple(f1[: len(ones)])), Runs(tuple(f1[len(ones) :]))
+        differences.append(
+            BucketDifference(label.name, scores[0].support, *runs, difference, interval, label.above, label.up_to)
+        )
+    return differences
+
+
+def error_differences(ones: Sequence[Errors], others: Sequence[Errors]) -> Mapping[str, float]:
+    """For each kind of mistake, the mean rate (Eq. 24) of the runs of one system less that of the other's; above 0, it makes
+    more of this kind among its mistakes."""
+    rates = mean_rates(ones), mean_rates(others)
+    return {kind: rates[0][kind] - rates[1][kind] for kind in MISTAKES}
+
+
+def mean_rates(runs: Sequence[Errors]) -> Mapping[str, float]:
+    """The rates of the kinds of mistakes, as means over runs."""
+    return {kind: fmean(run.rates[kind] for run in runs) for kind in MISTAKES}

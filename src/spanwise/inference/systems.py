@@ -1,0 +1,78 @@
+"""Systems as they are named on a command line: files of predictions, or run folders that are put to work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from spanwise.config import CONFIG
+from spanwise.corpora import one_split
+from spanwise.errors import SpanwiseError
+from spanwise.formats import Ledger
+from spanwise.types import Sentence
+
+SEEDS = "seeds.json"  # what training with several seeds leaves beside the runs
+
+
+@dataclass(frozen=True)
+class NamedSystem:
+    """A name and what its runs are read from: a file of predictions or a run folder each."""
+
+    name: str
+    paths: tuple[Path, ...]
+
+
+def named_systems(texts: Iterable[str]) -> list[NamedSystem]:
+    """Systems from ``[NAME=]PATH[,PATH…]``: several paths, or the folder of a training with several seeds, are several runs.
+
+    Without a name, a system is called after its first path.
+    """
+    systems = [_system(text) for text in texts]
+    for name in {system.name for system in systems}:
+        if sum(system.name == name for system in systems) > 1:
+            raise SpanwiseError(f"two systems are called {name!r}; name them, as in NAME=PATH")
+    return systems
+
+
+def outputs(
+    system: NamedSystem, data: Path, split: str, *, format: str | None, data_format: str | None, ledger: Ledger, device: str
+) -> Iterator[list[Sentence]]:
+    """What each run of a system has for a split of data, read or predicted."""
+    for path in system.paths:
+        if not (path / CONFIG).is_file():
+            yield list(one_split(path, format, ledger))
+            continue
+        from spanwise.inference.load import load
+        from spanwise.inference.scoring import predict_split
+
+        predictor = load(path, device)
+        if predictor.needs_spans:
+            raise SpanwiseError(f"{path}: this model types given spans and finds none by itself, so it has no F1 to compare")
+        yield predict_split(predictor, data, split=split, format=data_format).predicted
+
+
+def _system(text: str) -> NamedSystem:
+    if Path(text).exists():  # a path may hold any character
+        return NamedSystem(_called(Path(text)), tuple(_runs(Path(text))))
+    name, equals, rest = text.partition("=")
+    paths = [Path(part) for part in (rest if equals else text).split(",") if part]
+    if not paths or (equals and not name):
+        raise SpanwiseError(f"{text}: expected [NAME=]PATH[,PATH…]")
+    for path in paths:
+        if not path.exists():
+            raise SpanwiseError(f"{path}: no such file or folder")
+    return NamedSystem(name if equals else _called(paths[0]), tuple(run for path in paths for run in _runs(path)))
+
+
+def _called(path: Path) -> str:
+    return path.absolute().name if path.is_dir() else path.stem
+
+
+def _runs(path: Path) -> list[Path]:
+    if not (path / SEEDS).is_file():
+        return [path]
+    found = [run for run in path.glob("seed-*") if (run / CONFIG).is_file()]
+    if not found:
+        raise SpanwiseError(f"{path}: has {SEEDS}, but no runs")
+    return sorted(found, key=lambda run: (len(run.name), run.name))  # seed-2 before seed-10

@@ -1,0 +1,147 @@
+"""``spanwise compare`` as a user meets it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from running import Runner
+
+GOLD = {"s1": ["Oslo and New York", ["Place", 0, 1], ["Place", 2, 4]], "s2": ["Cold soup", ["Food", 1, 2]]}
+ONE = {"s1": ["Oslo and New York", ["Place", 0, 1], ["Place", 2, 4]], "s2": ["Cold soup", ["Food", 0, 2]]}
+OTHER = {"s1": ["Oslo and New York", ["Place", 0, 1], ["Team", 2, 4]], "s2": ["Cold soup", ["Food", 1, 2]]}
+
+
+def write(path: Path, data: dict[str, list[object]]) -> Path:
+    rows = []
+    for id, (text, *marks) in data.items():
+        entities = [{"type": type, "spans": [[start, end]]} for type, start, end in marks]  # type: ignore[misc]
+        rows.append(json.dumps({"id": id, "tokens": str(text).split(), "entities": entities}))
+    path.parent.mkdir(exist_ok=True)
+    path.write_text("\n".join(rows) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, Path]:
+    return {
+        name: write(tmp_path / f"{name}.jsonl", data) for name, data in (("gold", GOLD), ("one", ONE), ("other", OTHER))
+    }  # fmt: skip
+
+
+def test_a_table_to_read(run: Runner, files: dict[str, Path]) -> None:
+    result = run("compare", files["one"], files["other"], "--gold", files["gold"], "--errors", "--buckets", "eLen,tLen:2")
+    assert (result.code, result.err) == (0, "")
+    rows = {line.split()[0]: line.split()[1:] for line in reversed(result.out.splitlines()) if line}
+    assert "of 3 entities are found: 1 by both, 1 by one alone, 1 by other alone, 0 by neither" in result.out
+    assert rows["oracle:"][-3:] == ["100.00", "100.00", "100.00"]
+    assert rows["other"] == ["66.67", "66.67", "66.67", "1"]
+    assert "F1 by eLen" in result.out
+    assert "F1 by tLen" in result.out
+    assert "% of FP + FN" in result.out
+
+
+def test_json_for_programs(run: Runner, files: dict[str, Path], tmp_path: Path) -> None:
+    result = run("compare", files["one"], files["other"], "--gold", files["gold"], "--json", "-")
+    record = json.loads(result.out)
+    assert list(record["systems"]) == ["one", "other"]
+    assert record["pairs"][0]["difference"] == 0.0
+    assert record["pairs"][0]["agreement"]["one_alone"]["strings"] == [{"type": "Place", "text": "New York", "count": 1}]
+    assert record["systems"]["other"]["errors"]["type"] == 0.5
+    run("compare", files["one"], files["other"], "--gold", files["gold"], "--json", tmp_path / "c.json")
+    assert json.loads((tmp_path / "c.json").read_text()) == record
+
+
+def test_names_and_seeds(run: Runner, files: dict[str, Path]) -> None:
+    one, other, gold = files["one"], files["other"], files["gold"]
+    result = run("compare", f"mine={one},{gold}", f"theirs={other},{other}", "--gold", gold, "--json", "-")
+    systems = json.loads(result.out)["systems"]
+    assert list(systems) == ["mine", "theirs"]
+    assert systems["mine"]["f1"] == pytest.approx([2 / 3, 1.0])
+    assert systems["mine"]["deviation"] == pytest.approx(0.2357, abs=1e-4)
+
+
+def test_a_folder_of_data_brings_its_training_sentences(run: Runner, files: dict[str, Path], tmp_path: Path) -> None:
+    write(tmp_path / "corpus/test.jsonl", GOLD)
+    write(tmp_path / "corpus/train.jsonl", {"t": ["Oslo soup", ["Place", 0, 1]]})
+    result = run(
+        "compare", files["one"], files["other"], "--data", tmp_path / "corpus", "--buckets", "seen", "--json", "-"
+    )  # fmt: skip
+    seen = json.loads(result.out)["buckets"]["seen"]["other"]
+    assert [(bucket["name"], bucket["support"]) for bucket in seen] == [("seen", 1), ("unseen", 2)]
+    bare = run("compare", files["one"], files["other"], "--gold", files["gold"], "--buckets", "seen")
+    assert (bare.code, bare.err) == (2, "the attribute seen needs the training sentences\n")
+
+
+def test_other_formats_than_gold(run: Runner, files: dict[str, Path], tmp_path: Path) -> None:
+    columns = tmp_path / "system.conll"
+    columns.write_text("Oslo B-Place\nand O\nNew B-Place\nYork I-Place\n\nCold B-Food\nsoup I-Food\n", encoding="utf-8")
+    result = run("compare", columns, files["other"], "--gold", files["gold"], "--json", "-")
+    assert json.loads(result.out)["systems"]["system"]["mean"] == pytest.approx(2 / 3)
+
+
+def test_run_folders_predict(run: Runner, tmp_path: Path) -> None:
+    import tiny
+
+    from spanwise.evaluation import evaluate
+    from spanwise.formats import write as write_sentences
+    from spanwise.inference.load import load
+    from spanwise.training.several import train_seeds
+
+    corpus = tiny.corpus(40, 8, 12)
+    data = tmp_path / "data"
+    data.mkdir()
+    for split, sentences in corpus.splits.items():
+        write_sentences(sentences, data / f"{split}.jsonl")
+    options = {
+        "recipe": "seqner", "encoder": "static", "epochs": 2, "batch_size": 8, "head_rate": 0.03, "device": "cpu",
+        "overrides": tiny.STATIC, "say": tiny.quiet,
+    }  # fmt: skip
+    train_seeds(corpus, tmp_path / "runs", [10, 2], **options)
+    seed = tmp_path / "runs/seed-2"
+    result = run(
+        "compare", tmp_path / "runs", f"twice={seed},{seed}", "--data", data, "--device", "cpu", "--json", "-"
+    )  # fmt: skip
+    assert result.code == 0, result.err
+    systems = json.loads(result.out)["systems"]
+    expected = [
+        evaluate(corpus["test"], load(tmp_path / f"runs/seed-{number}", "cpu").predict(corpus["test"])).f1 for number in (2, 10)
+    ]
+    assert systems["runs"]["f1"] == pytest.approx(expected)  # seed 2 comes before seed 10
+    assert systems["twice"]["f1"] == pytest.approx([expected[0]] * 2)
+
+
+def test_mistakes_are_one_line_and_exit_code_2(run: Runner, files: dict[str, Path], tmp_path: Path) -> None:
+    one, other, gold = files["one"], files["other"], files["gold"]
+    write(tmp_path / "corpus/test.jsonl", GOLD)
+    write(tmp_path / "corpus/dev.jsonl", GOLD)
+    corpus = tmp_path / "corpus"
+    usage = "spanwise compare: invalid value: "
+    for arguments, complaint in (
+        ([one, other], f"{usage}give either --gold FILE or --data DATA"),
+        ([one, other, "--gold", gold, "--data", corpus], f"{usage}give either --gold FILE or --data DATA"),
+        ([one, "--gold", gold], f"{usage}give two systems or more"),
+        ([one, one, "--gold", gold], "two systems are called 'one'; name them, as in NAME=PATH"),
+        ([one, "none.jsonl", "--gold", gold], "none.jsonl: no such file or folder"),
+        ([one, f"={other}", "--gold", gold], f"={other}: expected [NAME=]PATH[,PATH…]"),
+        ([one, other, "--gold", corpus], f"{corpus}: has the splits dev, test; name the file of one"),
+        ([one, other, "--data", corpus, "--split", "train"], f"{corpus}: has no train split, only dev, test"),
+        ([one, other, "--gold", gold, "--buckets", "eLen:x"], f"{usage}--buckets eLen:x: expected a number of buckets"),
+        ([one, other, "--gold", gold, "--buckets", "length"], "there is no attribute 'length'; there are eLen"),
+        ([one, f"b={other},{other}", "--gold", gold], "runs are compared in pairs, so all systems need as many: one has 1, b"),
+    ):
+        result = run("compare", *arguments)
+        assert (result.code, result.out) == (2, "")
+        assert result.err.startswith(complaint)
+        assert result.err.count("\n") == 1
+
+
+def test_a_model_of_given_spans_has_nothing_to_compare(run: Runner, files: dict[str, Path], tmp_path: Path) -> None:
+    import tiny
+
+    tiny.fit(tmp_path / "typing", recipe="sng", task="typing", encoder="static", epochs=1)
+    write(tmp_path / "corpus/test.jsonl", GOLD)
+    result = run("compare", files["one"], tmp_path / "typing", "--data", tmp_path / "corpus", "--device", "cpu")
+    assert result.code == 2
+    assert "types given spans and finds none by itself" in result.err
