@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test check wheel clean
+.PHONY: demo test check browser wheel clean
 
 demo: $(VENV)/.installed
 	$(BIN)/spanwise demo
@@ -16,6 +16,14 @@ check: $(VENV)/.installed-dev
 	$(BIN)/ruff check src tests bench
 	$(BIN)/ruff format --check src tests bench
 	$(BIN)/mypy
+
+# The tests of pages need a browser and are skipped without one, so this never fails.
+browser:
+	@if command -v chromium || command -v chromium-browser || command -v google-chrome; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		timeout 300 sh -c 'apt-get update && apt-get install --yes --no-install-recommends chromium' >/dev/null 2>&1 \
+		&& echo "chromium is installed." || echo "chromium could not be installed; the tests of pages will be skipped."; \
+	else echo "No browser here; the tests of pages will be skipped. On Debian, as root: apt-get install chromium"; fi
 
 wheel: $(VENV)/.installed-dev
 	$(BIN)/python -m build --wheel
@@ -33,5 +41,5 @@ $(VENV)/.installed: $(BIN)/python pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed
-	$(PIP) install --constraint constraints.txt --editable '.[dev,spacy,datasets,vectors]'
+	$(PIP) install --constraint constraints.txt --editable '.[dev,spacy,datasets,vectors,analysis]'
 	touch $@

@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from browser import Browser
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 
@@ -31,3 +36,16 @@ def tiny_roberta(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from tiny import roberta
 
     return roberta(tmp_path_factory.mktemp("encoders") / "roberta")
+
+
+@pytest.fixture(scope="session")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """A real browser; a test that needs it is skipped where none is installed (``make browser`` installs one)."""
+    from browser import Browser, program
+
+    path = program()
+    if path is None:
+        pytest.skip("no chromium is installed here; make browser installs one")
+    running = Browser(path, tmp_path_factory.mktemp("browser"))
+    yield running
+    running.close()

@@ -14,6 +14,8 @@ from typing import NoReturn
 import typer
 
 from spanwise import __version__
+from spanwise.cli.analyze import analyze
+from spanwise.cli.compare import compare
 from spanwise.cli.convert import convert
 from spanwise.cli.demo import demo
 from spanwise.cli.describe import describe
@@ -22,6 +24,7 @@ from spanwise.cli.export import export
 from spanwise.cli.formats import formats
 from spanwise.cli.predict import predict
 from spanwise.cli.recipes import recipes
+from spanwise.cli.serve import serve
 from spanwise.cli.train import train
 from spanwise.cli.vectors import vectors
 from spanwise.errors import SpanwiseError
@@ -33,7 +36,7 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
-for command in (train, evaluate, predict, export, convert, describe, formats, recipes, demo):
+for command in (train, evaluate, compare, analyze, predict, serve, export, convert, describe, formats, recipes, demo):
     app.command()(command)
 app.add_typer(vectors, name="vectors")
 

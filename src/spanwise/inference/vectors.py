@@ -1,16 +1,19 @@
-"""The vectors by which a model judges spans, for whoever wants to look at them."""
+"""The vectors by which a model judges spans, and the probabilities that come of it, for whoever wants to look at them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 import torch
+from torch import Tensor
 
 from spanwise.batching import moved
 from spanwise.device import exact_products
+from spanwise.encoders.base import TokenStates
+from spanwise.heads.base import SpanVectors
 from spanwise.inference.encoding import encoded
 from spanwise.model import Model
 from spanwise.types import Sentence, Span
@@ -23,8 +26,6 @@ class SentenceVectors(NamedTuple):
     vectors: npt.NDArray[np.float32]
 
 
-@torch.inference_mode()
-@exact_products()
 def span_vectors(
     model: Model,
     sentences: Sequence[Sentence],
@@ -37,18 +38,38 @@ def span_vectors(
 
     Spans that the model's head does not judge (wider than its widest) have none and are left out.
     """
+    return _asked(model, model.head.span_vectors, sentences, spans, batch_size, context)
+
+
+def span_probabilities(
+    model: Model,
+    sentences: Sequence[Sentence],
+    spans: Sequence[Iterable[Span]] | None = None,
+    *,
+    batch_size: int = 64,
+    context: Sequence[Sentence] = (),
+) -> list[SentenceVectors]:
+    """The same with a probability for each type in place of a vector and last, where entities are to be found, for NONE."""
+    return _asked(model, model.head.span_probabilities, sentences, spans, batch_size, context)
+
+
+@torch.inference_mode()
+@exact_products()
+def _asked(
+    model: Model, ask: Callable[[TokenStates, Mapping[str, Tensor]], SpanVectors], sentences: Sequence[Sentence],
+    spans: Sequence[Iterable[Span]] | None, batch_size: int, context: Sequence[Sentence],
+) -> list[SentenceVectors]:  # fmt: skip
     prepared = model.encoder.prepare(sentences, context)
     wanted = None if spans is None else [set(map(tuple, own)) for own in spans]
     found: list[SentenceVectors | None] = [None] * len(sentences)
     for numbers, states, device in encoded(model, prepared, batch_size):
         targets = model.head.targets([sentences[number] for number in numbers], gold=False)
-        packed = model.head.span_vectors(states, moved(targets, device))
+        packed = ask(states, moved(targets, device))
         owner, start, end = (column.cpu().numpy() for column in (packed.sentence, packed.start, packed.end))
         vectors = packed.vectors.float().cpu().numpy()
         order = np.lexsort((end, start, owner))
-        places = np.stack((start, end), 1)
-        for row, number in enumerate(numbers):
-            own = order[owner[order] == row]
+        places, borders = np.stack((start, end), 1), np.searchsorted(owner[order], np.arange(len(numbers) + 1))
+        for number, own in zip(numbers, np.split(order, borders[1:-1]), strict=True):
             if wanted is not None:
                 own = own[[tuple(span) in wanted[number] for span in places[own].tolist()]]
             found[number] = SentenceVectors(places[own], vectors[own])

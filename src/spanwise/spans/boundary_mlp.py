@@ -27,6 +27,11 @@ class BoundaryMlp(nn.Module):
 
     def forward(self, words: Tensor, maxima: Maxima, lengths: Tensor, spans: tuple[Tensor, Tensor, Tensor]) -> Tensor:
         """``words`` [B, T, d] with their ``maxima`` and the sentences' ``lengths`` [B]; S spans to [S, outputs] in float32."""
+        scores: Tensor = self.out(self.hidden(words, maxima, lengths, spans))
+        return scores.float()
+
+    def hidden(self, words: Tensor, maxima: Maxima, lengths: Tensor, spans: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+        """What the second layer reads: [S, width]."""
         sentence, start, end = spans
         weight = self.inner.weight
         of_maximum, of_left, of_right = weight.chunk(3, 1)
@@ -44,5 +49,4 @@ class BoundaryMlp(nn.Module):
             right = torch.where((end == lengths.index_select(0, sentence)).unsqueeze(1), behind.float(), right)
         pooled = self.dropout(maxima(sentence, start, end).to(weight.dtype))
         hidden = F.linear(pooled, of_maximum, self.inner.bias).float() + left + right
-        scores: Tensor = self.out(F.gelu(hidden).to(weight.dtype))
-        return scores.float()
+        return F.gelu(hidden).to(weight.dtype)

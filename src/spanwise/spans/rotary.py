@@ -6,6 +6,8 @@ plane, in which the vector at position p is turned by the angle p / 10000^(2i / 
 
 from __future__ import annotations
 
+from math import pi
+
 import torch
 from torch import Tensor, nn
 
@@ -33,12 +35,24 @@ class Rotary(nn.Module):
 
     def forward(self, vectors: Tensor) -> Tensor:
         """``vectors`` [B, T, …, size], turned; in float32."""
+        if torch.jit.is_tracing():
+            return self._traced(vectors)
         length = vectors.shape[1]
         if length > len(self.table) or self.table.device != vectors.device:
             self._grow(max(length, 2 * len(self.table)), vectors.device)
         planes = torch.view_as_complex(vectors.float().reshape(*vectors.shape[:-1], self.size // 2, 2))
         angles = self.table[:length].view(length, *(1,) * (vectors.ndim - 3), self.size // 2)
         return torch.view_as_real(planes * angles).flatten(-2)
+
+    def _traced(self, vectors: Tensor) -> Tensor:
+        """The same with real numbers and without a table, for graphs of other runtimes."""
+        rates = BASE ** (-torch.arange(0, self.size, 2, dtype=torch.float64) / self.size)
+        turns = torch.arange(vectors.shape[1], dtype=torch.float64).unsqueeze(1) * (rates / (2 * pi))
+        # In double precision until whole turns are gone; few runtimes have a cosine of doubles.
+        angles = ((turns - turns.floor()) * (2 * pi)).float().view(-1, *(1,) * (vectors.ndim - 3), self.size // 2)
+        cosine, sine = angles.cos() * self.scale, angles.sin() * self.scale
+        one, other = vectors.float().unflatten(-1, (self.size // 2, 2)).unbind(-1)
+        return torch.stack((one * cosine - other * sine, one * sine + other * cosine), -1).flatten(-2)
 
     def _grow(self, length: int, device: torch.device) -> None:
         # A table made while predicting is used in training too, so it must be an ordinary tensor.

@@ -53,13 +53,16 @@ class Tiles:
         """What stands at the starts: [B, T, …] to [B, count, rows, …]."""
         if self.count == 1:
             return words.unsqueeze(1)
-        return _padded(words, self.count * self.rows).reshape(len(words), self.count, self.rows, *words.shape[2:])
+        return _padded(words, self.count * self.rows).unflatten(1, (-1, self.rows))
 
     def ends(self, words: Tensor) -> Tensor:
         """What stands at the ends: [B, T, …] to [B, count, columns, …]."""
         if self.count == 1:
             return words.unsqueeze(1)
         padded = _padded(words, (self.count - 1) * self.rows + self.columns)
+        if torch.jit.is_tracing():  # other runtimes have no sliding windows of a length that is not known
+            first = self.rows * torch.arange(self.count).unsqueeze(1)
+            return padded.index_select(1, (first + torch.arange(self.columns)).flatten()).unflatten(1, (-1, self.columns))
         return padded.unfold(1, self.columns, self.rows).movedim(-1, 2)
 
     def inside(self, mask: Tensor) -> Tensor:

@@ -1,0 +1,71 @@
+"""F1 of the groups of entities that an attribute makes, with the intervals that say how far to trust it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from spanwise.analysis.figures.style import HUES, INK, MUTED, PAPER, WIDTH, new_figure, styled
+from spanwise.evaluation.buckets import Bucket
+from spanwise.evaluation.differences import BucketDifference
+
+ACROSS = 3  # panels side by side
+_BEHIND = {"facecolor": PAPER, "edgecolor": "none", "pad": 0.8}
+
+
+@styled
+def buckets_figure(buckets: Mapping[str, Sequence[Bucket]], titles: Mapping[str, str], overall: float) -> Figure:
+    """A panel for each attribute; the dashed line is the F1 of all entities together."""
+    rows = -(-len(buckets) // ACROSS)
+    figure = new_figure(WIDTH * 1.15, 0.4 + 2.1 * rows)
+    panels = figure.subplots(rows, ACROSS, squeeze=False, sharey=True).ravel()
+    for axes, (attribute, own) in zip(panels, buckets.items(), strict=False):
+        _panel(axes, own, overall)
+        axes.set_title(titles[attribute])
+    for row in range(rows):
+        panels[row * ACROSS].set_ylabel("F1, percent")
+    for axes in panels[len(buckets) :]:
+        axes.remove()
+    return figure
+
+
+def _panel(axes: Axes, buckets: Sequence[Bucket], overall: float) -> None:
+    names = []
+    for place, bucket in enumerate(buckets):
+        names.append(f"{bucket_range(bucket)}\n{bucket.score.support:,}")
+        if bucket.interval is None:
+            axes.text(place, 3, "none", ha="center", color=MUTED, size=7.5)
+            continue
+        f1 = 100 * bucket.score.f1
+        axes.bar(place, f1, width=0.7, color=HUES[0], alpha=0.75)
+        axes.vlines(place, 100 * bucket.interval.low, 100 * bucket.interval.high, color=INK, linewidth=1.3)
+        axes.text(place, max(100 * bucket.interval.high, f1) + 2, f"{f1:.0f}", ha="center", color=INK, size=8, bbox=_BEHIND)
+    axes.axhline(100 * overall, color=MUTED, linewidth=0.9, linestyle=(0, (4, 3)), zorder=0)
+    axes.set_xticks(range(len(names)), names, size=7.5)
+    axes.set_xlim(-0.6, len(names) - 0.4)
+    axes.set_ylim(0, 112)
+    axes.set_yticks(range(0, 101, 25))
+
+
+def bucket_range(bucket: Bucket | BucketDifference) -> str:
+    """The values that a bucket holds: whole numbers, or shares in percent.
+
+    >>> from spanwise.evaluation.scores import Score
+    >>> edges = [(None, 1), (1, 2), (2, 4), (4, None), (None, 0.0), (0.01, 0.025)]
+    >>> [bucket_range(Bucket("", Score(), None, *one)) for one in edges]
+    ['≤ 1', '2', '3–4', '> 4', '0%', '1–2.5%']
+    """
+    low, high = bucket.above, bucket.up_to
+    if isinstance(low if low is not None else high, float):
+        low, high, unit = (None if low is None else 100 * low), (None if high is None else 100 * high), "%"
+    else:
+        low, unit = (low if low is None or high is None else low + 1), ""
+    if low is None and high is None:
+        return bucket.name
+    if high is None:
+        return f"> {low:.3g}{unit}"
+    if low is None:
+        return f"≤ {high:.3g}{unit}" if high else f"0{unit}"
+    return f"{low:.2g}–{high:.2g}{unit}" if low < high else f"{high:.2g}{unit}"

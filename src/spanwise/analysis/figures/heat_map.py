@@ -1,0 +1,53 @@
+"""Cells of numbers in colour: the base of the confusion matrix and of the differences between models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.colors import Normalize
+
+from spanwise.analysis.figures.style import GRID, MUTED, PAPER, ink_on, shortened
+
+
+def heat_map(
+    axes: Axes,
+    values: Sequence[Sequence[float | None]],
+    texts: Sequence[Sequence[str]],
+    rows: Sequence[str],
+    columns: Sequence[str],
+    *,
+    colours: str,
+    lowest: float,
+    highest: float,
+) -> None:
+    """Draw cells coloured by ``values`` between ``lowest`` and ``highest``, with ``texts`` on them; None is an empty cell."""
+    shades = matplotlib.colormaps[colours]
+    scale = Normalize(lowest, highest, clip=True)
+    numbers = np.array([[np.nan if value is None else value for value in row] for row in values], float)
+    numbers = numbers.reshape(len(rows), len(columns))
+    edges = np.arange(len(columns) + 1) - 0.5, np.arange(len(rows) + 1) - 0.5
+    axes.pcolormesh(*edges, np.ma.masked_invalid(numbers), cmap=shades, norm=scale, edgecolors=PAPER, linewidth=1.2)
+    size = 8.5 if len(columns) <= 12 else 7 if len(columns) <= 20 else 6.2
+    for y, row in enumerate(texts):
+        for x, text in enumerate(row):
+            if np.isnan(numbers[y, x]):
+                axes.text(x, y, text, ha="center", va="center", color=MUTED, size=size)
+            else:
+                axes.text(x, y, text, ha="center", va="center", color=ink_on(shades(scale(numbers[y, x]))), size=size)
+    names = [shortened(name, 22) for name in columns]
+    is_wide = max(map(len, names), default=0) * len(names) > 80
+    axes.set_xticks(range(len(columns)), names, rotation=45 if is_wide else 0, ha="right" if is_wide else "center")
+    if len(columns) > 20:  # too close together for slanting names
+        axes.tick_params(axis="x", labelrotation=90)
+    for label in axes.get_xticklabels() if is_wide else ():
+        label.set_rotation_mode("anchor")
+        label.set_verticalalignment("center" if len(columns) > 20 else "top")
+    axes.set_yticks(range(len(rows)), [shortened(name, 22) for name in rows])
+    axes.set_xlim(-0.5, len(columns) - 0.5)
+    axes.set_ylim(len(rows) - 0.5, -0.5)
+    axes.tick_params(length=0)
+    for spine in axes.spines.values():
+        spine.set_color(GRID)

@@ -1,0 +1,29 @@
+"""How long the vectors of each class are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+from matplotlib.figure import Figure
+
+from spanwise.analysis.figures.style import BETTER, INK, LARGEST, MUTED, ROW, WIDTH, label_rows, new_figure, styled
+
+
+@styled
+def norms_figure(norms: Mapping[str, npt.NDArray[np.floating]]) -> Figure:
+    """The mean length of each class, and a line of one standard deviation to either side."""
+    shown = dict(list(norms.items())[:LARGEST])
+    figure = new_figure(WIDTH, 0.9 + ROW * len(shown))
+    axes = figure.subplots()
+    for place, values in enumerate(shown.values()):
+        mean, deviation = float(values.mean()), float(values.std())
+        axes.plot([mean - deviation, mean + deviation], [place, place], color=MUTED, linewidth=1.4)
+        axes.scatter(mean, place, color=BETTER, s=26, zorder=3)
+        axes.text(1.01, place, f"{mean:.2f}", transform=axes.get_yaxis_transform(), va="center", ha="left", color=INK, size=8.5)
+    label_rows(axes, shown)
+    axes.set_xlim(left=0)
+    axes.set_xlabel("length of the vectors: mean and standard deviation")
+    axes.grid(axis="x")
+    return figure

@@ -1,0 +1,48 @@
+"""Precision, recall and F1 of each type."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from matplotlib.figure import Figure
+
+from spanwise.analysis.figures.style import (
+    HUES,
+    INK,
+    LARGEST,
+    MUTED,
+    NEUTRAL,
+    ROW,
+    WIDTH,
+    WORSE,
+    label_rows,
+    new_figure,
+    styled,
+)  # fmt: skip
+from spanwise.evaluation.scores import Score
+
+
+@styled
+def scores_figure(types: Mapping[str, Score], micro: Score) -> Figure:
+    """A bar for the F1 of each type, with marks for precision and recall; the commonest types where they are many."""
+    shown = [("all types", micro), *list(types.items())[:LARGEST]]
+    figure = new_figure(WIDTH, 1.0 + ROW * len(shown))
+    axes = figure.subplots()
+    places = range(len(shown))
+    scores = [score for _, score in shown]
+    colours = [NEUTRAL, *[HUES[5]] * (len(scores) - 1)]
+    axes.barh(places, [100 * score.f1 for score in scores], height=0.62, color=colours, alpha=0.45, label="F1")
+    axes.scatter([100 * s.precision for s in scores], places, marker=">", s=26, color=WORSE, zorder=3, label="precision")
+    axes.scatter([100 * s.recall for s in scores], places, marker="<", s=26, color=INK, zorder=3, label="recall")
+    for place, score in zip(places, scores, strict=True):
+        axes.text(102, place, f"{100 * score.f1:.1f}", va="center", ha="left", color=INK, size=8.5)
+        axes.text(118, place, f"{score.support:,}", va="center", ha="right", color=MUTED, size=8.5)
+    axes.text(102, -0.95, "F1", ha="left", va="center", color=MUTED, size=8)
+    axes.text(118, -0.95, "in gold", ha="right", va="center", color=MUTED, size=8)
+    label_rows(axes, [name for name, _ in shown])
+    axes.set_xlim(0, 100)
+    axes.set_xlabel("percent")
+    axes.grid(axis="x")
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper left", ncols=3)
+    return figure

@@ -1,0 +1,154 @@
+"""What is to be analysed, from what a user names: a model and data, or files of predictions and gold."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from spanwise import __version__
+from spanwise.analysis.analyze import Subject
+from spanwise.corpora import one_split, split_of, train_split
+from spanwise.errors import SpanwiseError
+from spanwise.evaluation.threshold import at_least
+from spanwise.formats import Ledger
+from spanwise.formats.files import readable, stem
+from spanwise.inference.systems import NamedSystem, named_systems, outputs
+from spanwise.types import Sentence
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How files are read and models run. ``data_format`` is that of gold and train, ``pred_format`` of predictions."""
+
+    split: str = "test"
+    data_format: str | None = None
+    pred_format: str | None = None
+    threshold: float = 0.0
+    batch_size: int = 64
+    device: str = "auto"
+    ledger: Ledger = field(default_factory=Ledger)
+
+
+def of_predictions(pred: Path, gold: Path, *, train: Path | None, against: Sequence[str], reading: Reading) -> Subject:
+    """Any system's predictions, against gold."""
+    name = stem(pred)
+    others = _named(against, name)
+    gold_ledger = Ledger()
+    right = list(one_split(gold, reading.data_format, gold_ledger))
+    reading.ledger.add(gold_ledger)
+    found = list(at_least(one_split(pred, reading.pred_format, reading.ledger), reading.threshold))
+    known = None if train is None else list(train_split(train, reading.data_format, reading.ledger))
+    return Subject(
+        name,
+        _where(gold, ""),
+        right,
+        found,
+        train=known,
+        splits={"train": known, "gold": right} if known is not None else {"gold": right},
+        settings=_settings({"predictions": pred, "gold": gold, "train": train}, against, reading),
+        against=_outputs(others, gold, reading),
+        notes=_lost(gold_ledger),
+    )
+
+
+def of_model(run: Path, data: Path, *, train: Path | None, against: Sequence[str], reading: Reading) -> Subject:
+    """A trained model, on one split of data."""
+    from spanwise.analysis.model_parts import model_parts
+    from spanwise.inference.load import load_torch
+    from spanwise.inference.scoring import predict_split
+
+    name = readable(run.absolute().name)
+    others = _named(against, name)
+    predictor = load_torch(run, reading.device)
+    model = predictor.model
+    if model.needs_spans and others:
+        raise SpanwiseError(f"{run}: this model types given spans and finds none by itself, so it has no F1 to compare")
+    gold_ledger = Ledger()
+    done = predict_split(
+        predictor, data, split=reading.split, format=reading.data_format, ledger=gold_ledger,
+        threshold=reading.threshold, batch_size=reading.batch_size,
+    )  # fmt: skip
+    reading.ledger.add(gold_ledger)
+    known = done.train if train is None else tuple(train_split(train, reading.data_format, reading.ledger))
+    settings = _settings({"model": run, "data": data, "split": done.split, "train": train}, against, reading)
+    return Subject(
+        name,
+        _where(data, done.split),
+        done.gold,
+        done.predicted,
+        train=known,
+        splits=done.corpus.splits,
+        settings=settings | dict(_run_settings(run, model.config.model_dump())),
+        against=_outputs(others, data, reading),
+        notes=_lost(gold_ledger),
+        given_spans=model.needs_spans,
+        finds_relations=model.head.reader.finds_relations,
+        more=model_parts(model, done.gold, done.predicted, run=run, context=done.context),
+    )
+
+
+def _named(against: Sequence[str], name: str) -> list[NamedSystem]:
+    systems = named_systems(against)
+    if any(system.name == name for system in systems):
+        raise SpanwiseError(f"both systems are called {name!r}; name the other one: --against NAME=PATH")
+    return systems
+
+
+def _outputs(systems: Sequence[NamedSystem], data: Path, reading: Reading) -> dict[str, list[list[Sentence]]]:
+    """What other systems have for the same sentences."""
+    found = {}
+    for system in systems:
+        runs = outputs(
+            system, data, reading.split, format=reading.pred_format, data_format=reading.data_format, ledger=reading.ledger,
+            device=reading.device,
+        )  # fmt: skip
+        found[system.name] = [list(at_least(run, reading.threshold)) for run in runs]
+    return found
+
+
+def _lost(ledger: Ledger) -> tuple[str, ...]:
+    """What gold's file has and the reader could not take is missing in every denominator: whoever reads the score must know."""
+    return (f"not read from gold, and not counted: {ledger}",) if ledger.lost else ()
+
+
+def _where(data: Path, split: str) -> str:
+    """What data is called: a corpus by its folder and split, a file by its name, with its folder's where that says little.
+
+    >>> _where(Path("/corpora/genia"), "test"), _where(Path("/corpora/genia/test.jsonl"), "test"), _where(Path("a.conll"), "")
+    ('genia test', 'genia test', 'a')
+    """
+    if split_of(data):
+        return f"{readable(data.absolute().parent.name)} {split_of(data)}"
+    return f"{stem(data)} {split}" if split not in ("", "all") else stem(data)
+
+
+def _settings(named: Mapping[str, Any], against: Sequence[str], reading: Reading) -> dict[str, Any]:
+    settings = {name: str(value) for name, value in named.items() if value is not None}
+    if against:
+        settings["against"] = ", ".join(against)
+    if reading.threshold:
+        settings["threshold"] = str(reading.threshold)
+    return settings | {"spanwise": __version__}
+
+
+def _run_settings(run: Path, config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    """The settings of a model and of its training, under dotted names."""
+    yield from _flat("", config)
+    file = run / "run.json"
+    if file.is_file():
+        record = json.loads(file.read_text(encoding="utf-8"))
+        wanted = ("best_epoch", "epochs", "parameters", "data", "seconds", "device", "precision", "versions", "notes")
+        yield from _flat("run", {key: record[key] for key in wanted if key in record})
+
+
+def _flat(name: str, value: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            yield from _flat(f"{name}.{key}" if name else str(key), inner)
+    elif isinstance(value, list):
+        yield name, ", ".join(map(str, value))
+    else:
+        yield name, value

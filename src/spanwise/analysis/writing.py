@@ -1,0 +1,99 @@
+"""The files of an analysis: figures as PNG and SVG, tables as CSV, every number in one JSON."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spanwise import __version__
+from spanwise.analysis.part import Part, Table
+from spanwise.errors import SpanwiseError
+from spanwise.formats.files import writing
+
+FIGURES, TABLES, NUMBERS, REPORT = "figures", "tables", "numbers.json", "report.html"
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A figure in both formats."""
+
+    png: bytes
+    svg: bytes
+
+
+def is_analysis(folder: Path) -> bool:
+    """Whether a folder holds an analysis and nothing else, so that another may take its place."""
+    names = {path.name for path in folder.iterdir()}
+    return {NUMBERS, REPORT} <= names <= {FIGURES, TABLES, NUMBERS, REPORT}
+
+
+def check_folder(out: Path) -> None:
+    """Say early that a folder cannot be written to."""
+    if out.is_file():
+        raise SpanwiseError(f"{out}: is a file, a folder was expected")
+    if out.is_dir() and any(out.iterdir()) and not is_analysis(out):
+        raise SpanwiseError(f"{out}: is not empty and holds no analysis; choose another folder")
+
+
+def file_name(part: Part, name: str) -> str:
+    """What the files of a part's figure or table are called, without their ending."""
+    return f"{part.name}-{name}"
+
+
+def draw(parts: Sequence[Part]) -> dict[str, Drawn]:
+    """All figures, by the names of their files."""
+    from spanwise.analysis.figures.style import saved
+
+    drawn = {}
+    for part in parts:
+        for name, make in part.figures.items():
+            figure = make()
+            png = saved(figure, "png")
+            figure.set_layout_engine("none")  # it has found its layout, which takes most of the time
+            drawn[file_name(part, name)] = Drawn(png, saved(figure, "svg"))
+    return drawn
+
+
+def numbers(title: str, parts: Sequence[Part]) -> dict[str, Any]:
+    """Every number, as ``numbers.json`` has it: for each part, the rows of its tables."""
+    return {
+        "title": title,
+        "spanwise": __version__,
+        "parts": {
+            part.name: {
+                "title": part.title,
+                "text": part.text,
+                "tables": {
+                    name: [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+                    for name, table in part.tables.items()
+                },
+            }
+            for part in parts
+        },
+    }
+
+
+def write_files(folder: Path, title: str, parts: Sequence[Part], drawn: dict[str, Drawn]) -> None:
+    """Write everything but the report."""
+    for name in (FIGURES, TABLES):
+        (folder / name).mkdir()
+    for name, figure in drawn.items():
+        (folder / FIGURES / f"{name}.png").write_bytes(figure.png)
+        (folder / FIGURES / f"{name}.svg").write_bytes(figure.svg)
+    for part in parts:
+        for name, table in part.tables.items():
+            _write_csv(table, folder / TABLES / f"{file_name(part, name)}.csv")
+    with writing(folder / NUMBERS) as file:
+        json.dump(numbers(title, parts), file, ensure_ascii=False, allow_nan=False, indent=1)
+        file.write("\n")
+
+
+def _write_csv(table: Table, path: Path) -> None:
+    with writing(path) as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(table.columns)
+        writer.writerows(table.rows)

@@ -1,0 +1,55 @@
+"""Many sentences as one HTML page that asks for nothing from elsewhere, written as they come."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from html import escape
+from importlib.resources import files
+from typing import IO
+
+from spanwise.drawing.colours import type_colours
+from spanwise.drawing.sentence import css, draw_sentence
+from spanwise.types import Sentence
+
+
+def write_page(sentences: Iterable[Sentence], file: IO[str], types: Sequence[str], title: str) -> None:
+    """Write the page to a file that is open. ``types`` are those that have a colour of their own, shown at the top."""
+    colours = type_colours(types)
+    file.writelines(page(sentences, colours, title))
+
+
+def page(sentences: Iterable[Sentence], colours: Mapping[str, str], title: str) -> Iterator[str]:
+    """The page in pieces: a heading for each document, and its sentences with their entities and relations.
+
+    >>> "<h2>d1</h2>" in "".join(page([Sentence("s", ("Oslo",), document="d1")], {}, "Found"))
+    True
+    """
+    legend = "".join(f'<li style="--c:{colour}">{escape(type)}</li>' for type, colour in colours.items())
+    yield (
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n<link rel="icon" href="data:,">\n'
+        f"<title>{escape(title)}</title>\n<style>{css()}{_page_css()}</style>\n</head>\n<body>\n"
+        f'<header><h1>{escape(title)}</h1><ul class="legend" aria-label="Types">{legend}</ul></header>\n<main>\n'
+    )
+    document: str | None = None
+    for sentence in sentences:
+        if sentence.document is not None and sentence.document != document:
+            yield f"<h2>{escape(sentence.document)}</h2>\n"
+        document = sentence.document
+        if sentence.words:
+            yield f"<p>{draw_sentence(sentence, colours)}{_relations(sentence)}</p>\n"
+    yield "</main>\n</body>\n</html>\n"
+
+
+def _relations(sentence: Sentence) -> str:
+    """The relations in words, under the sentence."""
+    rows = []
+    for relation in sentence.relations:
+        head, tail = (escape(sentence.text_of(sentence.entities[place])) for place in (relation.head, relation.tail))
+        score = "" if relation.score is None else f' title="{relation.score:.3f}"'
+        rows.append(f"<small{score}>{head} <b>{escape(relation.type)}</b> {tail}</small>")
+    return "".join(rows)
+
+
+def _page_css() -> str:
+    return files(__package__).joinpath("page.css").read_text(encoding="utf-8")

@@ -1,0 +1,167 @@
+"""The parts of an analysis that a model gives: each kind of head has what it promises, and every figure can be drawn."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from tiny import corpus, fit, model, related, sentences
+
+from spanwise.analysis.calibration import calibration_part
+from spanwise.analysis.figures.style import saved
+from spanwise.analysis.model_parts import model_parts
+from spanwise.analysis.part import Part
+from spanwise.analysis.representations import representations_part
+from spanwise.analysis.span_sample import span_sample
+from spanwise.config import configure, recipes
+from spanwise.errors import SpanwiseError
+from spanwise.inference.predictor import predict
+from spanwise.model import Model
+from spanwise.types import Entity, Sentence
+
+GOLD = sentences(20)
+VECTORS = {
+    "bl-spanner", "deep-span", "deep-span-pruned", "locate-label", "shallow-span", "sng", "spanner",
+}  # fmt: skip
+OF_VECTORS = {"norms", "cosines", "templates", "overlaps", "pca", "pca_all"}
+
+
+def parts_of(made: Model, gold: Iterable[Sentence] = GOLD, projection: str = "pca") -> dict[str, Part]:
+    gold = list(gold)
+    return {part.name: part for part in model_parts(made, gold, list(predict(made, gold)), projection=projection)}
+
+
+def draw(parts: Iterable[Part]) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for part in parts:
+            for make in part.figures.values():
+                assert saved(make(), "png").startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("recipe", sorted(set(recipes()) - {"sng-paper", "locate-label-paper"}))
+def test_every_head_gives_what_it_promises(tiny_bert: Path, recipe: str) -> None:
+    if "relations" in recipe:
+        torch.manual_seed(0)
+        made = Model.build(configure(recipe, encoder=str(tiny_bert)), related(corpus())).eval()
+    else:
+        made = model(tiny_bert, recipe)
+    parts = parts_of(made)
+    assert list(parts) == ["probabilities", "vectors"]
+    assert set(parts["probabilities"].figures) == {"violin", "volcano", "pca"}
+    entities = sum(len(sentence.entities) for sentence in GOLD)
+    judged = len(parts["probabilities"].tables["entities"].rows)
+    assert 0 < judged <= entities
+    if recipe not in ("locate-label", "deep-span-pruned"):  # which drop spans before they are judged
+        assert judged == entities
+    vectors = parts["vectors"]
+    if recipe in VECTORS:
+        assert set(vectors.figures) == OF_VECTORS
+        measures = [row[:2] for row in vectors.tables["summary"].rows]
+        assert ("templates", "absolute cosine between types and no entity") in measures
+    else:
+        assert not vectors.figures
+        assert not vectors.tables
+        assert "has no vector for each span" in vectors.text
+
+
+def test_a_model_of_given_spans_has_no_class_for_nothing() -> None:
+    parts = parts_of(model("static", "sng", ["head.task=typing"]))
+    assert parts["probabilities"].tables["entities"].rows
+    vectors = parts["vectors"]
+    assert [row[0] for row in vectors.tables["templates"].rows] == ["Place", "Drug"]  # the commonest first
+    assert "pca_all" not in vectors.figures
+    draw(parts.values())
+
+
+def test_the_sample_of_vectors() -> None:
+    made = model("static")
+    found = [replace(sentence, entities=sentence.entities[:1]) for sentence in GOLD]
+    sample = span_sample(made, GOLD, found)
+    every = made.span_vectors(GOLD)
+    rows, types, is_first, others = [], [], [], set()
+    for sentence, (spans, vectors) in zip(GOLD, every, strict=True):
+        known = {tuple(span): vector for span, vector in zip(spans.tolist(), vectors, strict=True)}
+        for number, entity in enumerate(sentence.entities):
+            rows.append(known.pop(entity.range))
+            types.append(entity.type)
+            is_first.append(number == 0)
+        others |= {vector.tobytes() for vector in known.values()} if sentence.entities else set()
+    np.testing.assert_allclose(sample.vectors, rows, atol=1e-5)
+    assert list(sample.types) == types
+    assert sample.found.tolist() == is_first
+    assert len(sample.others) <= len(rows)
+    distances = np.abs(sample.others[:, None] - np.stack([np.frombuffer(one, np.float32) for one in others])).max(2)
+    assert (distances.min(1) < 1e-5).all()  # each is a span that is no entity
+
+    part = representations_part(made, GOLD, found)
+    by_class = {row[0]: row for row in part.tables["classes"].rows}
+    lengths = np.linalg.norm([row for row, kind in zip(rows, types, strict=True) if kind == "Drug"], axis=1)
+    assert by_class["Drug"][1:4] == (len(lengths), pytest.approx(lengths.mean()), pytest.approx(lengths.std()))
+    templates = made.head.templates
+    assert templates is not None
+    norms = dict(part.tables["templates"].rows)
+    assert [norms[name] for name in ("Drug", "Place", "no entity")] == pytest.approx(templates.norm(dim=1).tolist())
+    unit = (templates / templates.norm(dim=1, keepdim=True)).detach().numpy()
+    expected = (abs(unit[0] @ unit[2]) + abs(unit[1] @ unit[2])) / 2
+    summary = {row[:2]: row[2] for row in part.tables["summary"].rows}
+    assert summary["templates", "absolute cosine between types and no entity"] == pytest.approx(expected)
+    again = representations_part(made, GOLD, found)
+    assert again.tables == part.tables  # the sample is the same every time
+
+
+def test_all_figures_of_a_trained_run_are_drawn_without_a_warning(tmp_path: Path) -> None:
+    run = fit(tmp_path / "run", recipe="spanner", epochs=6)
+    made = Model.load(run.folder)
+    found = list(predict(made, GOLD))
+    parts = model_parts(made, GOLD, found, run=run.folder, projection="tsne")
+    assert [part.name for part in parts] == ["losses", "probabilities", "vectors"]
+    assert set(parts[2].figures) == OF_VECTORS | {"tsne"}
+    assert [row[0] for row in parts[0].tables["epochs"].rows] == [1, 2, 3, 4, 5, 6]
+    calibration = calibration_part(GOLD, found)
+    assert set(calibration.figures) == {"reliability", "precision_recall"}
+    draw([*parts, calibration])
+
+
+def test_a_run_without_metrics_has_no_losses_and_broken_ones_are_told(tmp_path: Path) -> None:
+    made, found = model("static"), list(GOLD)
+    assert [part.name for part in model_parts(made, GOLD, found, run=tmp_path)] == ["probabilities", "vectors"]
+    (tmp_path / "metrics.jsonl").write_text('{"epoch": 1, "loss"', encoding="utf-8")
+    with pytest.raises(SpanwiseError, match="these metrics cannot be read"):
+        model_parts(made, GOLD, found, run=tmp_path)
+
+
+def test_predictions_must_be_those_of_the_sentences() -> None:
+    with pytest.raises(SpanwiseError, match="gold and predicted sentences differ"):
+        model_parts(model("static"), GOLD, GOLD[1:])
+
+
+def test_sentences_without_entities_are_told_in_words() -> None:
+    parts = parts_of(model("static"), [Sentence("s", ("it", "rained"))])
+    assert not any(part.figures for part in parts.values())
+    assert "no probability" in parts["probabilities"].text
+    assert "Too few" in parts["vectors"].text
+
+
+def test_predictions_without_scores_have_no_calibration() -> None:
+    part = calibration_part(GOLD, GOLD)
+    assert not part.figures
+    assert "no score" in part.text
+
+
+def test_calibration_says_what_the_numbers_are() -> None:
+    words = ("a", "b", "c", "d")
+    gold = [Sentence("s", words, (Entity("X", ((0, 1),)), Entity("X", ((1, 2),))))]
+    found = [Sentence("s", words, (Entity("X", ((0, 1),), 0.9), Entity("X", ((2, 3),), 0.7)))]
+    part = calibration_part(gold, found)
+    assert (
+        "2 predictions have a mean score of 0.800, and 0.500 of them are right: on the whole scores are 0.300 too high"
+        in part.text
+    )
+    assert [row[0] for row in part.tables["thresholds"].rows] == [0.9, 0.7]
+    draw([part])

@@ -1,0 +1,230 @@
+"""The parts of an analysis that need predictions only, on five sentences counted by hand, and their figures."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterable
+from dataclasses import replace
+
+import pytest
+from analysed import GOLD, PREDICTED, TRAIN, entity
+
+from spanwise.analysis.data_part import data_part, settings_part
+from spanwise.analysis.difference_part import difference_part
+from spanwise.analysis.figures.buckets import bucket_range
+from spanwise.analysis.figures.style import INK, saved
+from spanwise.analysis.part import Cell, Part, Table
+from spanwise.analysis.prediction_parts import (
+    buckets_part,
+    confusion_part,
+    errors_part,
+    lengths_part,
+    scores_part,
+    typing_part,
+)
+from spanwise.evaluation import TrainIndex, errors, evaluate
+from spanwise.evaluation.buckets import Bucket
+from spanwise.evaluation.scores import Score
+from spanwise.evaluation.typing import typing_scores
+from spanwise.types import Sentence
+
+FOUND = errors(GOLD, PREDICTED)
+HOSTILE = 'A<b>&"c"'
+
+
+def rows(table: Table, *columns: str) -> list[tuple[Cell, ...]]:
+    places = [table.columns.index(column) for column in columns]
+    return [tuple(row[place] for place in places) for row in table.rows]
+
+
+def pictures(parts: Iterable[Part]) -> dict[str, bytes]:
+    """Every figure, drawn; anything that matplotlib has to say about it fails the test."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        return {f"{part.name}-{name}": saved(make(), "png") for part in parts for name, make in part.figures.items()}
+
+
+def test_scores() -> None:
+    part = scores_part(evaluate(GOLD, PREDICTED, TRAIN))
+    summary = {row[0]: row[1:] for row in rows(part.tables["summary"], "measure", "f1", "support", "predicted", "correct")}
+    assert summary["micro"] == (0.625, 8, 8, 5)
+    assert summary["discontinuous"] == (0.0, 1, 0, 0)
+    assert summary["macro"][1:] == (None, None, None)
+    assert rows(part.tables["types"], "type", "precision", "recall", "support") == [
+        ("DNA", 1.0, 1.0, 2),
+        ("Disease", 0.5, 0.5, 2),
+        (HOSTILE, 0.0, 0.0, 1),
+        ("Cell", 0.0, 0.0, 1),
+        ("Link", 1.0, 1.0, 1),
+        ("Protein", 0.5, 1.0, 1),
+        ("Date", 0.0, 0.0, 0),
+    ]
+    assert "The predictions have types that gold does not have: Date." in part.text
+
+
+def test_errors() -> None:
+    part = errors_part(FOUND)
+    sixth = pytest.approx(1 / 6)
+    assert rows(part.tables["kinds"], "kind", "count", "rate") == [
+        ("correct", 5, None), ("type", 1, sixth), ("boundary", 1, sixth), ("both", 0, 0.0), ("spurious", 1, sixth),
+        ("missed", 1, sixth),
+    ]  # fmt: skip
+    assert rows(part.tables["types"], "type", "correct", "wrong_type", "boundary", "spurious", "missed") == [
+        ("DNA", 2, 0, 0, 0, 0), ("Disease", 1, 0, 1, 0, 0), (HOSTILE, 0, 0, 0, 0, 1), ("Cell", 0, 1, 0, 0, 0),
+        ("Date", 0, 0, 0, 1, 0), ("Link", 1, 0, 0, 0, 0), ("Protein", 1, 0, 0, 0, 0),
+    ]  # fmt: skip
+    assert rows(part.tables["mistakes"], "sentence", "kind", "gold_text", "predicted_text", "score") == [
+        ("nested", "type", "T cell", "T cell", 0.95),
+        ("broken", "boundary", "severe joint pain", "severe joint", 0.6),
+        ("broken", "spurious", None, "today", 0.4),
+        ("hostile", "missed", "<script>alert(1)</script>", None, None),
+    ]
+    assert [row[0] for row in rows(part.tables["most_confident"], "score")] == [0.95, 0.6, 0.4]
+    assert "4 mistakes" in part.text
+
+
+def test_errors_of_a_system_without_scores() -> None:
+    bare = [replace(s, entities=tuple(replace(e, score=None) for e in s.entities)) for s in PREDICTED]
+    part = errors_part(errors(GOLD, bare))
+    assert part.tables["most_confident"].rows == ()
+    assert "have no scores" in part.text
+
+
+def test_confusion() -> None:
+    part = confusion_part(FOUND, ["DNA"])
+    assert rows(part.tables["counts"], "gold", "predicted", "count") == [
+        (HOSTILE, None, 1), ("Cell", "Protein", 1), ("Disease", None, 1), (None, "Date", 1), (None, "Disease", 1),
+        ("DNA", "DNA", 2), ("Disease", "Disease", 1), ("Link", "Link", 1), ("Protein", "Protein", 1),
+    ]  # fmt: skip
+    assert "Cell taken for Protein (1)" in part.text
+
+
+def test_buckets() -> None:
+    part = buckets_part(GOLD, PREDICTED, TrainIndex(TRAIN), 0.625)
+    published = rows(part.tables["published"], "attribute", "bucket", "support", "predicted", "correct")
+    assert [row[1:] for row in published if row[0] == "eLen"] == [
+        ("XS", 3, 3, 2),
+        ("S", 1, 2, 0),
+        ("L", 3, 2, 2),
+        ("XL", 1, 1, 1),
+    ]
+    assert [row[1:] for row in published if row[0] == "discontinuous"] == [("continuous", 7, 8, 5), ("discontinuous", 1, 0, 0)]
+    # Of gold, "T cell receptor" and one "gene" are entities in train.
+    assert [row[1:3] for row in published if row[0] == "seen"] == [("seen", 2), ("unseen", 6)]
+    assert {row[0] for row in rows(part.tables["equal"], "attribute")} == {"eLen", "tLen", "eCon", "eDen", "oDen", "frequency"}
+    assert {row[0] for row in rows(buckets_part(GOLD, PREDICTED, None, 0.6).tables["equal"], "attribute")} == {
+        "eLen",
+        "tLen",
+        "eDen",
+    }
+
+
+def test_lengths() -> None:
+    part = lengths_part(FOUND, GOLD)
+    assert part.tables["entities"].rows == ((1, 3, 3), (2, 1, 2), (3, 3, 2), (5, 1, 1))
+    assert part.tables["sentences"].rows == ((3, 1), (4, 2), (5, 1), (7, 1))
+
+
+def test_data() -> None:
+    part = data_part({"train": TRAIN, "gold": GOLD})
+    counts = {row[0]: row[1:] for row in part.tables["splits"].rows}
+    assert part.tables["splits"].columns == ("", "train", "gold")
+    assert counts["sentences"] == (2, 5)
+    assert counts["entities"] == (3, 8)
+    assert counts["discontinuous"] == (0, 1)
+    assert counts["entity width, max"] == (3, 6)
+    assert part.tables["types"].rows[0] == ("DNA", 1, 2)
+
+
+def test_settings_are_text() -> None:
+    table = settings_part({"a": 1, "b": None, "c": [1, 2], "d": True}).tables["settings"]
+    assert table.rows == (("a", "1"), ("b", None), ("c", "[1, 2]"), ("d", "True"))
+
+
+def test_typing() -> None:
+    gold = [Sentence("s", ("a", "b"), (entity("X", (0, 1)), entity("Y", (1, 2))))]
+    found = [Sentence("s", ("a", "b"), (entity("X", (0, 1)), entity("X", (1, 2))))]
+    part = typing_part(typing_scores(gold, found, gold))
+    assert part.tables["types"].rows == (
+        ("all types", 0.5, 1, 2), ("looked up in train", 1.0, 2, 2), ("X", 1.0, 1, 1), ("Y", 0.0, 0, 1),
+    )  # fmt: skip
+
+
+def test_differences_are_the_others_less_this_one() -> None:
+    """A perfect system against the one above, whose F1 for entities of one word is 2/3."""
+    part = difference_part(GOLD, {"perfect": [GOLD]}, ("this", [PREDICTED]))
+    first = rows(part.tables["published"], "system", "attribute", "bucket", "support", "f1", "standard_f1", "difference")[0]
+    assert first == ("perfect", "eLen", "XS", 3, 1.0, pytest.approx(2 / 3), pytest.approx(1 / 3))
+    kinds = rows(part.tables["errors"], "system", "kind", "rate", "standard_rate", "difference")
+    assert kinds[0] == ("perfect", "type", 0.0, pytest.approx(1 / 6), pytest.approx(-1 / 6))
+    assert len(pictures([part])) == 3
+
+
+def test_every_figure_can_be_drawn() -> None:
+    index = TrainIndex(TRAIN)
+    parts = [
+        scores_part(evaluate(GOLD, PREDICTED)), errors_part(FOUND), confusion_part(FOUND, ["DNA"]),
+        buckets_part(GOLD, PREDICTED, index, 0.6), lengths_part(FOUND, GOLD),
+    ]  # fmt: skip
+    drawn = pictures(parts)
+    assert sorted(drawn) == [
+        "buckets-equal", "buckets-published", "confusion-matrix", "errors-kinds", "lengths-entities", "lengths-sentences",
+        "scores-types",
+    ]  # fmt: skip
+    assert all(picture.startswith(b"\x89PNG") for picture in drawn.values())
+    assert pictures(parts) == drawn, "the same figure always gives the same bytes"
+
+
+@pytest.mark.parametrize("predicted", [(), tuple(replace(s, entities=()) for s in GOLD), GOLD], ids=["nothing", "none", "all"])
+def test_figures_of_extreme_systems(predicted: tuple[Sentence, ...]) -> None:
+    found = errors(GOLD, predicted)
+    parts = [
+        scores_part(evaluate(GOLD, predicted)), errors_part(found), confusion_part(found, []),
+        buckets_part(GOLD, predicted, None, 0.0), lengths_part(found, GOLD),
+        difference_part(GOLD, {"x": [PREDICTED]}, ("this", [predicted])),
+    ]  # fmt: skip
+    assert len(pictures(parts)) == 10
+
+
+def test_figures_of_a_corpus_without_entities() -> None:
+    plain = [Sentence("s", ("a",))]
+    found = errors(plain, plain)
+    parts = [
+        scores_part(evaluate(plain, plain)), errors_part(found), confusion_part(found, []), buckets_part(plain, plain, None, 0.0),
+        lengths_part(found, plain), difference_part(plain, {"x": [plain]}, ("this", [plain])),
+    ]  # fmt: skip
+    assert len(pictures(parts)) == 8
+
+
+def test_figures_of_many_types_with_long_names() -> None:
+    words = tuple(f"w{number}" for number in range(60))
+    sentence = Sentence("s", words, tuple(entity(f"A_type_with_a_very_long_name_{n}", (n, n + 1)) for n in range(60)))
+    found = errors([sentence], [sentence])
+    parts = [scores_part(evaluate([sentence], [sentence])), errors_part(found), confusion_part(found, [])]
+    assert len(pictures(parts)) == 3
+
+
+def test_text_in_figures_is_no_formula() -> None:
+    """A type may be called ``$x_1$`` or ``<b>``."""
+    sentence = Sentence("s", ("a", "b"), (entity("$x_1$", (0, 1)), entity("<b>$\\frac", (1, 2))))
+    part = scores_part(evaluate([sentence], [sentence]))
+    drawn = saved(part.figures["types"](), "svg").decode()
+    assert "$x_1$" in drawn
+    assert "&lt;b&gt;$\\frac" in drawn
+    assert INK in drawn
+
+
+@pytest.mark.parametrize(
+    ("edges", "said"),
+    [((None, None), "flat"), ((0.5, None), "> 50%"), ((None, 7), "≤ 7"), ((0.0, 0.23), "0–23%"), ((16, 31), "17–31")],
+)
+def test_ranges_of_buckets(edges: tuple[float | None, float | None], said: str) -> None:
+    assert bucket_range(Bucket("flat", Score(), None, *edges)) == said
+
+
+def test_drawing_leaves_the_settings_of_matplotlib_alone() -> None:
+    import matplotlib
+
+    before = dict(matplotlib.rcParams)
+    pictures([errors_part(FOUND)])
+    assert dict(matplotlib.rcParams) == before
