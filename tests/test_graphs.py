@@ -11,7 +11,7 @@ from deep_spans import SENTENCES, encoder_of, read
 from tiny import close, transformer
 from torch import Tensor, nn
 
-from spanwise.graphs import MOST, Graphs
+from spanwise.graphs import LARGEST, MOST, Graphs
 from spanwise.heads import head_settings, make_head
 from spanwise.heads.base import Labels
 
@@ -54,6 +54,14 @@ def test_shapes_are_recorded_up_to_a_number(recordings: list[Any]) -> None:
             result = graphs(torch.zeros(length + 1, 3))
         assert (result is None) == (length >= MOST)
     assert len(recordings) == MOST
+
+
+def test_large_inputs_are_not_recorded(recordings: list[Any]) -> None:
+    layer = nn.Linear(1, 1)
+    graphs = Graphs(layer, layer.forward)
+    large = torch.zeros(1).expand(LARGEST + 1, 1)  # of no memory
+    assert [graphs(large) for _ in range(3)] == [None] * 3
+    assert not recordings
 
 
 def test_an_encoder_reads_the_same_when_it_is_recorded(tiny_bert: Path, recordings: list[Any]) -> None:

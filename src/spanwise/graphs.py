@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 GRAIN = 8  # lengths are padded to a multiple of this, so that few shapes occur
 MOST = 64  # shapes that are recorded; what comes later runs as usual
+LARGEST = 1 << 23  # numbers in the inputs: more keep a GPU busy without this, and every shape holds copies of its inputs
 
 
 def padded_to_grain(length: int) -> int:
@@ -54,6 +55,8 @@ class Graphs:
         """What the function gives, or None where this batch has to run as usual, for its shape is rare."""
         shape = tuple(tensor.shape for tensor in inputs)
         if shape not in self.recorded:
+            if sum(map(Tensor.numel, inputs)) > LARGEST:
+                return None
             if shape not in self.seen_once or len(self.recorded) >= MOST:
                 self.seen_once.add(shape)  # recording costs as much as some steps: only what comes again is worth it
                 return None
