@@ -451,12 +451,12 @@ def test_published_weights_are_one_factor_for_all(encoder: Any, random_batch: An
 def test_published_decoding(encoder: Any, random_batch: Any, joined: Any) -> None:
     switches = {"duplicate-scoring": "counts_duplicates", "crossing-deletion": "drops_crossing"}
     fixed = make(encoder)
-    assert fixed.decoding == SoftNms(0.9, 0.7, 0.45, "nested")
+    assert fixed.decoding == SoftNms(0.7, 0.5, 0.45, "nested")
     sentences, states = random_batch()
     batch, targets = joined(states), fixed.targets(sentences, gold=True)
     for switch, name in switches.items():
         head = make(encoder, paper=(switch,))
-        assert head.decoding == SoftNms(0.9, 0.7, 0.45, "nested", **{name: True})
+        assert head.decoding == SoftNms(0.7, 0.5, 0.45, "nested", **{name: True})
         assert torch.equal(head.loss(batch, targets).mean, fixed.loss(batch, targets).mean)
         scored = [one.score(batch, one.targets(sentences, gold=False)) for one in (head, fixed)]
         assert torch.equal(scored[0].score, scored[1].score)

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from tiny import STATIC, corpus, fit, model
 
-from spanwise import Corpus, Entity, Sentence
+from spanwise import Corpus, Entity, Link, Relation, Sentence
 from spanwise.config import configure
 from spanwise.model import Model
 from spanwise.training.checks import before_training, out_of_reach, why_nothing
@@ -82,6 +82,26 @@ def test_a_span_with_two_types_is_said_before_training_and_lost_to_softmax_heads
             "dev: 2 of 4 entities (50.0%) are out of reach of this method (2 of a second type on their span); "
             "they count as misses in every score"
         ]
+
+
+def test_relations_out_of_reach() -> None:
+    place, wide, drug = Entity("Place", ((0, 1),)), Entity("Place", ((0, 9),)), Entity("Drug", ((3, 4),))
+    words = tuple("abcdefghij")
+    train = [Sentence(f"t{n}", words, (place, drug), (Relation("near", 0, 1),)) for n in range(200)]
+    other = Sentence(
+        "d", words, (place, wide, drug), (Relation("near", 0, 2), Relation("near", 1, 2), Relation("owns", 0, 2), Relation("owns", 1, 2)),
+        (Link("near", 0, 5, 0),), document="d", position=0,
+    )  # fmt: skip
+    data = Corpus({"train": train, "dev": [other]})
+    notes = before_training(
+        data,
+        Model.build(configure("gp-relations", encoder="static", overrides=(*STATIC, "head.entities.max_width=3")), data).head,
+    )
+    (line,) = (note for note in notes if "relations" in note)
+    assert line == (
+        "dev: 4 of 5 relations (80.0%) are out of reach (2 of a type that train does not have, 1 between sentences, "
+        "1 of entities out of reach); they count as misses"
+    )
 
 
 def test_labels_that_differ_between_splits(built: Model) -> None:

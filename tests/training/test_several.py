@@ -37,6 +37,17 @@ def test_seeds_give_mean_and_deviation(tmp_path: Path) -> None:
     assert len(again["scores"]["dev"]["f1"]) == 4
 
 
+def test_a_finished_run_counts_only_if_it_is_the_one_asked_for(tmp_path: Path) -> None:
+    fast = {**OPTIONS, "epochs": 1}
+    train_seeds(corpus(), tmp_path, [1], overrides=FIXED, **fast)
+    with pytest.raises(SpanwiseError, match=r"seed-1: cannot resume with other settings than it began with: training.epochs"):
+        train_seeds(corpus(), tmp_path, [1], overrides=FIXED, resume=True, **OPTIONS)
+    with pytest.raises(SpanwiseError, match=r"training.head_rate"):
+        train_seeds(corpus(), tmp_path, [1], overrides=STATIC, resume=True, **fast)
+    with pytest.raises(SpanwiseError, match="the train data is not what it began with"):
+        train_seeds(corpus(70), tmp_path, [1], overrides=FIXED, resume=True, **fast)
+
+
 def test_one_seed_has_no_deviation(tmp_path: Path) -> None:
     summary = train_seeds(corpus(), tmp_path, [7], overrides=FIXED, **{**OPTIONS, "epochs": 1})
     assert summary["scores"]["dev"]["deviation"] == 0.0

@@ -29,11 +29,16 @@ class RelationScores:
 
 
 def micro_relations(gold: Iterable[Sentence], predicted: Iterable[Sentence]) -> Score:
-    """The strict micro score of the relations within sentences that stand in the same order."""
+    """The strict micro score of what is found within sentences that stand in the same order."""
     tally = Tally()
     for one, other in zip(gold, predicted, strict=True):
-        tally.add(_within(one), _within(other))
+        tally.add(gold_relations(one), _within(other))
     return tally.scores.micro
+
+
+def gold_relations(sentence: Sentence) -> set[Item]:
+    """All that is to be found: the relations within the sentence and those that leave it, which nothing found within equals."""
+    return _within(sentence) | {(link.type, object(), link.position, link.tail) for link in set(sentence.links)}
 
 
 def judged_relations(gold: Iterable[Sentence], predicted: Iterable[Sentence]) -> Iterator[tuple[float, bool]]:

@@ -32,6 +32,15 @@ def at_least(sentences: Iterable[Sentence], threshold: Threshold) -> Iterator[Se
         yield sentence if not low else without(sentence, low)
 
 
+def lowest(threshold: Threshold) -> float:
+    """The lowest that any type has; 0 leaves it to the model.
+
+    >>> lowest({"X": 0.7, "Y": 0.0, "Z": 0.2})
+    0.2
+    """
+    return min((bar for bar in threshold.values() if bar > 0), default=0.0) if isinstance(threshold, Mapping) else threshold
+
+
 def best_threshold(scored: Iterable[tuple[float, bool]], support: int, lowest: float = 0.0) -> float | None:
     """Above which score what is proposed has the best F1: half-way between two scores. None where nothing is right.
 

@@ -105,9 +105,9 @@ class Biaffine(SoftmaxHead):
         classes, size = self.product.shape[:2]
         # s' U for every class at once, then one product with the ends for all classes of a tile.
         left = firsts @ self.product.permute(1, 0, 2).reshape(size, classes * size)
-        left = tiles.starts(left).unflatten(-1, (classes, size)).flatten(2, 3)
+        left = tiles.starts(left).reshape(words.shape[0], tiles.count, tiles.rows * classes, size)
         logits = (left @ tiles.ends(lasts).transpose(-1, -2)).float()
-        logits = logits.unflatten(2, (-1, classes))
+        logits = logits.view(words.shape[0], tiles.count, tiles.rows, classes, tiles.columns)
         if self.widths is not None and self.of_width is not None:
             of_width = self.of_width(self.hidden_dropout(self.widths.weight)).float()
             place = tiles.offset(logits.device).clamp(0, len(of_width) - 1)

@@ -62,27 +62,28 @@ class Crf(nn.Module):
     def partition(self, emissions: Tensor, mask: Tensor) -> Tensor:
         """log Z of each sentence: [B]. Differentiable once."""
         emissions = emissions.float().masked_fill(~mask.unsqueeze(-1), 0.0)
-        result: Tensor = _Partition.apply(emissions, mask, *self._bounded())  # type: ignore[no-untyped-call]
+        result: Tensor = _Partition.apply(emissions, mask, *self.bounded())  # type: ignore[no-untyped-call]
         return result
 
     @torch.no_grad()
     def marginals(self, emissions: Tensor, mask: Tensor) -> Tensor:
         """The probability of each tag at each word, over all sequences: [B, T, tags], 0 behind a sentence's end."""
         emissions = emissions.float().masked_fill(~mask.unsqueeze(-1), 0.0)
-        return _forward_backward(emissions, mask, *self._bounded()).marginals
+        return _forward_backward(emissions, mask, *self.bounded()).marginals
 
     @torch.no_grad()
     def decode(self, emissions: Tensor, mask: Tensor) -> Tensor:
         """The most probable sequence of each sentence: [B, T], 0 behind its end."""
-        return viterbi(emissions, mask, *self._bounded())
+        return viterbi(emissions, mask, *self.bounded())
 
-    def _bounded(self) -> tuple[Tensor, Tensor, Tensor]:
+    def bounded(self) -> tuple[Tensor, Tensor, Tensor]:
+        """The transitions and those at the start and the end, as they are used."""
         transitions, start, end = (p.float().clamp(-BOUND, BOUND) for p in (self.transitions, self.start, self.end))
         return transitions, start, end
 
     def _path(self, emissions: Tensor, tags: Tensor, mask: Tensor) -> Tensor:
         """The score of a given sequence of tags."""
-        transitions, start, end = self._bounded()
+        transitions, start, end = self.bounded()
         emitted = emissions.gather(2, tags.unsqueeze(-1)).squeeze(-1)
         # index_select, for its backward pass needs no sorting on a GPU.
         pairs = (tags[:, :-1] * len(start) + tags[:, 1:]).reshape(-1)

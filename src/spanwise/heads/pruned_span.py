@@ -8,13 +8,14 @@ the others are NONE. What the span transformer costs then grows with the entitie
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
+from spanwise.device import is_traced
 from spanwise.encoders.base import TokenStates
 from spanwise.encoders.layers import LayerParts
 from spanwise.graphs import Graphs, padded_to_grain
@@ -136,7 +137,10 @@ class PrunedSpan(DeepHead):
             place = torch.where(end > 0, tiles.place(start, end), tiles.cells)
             scores = pad(scores, (0, 1)).scatter(1, place, limits.max)[:, :-1]
             count = max(count, start.shape[1])
-        values, cell = scores.topk(min(count, tiles.cells), dim=1)
+        most: Any = min(count, tiles.cells)
+        if is_traced():  # a graph must not take the example's count for all lengths
+            most = torch.minimum(torch.as_tensor(mask.shape[1] * self.budget).long() + 1 + SPARE, torch.as_tensor(tiles.cells))
+        values, cell = scores.topk(most, dim=1)
         own = (mask.sum(1, keepdim=True) * self.budget).ceil() + SPARE
         is_kept = (torch.arange(cell.shape[1], device=cell.device) < own) | (values == limits.max)
         return _placed(tiles, cell, is_kept & inside.gather(1, cell))
@@ -167,7 +171,7 @@ class PrunedSpan(DeepHead):
 
 def _flat(chosen: Chosen) -> tuple[Tensor, Tensor, Tensor]:
     """Sentence, start and end of all places."""
-    sentence = torch.arange(len(chosen.cell), device=chosen.cell.device).unsqueeze(1).expand_as(chosen.cell)
+    sentence = torch.arange(chosen.cell.shape[0], device=chosen.cell.device).unsqueeze(1).expand_as(chosen.cell)
     return sentence.flatten(), chosen.start.flatten(), chosen.end.flatten()
 
 

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from spanwise.decoding import Found
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.errors import SpanwiseError
-from spanwise.evaluation.relations import judged_relations
+from spanwise.evaluation.relations import gold_relations, judged_relations
 from spanwise.evaluation.threshold import LOWEST, best_threshold
 from spanwise.heads import fitted_values, head_class, inner_settings, make_head
 from spanwise.heads.base import Head, HeadSettings, Labels, Losses, ScoredPairs, ScoredSpans, SpanVectors, own_targets
@@ -155,7 +155,7 @@ class RelationHead(Head):
         if self.settings.threshold != "dev":
             return False
         self._set_bar(LOWEST)
-        support = sum(len(set(sentence.relations)) for sentence in gold)
+        support = sum(len(gold_relations(sentence)) for sentence in gold)
         threshold = best_threshold(judged_relations(gold, predict()), support, LOWEST) or 0.5
         self._set_bar(threshold)
         self.settings = self.settings.model_copy(update={"threshold": threshold})

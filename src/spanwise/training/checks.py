@@ -27,6 +27,8 @@ def before_training(corpus: Corpus, head: Head) -> list[str]:
     relations = sum(len(sentence.relations) for sentence in corpus["train"])
     if relations and not head.finds_relations:
         found.append(f"train has {relations:,} relations, which this method does not learn; gp-relations and span-relations do")
+    if head.finds_relations:
+        found.extend(f"{split}: {line}" for split in corpus if (line := _relations_out_of_reach(corpus[split], head)))
     known = set(labels_of(corpus["train"]))
     for split in corpus:
         counts = Counter(entity.type for sentence in corpus[split] for entity in sentence.entities)
@@ -61,6 +63,27 @@ def out_of_reach(sentence: Sentence, head: Head) -> Counter[str]:
     causes["of a second type on their span"] = second
     causes["overlapping another"] = missed - causes.total()
     return +causes
+
+
+def _relations_out_of_reach(sentences: Sequence[Sentence], head: Head) -> str | None:
+    """How many relations can never be found, and why."""
+    causes: Counter[str] = Counter()
+    for sentence in sentences:
+        causes["between sentences"] += len(set(sentence.links))
+        lost = set()
+        if head.out_of_reach(sentence):
+            alone = [replace(sentence, entities=(entity,), relations=(), links=()) for entity in sentence.entities]
+            lost = {number for number, one in enumerate(alone) if head.out_of_reach(one)}
+        for relation in set(sentence.relations):
+            if relation.type not in head.labels.relations:
+                causes["of a type that train does not have"] += 1
+            elif lost & {relation.head, relation.tail}:
+                causes["of entities out of reach"] += 1
+    total, missed = sum(len(set(s.relations)) + len(set(s.links)) for s in sentences), causes.total()
+    if not missed:
+        return None
+    why = ", ".join(f"{count:,} {cause}" for cause, count in causes.most_common() if count)
+    return f"{missed:,} of {total:,} relations ({missed / total:.1%}) are out of reach ({why}); they count as misses"
 
 
 def _alone(entity: Entity, head: Head) -> str:

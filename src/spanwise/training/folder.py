@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from spanwise import __version__
-from spanwise.config import CONFIG, LABELS, WEIGHTS
+from spanwise.config import CONFIG, LABELS, WEIGHTS, Config
 from spanwise.errors import SpanwiseError
 from spanwise.formats.files import replacing
 from spanwise.model import size
@@ -39,8 +39,8 @@ def ready_folder(out: Path, resume: bool) -> None:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def report(trainer: Trainer, scores: dict[str, Any], notes: list[str], seconds: float) -> dict[str, Any]:
-    """What ``run.json`` says of a finished training."""
+def report(trainer: Trainer, asked: Config, scores: dict[str, Any], notes: list[str], seconds: float) -> dict[str, Any]:
+    """What ``run.json`` says of a finished training; ``asked`` are its settings before the data settled what they left open."""
     model, corpus = trainer.model, trainer.corpus
     fingerprints = trainer.identity["data"]
     return {
@@ -48,9 +48,11 @@ def report(trainer: Trainer, scores: dict[str, Any], notes: list[str], seconds: 
         "recipe": model.config.recipe,
         "encoder": model.config.encoder,
         "seed": model.config.training.seed,
+        "asked": asked.model_dump(mode="json"),
         "best_epoch": trainer.best_epoch,
         "epochs": trainer.epoch,
         "parameters": {"encoder": size(model.encoder), "head": size(model.head)},
+        "corpus": corpus.name,
         "data": {split: {"sentences": len(corpus[split]), "fingerprint": fingerprints[split]} for split in corpus},
         "seconds": {"total": round(seconds, 3), "training": round(trainer.seconds, 3)},
         "device": trainer.device_name,

@@ -49,8 +49,8 @@ def train_folds(
         say(f"fold {number}: {cut or 'as given'}")
         runs.append(one_run(whole, out / f"fold-{number}", resume, **options)["test"])
     summary: dict[str, Any] = {"folds": [number for number, _ in parts], "scores": {}}
-    for name in _figures(runs[0]):
-        values = [_figures(scores).get(name, 0.0) for scores in runs]
+    for name in dict.fromkeys(chain.from_iterable(map(_figures, runs))):
+        values = [figures[name] for figures in map(_figures, runs) if name in figures]  # a fold may have no relations
         deviation = stdev(values) if len(values) > 1 else 0.0
         summary["scores"][name] = {"mean": mean(values), "deviation": deviation, "folds": values}
         say(f"{name}: {mean(values):.4f} ± {deviation:.4f} over {len(values)} folds")

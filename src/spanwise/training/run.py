@@ -88,7 +88,7 @@ def train(
     tune(model, corpus, out)
     run = Run(out, model.eval(), final_scores(model, corpus, ("dev", "test") if test else ("dev",)))
     if is_main_process():
-        write_json(out / REPORT, report(trainer, run.scores, notes, time.perf_counter() - began))
+        write_json(out / REPORT, report(trainer, config, run.scores, notes, time.perf_counter() - began))
     trainer.finish(run.scores)
     return run
 

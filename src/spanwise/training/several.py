@@ -9,10 +9,13 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
+from spanwise.config import TrainingSettings
+from spanwise.corpora import fingerprint
 from spanwise.device import is_alone
 from spanwise.errors import SpanwiseError
 from spanwise.evaluation.tasks import task_of
-from spanwise.inference.load import load
+from spanwise.inference.load import load_torch
+from spanwise.training.checkpoint import check_same
 from spanwise.training.folder import REPORT, write_json
 from spanwise.training.run import final_scores, open_corpus, settled, train
 from spanwise.types import Corpus
@@ -97,13 +100,23 @@ def _axis(text: str) -> list[str]:
 def one_run(corpus: Corpus, folder: Path, resume: bool, **options: Any) -> Scores:
     """Train one run, or take the scores of one that is finished already when resuming."""
     if resume and (folder / REPORT).is_file():
-        return _scores(folder)
+        return _finished(folder, corpus, **options)
     options["say"](f"== {folder.name}")
     return train(corpus, folder, resume=resume and folder.is_dir(), **options).scores
 
 
-def _scores(folder: Path) -> Scores:
-    scores: Scores = json.loads((folder / REPORT).read_text(encoding="utf-8"))["scores"]
+def _finished(
+    folder: Path, corpus: Corpus, *, recipe: str, encoder: str | None = None, task: str | None = None,
+    overrides: Iterable[str] = (), **options: Any,
+) -> Scores:  # fmt: skip
+    """The scores of a finished run, which must be what would be trained now."""
+    record = json.loads((folder / REPORT).read_text(encoding="utf-8"))
+    settings = {name: value for name, value in options.items() if name in TrainingSettings.model_fields}
+    now = settled(recipe, encoder=encoder, task=task, settings=settings, overrides=overrides)
+    began = {split: own["fingerprint"] for split, own in record["data"].items()}
+    data = {split: fingerprint(corpus[split]) for split in corpus}
+    check_same(folder, {"config": record["asked"], "data": began}, {"config": now.model_dump(mode="json"), "data": data})
+    scores: Scores = record["scores"]
     return scores
 
 
@@ -111,7 +124,7 @@ def _with_test(folder: Path, corpus: Corpus, device: str) -> Scores:
     """The scores of the run that was chosen, that of test among them from now on."""
     record = json.loads((folder / REPORT).read_text(encoding="utf-8"))
     if "test" in corpus and "test" not in record["scores"]:
-        record["scores"] |= final_scores(load(folder, device).model, corpus, ("test",))
+        record["scores"] |= final_scores(load_torch(folder, device).model, corpus, ("test",))
         write_json(folder / REPORT, record)
     scores: Scores = record["scores"]
     return scores
