@@ -21,12 +21,13 @@ import numpy as np
 import torch
 
 import spanwise
-from spanwise.batching import moved, plan
+from spanwise.batching import moved
 from spanwise.corpora import read_corpus, with_dev
 from spanwise.evaluation.buckets import bucketed
 from spanwise.heads.locate_label import LocateLabel, Text
 from spanwise.inference.predictor import predict
 from spanwise.model import Model
+from spanwise.planning import plan
 from spanwise.types import Corpus, Sentence
 
 LONGEST = 20  # lengths with a row of their own, as in table 2

@@ -33,12 +33,12 @@ from torch import Tensor
 from torch.optim import AdamW
 from transformers import AutoModel, AutoModelForTokenClassification, AutoTokenizer
 
-from spanwise.batching import plan
 from spanwise.config import configure
 from spanwise.corpora import open_splits
 from spanwise.encoders.pretrained import resolve
 from spanwise.inference.predictor import predict
 from spanwise.model import Model
+from spanwise.planning import plan
 from spanwise.training.loop import Trainer
 from spanwise.types import Corpus, Sentence
 

@@ -1,0 +1,116 @@
+"""How fast a model predicts in torch, in ONNX and in ONNX with 8 bits, each beside its bare encoder in the same runtime.
+
+    python bench/onnx_speed.py RUN --data DATA [--rounds 20] [--clock cpu]
+
+The bare encoders get rows of subwords that were made beforehand, in the batches that prediction makes; prediction itself begins
+with words and ends with entities. All contenders take turns on the same sentences, one thread each, so that a busy machine
+disturbs all alike. Beforehand the exported models are compared with the model on the whole split.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import tempfile
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from speed import CLOCKS, Times, in_turns
+
+from spanwise.corpora import open_splits
+from spanwise.inference.base import BasePredictor
+from spanwise.inference.load import load_torch
+from spanwise.inference.onnx.export import export_onnx
+from spanwise.inference.onnx.folder import ENCODER
+from spanwise.inference.onnx.predictor import OnnxPredictor, session
+from spanwise.planning import plan
+
+REQUIRED = 0.85  # at least, of the bare encoder's throughput
+Batch = Mapping[str, Any]  # ids and seen
+
+
+@torch.inference_mode()
+def forward(encoder: Any, batches: Iterable[Batch]) -> None:
+    for batch in batches:
+        encoder(input_ids=torch.from_numpy(batch["ids"]), attention_mask=torch.from_numpy(batch["seen"]).long())
+
+
+def run(graph: Any, batches: Iterable[Batch]) -> None:
+    for batch in batches:
+        graph.run(None, batch)
+
+
+def prepared(rows: Any, chosen: Any, batch_size: int) -> list[Batch]:
+    """The rows of subwords that prediction makes of the sentences."""
+    items = rows.prepare(chosen)
+    costs = np.array([rows.cost(item) for item in items])
+    batches = (rows.collate([items[n] for n in numbers]) for numbers in plan(costs, batch_size, None, None))
+    return [{name: batch[name] for name in ("ids", "seen")} for batch in batches]
+
+
+def measured(predictors: Mapping[str, BasePredictor], bare: Mapping[str, Any], sentences: Any, arguments: Any) -> Times:
+    times: Times = {}
+    rows = next(one for one in predictors.values() if isinstance(one, OnnxPredictor)).rows
+    for turn in range(1 + arguments.rounds):  # the first one does not count
+        first = turn * arguments.slice % max(1, len(sentences) - arguments.slice + 1)
+        chosen = sentences[first : first + arguments.slice]
+        batches = prepared(rows, chosen, arguments.batch_size)
+        contenders: dict[str, Callable[[], Any]] = {}
+        for name, predictor in predictors.items():
+            contenders[f"bare {name}"] = partial(bare[name], batches)
+            contenders[name] = partial(predictor.predict, chosen, batch_size=arguments.batch_size)
+        in_turns(contenders, turn, times if turn else {}, CLOCKS[arguments.clock])
+    return times
+
+
+def ratio(times: Times, one: str, other: str) -> list[float]:
+    """How much faster one is than another: the quartiles over the turns."""
+    return statistics.quantiles([b / a for a, b in zip(times[one], times[other], strict=True)], n=4)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("run", type=Path, help="a run folder")
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--split", default="test")
+    parser.add_argument("--batch-size", type=int, default=64)
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--slice", type=int, default=128, help="sentences that are predicted in one turn")
+    parser.add_argument("--clock", choices=CLOCKS, default="cpu", help="cpu: time of this process alone, on a busy machine")
+    parser.add_argument("--json", type=Path)
+    arguments = parser.parse_args()
+    torch.set_num_threads(1)
+    with tempfile.TemporaryDirectory() as folder:
+        names = {"onnx": Path(folder) / "float", "int8": Path(folder) / "int8"}
+        for name, out in names.items():
+            print(name, export_onnx(arguments.run, out, int8=name == "int8", data=arguments.data), flush=True)
+        ours = load_torch(arguments.run, "cpu")
+        predictors: dict[str, BasePredictor] = {"torch": ours}
+        bare: dict[str, Any] = {"torch": partial(forward, ours.model.encoder.model)}
+        for name, out in names.items():
+            predictors[name] = OnnxPredictor(out, "cpu", threads=1)
+            bare[name] = partial(run, session(out / ENCODER, "cpu", 1))
+        times = measured(predictors, bare, list(open_splits(arguments.data, annotated=False)[arguments.split]), arguments)
+    result = {name: {"per_second": arguments.slice / statistics.median(seconds)} for name, seconds in times.items()}
+    for name in predictors:
+        low, middle, high = ratio(times, name, f"bare {name}")
+        result[name] |= {"ratio": middle, "low": low, "high": high}
+        print(
+            f"{name:6} {result[name]['per_second']:8.1f} sentences/s, bare encoder {result[f'bare {name}']['per_second']:8.1f}: "
+            f"{middle:.3f} [{low:.3f}, {high:.3f}] required {REQUIRED}"
+        )
+    for one, other in (("onnx", "torch"), ("int8", "onnx"), ("int8", "torch")):
+        low, middle, high = ratio(times, one, other)
+        result[f"{one} / {other}"] = {"ratio": middle, "low": low, "high": high}
+        print(f"{one} / {other} {middle:.2f} [{low:.2f}, {high:.2f}]")
+    if arguments.json:
+        arguments.json.write_text(json.dumps(result, indent=1))
+
+
+if __name__ == "__main__":
+    main()
