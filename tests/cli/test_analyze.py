@@ -110,6 +110,7 @@ def test_a_model_that_types_given_spans_is_judged_by_that(tmp_path: Path, run: R
         (("--pred", "pred.jsonl", "--gold", "gold.jsonl", "--against", "other.jsonl"), "other.jsonl: no such file or folder"),
         (("--pred", "pred.jsonl", "--gold", "gold.jsonl", "--against", "pred.jsonl"), "both systems are called 'pred'"),
         (("--pred", "train.jsonl", "--gold", "gold.jsonl"), "no id of the predictions"),
+        (("--pred", "pred.jsonl", "--gold", "gold.jsonl", "--projection", "tsnee"), "unknown projection 'tsnee'"),
     ],
 )
 def test_mistakes_are_told_in_one_line(
@@ -126,6 +127,15 @@ def test_mistakes_are_told_in_one_line(
 def test_a_folder_with_something_else_is_refused_before_anything_is_read(files: Path, run: Runner) -> None:
     result = run("analyze", "--pred", "none.jsonl", "--gold", "none.jsonl", "--out", files)
     assert (result.code, result.err) == (2, f"{files}: is not empty and holds no analysis; choose another folder\n")
+
+
+def test_folders_around_it_are_made_or_that_is_refused_at_once(files: Path, run: Runner) -> None:
+    gold = files / "gold.jsonl"
+    assert run("analyze", "--pred", gold, "--gold", gold, "--out", files / "a" / "b" / "out").code == 0
+    assert (files / "a" / "b" / "out" / "report.html").is_file()
+    result = run("analyze", "--pred", files / "none.jsonl", "--gold", gold, "--out", gold / "out")
+    assert result.code == 2
+    assert "gold.jsonl/out: cannot be made" in result.err
 
 
 def test_out_is_needed(run: Runner) -> None:

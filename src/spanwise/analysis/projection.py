@@ -42,10 +42,14 @@ def pca(vectors: npt.NDArray[Any]) -> Plane:
     return Plane(points, (shares[0], shares[1]))
 
 
-def projected(vectors: npt.NDArray[Any], method: str, seed: int) -> Plane:
-    """By "pca", "tsne" or "umap"."""
+def check_projection(method: str) -> None:
     if method not in PROJECTIONS:
         raise unknown("projection", method, PROJECTIONS)
+
+
+def projected(vectors: npt.NDArray[Any], method: str, seed: int) -> Plane:
+    """By "pca", "tsne" or "umap"."""
+    check_projection(method)
     if method == "pca" or len(vectors) < 4:
         return pca(vectors)
     if method == "tsne":

@@ -21,7 +21,10 @@ from spanwise.types import Sentence
 
 @dataclass(frozen=True)
 class Reading:
-    """How files are read and models run. ``data_format`` is that of gold and train, ``pred_format`` of predictions."""
+    """How files are read and models run. ``data_format`` is that of gold and train, ``pred_format`` of predictions.
+
+    ``projection`` is how a model's span vectors are drawn.
+    """
 
     split: str = "test"
     data_format: str | None = None
@@ -29,6 +32,7 @@ class Reading:
     threshold: float = 0.0
     batch_size: int = 64
     device: str = "auto"
+    projection: str = "pca"
     ledger: Ledger = field(default_factory=Ledger)
 
 
@@ -86,7 +90,7 @@ def of_model(run: Path, data: Path, *, train: Path | None, against: Sequence[str
         notes=_lost(gold_ledger),
         given_spans=model.needs_spans,
         finds_relations=model.head.reader.finds_relations,
-        more=model_parts(model, done.gold, done.predicted, run=run, context=done.context),
+        more=model_parts(model, done.gold, done.predicted, run=run, context=done.context, projection=reading.projection),
     )
 
 

@@ -32,11 +32,15 @@ def is_analysis(folder: Path) -> bool:
 
 
 def check_folder(out: Path) -> None:
-    """Say early that a folder cannot be written to."""
+    """Say early that a folder cannot be written to; the folders around it are made, as a training makes them."""
     if out.is_file():
         raise SpanwiseError(f"{out}: is a file, a folder was expected")
     if out.is_dir() and any(out.iterdir()) and not is_analysis(out):
         raise SpanwiseError(f"{out}: is not empty and holds no analysis; choose another folder")
+    try:
+        out.absolute().parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SpanwiseError(f"{out}: cannot be made: {error.strerror or error}") from None
 
 
 def file_name(part: Part, name: str) -> str:

@@ -44,6 +44,9 @@ def analyze(
     threshold: Annotated[
         float, typer.Option("--threshold", min=0, max=1, help="Leave out entities and relations with a lower score.")
     ] = 0.0,
+    projection: Annotated[
+        str, typer.Option("--projection", metavar="pca|tsne|umap", help="How a model's span vectors are drawn.")
+    ] = "pca",
     batch_size: Annotated[int, typer.Option("--batch-size", min=1, help="For a model.")] = 64,
     device: Annotated[str, typer.Option("--device", metavar="cpu|cuda|auto", help="For a model.")] = "auto",
 ) -> None:
@@ -53,11 +56,13 @@ def analyze(
     (--pred) of any system are compared with --gold, and show all but what needs the model itself.
     """
     from spanwise.analysis.analyze import analyze as run
+    from spanwise.analysis.projection import check_projection
     from spanwise.analysis.subjects import Reading, of_model, of_predictions
     from spanwise.analysis.writing import check_folder
 
     check_folder(out)
-    reading = Reading(split, gold_format, pred_format, threshold, batch_size, device)
+    check_projection(projection)
+    reading = Reading(split, gold_format, pred_format, threshold, batch_size, device, projection)
     if model is not None and data is not None and pred is None and gold is None:
         subject = of_model(model, data, train=train, against=against or (), reading=reading)
     elif pred is not None and gold is not None and model is None:
