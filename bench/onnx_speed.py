@@ -55,7 +55,7 @@ def prepared(rows: Any, chosen: Any, batch_size: int) -> list[Batch]:
 
 def measured(predictors: Mapping[str, BasePredictor], bare: Mapping[str, Any], sentences: Any, arguments: Any) -> Times:
     times: Times = {}
-    rows = next(one for one in predictors.values() if isinstance(one, OnnxPredictor)).rows
+    rows = next(one for one in predictors.values() if isinstance(one, OnnxPredictor)).host
     for turn in range(1 + arguments.rounds):  # the first one does not count
         first = turn * arguments.slice % max(1, len(sentences) - arguments.slice + 1)
         chosen = sentences[first : first + arguments.slice]
@@ -100,9 +100,10 @@ def main() -> None:
     for name in predictors:
         low, middle, high = ratio(times, name, f"bare {name}")
         result[name] |= {"ratio": middle, "low": low, "high": high}
+        whole, alone = (result[one]["per_second"] for one in (name, f"bare {name}"))
         print(
-            f"{name:6} {result[name]['per_second']:8.1f} sentences/s, bare encoder {result[f'bare {name}']['per_second']:8.1f}: "
-            f"{middle:.3f} [{low:.3f}, {high:.3f}] required {REQUIRED}"
+            f"{name:6} {whole:8.1f} sentences/s, its bare encoder {alone:8.1f}: {middle:.3f} [{low:.3f}, {high:.3f}] "
+            f"required {REQUIRED}"
         )
     for one, other in (("onnx", "torch"), ("int8", "onnx"), ("int8", "torch")):
         low, middle, high = ratio(times, one, other)
