@@ -1,6 +1,6 @@
 """A service under load: many clients at once against one by one, every answer checked, and then what people send to break it.
 
-    python bench/serve_load.py RUN [--clients 64] [--seconds 60] [--rounds 6] [--threads 1] [--json FILE]
+    python bench/serve_load.py RUN [--clients 64] [--seconds 60] [--rounds 6] [--threads 1] [--ratio 3] [--json FILE]
 
 The service runs in a process of its own, with its default limits. Texts are sentences of the bundled corpus, each made its own
 by a number, so that no two answers are alike; what each gets when it is asked alone is the truth. Then one client and many
@@ -8,6 +8,8 @@ take turns, so that other load on the machine falls on both; ``--seconds`` are t
 service itself computed for a request is said besides, for that does not depend on what else the machine does. An answer is
 right if it has the same sentences, entities and relations; scores may differ by 1e-5, for sums are rounded differently in
 batches of different shapes. In the end come the hostile requests; the service must refuse them, or answer, and live.
+
+A transformer on a CPU computes nearly all the time, so that batches gain it less than a recurrent encoder: ``--ratio 1.5``.
 """
 
 from __future__ import annotations
@@ -31,7 +33,6 @@ from urllib.parse import urlsplit
 
 import spanwise
 
-REQUIRED = 3.0  # times the throughput of one by one, at least
 NEAR = 1e-5
 TEXTS = 320
 PREDICT = b"POST /predict HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
@@ -246,6 +247,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--rounds", type=int, default=6)
     parser.add_argument("--threads", type=int, default=1, help="of the service")
+    parser.add_argument("--ratio", type=float, default=3.0, help="times the throughput of one by one that is required")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     with serving(arguments.run, arguments.threads) as (host, port, process):
@@ -262,8 +264,8 @@ def main() -> None:
     bad = [key for key in counts if "status" in key or "WRONG" in key] + [
         key for key in result["after"] if "status" in key or "WRONG" in key
     ]
-    if bad or result["unexpected"] or result["ratio"] < REQUIRED:
-        sys.exit(f"NOT AS REQUIRED: {bad} {result['unexpected']} ratio {result['ratio']:.2f} (at least {REQUIRED})")
+    if bad or result["unexpected"] or result["ratio"] < arguments.ratio:
+        sys.exit(f"NOT AS REQUIRED: {bad} {result['unexpected']} ratio {result['ratio']:.2f} (at least {arguments.ratio})")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,51 @@
+"""The page: one file that asks for nothing but answers of its own service."""
+
+from __future__ import annotations
+
+import json
+from base64 import b64encode
+from collections.abc import Sequence
+from dataclasses import dataclass
+from hashlib import sha256
+from html import escape
+from importlib.resources import files
+from string import Template
+
+from spanwise.drawing import css, script, type_colours
+from spanwise.evaluation.threshold import LOWEST
+
+
+@dataclass(frozen=True)
+class Page:
+    """The HTML, and the Content-Security-Policy by which nothing else runs in it, whatever a text or a label holds."""
+
+    html: str
+    policy: str
+
+
+def make_page(title: str, types: Sequence[str], *, threshold: float | None = None, has_token: bool = False) -> Page:
+    """``threshold`` is the model's own; without, the model proposes the best label only, and all it proposes is shown."""
+    settings = {
+        "colours": type_colours(types),
+        "threshold": threshold or 0.0,
+        "lowest": 0.0 if threshold is None else min(LOWEST, threshold),
+        "token": has_token,
+    }
+    style = css() + _asset("page.css")
+    code = script() + _asset("page.js")
+    html = Template(_asset("page.html")).substitute(
+        title=escape(title), css=style, js=code, settings=json.dumps(settings).replace("<", "\\u003c")
+    )
+    policy = (
+        f"default-src 'none'; script-src {_hash(code)}; style-src {_hash(style)}; img-src data:; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    )
+    return Page(html, policy)
+
+
+def _asset(name: str) -> str:
+    return files(__package__).joinpath("assets", name).read_text(encoding="utf-8")
+
+
+def _hash(text: str) -> str:
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"

@@ -1,0 +1,228 @@
+"""The page as a reader uses it, in a real browser: a text is typed, drawn, and looked at through threshold and filter."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from served import TEXT, Fake, at_address
+
+from spanwise.serve.app import make_app
+
+if TYPE_CHECKING:
+    from browser import Browser, Page
+
+NAMES = "[...document.querySelectorAll('#sentences i.d em')].map(name => name.textContent)"
+ALL = ["Place", "Organization", "Organization", "Disease", "Disease", "Place"]
+
+
+@pytest.fixture(scope="module")
+def fake() -> Fake:
+    return Fake()
+
+
+@pytest.fixture(scope="module")
+def address(fake: Fake) -> Iterator[str]:
+    with at_address(make_app(fake, title='<b>"A & B"</b>')) as place:
+        yield place
+
+
+def asked(browser: Browser, address: str, text: str = TEXT, **options: Any) -> Page:
+    """The page with a text that was typed and sent by keyboard."""
+    page = browser.open(address, **options)
+    page.value("document.getElementById('text').focus()")
+    page.ask("Input.insertText", text=text)
+    send(page)
+    browser.until(lambda: " in " in status(page) or "no words" in status(page), "an answer")
+    return page
+
+
+def send(page: Page) -> None:
+    for kind in ("rawKeyDown", "keyUp"):  # Ctrl+Enter
+        page.ask("Input.dispatchKeyEvent", type=kind, key="Enter", windowsVirtualKeyCode=13, modifiers=2)
+
+
+def status(page: Page) -> str:
+    return str(page.value("document.getElementById('status').textContent"))
+
+
+def slide(page: Page, threshold: float) -> None:
+    page.value(f"""(() => {{ const slider = document.getElementById('threshold'); slider.value = {threshold};
+        slider.dispatchEvent(new Event('input')); return new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn))) }})()""")
+
+
+def test_a_text_is_drawn_in_silence(browser: Browser, address: str) -> None:
+    page = asked(browser, address)
+    assert page.requests == [address, f"{address}predict"]
+    assert page.complaints == []
+    assert page.value("document.querySelector('h1').textContent") == '<b>"A & B"</b>'
+    assert status(page) == "6 entities and 4 relations in 2 sentences"
+    assert page.value(NAMES) == ALL
+    words = """[...document.querySelectorAll('.drawn')].map(drawn => { const words = drawn.cloneNode(true);
+        for (const bar of words.querySelectorAll('i')) bar.remove(); return words.textContent }).join(' ')"""
+    assert page.value(words) == TEXT
+    assert page.value("[...document.querySelectorAll('li')].map(item => item.textContent)[0]") == (
+        "New York University Hospital treats → breast cancer 0.400"
+    )
+
+
+@pytest.mark.parametrize("width", [1200, 700, 360])
+def test_three_levels_are_drawn_and_nothing_overlaps(browser: Browser, address: str, width: int) -> None:
+    page = asked(browser, address, width=width)
+    slide(page, 0.02)
+    assert page.value("document.documentElement.scrollWidth") == width
+    tops = page.value(
+        "[...document.querySelector('.drawn').querySelectorAll('i.d em')].slice(0, 3).map(x => x.getBoundingClientRect().top)"
+    )
+    assert tops[0] + 10 < tops[1]
+    assert tops[1] + 10 < tops[2]
+    # Names, bars and lines of one sentence: two of different entities or relations never cover each other.
+    overlaps = page.value("""
+        const own = piece => { const bar = piece.closest('i'); return JSON.stringify(bar.dataset) };
+        [...document.querySelectorAll('.drawn')].flatMap(one => {
+          const boxes = [...one.querySelectorAll('i, em')].map(x => [x, x.getBoundingClientRect()]);
+          return boxes.flatMap(([x, a], at) => boxes.slice(at + 1)
+            .filter(([y, b]) => a.left + 1 < b.right && b.left + 1 < a.right && a.top + 1 < b.bottom && b.top + 1 < a.bottom)
+            .filter(([y]) => own(x) !== own(y)).map(([y]) => x.outerHTML + ' ' + y.outerHTML));
+        })""")
+    assert overlaps == []
+
+
+def test_the_threshold_and_the_filter_choose_at_once(browser: Browser, address: str, fake: Fake) -> None:
+    page = asked(browser, address)
+    asked_so_far = len(page.requests)
+    slide(page, 0.65)
+    assert page.value(NAMES) == ["Organization", "Organization", "Disease", "Disease"]
+    slide(page, 0.1)  # below the model's own
+    assert sorted(page.value(NAMES)) == sorted([*ALL, "Disease"])
+    slide(page, 0.5)
+    assert page.value("[...document.querySelectorAll('#types label')].map(x => x.textContent)") == [
+        "Disease 2", "Organization 2", "Place 2"
+    ]  # fmt: skip
+    page.value("document.querySelector('#types input[value=Disease]').click()")
+    assert page.value(NAMES) == ["Place", "Organization", "Organization", "Place"]
+    assert status(page) == "4 entities in 2 sentences", "relations go with their entities"
+    page.value("document.getElementById('none').click()")
+    assert page.value(NAMES) == []
+    page.value("document.getElementById('all').click()")
+    assert page.value(NAMES) == ALL
+    slide(page, 0.95)
+    assert page.value(NAMES) == ["Organization"]
+    assert len(page.requests) == asked_so_far
+    assert page.complaints == []
+
+
+def test_the_slider_begins_at_the_models_own_threshold(browser: Browser) -> None:
+    for own, shown, names in ((0.604, "0.60", 4), (None, "0.00", 6)):
+        fake = Fake()
+        fake.own_threshold = own
+        with at_address(make_app(fake)) as address:
+            page = asked(browser, address)
+        assert page.value("document.getElementById('level').value") == shown
+        assert len(page.value(NAMES)) == names, (
+            "what scores 0.6 is below 0.604; without a threshold, all that is proposed is shown"
+        )
+
+
+def test_what_is_shown_is_copied(browser: Browser, address: str) -> None:
+    page = asked(browser, address)
+    page.value("document.querySelector('#types input[value=Place]').click()")
+    page.value("navigator.clipboard.writeText = async (text) => { window.copied = text }")
+    page.value("document.getElementById('copy').click()")
+    copied = json.loads(page.value("window.copied"))
+    first, second = copied["sentences"]
+    assert [entity["type"] for entity in first["entities"]] == ["Organization", "Organization", "Disease", "Disease"]
+    assert {(one["head"], one["tail"]) for one in first["relations"]} == {(0, 2), (0, 3), (1, 2), (1, 3)}, "counted anew"
+    assert second["entities"] == []
+    assert [TEXT[a:b] for a, b in first["entities"][2]["characters"]] == ["breast", "cancer"]
+    # Without a clipboard, by the old way.
+    page.value(
+        "navigator.clipboard.writeText = () => Promise.reject(); document.execCommand = (what) => { window.old = [what, getSelection().toString()] }"
+    )
+    page.value("document.getElementById('copy').click()")
+    assert page.value("window.old[0]") == "copy"
+    assert json.loads(page.value("window.old[1]")) == copied
+
+
+def test_scores_are_told_by_keyboard_and_pointer(browser: Browser, address: str) -> None:
+    page = asked(browser, address)
+    for _ in range(30):
+        page.press("Tab")
+        if page.value("document.activeElement.closest('.drawn') !== null"):
+            break
+    seen = []
+    for _ in range(9):
+        label = page.value("document.activeElement.getAttribute('aria-label')")
+        assert page.value("[document.getElementById('tip').hidden, document.getElementById('tip').textContent]") == [
+            False,
+            label,
+        ]
+        seen.append(label)
+        page.press("Tab")
+    assert seen.count("New York University Hospital → treats → breast cancer (0.400)") == 1
+    assert "Disease: breast cancer (0.700)" in seen
+    page.press("Escape")
+    assert page.value("document.getElementById('tip').hidden") is True
+    place = page.value("""(() => { const name = [...document.querySelectorAll('i.d em')].find(x => x.textContent === 'Organization');
+        const box = name.getBoundingClientRect(); return [box.left + 3, box.top + 3] })()""")
+    page.ask("Input.dispatchMouseEvent", type="mouseMoved", x=place[0], y=place[1])
+    assert page.value("document.getElementById('tip').textContent").startswith("Organization: New York University")
+    marked = page.value("[...document.querySelectorAll('i.on')].map(x => x.closest('.w').lastChild.textContent)")
+    assert marked == ["New", "York", "University"]
+
+
+def test_every_control_has_a_name(browser: Browser, address: str) -> None:
+    page = asked(browser, address)
+    page.ask("Accessibility.enable")
+    nodes = page.ask("Accessibility.getFullAXTree")["nodes"]
+    controls = {"textbox", "button", "slider", "checkbox", "image"}
+    named = [(node["role"]["value"], node["name"]["value"]) for node in nodes if node.get("role", {}).get("value") in controls]
+    assert {role for role, _ in named} == controls
+    assert all(name for _, name in named)
+    assert {("textbox", "Text"), ("slider", "Threshold"), ("button", "Find entities")} <= set(named)
+    assert page.value("document.getElementById('status').getAttribute('role')") == "status"
+
+
+def test_hostile_text_stays_text(browser: Browser, address: str) -> None:
+    text = "<img src=x onerror=alert(1)> 🌊 New York </script><script>alert(2)</script> breast a b cancer"
+    page = asked(browser, address, text)
+    assert page.value("document.querySelectorAll('img, script:not([type])').length") == 1
+    assert page.value("[...document.querySelectorAll('i.d')].map(x => x.getAttribute('aria-label')).filter(Boolean)") == [
+        "Place: New York (0.600)", "Disease: breast cancer (0.700)"
+    ]  # fmt: skip
+    assert page.value("document.querySelector('i.d').closest('.w').lastChild.textContent") == "New", (
+        "characters count as code points"
+    )
+    assert page.complaints == []
+
+
+def test_refusals_and_the_token_are_told(browser: Browser) -> None:
+    with at_address(make_app(Fake(), token="open-sesame")) as address:
+        page = browser.open(address)
+        assert page.value("document.getElementById('token').checkVisibility()") is True
+        page.value("document.getElementById('text').value = 'New York'; document.querySelector('button.main').click()")
+        browser.until(lambda: "token" in status(page), "a refusal")
+        assert page.value("document.activeElement.id") == "token"
+        page.type("open-sesame")
+        page.value("document.querySelector('button.main').click()")
+        browser.until(lambda: "1 entity" in status(page), "an answer")
+    page.value("document.querySelector('button.main').click()")
+    browser.until(lambda: "cannot be reached" in status(page), "a refusal")
+    assert page.value("document.getElementById('status').getAttribute('role')") == "alert"
+
+
+def test_dark_and_light(browser: Browser, address: str) -> None:
+    for dark in (False, True):
+        page = asked(browser, address, dark=dark)
+        back, ink = page.value(
+            "['backgroundColor', 'color'].map(what => getComputedStyle(document.getElementById('found'))[what])"
+        )
+        difference = _brightness(back) - _brightness(ink)
+        assert difference < -150 if dark else difference > 150
+
+
+def _brightness(colour: str) -> float:
+    parts = [float(part) for part in colour.removeprefix("rgb(").removesuffix(")").split(",")]
+    return sum(parts) / len(parts)
