@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spanwise import Entity, Span
-from spanwise.decoding import decode, without_clashes
+from spanwise.decoding import decode, text_order, without_clashes
 
 
 def decoded(rows: list[tuple[int, int, int, int, float]], count: int, policy: str = "overlapping") -> list[tuple[Entity, ...]]:
@@ -72,6 +72,13 @@ def test_flat_is_greedy_complete_and_knows_no_order(some: list[tuple[int, int, i
     shuffled = list(spans)
     choose.shuffle(shuffled)  # type: ignore[attr-defined]
     assert decoded(shuffled, 1, "flat")[0] == kept
+
+
+@given(rows, st.sampled_from(["nested", "flat"]))
+def test_what_remains_is_what_remains_when_all_are_compared(some: list[tuple[int, int, int, int, float]], policy: str) -> None:
+    spans = [(sentence, start, start + width, label, score) for sentence, start, width, label, score in some]
+    literal = without_clashes(decoded(spans, 1)[0], {"nested": Span.crosses, "flat": Span.overlaps}[policy])
+    assert sorted(decoded(spans, 1, policy)[0], key=text_order) == sorted(literal, key=text_order)
 
 
 def test_a_score_may_be_missing() -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from typing import NamedTuple, TypeAlias
+from typing import ClassVar, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ from spanwise.soft_nms import SoftNms
 from spanwise.types import Entity, Relation, Span
 
 Policy: TypeAlias = str | SoftNms
-CLASHES: dict[str, Callable[[Span, Span], bool]] = {"nested": Span.crosses, "flat": Span.overlaps}
+_Row: TypeAlias = tuple[float, int, int, str]  # the score below zero, so that the surest comes first; start, end, type
 
 
 class Found(NamedTuple):
@@ -33,11 +33,13 @@ def decode(
     count: int,
     types: tuple[str, ...],
     policy: Policy = "nested",
+    least: Mapping[str, float] | None = None,
 ) -> list[tuple[Entity, ...]]:
     """The entities of each of ``count`` sentences, in text order, from packed scored spans.
 
     ``policy`` "overlapping" keeps every span. "nested" and "flat" take the most probable first and drop what crosses, or what
-    overlaps, one already taken. A ``SoftNms`` lowers the scores of near rivals before any of these.
+    overlaps, one already taken. A ``SoftNms`` lowers the scores of near rivals before any of these. What scores less than the
+    ``least`` of its type does not come in anybody's way.
 
     >>> spans = [np.array(x) for x in ([0, 0], [0, 1], [2, 3], [0, 0])]
     >>> [e.range for e in decode(*spans, np.array([0.6, 0.9]), count=1, types=("X",), policy="flat")[0]]
@@ -46,15 +48,54 @@ def decode(
     if isinstance(policy, SoftNms):
         sentence, start, end, label, score = policy(sentence, start, end, label, score)
         policy = policy.policy
-    found: list[list[Entity]] = [[] for _ in range(count)]
+    if least is not None:
+        enough = score >= np.array([least.get(type, 0.0) for type in types])[label]
+        sentence, start, end, label, score = sentence[enough], start[enough], end[enough], label[enough], score[enough]
+    found: list[list[_Row]] = [[] for _ in range(count)]
     for where, a, b, kind, value in zip(
         sentence.tolist(), start.tolist(), end.tolist(), label.tolist(), score.tolist(), strict=True
     ):
-        found[where].append(Entity(types[kind], (Span(a, b),), score=round(value, 6)))
-    if policy != "overlapping":
-        clash = CLASHES[policy]
-        found = [without_clashes(entities, clash) if len(entities) > 1 else entities for entities in found]
-    return [tuple(sorted(entities, key=text_order)) for entities in found]
+        found[where].append((-round(value, 6), a, b, types[kind]))
+    decoded = []
+    for rows in found:
+        kept = rows if policy == "overlapping" or len(rows) < 2 else _surest(rows, _Taken.CLASHES[policy])
+        decoded.append(tuple(sorted((Entity(type, (Span(a, b),), score=-low) for low, a, b, type in kept), key=text_order)))
+    return decoded
+
+
+class _Taken:
+    """The spans of a sentence that are taken. A model asked for everything that it has the least belief in proposes hundreds of
+    thousands: whether one clashes is seen from its own words, however many are taken."""
+
+    def __init__(self, length: int) -> None:
+        self.furthest_end = [0] * (length + 1)  # of the spans that begin at a word
+        self.earliest_start = [length] * (length + 1)  # of the spans that end there
+        self.is_covered = bytearray(length)
+
+    def add(self, start: int, end: int) -> None:
+        self.furthest_end[start] = max(self.furthest_end[start], end)
+        self.earliest_start[end] = min(self.earliest_start[end], start)
+        self.is_covered[start:end] = b"\1" * (end - start)
+
+    def crosses(self, start: int, end: int) -> bool:
+        """Whether one taken begins inside and ends behind, or begins before and ends inside."""
+        inside = slice(start + 1, end)
+        return max(self.furthest_end[inside], default=0) > end or min(self.earliest_start[inside], default=start) < start
+
+    def overlaps(self, start: int, end: int) -> bool:
+        return any(self.is_covered[start:end])
+
+    CLASHES: ClassVar[dict[str, Callable[[_Taken, int, int], bool]]] = {"nested": crosses, "flat": overlaps}
+
+
+def _surest(rows: list[_Row], clashes: Callable[[_Taken, int, int], bool]) -> list[_Row]:
+    """The rows that remain when the surest come first, as in ``without_clashes``."""
+    taken, kept = _Taken(max(row[2] for row in rows)), []
+    for row in sorted(rows):
+        if not clashes(taken, row[1], row[2]):
+            taken.add(row[1], row[2])
+            kept.append(row)
+    return kept
 
 
 def text_order(entity: Entity) -> tuple[int, int, str, tuple[Span, ...]]:
