@@ -11,7 +11,8 @@ import torch
 from tiny import corpus, model
 
 from spanwise import Sentence
-from spanwise.batching import PADDING, POOL, Batch, PackedBatch, TrainingBatches, make_batch, plan
+from spanwise.batching import Batch, PackedBatch, TrainingBatches, make_batch
+from spanwise.planning import PADDING, POOL, plan
 
 COSTS = np.random.default_rng(0).integers(1, 90, 1000)
 

@@ -10,6 +10,10 @@ import torch
 
 from spanwise.errors import SpanwiseError
 
+# On a CPU, LSTMs are compiled for every shape of a batch and 1024 of these are kept: long documents would need much memory.
+# Few shapes come again soon, so that few are worth keeping. Read when the first one is made.
+os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "32")
+
 
 def wants_cuda(device: str) -> bool:
     """Whether to compute on a GPU, for what a user said: ``cpu``, ``cuda`` or ``auto`` (a GPU where there is one).
@@ -22,6 +26,12 @@ def wants_cuda(device: str) -> bool:
     if device == "cuda" and not torch.cuda.is_available():
         raise SpanwiseError("device 'cuda': no CUDA device can be used here; take cpu or auto")
     return device != "cpu" and torch.cuda.is_available()
+
+
+def is_traced() -> bool:
+    """Whether operations are being written down as a graph for another runtime, and not only computed."""
+    traced: bool = torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
+    return traced
 
 
 def is_main_process() -> bool:

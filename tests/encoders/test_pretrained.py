@@ -71,7 +71,7 @@ def test_a_hub_name_without_a_network_is_answered_soon(monkeypatch: pytest.Monke
 
 
 def test_names_that_are_no_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pretrained, "_hub_answers", lambda: False)
+    monkeypatch.setattr(pretrained, "hub_answers", lambda: False)
     (tmp_path / "file").write_text("x")
     for name, message in {
         str(tmp_path / "nowhere"): "no such folder",

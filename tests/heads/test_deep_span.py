@@ -360,7 +360,7 @@ def test_recorded_encoders_hand_out_the_same_layers(tiny_bert: Path) -> None:
     inputs = encoder.collate(encoder.prepare(SENTENCES))
     with torch.no_grad():
         recorded = encoder._read_recordable(inputs["ids"], inputs["seen"])
-        plain = encoder._states(inputs["ids"], inputs["seen"])
+        plain = encoder.subwords(inputs["ids"], inputs["seen"])
     assert recorded.shape[-1] == 3 * encoder.width
     close(recorded[inputs["seen"]], plain[inputs["seen"]])
 

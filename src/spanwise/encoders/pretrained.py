@@ -48,7 +48,7 @@ def load_pretrained(name: str, folder: Path | None = None) -> tuple[Any, Any]:
     _quiet()
     source = str(folder) if folder else resolve(name)
     is_local = Path(source).is_dir()
-    reach = {"local_files_only": is_local or not _hub_answers()}
+    reach = {"local_files_only": is_local or not hub_answers()}
     try:
         config = AutoConfig.from_pretrained(source, **reach)
         if getattr(config, "is_encoder_decoder", False):
@@ -73,7 +73,7 @@ def load_pretrained(name: str, folder: Path | None = None) -> tuple[Any, Any]:
     return model.float(), tokenizer
 
 
-def _hub_answers() -> bool:
+def hub_answers() -> bool:
     """Whether the model hub can be reached. Asked once, for the libraries go on trying for half a minute."""
     from huggingface_hub import constants, get_session
 

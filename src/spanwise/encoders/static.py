@@ -8,27 +8,24 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from torch import Tensor, nn
 
 from spanwise.encoders.base import Encoder, TokenStates
+from spanwise.encoders.numbers import FILE, NumberedWords, Numbers
 from spanwise.encoders.recurrent import BiLSTM, VariationalDropout, strongest
-from spanwise.encoders.vocabulary import PADDING, UNKNOWN, Ints, Vocabulary
+from spanwise.encoders.vocabulary import PADDING, UNKNOWN, Vocabulary
 from spanwise.errors import SpanwiseError
 from spanwise.types import Sentence
 from spanwise.vectors.glove import GloveSettings, learn_vectors
 from spanwise.vectors.store import Floats, Vectors, read_vectors
 
-Array = npt.NDArray[Any]
-
-_FILE = "static_encoder.json"
 _RANDOM_SIZE = 100
 
 
@@ -61,15 +58,6 @@ class StaticSettings(BaseModel):
         return self
 
 
-@dataclass(slots=True)
-class NumberedWords:
-    """A sentence in numbers."""
-
-    words: Ints
-    tags: Ints | None
-    spellings: tuple[bytes, ...]  # of each word, see Vocabulary.spelling; empty without characters
-
-
 class StaticEncoder(Encoder):
     """Word vectors, characters and tags under a BiLSTM; the sentence's state is the maximum over its words' states.
 
@@ -84,6 +72,7 @@ class StaticEncoder(Encoder):
     def __init__(self, settings: StaticSettings, vocabulary: Vocabulary, word_size: int) -> None:
         super().__init__()
         self.settings, self.vocabulary = settings, vocabulary
+        self.numbers = Numbers(vocabulary, characters=bool(settings.char_hidden), tags=bool(settings.pos_size))
         self.words = WordVectors(len(vocabulary.learned), len(vocabulary.given), word_size) if word_size else None
         self.characters = (
             CharacterBiLSTM(len(vocabulary.characters), settings.char_size, settings.char_hidden)
@@ -130,54 +119,30 @@ class StaticEncoder(Encoder):
             "word_size": self.word_size,
             "vocabulary": self.vocabulary.to_json(),
         }
-        (folder / _FILE).write_text(json.dumps(record), encoding="utf-8")
+        (folder / FILE).write_text(json.dumps(record), encoding="utf-8")
 
     @classmethod
     def load(cls, folder: Path) -> Self:
         """The encoder that was saved there, its weights still to be filled."""
         try:
-            record = json.loads((folder / _FILE).read_text(encoding="utf-8"))
+            record = json.loads((folder / FILE).read_text(encoding="utf-8"))
             settings, vocabulary = StaticSettings(**record["settings"]), Vocabulary.from_json(record["vocabulary"])
             return cls(settings, vocabulary, record["word_size"])
         except FileNotFoundError:
-            raise SpanwiseError(f"{folder}: {_FILE} of the static encoder is missing") from None
+            raise SpanwiseError(f"{folder}: {FILE} of the static encoder is missing") from None
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise SpanwiseError(f"{folder / _FILE}: not the record of a static encoder ({error})") from None
+            raise SpanwiseError(f"{folder / FILE}: not the record of a static encoder ({error})") from None
 
     # --- the host's part -------------------------------------------------------------------------------------------
 
     def prepare(self, sentences: Sequence[Sentence], context: Sequence[Sentence] = ()) -> list[NumberedWords]:
-        """Numbers of words, tags and characters. Each sentence is read alone: ``context`` is not used."""
-        vocabulary, spelled = self.vocabulary, dict[str, bytes]()
-        if self.characters:
-            for word in {word for sentence in sentences for word in sentence.words}:
-                spelled[word] = vocabulary.spelling(word)
-        return [
-            NumberedWords(
-                vocabulary.word_numbers(sentence.words),
-                vocabulary.tag_numbers(sentence) if self.tags else None,
-                tuple(map(spelled.__getitem__, sentence.words)) if self.characters else (),
-            )
-            for sentence in sentences
-        ]
+        return self.numbers.prepare(sentences, context)
 
     def cost(self, prepared: NumberedWords) -> int:
-        return len(prepared.words)
+        return self.numbers.cost(prepared)
 
     def collate(self, prepared: Sequence[NumberedWords]) -> dict[str, Tensor]:
-        lengths = np.array([len(item.words) for item in prepared], np.int64)
-        mask = np.arange(max(lengths.max(initial=0), 1)) < lengths[:, None]
-        arrays = {"mask": mask, "words": _padded(mask, np.concatenate([item.words for item in prepared]))}
-        if self.tags:
-            arrays["tags"] = _padded(mask, np.concatenate([item.tags for item in prepared if item.tags is not None]))
-        if self.characters:
-            # In order of occurrence, not a set's, which differs between processes: sums must not.
-            spellings = sorted(dict.fromkeys(spelling for item in prepared for spelling in item.spellings), key=len)
-            places = {spelling: place for place, spelling in enumerate(spellings)}
-            flat = np.fromiter((places[s] for item in prepared for s in item.spellings), np.int64, int(lengths.sum()))
-            arrays["spelling"] = _padded(mask, flat)
-            arrays["short"], arrays["long"] = _tables(spellings)
-        return {name: torch.from_numpy(array) for name, array in arrays.items()}
+        return {name: torch.from_numpy(array) for name, array in self.numbers.collate(prepared).items()}
 
     # --- the device's part -----------------------------------------------------------------------------------------
 
@@ -263,26 +228,6 @@ def _learned(settings: StaticSettings, sentences: Sequence[Sentence], say: Calla
     learned = learn_vectors((sentence.words for sentence in sentences), glove, threads=torch.get_num_threads())
     say(f"vectors of {len(learned.vectors.words):,} words made from {learned.words:,} in {learned.seconds:.1f} s")
     return learned.vectors
-
-
-def _padded(mask: Array, flat: Array) -> Array:
-    rows = np.zeros(mask.shape, np.int64)
-    rows[mask] = flat
-    return rows
-
-
-def _tables(spellings: list[bytes]) -> tuple[Array, Array]:
-    """The spellings, shortest first, as two padded tables, cut where these are smallest: few words are long."""
-    lengths = np.array([len(s) // 4 for s in spellings] or [0])
-    numbers = np.frombuffer(b"".join(spellings), np.int32)
-    count = np.arange(len(lengths))  # of spellings in the first table
-    cut = int((count * lengths[count - 1] + (len(lengths) - count) * lengths[-1]).argmin())
-    middle = int(lengths[:cut].sum())
-    return _rows(lengths[:cut], numbers[:middle]), _rows(lengths[cut:], numbers[middle:])
-
-
-def _rows(lengths: Array, numbers: Array) -> Array:
-    return _padded(np.arange(max(lengths.max(initial=0), 1)) < lengths[:, None], numbers)
 
 
 def _tensor(table: Floats) -> Tensor:

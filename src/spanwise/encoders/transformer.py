@@ -10,6 +10,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 
+from spanwise.device import is_traced
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.encoders.layers import LayerParts, layer_parts
 from spanwise.encoders.pretrained import load_pretrained
@@ -128,7 +129,7 @@ class TransformerEncoder(Encoder):
 
     def subwords(self, ids: Tensor, seen: Tensor) -> Tensor:
         """The states of all subwords; those of several layers are side by side, so that they are pooled together."""
-        if torch.jit.is_tracing() and self._is_recordable:
+        if is_traced() and self._is_recordable:
             return self._read_recordable(ids, seen)
         if self.graphs is not None and self.training and self.settings.layers == 1:
             recorded = self.graphs(ids, seen)
@@ -165,7 +166,7 @@ class TransformerEncoder(Encoder):
 
     def _pool(self, flat: Tensor, index: Tensor, counts: Tensor) -> Tensor:
         """The states of words of several subwords, which ``index`` [n, depth] names."""
-        pieces = flat.index_select(0, index.flatten()).view(*index.shape, -1)
+        pieces = flat.index_select(0, index.flatten()).view(*index.shape, flat.shape[1])  # there may be none
         if self.settings.pooling == "max":
             return pieces.amax(1)
         weight = (torch.arange(index.shape[1], device=flat.device) < counts.unsqueeze(1)) / counts.unsqueeze(1)

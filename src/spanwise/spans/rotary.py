@@ -11,6 +11,8 @@ from math import pi
 import torch
 from torch import Tensor, nn
 
+from spanwise.device import is_traced
+
 BASE = 10_000.0
 
 
@@ -35,7 +37,7 @@ class Rotary(nn.Module):
 
     def forward(self, vectors: Tensor) -> Tensor:
         """``vectors`` [B, T, …, size], turned; in float32."""
-        if torch.jit.is_tracing():
+        if is_traced():
             return self._traced(vectors)
         length = vectors.shape[1]
         if length > len(self.table) or self.table.device != vectors.device:
@@ -51,7 +53,7 @@ class Rotary(nn.Module):
         # In double precision until whole turns are gone; few runtimes have a cosine of doubles.
         angles = ((turns - turns.floor()) * (2 * pi)).float().view(-1, *(1,) * (vectors.ndim - 3), self.size // 2)
         cosine, sine = angles.cos() * self.scale, angles.sin() * self.scale
-        one, other = vectors.float().unflatten(-1, (self.size // 2, 2)).unbind(-1)
+        one, other = vectors.float().reshape(*vectors.shape[:-1], self.size // 2, 2).unbind(-1)
         return torch.stack((one * cosine - other * sine, one * sine + other * cosine), -1).flatten(-2)
 
     def _grow(self, length: int, device: torch.device) -> None:

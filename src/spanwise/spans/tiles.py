@@ -16,6 +16,8 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
+from spanwise.device import is_traced
+
 SMALLEST = 16  # rows of a tile at least: smaller products are no quicker
 
 
@@ -42,7 +44,7 @@ class Tiles:
         rows = max(width, SMALLEST) if rows is None else rows
         if 2 * rows >= length:
             return cls(length, 1, length, length, width)
-        return cls(length, -(-length // rows), rows, rows + width - 1, width)
+        return cls(length, (length + rows - 1) // rows, rows, rows + width - 1, width)
 
     @property
     def cells(self) -> int:
@@ -53,16 +55,16 @@ class Tiles:
         """What stands at the starts: [B, T, …] to [B, count, rows, …]."""
         if self.count == 1:
             return words.unsqueeze(1)
-        return _padded(words, self.count * self.rows).unflatten(1, (-1, self.rows))
+        return _padded(words, self.count * self.rows).reshape(words.shape[0], self.count, self.rows, *words.shape[2:])
 
     def ends(self, words: Tensor) -> Tensor:
         """What stands at the ends: [B, T, …] to [B, count, columns, …]."""
         if self.count == 1:
             return words.unsqueeze(1)
         padded = _padded(words, (self.count - 1) * self.rows + self.columns)
-        if torch.jit.is_tracing():  # other runtimes have no sliding windows of a length that is not known
-            first = self.rows * torch.arange(self.count).unsqueeze(1)
-            return padded.index_select(1, (first + torch.arange(self.columns)).flatten()).unflatten(1, (-1, self.columns))
+        if is_traced():  # other runtimes have no sliding windows of a length that is not known
+            places = self.rows * torch.arange(self.count).unsqueeze(1) + torch.arange(self.columns)
+            return padded.index_select(1, places.view(-1)).view(words.shape[0], *places.shape, *words.shape[2:])
         return padded.unfold(1, self.columns, self.rows).movedim(-1, 2)
 
     def inside(self, mask: Tensor) -> Tensor:

@@ -1,0 +1,163 @@
+"""``spanwise export --onnx``: what it says and writes, and that what it wrote needs no torch."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+from running import Runner
+from tiny import corpus, fit, model, related
+
+import spanwise
+from spanwise.config import configure
+from spanwise.formats import write
+from spanwise.model import Model
+from spanwise.spans.rotary import Rotary
+
+pytest.importorskip("onnxruntime", reason="onnxruntime is not installed: pip install 'spanwise[onnx]'")
+pytest.importorskip("onnx", reason="onnx is not installed: pip install 'spanwise[onnx]'")
+
+FILES = ["config.yaml", "encoder.onnx", "head.onnx", "labels.json", "onnx.json", "tokenizer.json"]
+TEXT = "Nothing but oslo, the new york acid. Aspirin acid was seen near lima."
+
+
+@pytest.fixture(scope="module")
+def trained(tiny_bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that has learned the tiny corpus, as a bundle whose span branch predicts."""
+    folder = tmp_path_factory.mktemp("onnx") / "run"
+    fit(folder, recipe="bl-spanner", encoder=str(tiny_bert), epochs=4, head_rate=0.01)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("data")
+    for split, found in corpus(60).splits.items():
+        write(found, folder / f"{split}.jsonl")
+    return folder
+
+
+def test_the_graph_finds_the_same(trained: Path, data: Path, tmp_path: Path, run: Runner) -> None:
+    done = run("export", trained, "--onnx", "--data", data, "--out", tmp_path / "model")
+    assert (done.code, done.err) == (0, "")
+    wrote, same, f1 = done.out.splitlines()
+    assert re.fullmatch(rf"wrote {tmp_path}/model: spanner in ONNX, float32, \d\.\d MB", wrote)
+    count = re.fullmatch(rf"the same (\d+) entities in 8 sentences of {data}, scores within (\S+)", same)
+    assert count
+    assert int(count[1]) > 5
+    assert float(count[2]) < 1e-4
+    numbers = re.fullmatch(r"F1 (\S+) of the model, (\S+) in ONNX \(\+0\.00\)", f1)
+    assert numbers
+    assert numbers[1] == numbers[2]
+    assert sorted(path.name for path in (tmp_path / "model").iterdir()) == FILES
+    assert spanwise.load(tmp_path / "model", "cpu").predict(TEXT) == spanwise.load(trained, "cpu").predict(TEXT)
+    scores = [run("evaluate", folder, data, "--device", "cpu", "--json", "-").out for folder in (trained, tmp_path / "model")]
+    assert json.loads(scores[0]) == json.loads(scores[1])
+
+
+def test_eight_bits(trained: Path, tmp_path: Path, run: Runner) -> None:
+    lines = [
+        run("export", trained, "--onnx", *more, "--out", tmp_path / str(len(more))).out.splitlines()
+        for more in ([], ["--int8"])
+    ]
+    assert [len(some) for some in lines] == [2, 2]  # no data, no F1
+    assert "147 sentences of the bundled corpus" in lines[0][1]
+    assert "ONNX, int8, " in lines[1][0]
+    sizes = [(tmp_path / name / "encoder.onnx").stat().st_size for name in ("0", "1")]
+    assert sizes[1] < sizes[0]
+
+
+def test_no_torch_is_imported(trained: Path, tmp_path: Path, run: Runner) -> None:
+    assert run("export", trained, "--onnx", "--out", tmp_path / "model").code == 0
+    (tmp_path / "text.txt").write_text(TEXT, encoding="utf-8")
+    program = f"""
+import json, sys, spanwise
+found = spanwise.load({str(tmp_path / "model")!r}).predict({TEXT!r})
+print(json.dumps([[entity.type, entity.score] for sentence in found for entity in sentence.entities]))
+from spanwise.cli import main
+try:
+    main(["predict", {str(tmp_path / "model")!r}, {str(tmp_path / "text.txt")!r}, "--output", {str(tmp_path / "found.jsonl")!r}])
+except SystemExit as left:
+    assert not left.code, left.code
+print([name for name in ("torch", "transformers") if name in sys.modules])
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    expected = [entity for found in spanwise.load(trained, "cpu").predict(TEXT) for entity in found.entities]
+    assert expected
+    assert json.loads(lines[0]) == [[entity.type, pytest.approx(entity.score, abs=1e-4)] for entity in expected]
+    assert lines[-1] == "[]"
+    records = [json.loads(line) for line in (tmp_path / "found.jsonl").read_text().splitlines()]
+    assert sum(len(record["entities"]) for record in records) == len(expected)
+
+
+def test_a_graph_that_computes_something_else_is_not_written(
+    tiny_bert: Path, tmp_path: Path, run: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model(tiny_bert, "global-pointer").save(tmp_path / "run")
+    monkeypatch.setattr(Rotary, "_traced", lambda self, vectors: vectors * self.scale)
+    done = run("export", tmp_path / "run", "--onnx", "--out", tmp_path / "model")
+    assert (done.code, done.out) == (2, "")
+    assert re.match(
+        r"the graph does not compute what the model does: \d+ of \d+ entities in the bundled corpus differ", done.err
+    )
+    assert [path.name for path in tmp_path.iterdir()] == ["run"]
+
+
+def test_what_has_no_graph(tiny_bert: Path, tmp_path: Path, run: Runner) -> None:
+    torch.manual_seed(0)
+    heads = (
+        "seqner, spanner, global-pointer, efficient-global-pointer, biaffine, shallow-span, deep-span, deep-span-pruned, "
+        "locate-label"
+    )
+    relations = Model.build(configure("gp-relations", encoder=str(tiny_bert)), related(corpus()))
+    cases = {
+        "concat": (model(tiny_bert, "locate-label-paper", ["encoder.parts.0.layers=2"]), "several encoders together have no ONNX graph; a transformer has, and the static encoder"),
+        "sng": (model("static", "sng"), f"a sng head has no ONNX graph; those of {heads} have, also as a bundle's branch"),
+        "relations": (relations, f"a gp-relations head has no ONNX graph; those of {heads} have, also as a bundle's branch"),
+        "subwords": (model(tiny_bert, "shallow-span", ["head.unit=subwords", "head.max_width=6"]), "spans of subwords have no ONNX graph; train with head.unit=words"),
+    }  # fmt: skip
+    for name, (built, line) in cases.items():
+        built.save(tmp_path / name)
+        done = run("export", tmp_path / name, "--onnx", "--out", tmp_path / "model")
+        assert (done.code, done.out) == (2, "")
+        assert done.err == f"{line}\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(cases)
+    model("static", "seqner").save(tmp_path / "static")
+    done = run("export", tmp_path / "static", "--onnx", "--int8", "--out", tmp_path / "model")
+    assert (done.code, done.err) == (
+        2, "8 bits are for transformer encoders; the static encoder's LSTMs stay in float32: leave out --int8\n",
+    )  # fmt: skip
+
+
+def test_mistakes(tiny_bert: Path, tmp_path: Path, run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, out = tmp_path / "run", tmp_path / "model"
+    model(tiny_bert, "spanner").save(folder)
+    (tmp_path / "text.txt").write_text(TEXT, encoding="utf-8")
+    for options in (["--int8"], ["--data", tmp_path]):
+        assert run("export", folder, *options, "--out", out).err == f"{options[0]} goes with --onnx\n"
+    assert run("export", folder, "--onnx", "--data", tmp_path / "none", "--out", out).code == 2
+    assert not out.exists()
+    assert run("export", folder, "--onnx", "--out", out).code == 0
+    again = run("export", out, "--onnx", "--out", tmp_path / "again")
+    assert (again.code, again.err) == (2, f"{out}: no trained model here (model.safetensors missing)\n")
+    device = run("predict", out, tmp_path / "text.txt", "--device", "gpu")
+    assert (device.code, device.err) == (2, "device 'gpu': expected cpu, cuda or auto\n")
+    (out / "head.onnx").write_bytes((out / "head.onnx").read_bytes()[:1000])
+    cut = run("predict", out, tmp_path / "text.txt")
+    assert (cut.code, cut.err.partition(": ")[0]) == (2, str(out / "head.onnx"))
+    (out / "head.onnx").unlink()
+    missing = run("predict", out, tmp_path / "text.txt")
+    assert (missing.code, missing.err) == (2, f"{out}: the exported model is not whole (head.onnx missing)\n")
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    absent = run("export", folder, "--onnx", "--out", tmp_path / "new")
+    assert (absent.code, absent.err) == (2, "exporting to ONNX needs onnxruntime: pip install 'spanwise[onnx]'\n")
+    (out / "head.onnx").write_bytes(b"")
+    absent = run("predict", out, tmp_path / "text.txt")
+    assert (absent.code, absent.err) == (2, f"{out}: needs onnxruntime: pip install 'spanwise[onnx]'\n")
