@@ -37,9 +37,9 @@ $(BIN)/python:
 
 $(VENV)/.installed: $(BIN)/python pyproject.toml constraints.txt
 	@echo "Installing into $(VENV) (a minute or two the first time)"
-	$(PIP) install --constraint constraints.txt --editable '.[vectors]'
+	$(PIP) install --constraint constraints.txt --editable '.[vectors,serve]'
 	touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed
-	$(PIP) install --constraint constraints.txt --editable '.[dev,spacy,datasets,vectors,analysis]'
+	$(PIP) install --constraint constraints.txt --editable '.[dev,spacy,datasets,vectors,analysis,onnx,serve]'
 	touch $@

@@ -13,7 +13,7 @@ import torch
 from tiny import FILLERS, corpus, model, sentences
 
 from spanwise import Entity, Relation, Sentence, SpanwiseError
-from spanwise.inference import predictor as prediction
+from spanwise.inference import streaming
 from spanwise.inference.load import Predictor, load
 from spanwise.inference.predictor import predict
 from spanwise.model import Model
@@ -152,11 +152,11 @@ def test_ten_thousand_sentences_are_read_as_they_come(static: Predictor) -> None
     assert read == 0
     first = next(found)
     assert first.id == "n0"
-    assert read <= prediction.CHUNK + prediction.REACH
+    assert read <= streaming.CHUNK + streaming.REACH
     count = 1
     for number, sentence in enumerate(found, 1):
         assert sentence.id == f"n{number}"
-        assert read <= number + prediction.CHUNK + prediction.REACH
+        assert read <= number + streaming.CHUNK + streaming.REACH
         count += 1
     assert count == 10_000
 
@@ -165,8 +165,8 @@ def test_where_a_chunk_ends_does_not_matter(tiny_bert: Path, monkeypatch: pytest
     built = model(tiny_bert, "spanner", ["encoder.context=document"])
     text = [replace(sentence, document="d", position=number) for number, sentence in enumerate(sentences(90))]
     whole = list(predict(built, text))
-    monkeypatch.setattr(prediction, "CHUNK", 25)
-    monkeypatch.setattr(prediction, "REACH", 20)
+    monkeypatch.setattr(streaming, "CHUNK", 25)
+    monkeypatch.setattr(streaming, "REACH", 20)
     assert scored(list(predict(built, text))) == scored(whole)
     alone = [found for sentence in text for found in predict(built, [sentence])]
     assert scored(alone) != scored(whole)  # context is used

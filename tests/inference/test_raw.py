@@ -27,14 +27,19 @@ def test_sentences_stand_where_the_text_says() -> None:
 def test_a_text_at_once_has_the_same_places() -> None:
     at_once = [sentence for sentence in text_sentences(TEXT, "d") if sentence.words]
     by_line = list(raw_sentences(io.BytesIO(TEXT.encode()), "d", "file"))
-    assert [(s.words, s.start) for s in at_once] == [(s.words, s.start) for s in by_line]
-    assert "".join(sentence.text for sentence in text_sentences(TEXT, "d")) == TEXT
+    assert at_once == by_line
+    assert "".join(sentence.text for sentence in by_line) == TEXT
+    for text in ("\n \n  Oslo.\n\n", " one\r\n\r\ntwo. Three\n\n\n"):
+        again = list(raw_sentences(io.BytesIO(text.encode()), "d", "file"))
+        assert "".join(sentence.text for sentence in again) == text
+        assert again == list(text_sentences(text, "d"))
 
 
 def test_the_first_sentence_comes_before_the_stream_ends() -> None:
     class Slow(io.RawIOBase):
         def __iter__(self) -> Iterator[bytes]:  # type: ignore[override]
             yield b"Oslo rained.\n"
+            yield b"Lima did not.\n"
             raise AssertionError("nobody asked for more")
 
     assert next(raw_sentences(Slow(), "d", "file")).words == ("Oslo", "rained", ".")  # type: ignore[arg-type]

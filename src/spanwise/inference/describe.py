@@ -54,6 +54,6 @@ def describe_model(model: Model) -> ModelDescription:
     parameters = {"encoder": size(model.encoder), "head": size(head)}
     return ModelDescription(
         recipe=config.recipe, title=config.title, paper=config.paper, encoder=config.encoder, head=config.head,
-        labels=labels.to_json() if head.reader.finds_relations else {"entities": list(labels.entities)}, parameters=parameters | {f"head.{name}": size(one) for name, one in head.branches.items()},
+        labels=(labels if head.reader.finds_relations else replace(labels, relations=())).to_json(), parameters=parameters | {f"head.{name}": size(one) for name, one in head.branches.items()},
         another_type=growth(larger), another_relation=growth(related) if head.finds_relations else None,
     )  # fmt: skip

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from spanwise.batching import Ints, moved, plan
+from spanwise.batching import moved
 from spanwise.encoders.base import TokenStates
 from spanwise.model import Model
+from spanwise.planning import Ints, plan
 
 
 def encoded(model: Model, prepared: Sequence[Any], batch_size: int) -> Iterator[tuple[Ints, TokenStates, torch.device]]:

@@ -1,58 +1,77 @@
-"""A trained model put to work: load a run folder, predict text."""
+"""A trained model put to work: load a run folder, predict text. torch comes in only with a model that needs it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import TYPE_CHECKING
 
-from spanwise.device import wants_cuda
 from spanwise.errors import SpanwiseError
-from spanwise.inference.predictor import predict
-from spanwise.inference.raw import text_sentences
-from spanwise.model import Model
+from spanwise.evaluation.threshold import Threshold
+from spanwise.inference.base import NEEDS_SPANS, BasePredictor, Text, to_sentences
+from spanwise.inference.onnx.folder import is_exported
 from spanwise.types import Sentence
 
-NEEDS_SPANS = "this model types given spans and finds none by itself: it needs sentences with entities, of any type"
-Text: TypeAlias = str | Sequence[str] | Sentence  # raw text, words, or words with what is known of them
+if TYPE_CHECKING:
+    from spanwise.model import Model
+
+__all__ = ["NEEDS_SPANS", "Predictor", "Text", "load", "load_torch", "to_sentences"]
 
 
-class Predictor:
-    """A model ready to predict. ``predict`` takes texts, lists of words or sentences; ``stream`` gives them as they come."""
+class Predictor(BasePredictor):
+    """A model in torch, ready to predict."""
 
     def __init__(self, model: Model, device: str = "auto") -> None:
+        from spanwise.device import wants_cuda
+        from spanwise.inference.predictor import proposing
+
+        super().__init__()
         self.model = model.to("cuda" if wants_cuda(device) else "cpu").eval()
+        self.types, self.needs_spans = model.labels.entities, model.needs_spans
+        self.finds_relations = model.head.reader.finds_relations
+        self.relation_types = model.labels.relations if self.finds_relations else ()
+        with proposing(model.head, 0.5) as own:
+            self.own_threshold = own
 
-    @property
-    def types(self) -> tuple[str, ...]:
-        return self.model.labels.entities
+    def find(
+        self, sentences: Sequence[Sentence], around: Sequence[Sentence], *, threshold: Threshold, batch_size: int
+    ) -> list[Sentence]:  # fmt: skip
+        from spanwise.inference.predictor import predict_chunk
 
-    def predict(self, texts: Text | Iterable[Text], *, threshold: float = 0.0, batch_size: int = 64) -> list[Sentence]:
-        """Sentences with the entities found in them; a text of several sentences gives several, with their place in it."""
-        several = [texts] if isinstance(texts, str | Sentence) else texts
-        return list(self.stream(several, threshold=threshold, batch_size=batch_size))
-
-    def stream(self, texts: Iterable[Text], *, threshold: float = 0.0, batch_size: int = 64) -> Iterator[Sentence]:
-        """The same, one sentence after another as the input comes."""
-        sentences = (sentence for number, text in enumerate(texts) for sentence in self._sentences(text, f"text-{number}"))
-        return predict(self.model, sentences, threshold=threshold, batch_size=batch_size)
-
-    def _sentences(self, text: Text, name: str) -> Iterator[Sentence]:
-        if self.model.needs_spans and not isinstance(text, Sentence):
-            raise SpanwiseError(NEEDS_SPANS)
-        return to_sentences(text, name)
+        return predict_chunk(self.model, sentences, around, batch_size=batch_size, threshold=threshold)
 
 
-def load(folder: str | Path, device: str = "auto") -> Predictor:
-    """The model of a run folder, ready to predict."""
+def load(source: str | Path, device: str = "auto") -> BasePredictor:
+    """The model of a run folder, or of a name on the Hugging Face hub, ready to predict.
+
+    One that was exported to ONNX is run by onnxruntime, and torch is not even imported.
+    """
+    folder = model_folder(source)
+    if not is_exported(folder):
+        return load_torch(folder, device)
+    from spanwise.inference.onnx.predictor import OnnxPredictor
+
+    return OnnxPredictor(folder, device)
+
+
+def load_torch(source: str | Path, device: str = "auto") -> Predictor:
+    """The same for those who look into the model itself: in torch."""
+    from spanwise.model import Model
+
+    folder = model_folder(source)
+    if is_exported(folder):
+        raise SpanwiseError(
+            f"{folder}: a model in ONNX can predict, but not be looked into: take the run folder it was made of"
+        )
     return Predictor(Model.load(folder), device)
 
 
-def to_sentences(text: Text, name: str) -> Iterator[Sentence]:
-    """What a user may hand over, as sentences: raw text is split, words are taken as they are."""
-    if isinstance(text, Sentence):
-        yield text
-    elif isinstance(text, str):
-        yield from text_sentences(text, name)
-    else:
-        yield Sentence(name, tuple(text))
+def model_folder(source: str | Path) -> Path:
+    """The folder of a model: the one that is named, or where the hub's files of this name ("owner/model") are kept here."""
+    folder = Path(source).expanduser()
+    is_name = isinstance(source, str) and source.count("/") == 1 and not source.startswith((".", "/", "~"))
+    if folder.exists() or not is_name:
+        return folder
+    from spanwise.integrations.hub import fetched
+
+    return fetched(str(source))

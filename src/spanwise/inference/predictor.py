@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from itertools import islice
+from functools import partial
 from typing import Any
 
 import torch
@@ -12,14 +13,12 @@ import torch
 from spanwise.batching import moved
 from spanwise.decoding import Found
 from spanwise.device import exact_products
-from spanwise.evaluation.threshold import at_least
+from spanwise.evaluation.threshold import Threshold, at_least, lowest
 from spanwise.heads.base import Head
 from spanwise.inference.encoding import encoded
+from spanwise.inference.streaming import streamed
 from spanwise.model import Model
 from spanwise.types import Sentence
-
-CHUNK = 4096  # sentences whose lengths are sorted together
-REACH = 512  # sentences before and behind a chunk that may be context
 
 
 def predict(
@@ -27,26 +26,32 @@ def predict(
     sentences: Iterable[Sentence],
     *,
     batch_size: int = 64,
-    threshold: float = 0.0,
+    threshold: Threshold = 0.0,
     context: Sequence[Sentence] = (),
 ) -> Iterator[Sentence]:
     """The sentences with what the model finds in place of their entities and relations, one after another as they come.
 
-    Only some thousand sentences are in memory at a time. ``threshold`` drops entities and relations whose score is lower.
+    Only some thousand sentences are in memory at a time. ``threshold`` drops entities and relations whose score is lower. Where
+    it is lower than the head's own (and not 0, which leaves it to the model), the head proposes more entities.
     """
-    stream = iter(sentences)
-    before: list[Sentence] = []
-    chunk = list(islice(stream, CHUNK))
-    while chunk:
-        ahead = list(islice(stream, REACH))
-        prepared = model.encoder.prepare(chunk, [*before, *ahead, *context])
-        yield from predict_prepared(model, chunk, prepared, batch_size=batch_size, threshold=threshold)
-        before = [*before, *chunk][-REACH:]
-        chunk = [*ahead, *islice(stream, CHUNK - len(ahead))]
+    find = partial(predict_chunk, model, batch_size=batch_size, threshold=threshold)
+    return streamed(find, sentences, context=context, whole=model.needs_spans)
+
+
+def predict_chunk(
+    model: Model, sentences: Sequence[Sentence], around: Sequence[Sentence], *, batch_size: int = 64, threshold: Threshold = 0.0
+) -> list[Sentence]:
+    """The same at once; ``around`` are other sentences of their documents, which the encoder may read."""
+    prepared = model.encoder.prepare(sentences, around)
+    found = predict_prepared(model, sentences, prepared, batch_size=batch_size, threshold=threshold)
+    for module in model.modules():
+        if isinstance(module, Head):
+            module.forget()
+    return found
 
 
 def predict_prepared(
-    model: Model, sentences: Sequence[Sentence], prepared: Sequence[Any], *, batch_size: int = 64, threshold: float = 0.0
+    model: Model, sentences: Sequence[Sentence], prepared: Sequence[Any], *, batch_size: int = 64, threshold: Threshold = 0.0
 ) -> list[Sentence]:
     """The same for sentences that the model's encoder has prepared already."""
     return predict_with([model.head], model, sentences, prepared, batch_size=batch_size, threshold=threshold)[model.head]
@@ -56,19 +61,45 @@ def predict_prepared(
 @exact_products()
 def predict_with(
     heads: Iterable[Head], model: Model, sentences: Sequence[Sentence], prepared: Sequence[Any], *, batch_size: int = 64,
-    threshold: float = 0.0,
+    threshold: Threshold = 0.0,
 ) -> dict[Head, list[Sentence]]:  # fmt: skip
     """What each of the heads, which learned on the model's encoder, predicts; each sentence is encoded once."""
     every: dict[Head, list[Found]] = {head: [Found(())] * len(sentences) for head in heads}
-    for numbers, states, device in encoded(model, prepared, batch_size):
-        chosen = [sentences[number] for number in numbers]
-        for head, found in every.items():
-            read = head.read(head.score(states, moved(head.targets(chosen, gold=False), device)), len(chosen))
-            for number, one in zip(numbers, read, strict=True):
-                found[number] = one
+    with ExitStack() as stack:
+        for head in every:
+            stack.enter_context(proposing(head, threshold))
+        for numbers, states, device in encoded(model, prepared, batch_size):
+            chosen = [sentences[number] for number in numbers]
+            for head, found in every.items():
+                read = head.read(head.score(states, moved(head.targets(chosen, gold=False), device)), len(chosen))
+                for number, one in zip(numbers, read, strict=True):
+                    found[number] = one
     return {
         head: list(
             at_least((replace(s, **own._asdict(), links=()) for s, own in zip(sentences, found, strict=True)), threshold)
         )
         for head, found in every.items()
     }
+
+
+@contextmanager
+def proposing(head: Head, threshold: Threshold) -> Iterator[float | None]:
+    """While it lasts, the head proposes entities from this score on if its own threshold, which is given, is higher.
+
+    Where types have thresholds of their own, what is below that of its type is dropped before entities are chosen among those
+    that clash. For one threshold this is needless: the surer of two wins, and what it drives out is below the threshold too.
+    """
+    bars, asked = threshold if isinstance(threshold, Mapping) else {}, lowest(threshold)
+    own = head.set_threshold(asked) if 0 < asked < 1 else None
+    heads = [module for module in head.modules() if isinstance(module, Head)]
+    try:
+        if own is not None and own < asked:
+            head.set_threshold(own)  # what is over is dropped later
+        for one in heads if bars else ():
+            one.least = {type: bars.get(type) or own or 0.0 for type in one.labels.entities}
+        yield own
+    finally:
+        if own is not None:
+            head.set_threshold(own)
+        for one in heads:
+            one.least = None

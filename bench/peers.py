@@ -1,0 +1,270 @@
+"""Spanwise beside other libraries: the same corpus and the same encoder through each, speeds as ratios in one run.
+
+    python bench/peers.py --data DATA --encoder FOLDER [--recipes spanner seqner] [--peers hf spancat …]
+        [--python flair=VENV/bin/python …] [--sentences 1600] [--blocks 10] [--epochs 10] [--json FILE]
+
+Each contender is a process of its own (bench/peers/worker.py), in the Python environment that ``--python`` names for it or else in
+this one; one that is not installed there, or does not run, is said and left out. All load first and then take turns, in changing
+order: one epoch of training each, again and again; then the same slices of test. Only one works at a time, so other load falls
+on all alike. A ratio is the median over the turns of a contender's throughput over that of the first recipe, with quartiles: above
+1 it is faster than Spanwise. With ``--epochs``, each then trains a new model so long and is scored on test, last epoch, no choice.
+
+Alike for all: the sentences of a block, batch sizes, learning rate (of all weights), float32, the threads, and the width of
+candidate spans for GLiNER, SpanMarker and spancat; Spanwise's recipes choose their own width by the corpus. Not alike:
+- Flair, SpanMarker and token classification cannot nest. They learn from a flat view (outermost entities, the first of those that
+  cross); how many entities that leaves out is printed. Test is scored against all entities. Nobody is given discontinuous ones.
+- spaCy's spancat reads its own small tok2vec, at its own rate: it says what that costs, not what the encoder would cost in spaCy.
+- Each has the batches, schedule, dropout and loss of its own library. Loading, dev scores and checkpoints are not in the times.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+from random import Random
+from typing import Any
+
+from spanwise.corpora import open_splits
+from spanwise.evaluation.evaluation import evaluate
+from spanwise.formats.jsonl import to_record
+from spanwise.inference.overlaps import chosen
+from spanwise.types import Entity, Sentence
+
+WORKER = Path(__file__).parent / "peers" / "worker.py"
+Times = dict[str, list[float]]
+
+
+class Lost(Exception):
+    """A contender that cannot take part, and why."""
+
+
+@dataclass(frozen=True)
+class Library:
+    module: str  # of bench/peers
+    nests: bool
+
+
+OURS = Library("spanwise_model", nests=True)
+PEERS = {
+    "spancat": Library("spacy_spancat", nests=True),
+    "gliner": Library("gliner_model", nests=True),
+    "flair": Library("flair_tagger", nests=False),
+    "span_marker": Library("span_marker_model", nests=False),
+    "hf": Library("hf_tokens", nests=False),
+}
+
+
+class Contender:
+    """A worker process and its answers."""
+
+    def __init__(self, library: Library, python: str, job: Mapping[str, Any], threads: int, log: Path) -> None:
+        names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
+        quiet = {"TOKENIZERS_PARALLELISM": "false", "HF_HUB_OFFLINE": "1", "TRANSFORMERS_OFFLINE": "1"}
+        environment = os.environ | dict.fromkeys(names, str(threads)) | quiet
+        self.log = log
+        with log.open("w") as errors:
+            self.process = subprocess.Popen(
+                [python, str(WORKER), library.module], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
+                text=True, encoding="utf-8", env=environment,
+            )  # fmt: skip
+        answer = self.ask(job)
+        if "missing" in answer:
+            raise Lost(f"not installed: {answer['missing']}")
+        self.version = answer["ready"]
+
+    def ask(self, command: Mapping[str, Any]) -> dict[str, Any]:
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        try:
+            print(json.dumps(command), file=self.process.stdin, flush=True)
+            line = self.process.stdout.readline()
+        except BrokenPipeError:
+            line = ""
+        if not line:
+            raise Lost(f"the worker died: {(self.log.read_text().strip().splitlines() or ['without a word'])[-1]}")
+        answer: dict[str, Any] = json.loads(line)
+        if "error" in answer:
+            raise Lost(f"does not run: {answer['error']}")
+        return answer
+
+    def close(self) -> None:
+        self.process.stdin.close()  # type: ignore[union-attr]
+        try:
+            self.process.wait(30)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+
+
+class Field:
+    """Those who take part. Whoever fails on the way is said and leaves; the others go on."""
+
+    def __init__(self) -> None:
+        self.contenders: dict[str, Contender] = {}
+        self.lost: dict[str, str] = {}
+
+    def leave(self, name: str, why: Lost) -> None:
+        self.lost[name] = str(why)
+        print(f"{name:24} {why}", flush=True)
+        if contender := self.contenders.pop(name, None):
+            contender.close()
+
+    def ask(self, name: str, command: Mapping[str, Any]) -> dict[str, Any] | None:
+        try:
+            return self.contenders[name].ask(command)
+        except Lost as why:
+            self.leave(name, why)
+            return None
+
+    def in_turns(self, commands: Sequence[Mapping[str, Any]]) -> Times:
+        """Everyone's seconds for every command but the first, which fills caches."""
+        times: Times = {name: [] for name in self.contenders}
+        for turn, command in enumerate(commands):
+            for name in Random(turn).sample(list(self.contenders), len(self.contenders)):
+                answer = self.ask(name, command)
+                if answer is not None and turn:
+                    times[name].append(answer["seconds"])
+        return {name: times[name] for name in self.contenders}
+
+
+def contiguous(sentence: Sentence) -> Sentence:
+    """The words and the entities of one fragment, each once; nothing else of the sentence."""
+    kept = dict.fromkeys(Entity(e.type, e.fragments) for e in sentence.entities if not e.is_discontinuous)
+    return Sentence(sentence.id, sentence.words, tuple(kept))
+
+
+def flat(sentence: Sentence) -> Sentence:
+    """The outermost entities; of those that still cross or cover the same words, the first."""
+    return chosen("flat")(chosen("outermost")(sentence))
+
+
+def write(path: Path, sentences: Sequence[Sentence]) -> str:
+    path.write_text("".join(json.dumps(to_record(sentence), ensure_ascii=False) + "\n" for sentence in sentences))
+    return str(path)
+
+
+def compared(times: Times, to: str, sentences: int) -> dict[str, dict[str, float]]:
+    """Sentences a second, and the throughput as a ratio to that of ``to`` in the same turns."""
+    result = {}
+    for name, seconds in times.items():
+        quotients = [b / a for a, b in zip(seconds, times[to], strict=True)]
+        low, middle, high = statistics.quantiles(quotients, n=4) if len(quotients) > 1 else quotients * 3
+        result[name] = {"per_second": sentences / statistics.median(seconds), "ratio": middle, "low": low, "high": high}
+    return result
+
+
+def found_f1(found: Sequence[Sequence[Mapping[str, Any]]], gold: Sequence[Sentence]) -> float:
+    predicted = [
+        replace(s, entities=tuple(Entity(e["type"], tuple(map(tuple, e["spans"]))) for e in entities), relations=(), links=())
+        for s, entities in zip(gold, found, strict=True)
+    ]
+    return evaluate(gold, predicted).f1
+
+
+def measured(
+    field: Field, reference: str, test: Sequence[Sentence], size: int, arguments: argparse.Namespace
+) -> dict[str, Any]:
+    result: dict[str, Any] = {}
+    result["training"] = compared(field.in_turns([{"do": "train"}] * (1 + arguments.blocks)), reference, size)
+    slices = [turn * arguments.slice % max(1, len(test) - arguments.slice + 1) for turn in range(1 + arguments.blocks)]
+    commands = [{"do": "predict", "from": first, "to": first + arguments.slice} for first in slices]
+    result["prediction"] = compared(field.in_turns(commands), reference, min(arguments.slice, len(test)))
+    if arguments.epochs:
+        result["f1"] = {}
+        for name in list(field.contenders):
+            answer = field.ask(name, {"do": "fit", "epochs": arguments.epochs})
+            if answer is not None:
+                result["f1"][name] = found_f1(answer["found"], test)
+    return result
+
+
+def show(result: Mapping[str, Any], arguments: argparse.Namespace) -> None:
+    for part in ("training", "prediction"):
+        for name, row in result[part].items():
+            print(
+                f"{part:12} {name:24} {row['per_second']:8.1f} sentences/s "
+                f"{row['ratio']:6.3f}x [{row['low']:.3f}, {row['high']:.3f}]"
+            )
+    for name, f1 in result.get("f1", {}).items():
+        print(f"test F1      {name:24} {100 * f1:8.2f} after {arguments.epochs} epochs")
+
+
+def run(arguments: argparse.Namespace, peers: Mapping[str, Library]) -> dict[str, Any]:
+    streams = open_splits(arguments.data)
+    train = [contiguous(sentence) for sentence in islice(streams["train"], arguments.sentences)]
+    test = list(islice(streams["test"], arguments.sentences))
+    flattened = [flat(sentence) for sentence in train]
+    counts = [sum(len(s.entities) for s in view) for view in (train, flattened)]
+    print(f"{arguments.data.name}: {len(train)} sentences to learn from, {len(test)} to predict, {arguments.threads} threads")
+    print(f"the flat view leaves out {counts[0] - counts[1]} of {counts[0]} training entities", flush=True)
+    pythons = dict(pair.split("=", 1) for pair in arguments.python)
+    reference, field = arguments.recipes[0], Field()
+    with tempfile.TemporaryDirectory() as folder:
+        views = {nests: write(Path(folder) / f"{nests}.jsonl", view) for nests, view in ((True, train), (False, flattened))}
+        common = {
+            "encoder": str(arguments.encoder.resolve()), "test": write(Path(folder) / "test.jsonl", [contiguous(s) for s in test]),
+            "types": sorted({entity.type for sentence in train for entity in sentence.entities}), "width": arguments.width,
+            "batch_size": arguments.batch_size, "predict_batch": arguments.predict_batch, "rate": arguments.rate,
+            "seed": arguments.seed, "clock": arguments.clock, "epochs": 2 + arguments.blocks,
+        }  # fmt: skip
+        everyone = dict.fromkeys(arguments.recipes, OURS) | {name: peers[name] for name in arguments.peers}
+        try:
+            for name, library in everyone.items():
+                options = {"recipe": name} if library is OURS else {}
+                job = {**common, "train": views[library.nests], "options": options}
+                log = Path(folder) / f"{name}.log"
+                try:
+                    field.contenders[name] = Contender(library, pythons.get(name, sys.executable), job, arguments.threads, log)
+                    print(f"{name:24} {field.contenders[name].version}", flush=True)
+                except Lost as why:
+                    field.leave(name, why)
+            if reference not in field.contenders:
+                raise SystemExit("without the first recipe there is nothing to compare with")
+            versions = {name: contender.version for name, contender in field.contenders.items()}
+            return {"versions": versions, "lost": field.lost, **measured(field, reference, test, len(train), arguments)}
+        finally:
+            for contender in field.contenders.values():
+                contender.close()
+
+
+def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, required=True, help="a corpus folder with train and test")
+    parser.add_argument("--encoder", type=Path, required=True, help="a folder with a transformers model")
+    parser.add_argument("--recipes", nargs="+", default=["spanner"], help="of Spanwise; ratios are to the first")
+    parser.add_argument("--peers", nargs="*", default=list(PEERS), choices=PEERS)
+    parser.add_argument("--python", action="append", default=[], metavar="PEER=PYTHON", help="the environment of a peer")
+    parser.add_argument("--sentences", type=int, default=1600, help="of each split")
+    parser.add_argument("--batch-size", type=int, default=16)
+    parser.add_argument("--predict-batch", type=int, default=16)
+    parser.add_argument("--rate", type=float, default=1e-4)
+    parser.add_argument("--width", type=int, default=8)
+    parser.add_argument("--blocks", type=int, default=10, help="turns that count: epochs of training, slices of prediction")
+    parser.add_argument("--slice", type=int, default=128, help="sentences that are predicted in one turn")
+    parser.add_argument("--epochs", type=int, help="also train anew so long, and score test")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--clock", choices=("wall", "cpu"), default="wall", help="cpu: time of each process alone")
+    parser.add_argument("--json", type=Path)
+    return parser.parse_args(arguments)
+
+
+def main() -> None:
+    arguments = parsed()
+    result = run(arguments, PEERS)
+    show(result, arguments)
+    if arguments.json:
+        arguments.json.write_text(json.dumps(result, indent=1))
+
+
+if __name__ == "__main__":
+    main()

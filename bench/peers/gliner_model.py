@@ -1,0 +1,67 @@
+"""GLiNER's span model on the common encoder, with its own trainer. It is told the words and does not split texts by itself."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterator
+from functools import partial
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import gliner
+import transformers
+from epoch_end import EpochEnd
+from gliner import GLiNER
+from gliner.training import Trainer, TrainingArguments
+from job import Example, GoesOn, Job, starts, written
+
+
+def at_spaces(text: str) -> Iterator[tuple[str, int, int]]:
+    words = text.split(" ")
+    return ((word, start, start + len(word)) for word, start in zip(words, starts(words), strict=True))
+
+
+class Strict(Trainer):
+    """Their trainer passes over a batch that fails without a word, and would so be the faster the less it does."""
+
+    def training_step(self, *arguments: Any, **named: Any) -> Any:
+        loss = super().training_step(*arguments, **named)
+        if loss.requires_grad:  # what it gives for a failure; else the loss is detached
+            raise RuntimeError("GLiNER passed over a batch that failed")
+        return loss
+
+
+class Peer:
+    version = f"gliner {gliner.__version__}, transformers {transformers.__version__}"
+
+    def __init__(self, job: Job, train: list[Example]) -> None:
+        transformers.set_seed(job.seed)
+        self.job = job
+        self.model = GLiNER.from_config({"model_name": job.encoder, "max_width": job.width}).float()
+        self.model.data_processor.words_splitter = at_spaces
+        self.rows = [
+            {"tokenized_text": one.words, "ner": [[start, end - 1, type] for type, start, end in one.entities]} for one in train
+        ]
+
+    def train(self, epochs: int, goes_on: GoesOn) -> None:
+        with TemporaryDirectory() as folder:
+            settings = TrainingArguments(
+                folder, num_train_epochs=epochs, per_device_train_batch_size=self.job.batch_size, use_cpu=True,
+                learning_rate=self.job.rate, others_lr=self.job.rate, weight_decay=0.01, others_weight_decay=0.01,
+                lr_scheduler_type="linear", warmup_steps=0.1, seed=self.job.seed, save_strategy="no", logging_strategy="no",
+                report_to="none", disable_tqdm=True,
+            )  # fmt: skip
+            Strict(
+                self.model, settings, train_dataset=self.rows, data_collator=self.model._create_data_collator(),
+                callbacks=[EpochEnd(goes_on)],
+            ).train()  # fmt: skip
+
+    def predict(self, sentences: list[list[str]]) -> list[list[dict[str, Any]]]:
+        texts = [" ".join(words) for words in sentences]
+        every = self.model.inference(texts, self.job.types, flat_ner=False, batch_size=self.job.predict_batch)
+        return [
+            written(
+                (one["label"], bisect_right(places, one["start"]) - 1, bisect_right(places, one["end"] - 1)) for one in found
+            )
+            for places, found in zip(map(starts, sentences), every, strict=True)
+        ]

@@ -1,0 +1,41 @@
+"""SpanMarker on the common encoder, with its own trainer. It reads at most 256 subwords of a sentence, as its guide proposes."""
+
+from __future__ import annotations
+
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import span_marker
+import torch
+import transformers
+from datasets import Dataset
+from epoch_end import EpochEnd
+from job import Example, GoesOn, Job, tags, written
+from span_marker import SpanMarkerModel, Trainer
+
+
+class Peer:
+    version = f"span_marker {span_marker.__version__}, transformers {transformers.__version__}"
+
+    def __init__(self, job: Job, train: list[Example]) -> None:
+        transformers.set_seed(job.seed)
+        self.job = job
+        names = ["O", *(f"{kind}-{type}" for type in job.types for kind in "BI")]
+        self.model = SpanMarkerModel.from_pretrained(
+            job.encoder, labels=names, model_max_length=256, entity_max_length=job.width, torch_dtype=torch.float32
+        )
+        numbers = [[names.index(tag) for tag in tags(example)] for example in train]
+        self.rows = Dataset.from_dict({"tokens": [example.words for example in train], "ner_tags": numbers})
+
+    def train(self, epochs: int, goes_on: GoesOn) -> None:
+        with TemporaryDirectory() as folder:
+            settings = transformers.TrainingArguments(
+                folder, num_train_epochs=epochs, per_device_train_batch_size=self.job.batch_size, learning_rate=self.job.rate,
+                warmup_ratio=0.1, seed=self.job.seed, use_cpu=True, save_strategy="no", logging_strategy="no",
+                report_to="none", disable_tqdm=True,
+            )  # fmt: skip
+            Trainer(self.model, settings, train_dataset=self.rows, callbacks=[EpochEnd(goes_on)]).train()
+
+    def predict(self, sentences: list[list[str]]) -> list[list[dict[str, Any]]]:
+        every = self.model.predict(Dataset.from_dict({"tokens": sentences}), batch_size=self.job.predict_batch)
+        return [written((one["label"], one["word_start_index"], one["word_end_index"]) for one in found) for found in every]

@@ -1,0 +1,56 @@
+"""Spanwise itself, through its own trainer and predictor: a worker like the others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+from job import Example, GoesOn, Job
+
+import spanwise
+from spanwise.config import configure
+from spanwise.formats.jsonl import to_record
+from spanwise.inference.predictor import predict
+from spanwise.model import Model
+from spanwise.training.loop import Trainer
+from spanwise.types import Corpus, Entity, Sentence
+
+
+class Peer:
+    version = f"spanwise {spanwise.__version__}"
+
+    def __init__(self, job: Job, train: list[Example]) -> None:
+        self.job = job
+        sentences = [
+            Sentence(f"s{n}", tuple(one.words), tuple(Entity(type, ((start, end),)) for type, start, end in one.entities))
+            for n, one in enumerate(train)
+        ]
+        # Nothing is chosen on dev here, but a trainer wants one.
+        self.corpus = Corpus({"train": sentences, "dev": sentences[:1]})
+        self.model = Model.build(self._config(1), self.corpus)
+
+    def _config(self, epochs: int) -> Any:
+        rates = {"encoder_rate": self.job.rate, "head_rate": self.job.rate}
+        settings = {"epochs": epochs, "batch_size": self.job.batch_size, "seed": self.job.seed, **rates}
+        return configure(self.job.options["recipe"], encoder=self.job.encoder, settings=settings)
+
+    def train(self, epochs: int, goes_on: GoesOn) -> None:
+        torch.manual_seed(self.job.seed)
+        self.model = Model.build(self._config(epochs), self.corpus)
+        with TemporaryDirectory() as folder:
+            trainer = Trainer(self.model, self.corpus, Path(folder), device="cpu", say=lambda line: None)
+            stream, done = trainer._stream(0), 0
+            for end in trainer.batches.ends:
+                trainer.wrapped.train()
+                for step in range(done, end):
+                    trainer.step(step, next(stream))
+                done = end
+                if not goes_on():
+                    return
+
+    def predict(self, sentences: list[list[str]]) -> list[list[dict[str, Any]]]:
+        asked = [Sentence(f"s{n}", tuple(words)) for n, words in enumerate(sentences)]
+        found = predict(self.model.eval(), asked, batch_size=self.job.predict_batch)
+        return [to_record(sentence)["entities"] for sentence in found]

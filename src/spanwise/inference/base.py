@@ -1,0 +1,112 @@
+"""What predicts, whatever computes it: texts in, sentences with entities out. Needs no torch."""
+
+from __future__ import annotations
+
+import threading
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeAlias
+
+from spanwise.errors import SpanwiseError, unknown
+from spanwise.evaluation.threshold import Threshold
+from spanwise.inference.overlaps import chosen
+from spanwise.inference.raw import Splitter, given_sentences, text_sentences
+from spanwise.inference.streaming import streamed
+from spanwise.types import Sentence
+
+NEEDS_SPANS = "this model types given spans and finds none by itself: it needs sentences with entities, of any type"
+Text: TypeAlias = str | Sequence[str] | Sentence  # raw text, words, or words with what is known of them
+
+
+class BasePredictor(ABC):
+    """A model ready to predict. ``predict`` takes texts, lists of words or sentences; ``stream`` gives them as they come.
+
+    Several threads may use one predictor: what ``find`` computes is computed by one of them at a time.
+    """
+
+    types: tuple[str, ...]  # of entities
+    relation_types: tuple[str, ...] = ()
+    finds_relations: bool = False
+    needs_spans: bool = False  # whether it types the entities that sentences come with, and finds none by itself
+    own_threshold: float | None = None  # above which it proposes entities, where it has one and can lower it
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
+    @abstractmethod
+    def find(
+        self, sentences: Sequence[Sentence], around: Sequence[Sentence], *, threshold: Threshold, batch_size: int
+    ) -> Sequence[Sentence]:  # fmt: skip
+        """The sentences with what is found in place of their entities and relations.
+
+        ``around`` are other sentences of their documents, for a model that reads these too. Called by one thread at a time.
+        """
+
+    def predict(
+        self,
+        texts: Text | Iterable[Text],
+        *,
+        threshold: Threshold = 0.0,
+        overlap: str | None = None,
+        batch_size: int = 64,
+        splitter: Splitter | None = None,
+    ) -> list[Sentence]:
+        """Sentences with the entities found in them; a text of several sentences gives several, with their place in it.
+
+        ``threshold`` drops entities and relations of a lower score, or is one for each type by name, where those that are not
+        named keep the model's own. Where it is lower than the model's own, more is proposed. ``overlap`` is "nested" (all
+        that the model finds, as when it is left out), "flat" (the surest of those that overlap) or "outermost" (none inside
+        another).
+
+        ``splitter`` takes a text and gives its sentences, each as the character ranges of its words.
+        """
+        several = [texts] if isinstance(texts, str | Sentence) else texts
+        return list(self.stream(several, threshold=threshold, overlap=overlap, batch_size=batch_size, splitter=splitter))
+
+    def stream(
+        self,
+        texts: Iterable[Text],
+        *,
+        threshold: Threshold = 0.0,
+        overlap: str | None = None,
+        batch_size: int = 64,
+        splitter: Splitter | None = None,
+        context: Sequence[Sentence] = (),
+    ) -> Iterator[Sentence]:
+        """The same, one sentence after another as the input comes; only some thousand are in memory at a time.
+
+        ``context`` are more sentences of the same documents, for a model that reads a sentence's surroundings.
+        """
+        self._check(threshold)
+        choose = chosen(overlap or "nested")
+
+        def find(sentences: Sequence[Sentence], around: Sequence[Sentence]) -> Sequence[Sentence]:
+            with self._lock:
+                return self.find(sentences, around, threshold=threshold, batch_size=batch_size)
+
+        sentences = (one for number, text in enumerate(texts) for one in self._sentences(text, f"text-{number}", splitter))
+        return map(choose, streamed(find, sentences, context=context, whole=self.needs_spans))
+
+    def _check(self, threshold: Threshold) -> None:
+        if not isinstance(threshold, int | float):
+            known = (*self.types, *self.relation_types)
+            for name in threshold:
+                if name not in known:
+                    raise unknown("type with a threshold", name, known)
+
+    def _sentences(self, text: Text, name: str, splitter: Splitter | None) -> Iterator[Sentence]:
+        if self.needs_spans and not isinstance(text, Sentence):
+            raise SpanwiseError(NEEDS_SPANS)
+        return to_sentences(text, name, splitter)
+
+
+def to_sentences(text: Text, name: str, splitter: Splitter | None = None) -> Iterator[Sentence]:
+    """What a user may hand over, as sentences: raw text is split, words are taken as they are."""
+    if isinstance(text, Sentence):
+        yield text
+    elif not isinstance(text, str):
+        yield Sentence(name, tuple(text))
+    elif splitter is None:
+        yield from text_sentences(text, name)
+    else:
+        yield from given_sentences(text, name, splitter(text))

@@ -1,0 +1,109 @@
+"""What a user wants predicted: raw text, texts in JSON records, data in any readable format, folders of these."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from spanwise.errors import FormatError, SpanwiseError
+from spanwise.formats import Ledger, detect, read
+from spanwise.formats.files import default_id, json_records, readable, stem
+from spanwise.formats.sample import Sample
+from spanwise.inference.base import NEEDS_SPANS
+from spanwise.inference.raw import raw_sentences, text_sentences
+from spanwise.types import Sentence
+
+STDIN = "-"
+
+
+def input_sentences(
+    sources: Iterable[str], format: str | None = None, ledger: Ledger | None = None, *, needs_spans: bool = False
+) -> Iterator[Sentence]:  # fmt: skip
+    """The sentences of all sources, one after another: files, folders, and ``-`` for standard input.
+
+    A ``.txt`` file and standard input are raw text, unless a format is said. Annotations are not looked at, unless a model
+    ``needs_spans``. Wrong names are an error at once, before anything is read.
+    """
+    files = [file for source in sources for file in _files(source, format)]
+    if needs_spans and format is None and any(_is_raw(path) for path, _ in files):
+        raise SpanwiseError(NEEDS_SPANS)
+    return (one for path, name in files for one in _sentences(path, name, format, ledger, needs_spans))
+
+
+def _files(source: str, format: str | None) -> Iterator[tuple[Path | None, str]]:
+    """What a source stands for: files (or folders of one format; None for standard input), and names of their texts."""
+    path = Path(source)
+    if source == STDIN:
+        yield None, "text"
+    elif not path.exists():
+        raise SpanwiseError(f"{source}: no such file or folder")
+    elif not path.is_dir() or _is_one(path, format):
+        yield path, stem(path)
+    else:
+        inside = [file for file in sorted(path.rglob("*")) if file.is_file() and not _is_hidden(file.relative_to(path))]
+        if not inside:
+            raise SpanwiseError(f"{source}: there is no file in this folder")
+        for file in inside:
+            yield file, readable(file.relative_to(path).with_suffix("").as_posix())
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts) or path.name.endswith("~")
+
+
+def _is_one(folder: Path, format: str | None) -> bool:
+    """Whether a folder is data by itself, as brat's are."""
+    from spanwise.formats.registry import find
+
+    if format is not None:
+        return find(format)[0].reads(folder=True)
+    try:
+        detect(folder)
+    except SpanwiseError:
+        return False
+    return True
+
+
+def _is_raw(path: Path | None) -> bool:
+    return path is None or path.suffix.lower() == ".txt"
+
+
+def _sentences(
+    path: Path | None, name: str, format: str | None, ledger: Ledger | None, annotated: bool
+) -> Iterator[Sentence]:  # fmt: skip
+    if format is not None:
+        return read(Path("/dev/stdin") if path is None else path, format, ledger, annotated=annotated)
+    if path is None:
+        return raw_sentences(sys.stdin.buffer, name, "standard input")
+    if _is_raw(path):
+        return raw_sentences(path.open("rb"), name, str(path))
+    if not annotated and has_texts(path):
+        return text_records(path)
+    return read(path, None, ledger, annotated=annotated)
+
+
+def has_texts(path: Path) -> bool:
+    """Whether a file is of JSON records with a ``text`` each and in no known format."""
+    if path.is_dir() or path.suffix.lower() not in (".jsonl", ".json"):
+        return False
+    try:
+        detect(path)
+    except SpanwiseError:
+        records = Sample(path).records
+        return bool(records) and all(isinstance(one, dict) and isinstance(one.get("text"), str) for one in records)
+    return False
+
+
+def text_records(path: Path) -> Iterator[Sentence]:
+    """The sentences of JSON records that have a ``text``; other keys are kept with the first sentence of each."""
+    for number, (line, record) in enumerate(json_records(path)):
+        if not isinstance(record, dict) or not isinstance(record.get("text"), str):
+            raise FormatError(path, line, "expected an object with a text, as in the records before")
+        rest = {key: value for key, value in record.items() if key not in ("id", "text")}
+        name = record["id"] if isinstance(record.get("id"), str | int) else default_id(path, number)
+        for sentence in text_sentences(record["text"], str(name)):
+            yield Sentence(
+                sentence.id, sentence.words, text=sentence.text, starts=sentence.starts, document=sentence.document,
+                position=sentence.position, start=sentence.start, extra=(rest or None) if sentence.position == 0 else None,
+            )  # fmt: skip

@@ -1,0 +1,1 @@
+"""Spanwise inside other libraries: spaCy pipelines, the Hugging Face hub."""

@@ -1,0 +1,212 @@
+"""``spanwise predict``: what may come in, and what comes out."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import tiny
+from running import Runner
+from tiny import FILLERS, sentences
+
+from spanwise.formats import read, write
+from spanwise.inference.load import load
+from spanwise.types import Sentence
+
+TEXT = "The oslo was seen. Paris <b> aspirin acid!\n\nIt rained in lima.\n"
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A model that is sure of something everywhere."""
+    folder = tmp_path_factory.mktemp("model") / "run"
+    tiny.model("static", "spanner").save(folder)
+    return folder
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    inside = tmp_path / "texts"
+    (inside / "more").mkdir(parents=True)
+    (inside / "a.txt").write_text(TEXT, encoding="utf-8")
+    (inside / "more" / "b.txt").write_text("oslo again", encoding="utf-8")
+    (inside / ".hidden.txt").write_text("not me", encoding="utf-8")
+    write(sentences(3), inside / "c.jsonl")
+    return inside
+
+
+def found_by(model: Path, some: list[str] | list[Sentence]) -> list[tuple[object, ...]]:
+    return [one.entities for one in load(model, "cpu").predict(some) if one.words]
+
+
+# --- what comes in --------------------------------------------------------------------------------------------------------
+
+
+def test_raw_text_line_by_line_on_standard_output(run: Runner, model: Path, folder: Path) -> None:
+    result = run("predict", model, folder / "a.txt")
+    assert (result.code, result.err) == (0, "")
+    rows = [json.loads(line) for line in result.out.splitlines()]
+    assert [row["tokens"][0] for row in rows] == ["The", "Paris", "It"]
+    shown = [entity for row in rows for entity in row["entities"]]
+    assert len(shown) > 2
+    for entity in shown:
+        ((start, end),) = entity["characters"]
+        assert TEXT[start:end] == entity["text"]
+        assert 0 < entity["score"] <= 1
+
+
+def test_several_sources_and_folders(run: Runner, model: Path, folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "found.jsonl"
+    result = run("predict", model, folder, folder / "more" / "b.txt", "--output", out)
+    assert (result.code, result.out) == (0, f"wrote {out}\n")
+    found = list(read(out))
+    assert [one.document for one in found] == ["a", "a", "a", "d0", "d0", "d0", "more/b", "b"]
+    given = [TEXT, *sentences(3), "oslo again", "oslo again"]
+    assert [one.entities for one in found] == found_by(model, given)  # type: ignore[arg-type]
+
+
+def test_standard_input_as_text_and_in_a_format(model: Path, folder: Path) -> None:
+    raw = piped(model, TEXT.encode())
+    assert [row["document"] for row in raw] == ["text"] * 3
+    records = piped(model, (folder / "c.jsonl").read_bytes(), "--from", "jsonl")
+    assert [row["id"] for row in records] == ["s0", "s1", "s2"]
+
+
+def piped(model: Path, data: bytes, *options: str) -> list[dict[str, object]]:
+    command = [sys.executable, "-m", "spanwise", "predict", str(model), "-", *options]
+    done = subprocess.run(command, input=data, capture_output=True, check=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def test_texts_in_json_records(run: Runner, model: Path, tmp_path: Path) -> None:
+    records = [{"id": "r7", "text": TEXT, "by": "us"}, {"text": "lima"}, {"text": ""}]
+    source = tmp_path / "texts.jsonl"
+    source.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
+    out = tmp_path / "found.jsonl"
+    assert run("predict", model, source, "--output", out).code == 0
+    found = [one for one in read(out) if one.words]
+    assert [one.document for one in found] == ["r7", "r7", "r7", "texts-1"]
+    assert [one.extra for one in found] == [{"by": "us"}, None, None, None]
+    assert [one.entities for one in found] == found_by(model, [TEXT, "lima"])
+    source.write_text('{"text": "lima"}\n{"text": 3}\n', encoding="utf-8")
+    failed = run("predict", model, source, "--output", tmp_path / "no.jsonl")
+    assert failed.code == 2
+    assert failed.err.startswith(str(source))
+
+
+def test_annotations_are_not_looked_at(run: Runner, model: Path, folder: Path, tmp_path: Path) -> None:
+    brat = tmp_path / "brat"
+    write(sentences(4), brat, "brat")
+    out = tmp_path / "found.jsonl"
+    assert run("predict", model, brat, "--output", out).code == 0
+    texts = [path.read_text(encoding="utf-8") for path in sorted(brat.glob("*.txt"))]
+    assert [one.entities for one in read(out)] == found_by(model, texts)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("nowhere.txt",), "nowhere.txt: no such file or folder"),
+        ((".",), "there is no file in this folder"),
+        (("-", "--to", "conll"), "--to needs --output; standard output is jsonl"),
+        (("-", "--output", "x.conll", "--to", "conl"), "unknown format 'conl' (did you mean 'conll'?)"),
+        (("-", "--threshold", "2"), "threshold '2': expected a number from 0 to 1, or TYPE=NUMBER"),
+        (("-", "--threshold", "Drugs=0.5"), "unknown type with a threshold 'Drugs' (did you mean 'Drug'?)"),
+        (("-", "--threshold", "0.5", "--threshold", "Drug=0.5"), "give one threshold for all types or one for each"),
+        (("-", "--overlap", "none"), "unknown choice of overlapping entities 'none'"),
+    ],
+)
+def test_mistakes_are_one_line(
+    run: Runner, model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], said: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = run("predict", model, *arguments)
+    assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
+    assert said in result.err
+    assert list(tmp_path.iterdir()) == []
+
+
+# --- what comes out -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("form", ["jsonl", "brat", "conll", "label_studio"])
+def test_formats_hold_what_was_found(run: Runner, model: Path, folder: Path, tmp_path: Path, form: str) -> None:
+    out = tmp_path / "found"
+    assert run("predict", model, folder / "a.txt", "--output", out, "--to", form).code == 0
+    got = [{(entity.type, one.text_of(entity)) for entity in one.entities} for one in read(out, form)]
+    made = load(model, "cpu").predict(TEXT)
+    assert got == [{(entity.type, one.text_of(entity)) for entity in one.entities} for one in made]
+
+
+def test_label_studio_gets_predictions_with_scores(run: Runner, model: Path, folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "tasks.json"
+    assert run("predict", model, folder / "a.txt", "--output", out, "--to", "label_studio").code == 0
+    (task,) = json.loads(out.read_text(encoding="utf-8"))
+    assert task["data"]["text"] == TEXT
+    assert "annotations" not in task
+    (prediction,) = task["predictions"]
+    assert prediction["model_version"] == "run"
+    for region in prediction["result"]:
+        value = region["value"]
+        assert TEXT[value["start"] : value["end"]] == value["text"]
+        assert 0 < region["score"] <= 1
+    assert run("predict", model, folder / "a.txt", "-o", out, "--to", "label_studio:kind=annotations").code == 0
+    assert "annotations" in json.loads(out.read_text(encoding="utf-8"))[0]
+
+
+def test_a_page_with_everything_in_it(run: Runner, model: Path, folder: Path, tmp_path: Path) -> None:
+    out = tmp_path / "page.html"
+    assert run("predict", model, folder / "a.txt", "--output", out).code == 0
+    page = out.read_text(encoding="utf-8")
+    assert "&lt;" in page
+    assert "<b> aspirin" not in page
+    assert not re.search(r"(?:src|href)=.?https?:|@import|<script", page)
+    assert page.count("<em>") == sum(map(len, found_by(model, [TEXT])))
+    assert all(f">{type}</li>" in page for type in ("Drug", "Place"))
+    other = tmp_path / "page.jsonl"
+    assert run("predict", model, folder / "a.txt", "--output", other, "--to", "html").code == 0
+    assert other.read_text(encoding="utf-8").startswith("<!doctype html>")
+
+
+def test_thresholds_and_overlap(run: Runner, model: Path, folder: Path, tmp_path: Path) -> None:
+    predictor = load(model, "cpu")
+    scores = [entity.score or 0 for one in predictor.predict(TEXT) for entity in one.entities if entity.type == "Place"]
+    middle = round(sorted(scores)[len(scores) // 2], 3)
+    out = tmp_path / "found.jsonl"
+    assert run("predict", model, folder / "a.txt", "-o", out, "--threshold", f"Place={middle}", "--overlap", "flat").code == 0
+    assert [one.entities for one in read(out)] == [
+        one.entities for one in predictor.predict(TEXT, threshold={"Place": middle}, overlap="flat") if one.words
+    ]
+
+
+def test_an_interrupt_leaves_nothing_behind(model: Path, tmp_path: Path) -> None:
+    """Fed slowly through a pipe, so that it is certainly still at work."""
+    out = tmp_path / "out" / "found.jsonl"
+    out.parent.mkdir()
+    command = [sys.executable, "-m", "spanwise", "predict", str(model), "-", "--output", str(out)]
+    line = (" ".join(FILLERS) + ".\n").encode()
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        try:
+            for _ in range(600):  # until it has begun to write beside the target
+                process.stdin.write(line * 10)
+                process.stdin.flush()
+                if list(out.parent.iterdir()):
+                    break
+                time.sleep(0.05)
+            assert list(out.parent.iterdir())
+            assert not out.exists()
+            os.kill(process.pid, signal.SIGINT)
+            _, err = process.communicate(timeout=30)
+        finally:
+            process.kill()
+    assert process.returncode == 130
+    assert b"Traceback" not in err
+    assert list(out.parent.iterdir()) == []

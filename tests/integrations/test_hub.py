@@ -1,0 +1,134 @@
+"""Models that go to the hub and come back, without a network."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import tiny
+import yaml
+from huggingface_hub import ModelCard, hub_mixin
+
+import spanwise
+from spanwise import SpanwiseError
+from spanwise.inference.load import load, model_folder
+from spanwise.integrations import hub
+from spanwise.integrations.hub import HubModel
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("runs") / "tagger"
+    tiny.fit(out, recipe="bl-seqner", epochs=4)
+    return out
+
+
+def test_saved_and_loaded(run: Path, tmp_path: Path) -> None:
+    HubModel(run).save_pretrained(tmp_path / "model")
+    names = {path.name for path in (tmp_path / "model").iterdir()}
+    assert {"config.yaml", "labels.json", "model.safetensors", "run.json", "README.md"} <= names
+    assert not {"metrics.jsonl", "checkpoints"} & names
+    back = HubModel.from_pretrained(tmp_path / "model")
+    some = tiny.sentences(20)
+    assert back.load("cpu").predict(some) == load(run, "cpu").predict(some)
+    assert sum(len(one.entities) for one in back.load("cpu").predict(some)) > 5
+    for path in (tmp_path / "model").iterdir():  # where it lay is nobody's business
+        assert str(run.parent).encode() not in path.read_bytes()
+
+
+def test_a_transformer_keeps_its_own_configuration(tiny_bert: Path, tmp_path: Path) -> None:
+    tiny.model(tiny_bert, "seqner").save(tmp_path / "run")
+    HubModel(tmp_path / "run").save_pretrained(tmp_path / "model")
+    assert json.loads((tmp_path / "model" / "config.json").read_text())["model_type"] == "bert"
+    some = tiny.sentences(5)
+    assert HubModel.from_pretrained(tmp_path / "model").load("cpu").predict(some) == load(tmp_path / "run", "cpu").predict(some)
+
+
+def test_the_card_says_what_the_run_says(run: Path, tmp_path: Path) -> None:
+    HubModel(run, data="Tiny Town", licence="cc-by-4.0").save_pretrained(tmp_path / "model")
+    text = (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
+    header = yaml.safe_load(text.split("---\n")[1])
+    assert header["license"] == "cc-by-4.0"
+    assert header["library_name"] == "spanwise"
+    assert "bl-seqner" in header["tags"]
+    scores = json.loads((run / "run.json").read_text())["scores"]
+    (dev, test) = header["model-index"][0]["results"]
+    assert (dev["dataset"]["split"], test["dataset"]["split"]) == ("dev", "test")
+    for split, result in (("dev", dev), ("test", test)):
+        assert {m["type"]: m["value"] for m in result["metrics"]} == {
+            name: round(scores[split]["micro"][name], 4) for name in ("f1", "precision", "recall")
+        }
+    for part in (
+        "Entities: `Drug`, `Place`.",
+        "recipe `bl-seqner`",
+        "Tiny Town, train 60 sentences",
+        "- Encoder: static",
+        "cc-by-4.0",
+    ):
+        assert part in text
+    assert f"| dev | {scores['dev']['micro']['f1']:.4f} |" in text
+    assert "Relations" not in text
+
+
+def test_a_card_of_little(tmp_path: Path) -> None:
+    tiny.model("static", "seqner").save(tmp_path / "run")
+    card = str(HubModel(tmp_path / "run").generate_model_card())
+    assert "not said by who published it" in card
+    assert "## Scores" not in card
+    assert isinstance(ModelCard(card), ModelCard)
+
+
+class FakeApi:
+    """Takes what is pushed and keeps it."""
+
+    kept: Path
+    asked: dict[str, Any]
+
+    def __init__(self, token: str | None = None) -> None:
+        assert token in (None, "secret")
+
+    def create_repo(self, repo_id: str, **options: Any) -> Any:
+        FakeApi.asked = {"repo_id": repo_id, **options}
+        return SimpleNamespace(repo_id=repo_id)
+
+    def upload_folder(self, *, repo_id: str, folder_path: Any, **options: Any) -> str:
+        shutil.copytree(folder_path, FakeApi.kept)
+        FakeApi.asked |= options
+        return f"commit in {repo_id}"
+
+
+def test_pushed_and_fetched(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    FakeApi.kept = tmp_path / "hub"
+    monkeypatch.setattr(hub_mixin, "HfApi", FakeApi)
+    assert HubModel(run).push_to_hub("town/tagger", private=True, token="secret") == "commit in town/tagger"
+    assert (FakeApi.asked["repo_id"], FakeApi.asked["private"]) == ("town/tagger", True)
+    card = (FakeApi.kept / "README.md").read_text(encoding="utf-8")
+    assert card.count("town/tagger") >= 2
+    assert 'spanwise.load("town/tagger")' in card
+
+    def download(name: str, **options: Any) -> str:
+        assert name == "town/tagger"
+        return str(FakeApi.kept)
+
+    monkeypatch.setattr(hub, "snapshot_download", download)
+    monkeypatch.setattr(hub, "hub_answers", lambda: True)
+    some = tiny.sentences(10)
+    assert spanwise.load("town/tagger", "cpu").predict(some) == load(run, "cpu").predict(some)
+
+
+def test_a_name_that_is_nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(hub, "hub_answers", lambda: False)
+    with pytest.raises(
+        SpanwiseError, match="nobody/nothing: no such folder, and the model hub did not give a model of this name"
+    ):
+        load("nobody/nothing")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs" / "mine").mkdir(parents=True)
+    assert model_folder("runs/mine") == Path("runs/mine")  # a folder comes first
+    for path in ("./runs/other", "runs/a/b", "other", "/x/y"):  # no names of the hub
+        with pytest.raises(SpanwiseError, match="no trained model here"):
+            load(path)

@@ -1,0 +1,160 @@
+"""The component of spaCy's pipelines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+import pytest
+import tiny
+
+spacy = pytest.importorskip("spacy")
+
+from spacy.tokens import Doc  # noqa: E402
+from spacy.tokens import Span as SpacySpan  # noqa: E402
+
+from spanwise.inference.load import load  # noqa: E402
+from spanwise.integrations.spacy import SpanwiseComponent  # noqa: E402
+from spanwise.types import Entity, Relation, Sentence  # noqa: E402
+
+TEXT = "The oslo was seen.  Paris, aspirin acid!\n\n It rained in lima — naïve cairo."
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A model that is sure of something everywhere."""
+    folder = tmp_path_factory.mktemp("model") / "run"
+    tiny.model("static", "spanner").save(folder)
+    return str(folder)
+
+
+@pytest.fixture
+def nlp(model: str) -> Any:
+    made = spacy.blank("en")
+    made.add_pipe("spanwise", config={"model": model, "device": "cpu"})
+    return made
+
+
+def finds(component: SpanwiseComponent, entities: Sequence[Entity], relations: Sequence[Relation] = ()) -> None:
+    """Let it find these in every sentence."""
+
+    def find(sentences: Sequence[Sentence], around: object, **options: object) -> list[Sentence]:
+        return [Sentence(one.id, one.words, tuple(entities), tuple(relations)) for one in sentences]
+
+    component.predictor.find = find  # type: ignore[assignment, method-assign]
+
+
+def test_it_is_found_through_its_entry_point() -> None:
+    (found,) = (one for one in entry_points(group="spacy_factories") if one.name == "spanwise")
+    assert found.value == "spanwise.integrations.spacy:make_spanwise"
+
+
+def test_tokens_are_the_words_and_spans_have_scores(nlp: Any, model: str) -> None:
+    doc = nlp(TEXT)
+    group = doc.spans["spanwise"]
+    assert len(group) > 3
+    words = [[token.text for token in sentence if not token.is_space] for sentence in split(doc)]
+    found = load(model, "cpu").predict(words)
+    said = [(entity.type, entity.score, one.words[slice(*entity.range)]) for one in found for entity in one.entities]
+    spans = zip(group, group.attrs["scores"], strict=True)
+    assert [(span.label_, score, tuple(t.text for t in span if not t.is_space)) for span, score in spans] == said
+    assert doc.text == TEXT
+    assert nlp.pipe_labels["spanwise"] == ["Drug", "Place"]
+
+
+def split(doc: Any) -> list[Any]:
+    """By our rule: behind "seen.", behind "acid!"."""
+    ends = [number + 1 for number, token in enumerate(doc) if token.text in (".", "!")]
+    return [doc[a:b] for a, b in zip([0, *ends], ends, strict=False)]
+
+
+def test_sentences_of_the_document_are_kept(nlp: Any) -> None:
+    component = nlp.get_pipe("spanwise")
+    asked: list[tuple[str, ...]] = []
+    real = component.predictor.find
+
+    def find(sentences: Sequence[Sentence], around: Any, **options: Any) -> Any:
+        asked.extend(sentence.words for sentence in sentences)
+        return real(sentences, around, **options)
+
+    component.predictor.find = find
+    words = ["oslo", ".", "was", "\n", "seen", "in", "lima"]
+    component(Doc(nlp.vocab, words=words, sent_starts=[True, False, False, False, True, False, False]))
+    assert asked == [("oslo", ".", "was"), ("seen", "in", "lima")]
+    asked.clear()
+    component(Doc(nlp.vocab, words=["oslo", "rained", ".", "Lima"]))
+    assert asked == [("oslo", "rained", "."), ("Lima",)]
+
+
+def test_nested_ones_are_spans_and_flat_ones_entities(nlp: Any) -> None:
+    nested = [Entity("Org", ((0, 3),), 0.6), Entity("Place", ((0, 2),), 0.8), Entity("Time", ((4, 5),), 0.3)]  # type: ignore[arg-type]
+    finds(nlp.get_pipe("spanwise"), nested, [Relation("in", 0, 1, 0.4)])
+    doc = nlp("New  York Times on Monday")
+    assert [(span.text, span.label_) for span in doc.spans["spanwise"]] == [
+        ("New  York Times", "Org"), ("New  York", "Place"), ("Monday", "Time"),
+    ]  # fmt: skip
+    assert [(entity.text, entity.label_) for entity in doc.ents] == [("New  York", "Place"), ("Monday", "Time")]
+    assert doc.spans["spanwise"].attrs["relations"] == [["in", 0, 1, 0.4]]
+    again = Doc(nlp.vocab).from_bytes(doc.to_bytes())
+    assert again.spans["spanwise"].attrs == doc.spans["spanwise"].attrs
+
+
+def test_fragments_are_kept_beside_the_span_around_them(nlp: Any) -> None:
+    finds(nlp.get_pipe("spanwise"), [Entity("Disease", ((0, 1), (3, 4)), 0.6), Entity("Disease", ((2, 4),), 0.5)])  # type: ignore[arg-type]
+    doc = nlp("breast and ovarian cancer")
+    assert [span.text for span in doc.spans["spanwise"]] == ["breast and ovarian cancer", "ovarian cancer"]
+    assert doc.spans["spanwise"].attrs["fragments"] == [[[0, 1], [3, 4]], [[2, 4]]]
+    assert [entity.text for entity in doc.ents] == ["ovarian cancer"]
+
+
+@pytest.mark.parametrize(
+    ("ents", "left"),
+    [("keep", ["york:Old", "monday:Time"]), ("replace", ["new york:Place", "monday:Time"]), ("none", ["york:Old"])],
+)
+def test_entities_that_are_there(model: str, ents: str, left: list[str]) -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("spanwise", config={"model": model, "device": "cpu", "ents": ents, "spans_key": "mine"})
+    component = nlp.get_pipe("spanwise")
+    finds(component, [Entity("Place", ((0, 2),), 0.8), Entity("Time", ((3, 4),), 0.3)])  # type: ignore[arg-type]
+    doc = nlp.make_doc("new york on monday")
+    doc.ents = [SpacySpan(doc, 1, 2, label="Old")]
+    component(doc)
+    assert [f"{entity.text}:{entity.label_}" for entity in doc.ents] == left
+    assert len(doc.spans["mine"]) == 2
+
+
+def test_many_documents_get_what_each_gets_alone(nlp: Any) -> None:
+    texts = [TEXT, "", "  \n", *(" ".join(one.words) for one in tiny.sentences(20)), "Quito. Cairo."]
+    alone = [[(span.text, span.label_) for span in doc.spans["spanwise"]] for doc in map(nlp, texts)]
+    for size in (1, 4, 100):
+        together = nlp.pipe(iter(texts), batch_size=size)
+        assert [[(span.text, span.label_) for span in doc.spans["spanwise"]] for doc in together] == alone
+    pairs = list(nlp.pipe([(text, number) for number, text in enumerate(texts)], as_tuples=True))
+    assert [number for _, number in pairs] == list(range(len(texts)))
+
+
+def test_a_pipeline_on_disk_knows_its_model(nlp: Any, tmp_path: Path) -> None:
+    before = [(entity.text, entity.label_) for entity in nlp(TEXT).ents]
+    nlp.to_disk(tmp_path / "pipeline")
+    again = spacy.load(tmp_path / "pipeline")
+    assert [(entity.text, entity.label_) for entity in again(TEXT).ents] == before
+    assert again.config["components"]["spanwise"]["model"] == nlp.config["components"]["spanwise"]["model"]
+
+
+def test_thresholds(model: str) -> None:
+    nlp = spacy.blank("en")
+    nlp.add_pipe("spanwise", config={"model": model, "threshold": {"Place": 1.0}})
+    assert not any(span.label_ == "Place" for span in nlp(TEXT).spans["spanwise"])
+
+
+def test_displacy_draws_both(nlp: Any) -> None:
+    finds(nlp.get_pipe("spanwise"), [Entity("Org", ((0, 3),), 0.6), Entity("Place", ((0, 2),), 0.8)])  # type: ignore[arg-type]
+    doc = nlp("New York Times")
+    spans = spacy.displacy.render(doc, style="span", options={"spans_key": "spanwise"}, jupyter=False)
+    assert "Org" in spans
+    assert "Place" in spans
+    ents = spacy.displacy.render(doc, style="ent", jupyter=False)
+    assert "Place" in ents
+    assert "Org" not in ents
