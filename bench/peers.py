@@ -3,18 +3,19 @@
     python bench/peers.py --data DATA --encoder FOLDER [--recipes spanner seqner] [--peers hf spancat …]
         [--python flair=VENV/bin/python …] [--sentences 1600] [--blocks 10] [--epochs 10] [--json FILE]
 
-Each contender is a process of its own (bench/peers/worker.py), in the Python environment that ``--python`` names for it or else in
-this one; one that is not installed there, or does not run, is said and left out. All load first and then take turns, in changing
-order: one epoch of training each, again and again; then the same slices of test. Only one works at a time, so other load falls
-on all alike. A ratio is the median over the turns of a contender's throughput over that of the first recipe, with quartiles: above
-1 it is faster than Spanwise. With ``--epochs``, each then trains a new model so long and is scored on test, last epoch, no choice.
+Each contender is a process of its own (bench/peers/worker.py), in the Python environment that ``--python`` names for it or else
+in this one; one that is not installed there, or does not run, is said and left out. All load first and then take turns, in
+changing order: one epoch of training each, again and again; then the same slices of test. Only one works at a time, so other
+load falls on all alike. A ratio is the median over the turns of a contender's throughput over that of the first recipe, with
+quartiles: above 1 it is faster than Spanwise. With ``--epochs``, each then trains a new model so long and is scored on test,
+as it is after the last epoch.
 
-Alike for all: the sentences of a block, batch sizes, learning rate (of all weights), float32, the threads, and the width of
-candidate spans for GLiNER, SpanMarker and spancat; Spanwise's recipes choose their own width by the corpus. Not alike:
-- Flair, SpanMarker and token classification cannot nest. They learn from a flat view (outermost entities, the first of those that
-  cross); how many entities that leaves out is printed. Test is scored against all entities. Nobody is given discontinuous ones.
-- spaCy's spancat reads its own small tok2vec, at its own rate: it says what that costs, not what the encoder would cost in spaCy.
-- Each has the batches, schedule, dropout and loss of its own library. Loading, dev scores and checkpoints are not in the times.
+Alike for all: the sentences of a block, batch sizes, the learning rate of all weights, float32 on the CPU, the threads, and the
+width of candidate spans for GLiNER, SpanMarker and spancat (Spanwise's recipes choose theirs by the corpus). Not alike:
+- Flair, SpanMarker and token classification cannot nest. They learn from a flat view (the outermost entities, and the first of
+  those that cross); how many entities it leaves out is printed. Test is scored against all. Nobody gets discontinuous ones.
+- spaCy's spancat reads its own small tok2vec at its own rate: this says what that costs, not what the encoder would in spaCy.
+- Each has the batches, schedule, dropout and loss of its own library. Loading, dev scores and checkpoints are in no times.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
@@ -37,13 +39,13 @@ from spanwise.corpora import open_splits
 from spanwise.evaluation.evaluation import evaluate
 from spanwise.formats.jsonl import to_record
 from spanwise.inference.overlaps import chosen
-from spanwise.types import Entity, Sentence
+from spanwise.types import Entity, Sentence, Span
 
 WORKER = Path(__file__).parent / "peers" / "worker.py"
 Times = dict[str, list[float]]
 
 
-class Lost(Exception):
+class LostError(Exception):
     """A contender that cannot take part, and why."""
 
 
@@ -72,13 +74,20 @@ class Contender:
         environment = os.environ | dict.fromkeys(names, str(threads)) | quiet
         self.log = log
         with log.open("w") as errors:
-            self.process = subprocess.Popen(
-                [python, str(WORKER), library.module], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
-                text=True, encoding="utf-8", env=environment,
-            )  # fmt: skip
-        answer = self.ask(job)
-        if "missing" in answer:
-            raise Lost(f"not installed: {answer['missing']}")
+            try:
+                self.process = subprocess.Popen(
+                    [python, str(WORKER), library.module], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors,
+                    text=True, encoding="utf-8", env=environment,
+                )  # fmt: skip
+            except OSError as error:
+                raise LostError(f"no such Python: {error}") from None
+        try:
+            answer = self.ask(job)
+            if "missing" in answer:
+                raise LostError(f"not installed: {answer['missing']}")
+        except LostError:
+            self.close()
+            raise
         self.version = answer["ready"]
 
     def ask(self, command: Mapping[str, Any]) -> dict[str, Any]:
@@ -90,38 +99,45 @@ class Contender:
         except BrokenPipeError:
             line = ""
         if not line:
-            raise Lost(f"the worker died: {(self.log.read_text().strip().splitlines() or ['without a word'])[-1]}")
+            raise LostError(f"the worker died: {(self.log.read_text().strip().splitlines() or ['without a word'])[-1]}")
         answer: dict[str, Any] = json.loads(line)
         if "error" in answer:
-            raise Lost(f"does not run: {answer['error']}")
+            raise LostError(f"does not run: {answer['error']}")
         return answer
 
     def close(self) -> None:
-        self.process.stdin.close()  # type: ignore[union-attr]
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        with suppress(BrokenPipeError):
+            self.process.stdin.close()
         try:
             self.process.wait(30)
         except subprocess.TimeoutExpired:
             self.process.kill()
             self.process.wait()
+        self.process.stdout.close()
 
 
 class Field:
-    """Those who take part. Whoever fails on the way is said and leaves; the others go on."""
+    """Those who take part. Whoever fails on the way is said and leaves; the others go on, unless it was the reference."""
 
-    def __init__(self) -> None:
+    def __init__(self, reference: str) -> None:
+        self.reference = reference
         self.contenders: dict[str, Contender] = {}
         self.lost: dict[str, str] = {}
 
-    def leave(self, name: str, why: Lost) -> None:
+    def leave(self, name: str, why: LostError) -> None:
         self.lost[name] = str(why)
         print(f"{name:24} {why}", flush=True)
         if contender := self.contenders.pop(name, None):
             contender.close()
+        if name == self.reference:
+            raise SystemExit(f"without {name} there is nothing to compare with")
 
     def ask(self, name: str, command: Mapping[str, Any]) -> dict[str, Any] | None:
         try:
             return self.contenders[name].ask(command)
-        except Lost as why:
+        except LostError as why:
             self.leave(name, why)
             return None
 
@@ -164,20 +180,24 @@ def compared(times: Times, to: str, sentences: int) -> dict[str, dict[str, float
 
 def found_f1(found: Sequence[Sequence[Mapping[str, Any]]], gold: Sequence[Sentence]) -> float:
     predicted = [
-        replace(s, entities=tuple(Entity(e["type"], tuple(map(tuple, e["spans"]))) for e in entities), relations=(), links=())
+        replace(
+            s,
+            entities=tuple(Entity(e["type"], tuple(Span(*span) for span in e["spans"])) for e in entities),
+            relations=(),
+            links=(),
+        )
         for s, entities in zip(gold, found, strict=True)
     ]
     return evaluate(gold, predicted).f1
 
 
-def measured(
-    field: Field, reference: str, test: Sequence[Sentence], size: int, arguments: argparse.Namespace
-) -> dict[str, Any]:
+def measured(field: Field, size: int, test: Sequence[Sentence], arguments: argparse.Namespace) -> dict[str, Any]:
+    """Training on ``size`` sentences and prediction of ``test``."""
     result: dict[str, Any] = {}
-    result["training"] = compared(field.in_turns([{"do": "train"}] * (1 + arguments.blocks)), reference, size)
+    result["training"] = compared(field.in_turns([{"do": "train"}] * (1 + arguments.blocks)), field.reference, size)
     slices = [turn * arguments.slice % max(1, len(test) - arguments.slice + 1) for turn in range(1 + arguments.blocks)]
     commands = [{"do": "predict", "from": first, "to": first + arguments.slice} for first in slices]
-    result["prediction"] = compared(field.in_turns(commands), reference, min(arguments.slice, len(test)))
+    result["prediction"] = compared(field.in_turns(commands), field.reference, min(arguments.slice, len(test)))
     if arguments.epochs:
         result["f1"] = {}
         for name in list(field.contenders):
@@ -207,11 +227,12 @@ def run(arguments: argparse.Namespace, peers: Mapping[str, Library]) -> dict[str
     print(f"{arguments.data.name}: {len(train)} sentences to learn from, {len(test)} to predict, {arguments.threads} threads")
     print(f"the flat view leaves out {counts[0] - counts[1]} of {counts[0]} training entities", flush=True)
     pythons = dict(pair.split("=", 1) for pair in arguments.python)
-    reference, field = arguments.recipes[0], Field()
+    field = Field(arguments.recipes[0])
     with tempfile.TemporaryDirectory() as folder:
         views = {nests: write(Path(folder) / f"{nests}.jsonl", view) for nests, view in ((True, train), (False, flattened))}
         common = {
-            "encoder": str(arguments.encoder.resolve()), "test": write(Path(folder) / "test.jsonl", [contiguous(s) for s in test]),
+            "encoder": str(arguments.encoder.resolve()),
+            "test": write(Path(folder) / "test.jsonl", [contiguous(sentence) for sentence in test]),
             "types": sorted({entity.type for sentence in train for entity in sentence.entities}), "width": arguments.width,
             "batch_size": arguments.batch_size, "predict_batch": arguments.predict_batch, "rate": arguments.rate,
             "seed": arguments.seed, "clock": arguments.clock, "epochs": 2 + arguments.blocks,
@@ -225,12 +246,10 @@ def run(arguments: argparse.Namespace, peers: Mapping[str, Library]) -> dict[str
                 try:
                     field.contenders[name] = Contender(library, pythons.get(name, sys.executable), job, arguments.threads, log)
                     print(f"{name:24} {field.contenders[name].version}", flush=True)
-                except Lost as why:
+                except LostError as why:
                     field.leave(name, why)
-            if reference not in field.contenders:
-                raise SystemExit("without the first recipe there is nothing to compare with")
             versions = {name: contender.version for name, contender in field.contenders.items()}
-            return {"versions": versions, "lost": field.lost, **measured(field, reference, test, len(train), arguments)}
+            return {"versions": versions, "lost": field.lost, **measured(field, len(train), test, arguments)}
         finally:
             for contender in field.contenders.values():
                 contender.close()

@@ -24,6 +24,8 @@ def at_spaces(text: str) -> Iterator[tuple[str, int, int]]:
 class Strict(Trainer):
     """Their trainer passes over a batch that fails without a word, and would so be the faster the less it does."""
 
+    use_apex = False  # it asks for this, which transformers 5 has no more, and so passes over every batch
+
     def training_step(self, *arguments: Any, **named: Any) -> Any:
         loss = super().training_step(*arguments, **named)
         if loss.requires_grad:  # what it gives for a failure; else the loss is detached
@@ -59,9 +61,8 @@ class Peer:
     def predict(self, sentences: list[list[str]]) -> list[list[dict[str, Any]]]:
         texts = [" ".join(words) for words in sentences]
         every = self.model.inference(texts, self.job.types, flat_ner=False, batch_size=self.job.predict_batch)
-        return [
-            written(
-                (one["label"], bisect_right(places, one["start"]) - 1, bisect_right(places, one["end"] - 1)) for one in found
-            )
-            for places, found in zip(map(starts, sentences), every, strict=True)
-        ]
+        result = []
+        for words, found in zip(sentences, every, strict=True):
+            behind = partial(bisect_right, starts(words))  # the number of the word after the one with this character
+            result.append(written((one["label"], behind(one["start"]) - 1, behind(one["end"] - 1)) for one in found))
+        return result

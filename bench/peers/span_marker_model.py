@@ -1,4 +1,4 @@
-"""SpanMarker on the common encoder, with its own trainer. It reads at most 256 subwords of a sentence, as its guide proposes."""
+"""SpanMarker on the common encoder, with its own trainer. It reads at most 256 subwords of a sentence, as in its guide."""
 
 from __future__ import annotations
 

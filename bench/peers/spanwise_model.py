@@ -29,16 +29,13 @@ class Peer:
         ]
         # Nothing is chosen on dev here, but a trainer wants one.
         self.corpus = Corpus({"train": sentences, "dev": sentences[:1]})
-        self.model = Model.build(self._config(1), self.corpus)
-
-    def _config(self, epochs: int) -> Any:
-        rates = {"encoder_rate": self.job.rate, "head_rate": self.job.rate}
-        settings = {"epochs": epochs, "batch_size": self.job.batch_size, "seed": self.job.seed, **rates}
-        return configure(self.job.options["recipe"], encoder=self.job.encoder, settings=settings)
 
     def train(self, epochs: int, goes_on: GoesOn) -> None:
         torch.manual_seed(self.job.seed)
-        self.model = Model.build(self._config(epochs), self.corpus)
+        rates = {"encoder_rate": self.job.rate, "head_rate": self.job.rate}
+        settings = {"epochs": epochs, "batch_size": self.job.batch_size, "seed": self.job.seed, **rates}
+        config = configure(self.job.options["recipe"], encoder=self.job.encoder, settings=settings)
+        self.model = Model.build(config, self.corpus)  # the number of epochs is part of the configuration, so not before
         with TemporaryDirectory() as folder:
             trainer = Trainer(self.model, self.corpus, Path(folder), device="cpu", say=lambda line: None)
             stream, done = trainer._stream(0), 0
