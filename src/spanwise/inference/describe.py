@@ -52,8 +52,10 @@ def describe_model(model: Model) -> ModelDescription:
     larger = replace(labels, entities=(*labels.entities, "one more"))
     related = replace(labels, relations=(*labels.relations, "one more"))
     parameters = {"encoder": size(model.encoder), "head": size(head)}
+    parameters |= {f"head.{name}": size(one) for name, one in head.branches.items()}
+    found = labels if head.reader.finds_relations else replace(labels, relations=())
     return ModelDescription(
         recipe=config.recipe, title=config.title, paper=config.paper, encoder=config.encoder, head=config.head,
-        labels=(labels if head.reader.finds_relations else replace(labels, relations=())).to_json(), parameters=parameters | {f"head.{name}": size(one) for name, one in head.branches.items()},
+        labels=found.to_json(), parameters=parameters,
         another_type=growth(larger), another_relation=growth(related) if head.finds_relations else None,
     )  # fmt: skip
