@@ -29,7 +29,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -180,42 +180,34 @@ def compared(times: Times, to: str, sentences: int) -> dict[str, dict[str, float
 
 def found_f1(found: Sequence[Sequence[Mapping[str, Any]]], gold: Sequence[Sentence]) -> float:
     predicted = [
-        replace(
-            s,
-            entities=tuple(Entity(e["type"], tuple(Span(*span) for span in e["spans"])) for e in entities),
-            relations=(),
-            links=(),
-        )
+        Sentence(s.id, s.words, tuple(Entity(e["type"], tuple(Span(*span) for span in e["spans"])) for e in entities))
         for s, entities in zip(gold, found, strict=True)
     ]
     return evaluate(gold, predicted).f1
 
 
+def show(part: str, rows: Mapping[str, Mapping[str, float]]) -> None:
+    for name, row in rows.items():
+        spread = f"[{row['low']:.3f}, {row['high']:.3f}]"
+        print(f"{part:12} {name:24} {row['per_second']:8.1f} sentences/s {row['ratio']:6.3f}x {spread}", flush=True)
+
+
 def measured(field: Field, size: int, test: Sequence[Sentence], arguments: argparse.Namespace) -> dict[str, Any]:
-    """Training on ``size`` sentences and prediction of ``test``."""
-    result: dict[str, Any] = {}
-    result["training"] = compared(field.in_turns([{"do": "train"}] * (1 + arguments.blocks)), field.reference, size)
+    """Training on ``size`` sentences and prediction of ``test``; each part is printed as soon as it is there."""
     slices = [turn * arguments.slice % max(1, len(test) - arguments.slice + 1) for turn in range(1 + arguments.blocks)]
-    commands = [{"do": "predict", "from": first, "to": first + arguments.slice} for first in slices]
-    result["prediction"] = compared(field.in_turns(commands), field.reference, min(arguments.slice, len(test)))
-    if arguments.epochs:
-        result["f1"] = {}
-        for name in list(field.contenders):
-            answer = field.ask(name, {"do": "fit", "epochs": arguments.epochs})
-            if answer is not None:
-                result["f1"][name] = found_f1(answer["found"], test)
+    training = [{"do": "train"}] * (1 + arguments.blocks)
+    prediction = [{"do": "predict", "from": first, "to": first + arguments.slice} for first in slices]
+    parts = {"training": (training, size), "prediction": (prediction, min(arguments.slice, len(test)))}
+    result: dict[str, Any] = {}
+    for part, (commands, sentences) in parts.items():
+        result[part] = compared(field.in_turns(commands), field.reference, sentences)
+        show(part, result[part])
+    for name in list(field.contenders) if arguments.epochs else ():
+        answer = field.ask(name, {"do": "fit", "epochs": arguments.epochs})
+        if answer is not None:
+            f1 = result.setdefault("f1", {})[name] = found_f1(answer["found"], test)
+            print(f"test F1      {name:24} {100 * f1:8.2f} after {arguments.epochs} epochs", flush=True)
     return result
-
-
-def show(result: Mapping[str, Any], arguments: argparse.Namespace) -> None:
-    for part in ("training", "prediction"):
-        for name, row in result[part].items():
-            print(
-                f"{part:12} {name:24} {row['per_second']:8.1f} sentences/s "
-                f"{row['ratio']:6.3f}x [{row['low']:.3f}, {row['high']:.3f}]"
-            )
-    for name, f1 in result.get("f1", {}).items():
-        print(f"test F1      {name:24} {100 * f1:8.2f} after {arguments.epochs} epochs")
 
 
 def run(arguments: argparse.Namespace, peers: Mapping[str, Library]) -> dict[str, Any]:
@@ -280,7 +272,6 @@ def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
 def main() -> None:
     arguments = parsed()
     result = run(arguments, PEERS)
-    show(result, arguments)
     if arguments.json:
         arguments.json.write_text(json.dumps(result, indent=1))
 

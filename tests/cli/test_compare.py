@@ -53,6 +53,15 @@ def test_json_for_programs(run: Runner, files: dict[str, Path], tmp_path: Path) 
     assert json.loads((tmp_path / "c.json").read_text()) == record
 
 
+def test_sentences_that_a_system_has_nothing_for_are_said(run: Runner, files: dict[str, Path], tmp_path: Path) -> None:
+    part = write(tmp_path / "part.jsonl", {"s1": ONE["s1"]})
+    result = run("compare", files["one"], part, "--gold", files["gold"])
+    assert "note: part has nothing for 1 of the sentences: their entities count as missed" in result.out
+    assert "note" not in run("compare", files["one"], files["other"], "--gold", files["gold"]).out
+    record = json.loads(run("compare", files["one"], part, "--gold", files["gold"], "--json", "-").out)
+    assert record["missing_sentences"] == {"part": 1}
+
+
 def test_names_and_seeds(run: Runner, files: dict[str, Path]) -> None:
     one, other, gold = files["one"], files["other"], files["gold"]
     result = run("compare", f"mine={one},{gold}", f"theirs={other},{other}", "--gold", gold, "--json", "-")

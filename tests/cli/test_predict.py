@@ -60,6 +60,9 @@ def test_raw_text_line_by_line_on_standard_output(run: Runner, model: Path, fold
         ((start, end),) = entity["characters"]
         assert TEXT[start:end] == entity["text"]
         assert 0 < entity["score"] <= 1
+    out = folder / "found.jsonl"
+    assert run("predict", model, folder / "a.txt", "--output", out).code == 0
+    assert [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()] == rows
 
 
 def test_several_sources_and_folders(run: Runner, model: Path, folder: Path, tmp_path: Path) -> None:

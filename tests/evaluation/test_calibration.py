@@ -66,9 +66,9 @@ def test_the_curve_by_hand() -> None:
     assert [(p.threshold, p.score.predicted, p.score.correct) for p in result.curve] == [(0.9, 1, 1), (0.7, 3, 2), (0.3, 4, 3)]
     assert {p.score.support for p in result.curve} == {4}
     assert (result.everything.predicted, result.everything.correct) == (4, 3)
-    # F1: 2/5, 4/7, 6/8. All are kept; the threshold lies half-way between the lowest score and 0.
+    # F1: 2/5, 4/7, 6/8. All are kept; below the lowest score nothing is known, unless that is said.
     assert result.best is not None
-    assert (result.best.threshold, result.best.score.f1) == (0.15, 0.75)
+    assert (result.best.threshold, result.best.score.f1) == (0.3, 0.75)
     assert calibration(*data(rows, missed=1), lowest=0.2).best.threshold == 0.25  # type: ignore[union-attr]
 
 
@@ -78,7 +78,7 @@ def test_each_type_has_its_own_threshold() -> None:
     assert result.types["X"] is not None
     assert result.types["Y"] is not None
     assert (result.types["X"].threshold, result.types["X"].score.f1) == (0.85, 1.0)
-    assert (result.types["Y"].threshold, result.types["Y"].score.f1) == (0.1, 0.8)
+    assert (result.types["Y"].threshold, result.types["Y"].score.f1) == (0.2, 0.8)
     nothing = calibration(*data([(0.9, False)], missed=2))
     assert nothing.best is None
     assert nothing.types == {"X": None}
@@ -92,6 +92,7 @@ def test_the_best_threshold_is_the_best_of_all(rows: list[Row], missed: int) -> 
     every = [evaluate(gold, at_least(found, threshold)).f1 for threshold in (0, 0.2, 0.3, 0.5, 0.5000005, 0.7, 0.95)]
     assert (result.best.score.f1 if result.best else 0.0) == pytest.approx(max(every))
     if result.best:
+        assert result.best.threshold >= min(score for score, _ in rows), "below what was proposed nothing is known"
         assert evaluate(gold, at_least(found, result.best.threshold)).entities.micro == result.best.score
         assert at_threshold(gold, found, result.best.threshold) == result.best
     for point in result.curve:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -151,6 +152,25 @@ def test_thresholds_of_types_and_of_relations() -> None:
     assert sorted(r.score or 0 for r in kept if r.type == "has") == sorted(score for score in scores if score >= middle)
     every = [r for one in predictor.predict(sentences(20)) for r in one.relations]
     assert sum(r.type != "has" for r in kept) == sum(r.type != "has" for r in every)
+
+
+@pytest.mark.parametrize(
+    ("texts", "options", "message"),
+    [
+        ("In Oslo", {"batch_size": 0}, "batch_size=0: expected 1 or more"),
+        ("In Oslo", {"threshold": 2}, "threshold 2: expected a number from 0 to 1"),
+        ("In Oslo", {"threshold": "0.5"}, "threshold '0.5': expected a number"),
+        ("In Oslo", {"threshold": {"Drug": -0.1}}, "threshold -0.1: expected a number"),
+        (5, {}, "int is nothing to predict: expected a text"),
+        (None, {}, "NoneType is nothing to predict"),
+        (b"In Oslo", {}, "bytes is nothing to predict"),
+        ([5], {}, "text-0: expected a text, a list of words"),
+        (["In Oslo", ["In", ""]], {}, "text-1: expected a text, a list of words of which none is empty"),
+    ],
+)
+def test_what_cannot_be_predicted_is_said(pointer: Predictor, texts: Any, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(SpanwiseError, match=re.escape(message)):
+        pointer.predict(texts, **options)
 
 
 def test_a_threshold_for_a_type_that_is_none(pointer: Predictor) -> None:

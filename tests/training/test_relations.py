@@ -326,7 +326,7 @@ def test_the_best_threshold_is_that_of_a_search() -> None:
     for _ in range(50):
         rows = [(rng.randint(1, 9) / 10, rng.random() < 0.5) for _ in range(rng.randint(1, 12))]
         support = sum(right for _, right in rows) + rng.randint(0, 3)
-        found = best_threshold(rows, support)
+        found = best_threshold(rows, support, lowest=0.0)
 
         def f1(threshold: float) -> float:
             kept = [right for score, right in rows if score > threshold]  # noqa: B023

@@ -62,6 +62,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     try:
         code = app(args=arguments, prog_name="spanwise", standalone_mode=False)
         sys.stdout.flush()
+        if code == 130:  # an interrupt that Typer has caught
+            raise KeyboardInterrupt
         sys.exit(code or 0)
     except SpanwiseError as error:
         _fail(str(error))
@@ -84,12 +86,21 @@ def _prepare_process() -> None:
             number = getattr(signal, name, None)
             if number is not None and signal.getsignal(number) is signal.SIG_DFL:  # under nohup it is not
                 signal.signal(number, lambda number, frame: sys.exit(128 + number))
+        sys.unraisablehook = _end_after_all
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
         elif isinstance(stream, io.TextIOWrapper) and stream.encoding.lower() != "utf-8":
             stream.reconfigure(errors="replace")  # a terminal that lacks a character shows a question mark
+
+
+def _end_after_all(lost: sys.UnraisableHookArgs) -> None:
+    """Where a signal came at a moment at which Python only reports exceptions, it is sent again."""
+    if isinstance(lost.exc_value, SystemExit):
+        signal.raise_signal(signal.SIGTERM)
+    else:
+        sys.__unraisablehook__(lost)
 
 
 def _usage(error: Exception) -> str:

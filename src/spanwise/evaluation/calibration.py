@@ -102,7 +102,7 @@ class Calibration:
 
 
 def calibration(
-    gold: Iterable[Sentence], predicted: Iterable[Sentence], bins: int = BINS, *, lowest: float = 0.0
+    gold: Iterable[Sentence], predicted: Iterable[Sentence], bins: int = BINS, *, lowest: float | None = None
 ) -> Calibration:  # fmt: skip
     """Compare the scores of predicted sentences with how often they are right; see ``pair`` for which belongs to which.
 
@@ -183,7 +183,7 @@ def _at(threshold: float, rows: Sequence[tuple[float, bool]], support: int) -> A
     return AtThreshold(threshold, Score(support, len(kept), sum(kept)))
 
 
-def _best(rows: Sequence[tuple[float, bool]], support: int, lowest: float) -> AtThreshold | None:
+def _best(rows: Sequence[tuple[float, bool]], support: int, lowest: float | None) -> AtThreshold | None:
     threshold = best_threshold(rows, support, lowest)
     return None if threshold is None else _at(threshold, rows, support)
 

@@ -12,6 +12,7 @@ from spanwise.errors import SpanwiseError
 from spanwise.evaluation.agreement import Agreement, Combination, agreement, combination
 from spanwise.evaluation.differences import BucketDifference, bucket_differences, error_differences, mean_rates
 from spanwise.evaluation.errors import Errors, errors
+from spanwise.evaluation.pairing import pair
 from spanwise.evaluation.scores import Score
 from spanwise.evaluation.significance import Comparison, Runs, compare
 from spanwise.evaluation.train_index import TrainIndex
@@ -66,7 +67,8 @@ class Duel:
 class SystemsComparison:
     """All systems, all pairs of them, and what they reach together.
 
-    ``buckets`` has for each attribute, and each system but the first, its differences from the first.
+    ``buckets`` has for each attribute, and each system but the first, its differences from the first. ``missing`` are systems
+    that have nothing for some sentences, and for how many at most: what is in these counts as missed.
     """
 
     systems: Mapping[str, System]
@@ -74,6 +76,7 @@ class SystemsComparison:
     together: Combination
     sentences: int
     buckets: Mapping[str, Mapping[str, tuple[BucketDifference, ...]]] = field(default_factory=dict)
+    missing: Mapping[str, int] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -81,6 +84,7 @@ class SystemsComparison:
             "pairs": [duel.to_json() for duel in self.duels],
             "together": self.together.to_json(),
             "sentences": self.sentences,
+            "missing_sentences": dict(self.missing),
             "buckets": {
                 attribute: {name: [bucket.to_json() for bucket in own] for name, own in differences.items()}
                 for attribute, differences in self.buckets.items()
@@ -117,7 +121,7 @@ def compare_systems(
     first, *others = outputs
     return SystemsComparison(
         {name: System(tuple(run.score for run in runs), mean_rates(runs)) for name, runs in judged.items()},
-        tuple(_duel(gold, pair, outputs, judged) for pair in combinations(outputs, 2)),
+        tuple(_duel(gold, both, outputs, judged) for both in combinations(outputs, 2)),
         combination(list(judged.values())),
         len(gold),
         {
@@ -127,6 +131,7 @@ def compare_systems(
             }
             for attribute, cuts in (buckets or {}).items()
         },
+        {name: most for name, runs in outputs.items() if (most := max(len(pair(gold, run).missing) for run in runs))},
     )
 
 

@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 def print_comparison(result: SystemsComparison, console: Console, *, with_errors: bool = False) -> None:
     """The systems, each pair of them, all together; then the kinds of mistakes and the buckets where they were asked for."""
     console.print(_systems(result))
+    for name, count in result.missing.items():
+        note = f"note: {name} has nothing for {count:,} of the sentences: their entities count as missed"
+        console.print(note, markup=False, highlight=False, soft_wrap=True)
     for duel in result.duels:
         console.print()
         for line in _lines(duel):

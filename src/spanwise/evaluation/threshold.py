@@ -41,11 +41,12 @@ def lowest(threshold: Threshold) -> float:
     return min((bar for bar in threshold.values() if bar > 0), default=0.0) if isinstance(threshold, Mapping) else threshold
 
 
-def best_threshold(scored: Iterable[tuple[float, bool]], support: int, lowest: float = 0.0) -> float | None:
+def best_threshold(scored: Iterable[tuple[float, bool]], support: int, lowest: float | None = None) -> float | None:
     """Above which score what is proposed has the best F1: half-way between two scores. None where nothing is right.
 
     ``scored`` are the score of each thing that is proposed and whether it is right, ``support`` is how many are in gold.
-    ``lowest`` is the score above which things were proposed at all.
+    ``lowest`` is the score above which things were proposed at all, where that is known; no threshold lies below what is known
+    of.
 
     >>> best_threshold([(0.9, True), (0.2, False), (0.4, True), (0.7, False)], support=2)
     0.3
@@ -56,9 +57,9 @@ def best_threshold(scored: Iterable[tuple[float, bool]], support: int, lowest: f
         correct += is_right
         below = rows[number][0] if number < len(rows) else lowest
         f1 = 2 * correct / (number + support)
-        if f1 > best and below < score:  # of equal scores all are kept or none
-            middle = round((score + below) / 2, 6)
-            best, threshold = f1, middle if below < middle <= score else score
+        if f1 > best and (below is None or below < score):  # of equal scores all are kept or none
+            middle = score if below is None else round((score + below) / 2, 6)
+            best, threshold = f1, middle if below is None or below < middle <= score else score
     return threshold
 
 

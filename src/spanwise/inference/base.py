@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeAlias
 
 from spanwise.errors import SpanwiseError, unknown
@@ -15,6 +15,7 @@ from spanwise.inference.streaming import streamed
 from spanwise.types import Sentence
 
 NEEDS_SPANS = "this model types given spans and finds none by itself: it needs sentences with entities, of any type"
+EXPECTED = "expected a text, a list of words of which none is empty, a Sentence, or several of these"
 Text: TypeAlias = str | Sequence[str] | Sentence  # raw text, words, or words with what is known of them
 
 
@@ -61,6 +62,8 @@ class BasePredictor(ABC):
         ``splitter`` takes a text and gives its sentences, each as the character ranges of its words.
         """
         several = [texts] if isinstance(texts, str | Sentence) else texts
+        if not isinstance(several, Iterable) or isinstance(several, bytes):
+            raise SpanwiseError(f"{type(texts).__name__} is nothing to predict: {EXPECTED}")
         return list(self.stream(several, threshold=threshold, overlap=overlap, batch_size=batch_size, splitter=splitter))
 
     def stream(
@@ -78,6 +81,8 @@ class BasePredictor(ABC):
         ``context`` are more sentences of the same documents, for a model that reads a sentence's surroundings.
         """
         self._check(threshold)
+        if batch_size < 1:
+            raise SpanwiseError(f"batch_size={batch_size}: expected 1 or more")
         choose = chosen(overlap or "nested")
 
         def find(sentences: Sequence[Sentence], around: Sequence[Sentence]) -> Sequence[Sentence]:
@@ -88,11 +93,13 @@ class BasePredictor(ABC):
         return map(choose, streamed(find, sentences, context=context, whole=self.needs_spans))
 
     def _check(self, threshold: Threshold) -> None:
-        if not isinstance(threshold, int | float):
-            known = (*self.types, *self.relation_types)
-            for name in threshold:
-                if name not in known:
-                    raise unknown("type with a threshold", name, known)
+        bars = threshold if isinstance(threshold, Mapping) else {"": threshold}
+        for bar in bars.values():
+            if not isinstance(bar, int | float) or not 0 <= bar <= 1:
+                raise SpanwiseError(f"threshold {bar!r}: expected a number from 0 to 1, or one for each of some types by name")
+        known = (*self.types, *self.relation_types)
+        for name in bars.keys() - known if isinstance(threshold, Mapping) else ():
+            raise unknown("type with a threshold", name, known)
 
     def _sentences(self, text: Text, name: str, splitter: Splitter | None) -> Iterator[Sentence]:
         if self.needs_spans and not isinstance(text, Sentence):
@@ -105,6 +112,8 @@ def to_sentences(text: Text, name: str, splitter: Splitter | None = None) -> Ite
     if isinstance(text, Sentence):
         yield text
     elif not isinstance(text, str):
+        if not isinstance(text, Sequence) or not all(isinstance(word, str) and word for word in text):
+            raise SpanwiseError(f"{name}: {EXPECTED}")
         yield Sentence(name, tuple(text))
     elif splitter is None:
         yield from text_sentences(text, name)

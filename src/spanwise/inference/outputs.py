@@ -64,6 +64,8 @@ def write_found(
     chosen, options = writer_for(output, format)
     if chosen.name == "label_studio" and "kind" not in options:  # for people to correct, not as if people had made it
         format, found = f"{format or chosen.name}{',' if ':' in (format or '') else ':'}kind=predictions", _by(model, found)
+    if chosen.name == "jsonl":
+        found = map(_with_characters, found)
     write(found, output, format, ledger=ledger, lossy=True)
 
 
@@ -80,9 +82,14 @@ def _by(model: str, found: Iterable[Sentence]) -> Iterator[Sentence]:
 def print_found(found: Iterable[Sentence]) -> None:
     """The interchange format on standard output, with what each entity says and its characters in the document."""
     for sentence in found:
-        record = to_record(sentence)
-        base = sentence.start or 0
-        for entity, shown in zip(sentence.entities, record["entities"], strict=True):
-            shown["text"] = sentence.text_of(entity)
-            shown["characters"] = [[base + place for place in sentence.characters(fragment)] for fragment in entity.fragments]
-        sys.stdout.write(to_json(record) + "\n")
+        sys.stdout.write(to_json(to_record(_with_characters(sentence))) + "\n")
+
+
+def _with_characters(sentence: Sentence) -> Sentence:
+    """With what each entity says and its characters in the document, as keys of its own."""
+    base = sentence.start or 0
+    entities = []
+    for entity in sentence.entities:
+        places = [[base + place for place in sentence.characters(fragment)] for fragment in entity.fragments]
+        entities.append(replace(entity, extra={**(entity.extra or {}), "text": sentence.text_of(entity), "characters": places}))
+    return replace(sentence, entities=tuple(entities))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from spanwise.corpora import chosen_split, open_splits, read_corpus
+from spanwise.errors import SpanwiseError
 from spanwise.evaluation import Evaluation, evaluate
 from spanwise.evaluation.typing import Typing, typing_scores
 from spanwise.formats import Ledger
@@ -53,6 +54,8 @@ def predict_split(
     """
     corpus = read_corpus(data, format, ledger)
     split = chosen_split(corpus, split, data)
+    if not corpus[split]:
+        raise SpanwiseError(f"{data}: {split} has no sentences, so nothing can be scored on it")
     bare = {name: list(stream) for name, stream in open_splits(data, format, annotated=False).items()}
     everything = [sentence for sentences in bare.values() for sentence in sentences]
     asked = corpus[split] if predictor.needs_spans else bare[split]

@@ -33,6 +33,6 @@ def find_threshold(
     done = predict_split(predictor, data, split=split, format=format, threshold=LOWEST, batch_size=batch_size)
     own = predictor.own_threshold
     notes = [BEST_LABELS] * (own is None) + [RELATIONS] * predictor.finds_relations
-    found = calibration(done.gold, done.predicted, lowest=0.0 if own is None else LOWEST)
+    found = calibration(done.gold, done.predicted, lowest=None if own is None else LOWEST)
     before = None if own is None else at_threshold(done.gold, done.predicted, own)
     return FoundThreshold(split, found, before, "; ".join(notes))

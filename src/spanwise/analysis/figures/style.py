@@ -7,6 +7,7 @@ A drawing function is decorated with ``@styled`` and begins with ``new_figure``.
 from __future__ import annotations
 
 import io
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
@@ -85,7 +86,8 @@ def _settings() -> Iterator[None]:
     """This style, whatever the settings of matplotlib are, and those again afterwards."""
     installed = {font.name for font in font_manager.fontManager.ttflist}
     fonts = ["DejaVu Sans", *(name for name in _MORE_FONTS if name in installed), "sans-serif"]
-    with matplotlib.rc_context():
+    with matplotlib.rc_context(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from font")  # a script without a font here: boxes stand for it
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(_SETTINGS | {"font.family": fonts})
         yield
