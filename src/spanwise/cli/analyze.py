@@ -7,18 +7,27 @@ from typing import Annotated
 
 import typer
 
-from spanwise.cli.options import print_ledger
+from spanwise.cli.options import (
+    BatchOption,
+    DataArgument,
+    DeviceOption,
+    GoldFormatOption,
+    GoldOption,
+    ModelArgument,
+    PredOption,
+    SplitOption,
+    ThresholdOption,
+    print_ledger,
+)
 
 
 def analyze(
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder to write: new, empty, or an earlier analysis.")],
-    model: Annotated[Path | None, typer.Argument(metavar="[MODEL]", help="A run folder, with the data to try it on.")] = None,
-    data: Annotated[
-        Path | None, typer.Argument(metavar="[DATA]", help="A file, or a folder with train/dev/test files.")
-    ] = None,
-    split: Annotated[str, typer.Option("--split", help="Which split of a DATA folder; for a model.")] = "test",
-    pred: Annotated[Path | None, typer.Option("--pred", metavar="FILE", help="What a system predicted, with --gold.")] = None,
-    gold: Annotated[Path | None, typer.Option("--gold", metavar="FILE", help="What is right.")] = None,
+    model: ModelArgument = None,
+    data: DataArgument = None,
+    split: SplitOption = "test",
+    pred: PredOption = None,
+    gold: GoldOption = None,
     train: Annotated[
         Path | None,
         typer.Option("--train", metavar="FILE_OR_FOLDER", help="Training data: which entities and words were seen in it."),
@@ -35,20 +44,13 @@ def analyze(
         str | None,
         typer.Option("--pred-format", metavar="FORMAT", help="Format of --pred and --against. Seen from the file if left out."),
     ] = None,
-    gold_format: Annotated[
-        str | None,
-        typer.Option(
-            "--gold-format", metavar="FORMAT", help="Format of DATA, --gold and --train. Seen from the file if left out."
-        ),
-    ] = None,
-    threshold: Annotated[
-        float, typer.Option("--threshold", min=0, max=1, help="Leave out entities and relations with a lower score.")
-    ] = 0.0,
+    gold_format: GoldFormatOption = None,
+    threshold: ThresholdOption = 0.0,
     projection: Annotated[
         str, typer.Option("--projection", metavar="pca|tsne|umap", help="How a model's span vectors are drawn.")
     ] = "pca",
-    batch_size: Annotated[int, typer.Option("--batch-size", min=1, help="For a model.")] = 64,
-    device: Annotated[str, typer.Option("--device", metavar="cpu|cuda|auto", help="For a model.")] = "auto",
+    batch_size: BatchOption = 64,
+    device: DeviceOption = "auto",
 ) -> None:
     """Show why a model fails: figures, tables, and a report with every mistake, from a model or any system's predictions.
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from spanwise.cli.options import JsonOption, print_ledger, write_json
+from spanwise.cli.options import GoldOption, JsonOption, print_ledger, write_json
 
 
 def compare(
@@ -18,7 +18,7 @@ def compare(
             help="[NAME=]PATH[,PATH...]: a file of predictions or a run folder; several, or a folder of --seeds, are its runs.",
         ),
     ],
-    gold: Annotated[Path | None, typer.Option("--gold", metavar="FILE", help="What is right.")] = None,
+    gold: GoldOption = None,
     data: Annotated[
         Path | None, typer.Option("--data", metavar="DATA", help="Instead of --gold: a folder with train/dev/test files.")
     ] = None,

@@ -8,7 +8,20 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spanwise.cli.options import JsonOption, print_ledger, write_json
+from spanwise.cli.options import (
+    BatchOption,
+    DataArgument,
+    DeviceOption,
+    GoldFormatOption,
+    GoldOption,
+    JsonOption,
+    ModelArgument,
+    PredOption,
+    SplitOption,
+    ThresholdOption,
+    print_ledger,
+    write_json,
+)
 
 if TYPE_CHECKING:
     from spanwise.evaluation import Evaluation
@@ -18,13 +31,11 @@ if TYPE_CHECKING:
 
 
 def evaluate(
-    model: Annotated[Path | None, typer.Argument(metavar="[MODEL]", help="A run folder, with the data to score it on.")] = None,
-    data: Annotated[
-        Path | None, typer.Argument(metavar="[DATA]", help="A file, or a folder with train/dev/test files.")
-    ] = None,
-    split: Annotated[str, typer.Option("--split", help="Which split of a DATA folder; for a model.")] = "test",
-    pred: Annotated[Path | None, typer.Option("--pred", metavar="FILE", help="What a system predicted, with --gold.")] = None,
-    gold: Annotated[Path | None, typer.Option("--gold", metavar="FILE", help="What is right.")] = None,
+    model: ModelArgument = None,
+    data: DataArgument = None,
+    split: SplitOption = "test",
+    pred: PredOption = None,
+    gold: GoldOption = None,
     train: Annotated[
         Path | None,
         typer.Option(
@@ -37,15 +48,8 @@ def evaluate(
         str | None,
         typer.Option("--pred-format", metavar="FORMAT", help="Format of --pred, with options. Seen from the file if left out."),
     ] = None,
-    gold_format: Annotated[
-        str | None,
-        typer.Option(
-            "--gold-format", metavar="FORMAT", help="Format of DATA, --gold and --train. Seen from the file if left out."
-        ),
-    ] = None,
-    threshold: Annotated[
-        float, typer.Option("--threshold", min=0, max=1, help="Leave out entities and relations with a lower score.")
-    ] = 0.0,
+    gold_format: GoldFormatOption = None,
+    threshold: ThresholdOption = 0.0,
     finds_threshold: Annotated[
         bool,
         typer.Option(
@@ -55,8 +59,8 @@ def evaluate(
     last_words: Annotated[
         bool, typer.Option("--last-words", help="Score relations also by the entities' last words alone, as is done on WebNLG.")
     ] = False,
-    batch_size: Annotated[int, typer.Option("--batch-size", min=1, help="For a model.")] = 64,
-    device: Annotated[str, typer.Option("--device", metavar="cpu|cuda|auto", help="For a model.")] = "auto",
+    batch_size: BatchOption = 64,
+    device: DeviceOption = "auto",
     json_file: JsonOption = None,
 ) -> None:
     """Score a model on data, or any system's predictions (--pred) against gold (--gold).
