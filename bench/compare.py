@@ -2,8 +2,9 @@
 
     python bench/compare.py table.json --data DATA --rows ncbi-spanner ncbi-bl-spanner … [--buckets eLen,eDen:4] [--errors]
 
-Runs are paired by seed; sentences are resampled for all of them together. Buckets are the cut-offs of Table 5 of Bundling
-Learning, or so many of equal count: the published ones of the density leave nearly everything in one.
+Several splits (``--splits dev test``) are judged as one. Runs are paired by seed; sentences are resampled for all of them
+together. Buckets are the cut-offs of Table 5 of Bundling Learning, or so many of equal count: the published ones of the density
+leave nearly everything in one.
 """
 
 from __future__ import annotations
@@ -23,17 +24,17 @@ from spanwise.evaluation.comparison_table import print_comparison
 from spanwise.types import Entity, Sentence
 
 
-def outputs(records: list[dict[str, Any]], name: str, gold: list[Sentence]) -> list[list[Sentence]]:
+def outputs(records: list[dict[str, Any]], name: str, gold: list[Sentence], splits: list[str]) -> list[list[Sentence]]:
     """What the runs of a row found, in the order of their seeds."""
     runs = sorted((record for record in records if record["name"] == name), key=lambda record: record["seed"])
-    if not runs or any("predicted" not in run for run in runs):
-        raise SystemExit(f"{name}: no runs with kept predictions in the table")
+    if not runs or any(split not in run.get("predicted", {}) for run in runs for split in splits):
+        raise SystemExit(f"{name}: no runs with kept predictions of {' and '.join(splits)} in the table")
     return [
         [
             replace(
                 sentence, entities=tuple(Entity(kind, ((start, end),)) for kind, start, end in found), relations=(), links=()
             )
-            for sentence, found in zip(gold, run["predicted"], strict=True)
+            for sentence, found in zip(gold, (found for split in splits for found in run["predicted"][split]), strict=True)
         ]
         for run in runs
     ]
@@ -44,6 +45,7 @@ def main() -> None:
     parser.add_argument("table", type=Path)
     parser.add_argument("--data", type=Path, required=True, help="the folder of corpora")
     parser.add_argument("--rows", nargs="+", required=True, metavar="NAME", help="the first of a corpus is the standard")
+    parser.add_argument("--splits", nargs="+", default=["test"], help="of which predictions were kept")
     parser.add_argument("--buckets", metavar="ATTRIBUTES")
     parser.add_argument("--errors", action="store_true")
     parser.add_argument("--json", type=Path, help="where to write the comparisons, by corpus")
@@ -53,8 +55,8 @@ def main() -> None:
     results = {}
     for corpus in dict.fromkeys(corpora[name] for name in arguments.rows):
         splits = open_splits(arguments.data / corpus)
-        gold = list(splits["test"])
-        systems = {name: outputs(records, name, gold) for name in arguments.rows if corpora[name] == corpus}
+        gold = [sentence for split in arguments.splits for sentence in splits[split]]
+        systems = {name: outputs(records, name, gold, arguments.splits) for name in arguments.rows if corpora[name] == corpus}
         print(f"\n== {corpus}")
         result = compare_systems(gold, systems, splits["train"], buckets=asked_buckets(arguments.buckets))
         print_comparison(result, Console(), with_errors=arguments.errors)

@@ -7,17 +7,19 @@
 together, deals the documents into five parts, trains five times on four of them (dev is cut from these, whole documents) and
 tests on the fifth; the predictions are pooled, so that every document is tested once. Scores are end to end and strict: an
 entity is right when its type and all its fragments are. "with" is ``head.discontinuous=auto``, "without" is ``false``.
-The file is written again behind every training, and a second start goes on with what it lacks.
+``--jobs`` trainings run at once. The file is written again behind every one, and a second start goes on with what it lacks.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -114,31 +116,36 @@ def main() -> None:
     parser.add_argument("--set", action="append", default=[], help="section.key=value, as in spanwise train")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     if arguments.corpus == "nerel" and arguments.data is None:
         parser.error("nerel needs --data")
-    torch.set_num_threads(arguments.threads)
     known = arguments.json is not None and arguments.json.is_file()
     runs: dict[str, Any] = json.loads(arguments.json.read_text())["runs"] if known else {}
     corpora = list(generated(arguments) if arguments.corpus == "generated" else folds(arguments))
     result: dict[str, Any] = {}
-    # Part by part, so that what is compared is complete as early as possible.
-    for seed in arguments.seeds:
-        for part, corpus in enumerate(corpora):
-            for recipe in arguments.recipes:
-                for mechanism in SWITCH:
-                    key = f"{recipe} {mechanism} seed {seed} part {part}"
-                    if key not in runs:
-                        runs[key] = trained(corpus, recipe, mechanism, seed, arguments)
-                        print(key, json.dumps(runs[key]), flush=True)
-                        result = {"settings": {k: str(v) for k, v in vars(arguments).items()}, "runs": runs}
-                        result["pooled"] = {
-                            name: pooled([run for other, run in runs.items() if other.startswith(f"{name} ")])
-                            for name in sorted({other.partition(" part")[0] for other in runs})
-                        }
-                        if arguments.json:
-                            arguments.json.write_text(json.dumps(result, indent=1))
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(arguments.jobs, context, torch.set_num_threads, (arguments.threads,)) as pool:
+        # Part by part, so that what is compared is complete as early as possible.
+        asked = {
+            pool.submit(trained, corpus, recipe, mechanism, seed, arguments): key
+            for seed in arguments.seeds
+            for part, corpus in enumerate(corpora)
+            for recipe in arguments.recipes
+            for mechanism in SWITCH
+            if (key := f"{recipe} {mechanism} seed {seed} part {part}") not in runs
+        }
+        for future in as_completed(asked):
+            runs[asked[future]] = future.result()
+            print(asked[future], json.dumps(runs[asked[future]]), flush=True)
+            result = {"settings": {key: str(value) for key, value in vars(arguments).items()}, "runs": runs}
+            names = sorted({key.partition(" part")[0] for key in runs})
+            result["pooled"] = {
+                name: pooled([run for key, run in runs.items() if key.startswith(f"{name} ")]) for name in names
+            }
+            if arguments.json:
+                arguments.json.write_text(json.dumps(result, indent=1))
     for name, scores in result.get("pooled", {}).items():
         print(f"{name}: " + ", ".join(f"{kind} F1 {100 * scores[kind]['f1']:.2f}" for kind in KINDS))
 

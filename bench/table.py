@@ -3,9 +3,10 @@
     python bench/table.py --data DATA --encoders ENCODERS --work RUNS --out table.json --jobs 6 bench/rows/engine.yaml [NAME …]
 
 A row file lists rows such as ``{name: genia-spanner, corpus: genia, recipe: spanner, encoder: minilm, seeds: [1, 2, 3],
-options: [--epochs, "8"], keep: true}``. ``corpus`` is a folder in DATA, ``encoder`` a folder in ENCODERS or a name of its own.
-Small models leave a GPU idle, so ``--jobs`` of them run at once. The result has one record per run, with the command that made
-it, and, with ``keep``, what the run finds in the test sentences.
+options: [--epochs, "8"], keep: [dev, test]}``. ``corpus`` is a folder in DATA, ``encoder`` a folder in ENCODERS or a name of
+its own. Small models leave a GPU idle, so ``--jobs`` of them run at once. The result has one record per run, with the command
+that made it, and what the run finds in the splits that are to be kept. Started again with the same RUNS, it goes on: runs that
+were interrupted are resumed, finished ones only collected.
 """
 
 from __future__ import annotations
@@ -49,7 +50,10 @@ def run(row: dict[str, Any], seed: int, arguments: argparse.Namespace) -> dict[s
     words, out = command(row, seed, arguments)
     record = {"name": row["name"], "corpus": row["corpus"], "recipe": row["recipe"], "encoder": row["encoder"], "seed": seed}
     began = time.time()
-    code, said = spanwise(words[3:], arguments.threads)
+    if (out / "run.json").is_file():
+        code, said = 0, ""
+    else:
+        code, said = spanwise([*words[3:], *(["--resume"] if out.is_dir() else [])], arguments.threads)
     record |= {"command": shown(words, row), "seconds": round(time.time() - began, 1), "code": code}
     if code == 0:
         report = json.loads((out / "run.json").read_text())
@@ -58,8 +62,7 @@ def run(row: dict[str, Any], seed: int, arguments: argparse.Namespace) -> dict[s
         record |= {key: report[key] for key in ("best_epoch", "device", "precision", "versions")}
         record["epoch_seconds"] = [epoch["seconds"] for epoch in metrics]
         record["dev"] = [epoch["dev"] for epoch in metrics]
-        if row.get("keep"):
-            record["predicted"] = predicted(out, arguments.data / row["corpus"])
+        record["predicted"] = {split: predicted(out, arguments.data / row["corpus"], split) for split in row.get("keep", [])}
         print(
             f"{record['name']} seed {seed}: {json.dumps({split: shortly(own) for split, own in record['scores'].items()})}",
             flush=True,
@@ -101,10 +104,11 @@ def spanwise(words: list[str], threads: int) -> tuple[int, str]:
     return code or 0, said.getvalue()
 
 
-def predicted(out: Path, corpus: Path) -> list[list[Any]]:
-    """What a run finds in the test sentences: type, start and end of every entity, sentence by sentence."""
-    file = out / "test.jsonl"
-    spanwise(["predict", str(out), str(corpus / "test.jsonl"), "--output", str(file)], 1)
+def predicted(out: Path, corpus: Path, split: str) -> list[list[Any]]:
+    """What a run finds in the sentences of a split: type, start and end of every entity, sentence by sentence."""
+    file = out / f"{split}.jsonl"
+    if not file.is_file():
+        spanwise(["predict", str(out), str(corpus / file.name), "--output", str(file)], 1)
     sentences = [json.loads(line) for line in file.read_text().splitlines()]
     return [[[entity["type"], *entity["spans"][0]] for entity in sentence["entities"]] for sentence in sentences]
 
