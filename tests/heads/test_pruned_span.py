@@ -24,7 +24,7 @@ from spanwise.types import Entity, Sentence
 
 def pruned(encoder: TransformerEncoder, **options: Any) -> PrunedSpan:
     torch.manual_seed(7)
-    values = {"max_width": 5, "decoding": "nested", "hidden": 10, "budget": 0.3, **options}
+    values = {"max_width": 5, "decoding": "nested", "hidden": 10, "budget": 0.3, "lstm": 6, **options}
     return PrunedSpan.build(encoder, LABELS, PrunedSpanSettings(**values)).eval()
 
 
@@ -41,7 +41,7 @@ def test_with_a_budget_for_everything_it_is_the_unpruned_head_without_its_lstm(
     tiny_bert: Path, options: dict[str, Any], architecture: str
 ) -> None:
     encoder = encoder_of(architecture, tiny_bert)
-    plain, head = made(encoder, lstm=0, **options), pruned(encoder, budget=1000.0, **options)
+    plain, head = made(encoder, lstm=0, **options), pruned(encoder, budget=1000.0, lstm=0, **options)
     head.load_state_dict({**head.state_dict(), **plain.state_dict()})
     with torch.no_grad():
         states, targets = read(encoder, plain)
@@ -52,11 +52,10 @@ def test_with_a_budget_for_everything_it_is_the_unpruned_head_without_its_lstm(
         assert len(places) == len(set(places))
         assert set(places) == expected.keys()
         close(scores[chosen.alive], torch.stack([expected[place] for place in places]))
-        # The loss is that of the unpruned head and that of the scorer, a biaffine head that knows one type.
+        # The loss is that of the unpruned head and that of the scorer, a biaffine head.
         losses = head.loss(*read(encoder, head, gold=True))
         deep = plain.loss(*read(encoder, plain, gold=True))
-        targets = head.targets(SENTENCES, gold=True)
-        scorer = head.scorer.loss(states, {**targets, "label": torch.zeros_like(targets["label"])})
+        scorer = head.scorer.loss(states, head.targets(SENTENCES, gold=True))
     torch.testing.assert_close(losses.sums, deep.sums + scorer.sums, rtol=1e-5, atol=1e-4)
     torch.testing.assert_close(losses.parts["deep"], deep.mean)
     torch.testing.assert_close(losses.parts["scorer"], scorer.mean)
@@ -100,8 +99,8 @@ def test_the_best_are_kept_and_how_many_depends_on_the_own_length_alone(tiny_ber
             for start in range(words):
                 for end in range(start + 1, min(words, start + 5) + 1):
                     place = int(scored.tiles.place(torch.tensor(start), torch.tensor(end)))
-                    both = scored.logits[number].movedim(2, 0).flatten(1)[:, place]
-                    every[start, end] = float(both[0] - both[1])
+                    chances = scored.logits[number].movedim(2, 0).flatten(1)[:, place].softmax(0)
+                    every[start, end] = float(chances[:2].sum())  # that it is an entity of either type
             best = sorted(every, key=lambda span: -every[span])[:budget]
             assert kept == set(best)
 
@@ -128,7 +127,7 @@ def test_gold_always_passes_in_training(tiny_bert: Path, options: dict[str, Any]
 
 def test_the_deep_loss_is_over_the_kept_spans(tiny_bert: Path) -> None:
     encoder = encoder_of("bert", tiny_bert)
-    head = pruned(encoder, budget=0.2)
+    head = pruned(encoder, budget=0.2, lstm=0)
     plain = made(encoder, lstm=0)
     plain.load_state_dict({name: value for name, value in head.state_dict().items() if not name.startswith("scorer")})
     with torch.no_grad():
@@ -148,6 +147,53 @@ def test_the_deep_loss_is_over_the_kept_spans(tiny_bert: Path) -> None:
     sentences = sum(bool(sentence.words) for sentence in SENTENCES)
     torch.testing.assert_close(losses.parts["deep"], total / sentences, rtol=1e-4, atol=1e-4)
     torch.testing.assert_close(losses.mean, losses.parts["deep"] + losses.parts["scorer"])
+
+
+@pytest.mark.parametrize("options", [{}, {"unit": "subwords", "max_width": 12}])
+def test_kept_spans_are_read_in_the_order_of_the_text(tiny_bert: Path, options: dict[str, Any]) -> None:
+    encoder = encoder_of("bert", tiny_bert)
+    head, plain = pruned(encoder, **options), pruned(encoder, lstm=0, **options)
+    plain.transformer.load_state_dict(head.transformer.state_dict())
+    seen: list[torch.Tensor] = []
+    plain.reduced = lambda spans, size: seen.append(spans) or spans  # type: ignore[assignment, func-returns-value, misc]
+    with torch.no_grad():
+        states, _ = read(encoder, head)
+        chosen = head._best(head.scorer.scored(states), states.mask)
+        vectors = head._vectors(states, chosen).view(*chosen.alive.shape, -1)
+        plain._vectors(states, chosen)
+        assert head.lstm is not None
+        checked = 0
+        for number, alive in enumerate(chosen.alive):
+            places = [
+                (int(chosen.start[number, m]), int(chosen.end[number, m]), m) for m in alive.nonzero().squeeze(1).tolist()
+            ]
+            order = [m for _, _, m in sorted(places)]
+            if order:
+                sequence = seen[0][number, order]
+                there, _ = head.lstm.forwards[0](sequence)
+                back, _ = head.lstm.backwards[0](sequence.flip(0))
+                size = (chosen.end - chosen.start)[number, order]
+                close(vectors[number, order], head.reduced(torch.cat((there, back.flip(0)), 1), size))
+                checked += order != sorted(order)
+    assert checked  # some sentence's spans are not in order by chance
+
+
+def test_probabilities_are_the_mean_of_both_judges(tiny_bert: Path) -> None:
+    encoder = encoder_of("bert", tiny_bert)
+    head = pruned(encoder)
+    with torch.no_grad():
+        states, targets = read(encoder, head)
+        every = head.scorer.span_probabilities(states, {})
+        rows = zip(every.sentence.tolist(), every.start.tolist(), every.end.tolist(), every.vectors, strict=True)
+        first = {(n, s, e): chances for n, s, e, chances in rows}
+        kept, found = head.span_vectors(states, targets), head.span_probabilities(states, targets)
+        second = head.classified(kept.vectors).softmax(-1)
+        places = list(zip(kept.sentence.tolist(), kept.start.tolist(), kept.end.tolist(), strict=True))
+        assert {(n, s, e) for n, own in enumerate(kept_spans(head, states)) for s, e in own} == set(places)
+        close(found.vectors, (torch.stack([first[place] for place in places]) + second) / 2)
+        scored = head.score(states, targets)
+        best, label = found.vectors.max(-1)
+        close(scored.score, best[label != head.none])
 
 
 @pytest.mark.parametrize("options", [{}, {"unit": "subwords", "max_width": 6}])

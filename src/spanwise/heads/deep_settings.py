@@ -69,6 +69,8 @@ class PrunedSpanSettings(DeepSettings):
     """Of the head that deepens only likely spans."""
 
     budget: float | None = Field(default=None, gt=0)  # kept spans per word; 8 times the training entities per word if None
+    lstm: int = Field(default=200, ge=0)  # size per direction of the BiLSTM along the kept spans; 0 for none
+    lstm_dropout: float = Field(default=0.5, ge=0.0, lt=1.0)  # of what it reads
 
     def fitted(self, sentences: Sequence[Sentence]) -> Self:
         found = super().fitted(sentences)

@@ -1,8 +1,11 @@
 """Deep spans only where it pays: a cheap scorer chooses which spans go through the span transformer.
 
-Almost all spans are nothing, and a glance tells most of them. A biaffine product of the words' top states scores every span; a
-sentence's best ones, a few times as many as it can be expected to have entities, are represented deeply and classified, and
-the others are NONE. What the span transformer costs then grows with the entities, not with all spans.
+Almost all spans are nothing, and a glance tells most of them. A biaffine product of the words' top states judges every span; a
+sentence's likeliest ones, a few times as many as it can be expected to have entities, are represented deeply and judged again,
+and the others are NONE. What the span transformer costs then grows with the entities, not with all spans.
+
+Both judges learn all types, on the same encoder, and a kept span's probabilities are the mean of theirs. Against a scorer that
+learns only what is an entity, and is not asked again, that is worth 0.4 F1 on GENIA dev, and the BiLSTM 0.25 more.
 """
 
 from __future__ import annotations
@@ -12,12 +15,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn.functional import pad
 
 from spanwise.device import is_traced
 from spanwise.encoders.base import TokenStates
 from spanwise.encoders.layers import LayerParts
+from spanwise.encoders.recurrent import BiLSTM, reordered
 from spanwise.graphs import Graphs, padded_to_grain
 from spanwise.heads.base import Labels, Losses, ScoredSpans, SpanVectors
 from spanwise.heads.biaffine import Biaffine, BiaffineSettings, ScoredCells
@@ -42,9 +46,9 @@ class Chosen(NamedTuple):
 class PrunedSpan(DeepHead):
     """The span transformer for the likeliest spans of each sentence.
 
-    The scorer learns with the rest which spans are gold, of whatever type. In training gold spans always pass, so that the
-    classifier sees all of them beside the negatives that the scorer finds hard. How many spans a sentence keeps depends on its
-    own length alone. There is no BiLSTM along the starts of one size: it would need all of them.
+    The scorer learns with the rest. In training gold spans always pass, so that the classifier sees all of them beside the
+    negatives that the scorer finds hard. How many spans a sentence keeps depends on its own length alone. DSpERT's BiLSTM along
+    the starts of one size would need all of them; here it reads whatever is kept, in the order of the text.
     """
 
     prunes = True
@@ -55,11 +59,13 @@ class PrunedSpan(DeepHead):
         self, width: int, labels: Labels, settings: PrunedSpanSettings, layers: Sequence[LayerParts],
         subword_counts: Callable[[Sentence], Ints] | None = None,
     ) -> None:  # fmt: skip
-        super().__init__(width, labels, settings, layers, subword_counts)
+        super().__init__(width, labels, settings, layers, subword_counts, 2 * settings.lstm or width)
         assert settings.budget is not None
         self.budget = settings.budget
         same = {name: getattr(settings, name) for name in ("max_width", "decoding", "smoothing", "smoothing_distance")}
-        self.scorer = Biaffine(width, Labels(("entity",)), BiaffineSettings(**same))
+        self.scorer = Biaffine(width, labels, BiaffineSettings(**same))
+        self.lstm = BiLSTM(width, settings.lstm) if settings.lstm else None
+        self.lstm_dropout = nn.Dropout(settings.lstm_dropout)
         self.graphs: Graphs | None = None
 
     def record_steps(self) -> None:
@@ -96,26 +102,23 @@ class PrunedSpan(DeepHead):
         place = targets["sentence"] * count + place.clamp(min=0)
         values = soft_cross_entropy(logits.view(batch * count, -1, 1), place, targets["label"], mass)
         deep = values.view(batch, count).masked_fill(~chosen.alive, 0.0).sum(1)
-        shallow = self.scorer.loss_of(scored, {**targets, "label": torch.zeros_like(targets["label"])})
+        shallow = self.scorer.loss_of(scored, targets)
         parts = {"deep": deep.sum() / shallow.counts.sum().clamp(min=1), "scorer": shallow.mean}
         return Losses(deep + shallow.sums, shallow.counts, parts, instances=shallow.instances)
 
     def score(self, states: TokenStates, targets: Mapping[str, Tensor]) -> ScoredSpans:
-        chosen = self._best(self.scorer.scored(states), states.mask)
-        score, label = self.classified(self._vectors(states, chosen)).softmax(-1).max(-1)
+        chosen, chances = self._judged(states)
+        score, label = chances.max(-1)
         return ScoredSpans(*self.picked((label != self.none) & chosen.alive.flatten(), targets, *_flat(chosen), label, score))
 
     def span_vectors(self, states: TokenStates, targets: Mapping[str, Tensor]) -> SpanVectors:
-        """Of all spans, those that the scorer would drop among them."""
-        scored = self.scorer.scored(states)
-        inside = scored.inside.flatten(1)
-        chosen = _placed(scored.tiles, torch.arange(scored.tiles.cells, device=inside.device).expand_as(inside), inside)
+        """Of the spans that the scorer keeps."""
+        chosen = self._best(self.scorer.scored(states), states.mask)
         return SpanVectors(*self.picked(chosen.alive.flatten(), targets, *_flat(chosen), self._vectors(states, chosen)))
 
     def span_probabilities(self, states: TokenStates, targets: Mapping[str, Tensor]) -> SpanVectors:
         """Of the spans that the scorer keeps."""
-        chosen = self._best(self.scorer.scored(states), states.mask)
-        chances = self.classified(self._vectors(states, chosen)).softmax(-1)
+        chosen, chances = self._judged(states)
         return SpanVectors(*self.picked(chosen.alive.flatten(), targets, *_flat(chosen), chances))
 
     def kept_gold(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Tensor:
@@ -129,7 +132,8 @@ class PrunedSpan(DeepHead):
         """The spans that are kept: the best by the scorer, and ``gold`` before all others."""
         tiles, inside = scored.tiles, scored.inside.flatten(1)
         limits = torch.finfo(torch.float32)
-        scores = (scored.logits[:, :, :, 0] - scored.logits[:, :, :, 1]).detach().flatten(1).masked_fill(~inside, limits.min)
+        odds = scored.logits[:, :, :, :-1].logsumexp(3) - scored.logits[:, :, :, -1]
+        scores = odds.detach().flatten(1).masked_fill(~inside, limits.min)
         count = int(self.budget * mask.shape[1]) + 1 + SPARE
         if gold is not None:
             start, end = gold["gold_start"], gold["gold_end"]
@@ -145,13 +149,32 @@ class PrunedSpan(DeepHead):
         is_kept = (torch.arange(cell.shape[1], device=cell.device) < own) | (values == limits.max)
         return _placed(tiles, cell, is_kept & inside.gather(1, cell))
 
+    def _judged(self, states: TokenStates) -> tuple[Chosen, Tensor]:
+        """The places of the kept spans, and the probabilities of all classes there [B * M, C + 1]."""
+        scored = self.scorer.scored(states)
+        chosen = self._best(scored, states.mask)
+        cells = scored.logits.movedim(3, -1).flatten(1, 3)
+        first = cells.gather(1, chosen.cell.unsqueeze(2).expand(-1, -1, cells.shape[2])).flatten(0, 1)
+        second = self.classified(self._vectors(states, chosen))
+        return chosen, (first.softmax(-1) + second.softmax(-1)) / 2
+
     def _vectors(self, states: TokenStates, chosen: Chosen) -> Tensor:
         """The vectors that are classified, of all places [B * M, hidden]."""
         top, below = self.words(states)
         spans = self._deepened(chosen.start, chosen.end, below)
         first = top.gather(1, chosen.start.unsqueeze(2).expand(-1, -1, top.shape[2]))
         size = chosen.end - chosen.start
-        return self.reduced(torch.where((size == 1).unsqueeze(2), first, spans), size).flatten(0, 1)
+        spans = torch.where((size == 1).unsqueeze(2), first, spans)
+        if self.lstm is not None:
+            spans = self._along_text(self.lstm, spans, chosen)
+        return self.reduced(spans, size).flatten(0, 1)
+
+    def _along_text(self, lstm: BiLSTM, spans: Tensor, chosen: Chosen) -> Tensor:
+        """The kept spans of a sentence are a sequence, in the order of their starts and then of their ends."""
+        place = chosen.start * (self.widest + 1) + chosen.end - chosen.start
+        order = place.masked_fill(~chosen.alive, torch.iinfo(torch.int64).max).argsort(1)
+        read = lstm(reordered(self.lstm_dropout(spans), order), chosen.alive.sum(1))
+        return reordered(read, order.argsort(1))
 
     def _deepened(self, start: Tensor, end: Tensor, below: Sequence[Tensor]) -> Tensor:
         """The states of the spans from ``start`` to ``end`` [B, M], as [B, M, d]."""

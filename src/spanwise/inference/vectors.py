@@ -36,7 +36,7 @@ def span_vectors(
 ) -> list[SentenceVectors]:
     """The vectors before the logits of all spans of each sentence, or of those in ``spans``, one iterable per sentence.
 
-    Spans that the model's head does not judge (wider than its widest) have none and are left out.
+    Spans that the model's head does not judge (wider than its widest, or pruned) have none and are left out.
     """
     return _asked(model, model.head.span_vectors, sentences, spans, batch_size, context)
 
