@@ -6,6 +6,8 @@ Training: blocks of steps of the library's own trainer, everything in them. Pred
 in it. All recipes take turns, in changing order, so that other load falls on all of them; a speed-up is the median over the
 turns of (time of ``--against`` / time of the recipe), with quartiles. The models that predict are the ones just trained.
 
+``textbook-crf`` stands for ``seqner-crf`` with the CRF of ``bench/textbook_crf.py`` in training.
+
 Head cost: forward of the head's ``score`` over the encoder's forward, one batch of 16 random sentences of 64 words, 5 types.
 """
 
@@ -25,6 +27,7 @@ from typing import Any
 import numpy as np
 import torch
 from speed import CLOCKS, WARM_UP, OurLoop, Times, in_turns
+from textbook_crf import TextbookCrf
 
 from spanwise.batching import make_batch
 from spanwise.config import configure
@@ -40,14 +43,25 @@ def settled(device: str) -> None:
         torch.cuda.synchronize()
 
 
+def build(recipe: str, corpus: Corpus, arguments: argparse.Namespace, **settings: Any) -> Model:
+    is_textbook = recipe == "textbook-crf"
+    model = Model.build(
+        configure("seqner-crf" if is_textbook else recipe, encoder=arguments.encoder, settings=settings), corpus
+    )
+    if is_textbook:
+        head: Any = model.head
+        textbook = TextbookCrf(len(head.crf.start))
+        textbook.load_state_dict(head.crf.state_dict())
+        head.crf = textbook
+    return model
+
+
 def make_trainer(recipe: str, corpus: Corpus, folder: Path, arguments: argparse.Namespace) -> Trainer:
     per_epoch = -(-len(corpus["train"]) // arguments.batch_size)
     steps = arguments.block * (arguments.turns + 1) + arguments.warm_up
-    config = configure(
-        recipe, encoder=arguments.encoder, settings={"epochs": -(-steps // per_epoch), "batch_size": arguments.batch_size}
-    )
     torch.manual_seed(1)
-    return Trainer(Model.build(config, corpus), corpus, folder, device=arguments.device, say=lambda line: None)
+    model = build(recipe, corpus, arguments, epochs=-(-steps // per_epoch), batch_size=arguments.batch_size)
+    return Trainer(model, corpus, folder, device=arguments.device, say=lambda line: None)
 
 
 def time_training(trainers: dict[str, Trainer], arguments: argparse.Namespace) -> Times:
@@ -106,7 +120,7 @@ def head_costs(recipes: Sequence[str], arguments: argparse.Namespace, words: int
     ]
     corpus, costs = Corpus({"train": sentences}), {}
     for recipe in recipes:
-        model = Model.build(configure(recipe, encoder=arguments.encoder), corpus).eval().to(arguments.device)
+        model = build(recipe, corpus, arguments).eval().to(arguments.device)
         prepared = model.encoder.prepare(sentences)
         batch = make_batch(model.encoder, model.head, sentences, prepared, np.arange(16)).to(torch.device(arguments.device))
         times: Times = {}

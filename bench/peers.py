@@ -1,20 +1,22 @@
-"""Spanwise beside other libraries: the same corpus and the same encoder through each, speeds as ratios in one run.
+"""Spanwise beside other libraries: the same corpus and the same encoder through each; speeds as ratios in one run, and F1.
 
     python bench/peers.py --data DATA --encoder FOLDER [--recipes spanner seqner] [--peers hf spancat …]
         [--python flair=VENV/bin/python …] [--sentences 1600] [--blocks 10] [--epochs 10] [--json FILE]
+    python bench/peers.py --data DATA --encoder FOLDER --blocks 0 --epochs 10 --clock cpu   F1 on test and its cost alone
 
 Each contender is a process of its own (bench/peers/worker.py), in the Python environment that ``--python`` names for it or else
 in this one; one that is not installed there, or does not run, is said and left out. All load first and then take turns, in
 changing order: one epoch of training each, again and again; then the same slices of test. Only one works at a time, so other
 load falls on all alike. A ratio is the median over the turns of a contender's throughput over that of the first recipe, with
 quartiles: above 1 it is faster than Spanwise. With ``--epochs``, each then trains a new model so long and is scored on test,
-as it is after the last epoch.
+as it is after the last epoch, by Spanwise's strict micro F1; with ``--blocks 0`` that is all that is done.
 
-Alike for all: the sentences of a block, batch sizes, the learning rate of all weights, float32 on the CPU, the threads, and the
-width of candidate spans for GLiNER, SpanMarker and spancat (Spanwise's recipes choose theirs by the corpus). Not alike:
+Alike for all: the sentences, the epochs, float32 on the CPU, the threads, and the width of candidate spans for GLiNER,
+SpanMarker and spancat (Spanwise's recipes choose theirs by the corpus). Learning rates and batch sizes are those that each
+library documents (its module in bench/peers says which), or with ``--rate`` and ``--batch-size`` the same for all. Not alike:
 - Flair, SpanMarker and token classification cannot nest. They learn from a flat view (the outermost entities, and the first of
   those that cross); how many entities it leaves out is printed. Test is scored against all. Nobody gets discontinuous ones.
-- spaCy's spancat reads its own small tok2vec at its own rate: this says what that costs, not what the encoder would in spaCy.
+- ``spancat`` reads spaCy's own small tok2vec at its own rate; ``spancat_trf`` reads the encoder through spacy-transformers.
 - Each has the batches, schedule, dropout and loss of its own library. Loading, dev scores and checkpoints are in no times.
 """
 
@@ -29,7 +31,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -53,11 +55,12 @@ class LostError(Exception):
 class Library:
     module: str  # of bench/peers
     nests: bool
+    options: Mapping[str, Any] = field(default_factory=dict)
 
 
-OURS = Library("spanwise_model", nests=True)
 PEERS = {
     "spancat": Library("spacy_spancat", nests=True),
+    "spancat_trf": Library("spacy_spancat", nests=True, options={"transformer": True}),
     "gliner": Library("gliner_model", nests=True),
     "flair": Library("flair_tagger", nests=False),
     "span_marker": Library("span_marker_model", nests=False),
@@ -199,14 +202,17 @@ def measured(field: Field, size: int, test: Sequence[Sentence], arguments: argpa
     prediction = [{"do": "predict", "from": first, "to": first + arguments.slice} for first in slices]
     parts = {"training": (training, size), "prediction": (prediction, min(arguments.slice, len(test)))}
     result: dict[str, Any] = {}
-    for part, (commands, sentences) in parts.items():
+    for part, (commands, sentences) in parts.items() if arguments.blocks else ():
         result[part] = compared(field.in_turns(commands), field.reference, sentences)
         show(part, result[part])
     for name in list(field.contenders) if arguments.epochs else ():
         answer = field.ask(name, {"do": "fit", "epochs": arguments.epochs})
         if answer is not None:
-            f1 = result.setdefault("f1", {})[name] = found_f1(answer["found"], test)
-            print(f"test F1      {name:24} {100 * f1:8.2f} after {arguments.epochs} epochs", flush=True)
+            f1 = found_f1(answer["found"], test)
+            seconds = {part: answer[part] for part in parts}
+            result.setdefault("fit", {})[name] = {"f1": f1, **seconds}
+            cost = ", ".join(f"{part} {value:.1f} s" for part, value in seconds.items())
+            print(f"test F1      {name:24} {100 * f1:8.2f} after {arguments.epochs} epochs: {cost}", flush=True)
     return result
 
 
@@ -229,11 +235,11 @@ def run(arguments: argparse.Namespace, peers: Mapping[str, Library]) -> dict[str
             "batch_size": arguments.batch_size, "predict_batch": arguments.predict_batch, "rate": arguments.rate,
             "seed": arguments.seed, "clock": arguments.clock, "epochs": 2 + arguments.blocks,
         }  # fmt: skip
-        everyone = dict.fromkeys(arguments.recipes, OURS) | {name: peers[name] for name in arguments.peers}
+        ours = {name: Library("spanwise_model", nests=True, options={"recipe": name}) for name in arguments.recipes}
+        everyone = ours | {name: peers[name] for name in arguments.peers}
         try:
             for name, library in everyone.items():
-                options = {"recipe": name} if library is OURS else {}
-                job = {**common, "train": views[library.nests], "options": options}
+                job = {**common, "train": views[library.nests], "options": library.options}
                 log = Path(folder) / f"{name}.log"
                 try:
                     field.contenders[name] = Contender(library, pythons.get(name, sys.executable), job, arguments.threads, log)
@@ -255,11 +261,11 @@ def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--peers", nargs="*", default=list(PEERS), choices=PEERS)
     parser.add_argument("--python", action="append", default=[], metavar="PEER=PYTHON", help="the environment of a peer")
     parser.add_argument("--sentences", type=int, default=1600, help="of each split")
-    parser.add_argument("--batch-size", type=int, default=16)
+    parser.add_argument("--batch-size", type=int, help="of training, for all; else what each library documents")
     parser.add_argument("--predict-batch", type=int, default=16)
-    parser.add_argument("--rate", type=float, default=1e-4)
+    parser.add_argument("--rate", type=float, help="learning rate of all weights, for all; else what each library documents")
     parser.add_argument("--width", type=int, default=8)
-    parser.add_argument("--blocks", type=int, default=10, help="turns that count: epochs of training, slices of prediction")
+    parser.add_argument("--blocks", type=int, default=10, help="turns that count: epochs of training, slices of prediction; 0: no turns")
     parser.add_argument("--slice", type=int, default=128, help="sentences that are predicted in one turn")
     parser.add_argument("--epochs", type=int, help="also train anew so long, and score test")
     parser.add_argument("--threads", type=int, default=1)

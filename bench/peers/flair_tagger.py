@@ -1,4 +1,7 @@
-"""Flair's sequence tagger, fine-tuned as its documentation proposes: no RNN, no CRF, a linear layer on the common encoder."""
+"""Flair's sequence tagger, fine-tuned as its documentation proposes: no RNN, no CRF, a linear layer on the common encoder.
+
+Its own rate and batch are the defaults of its ``fine_tune``: 5e-5, which rises over a tenth of the steps, and 4 sentences.
+"""
 
 from __future__ import annotations
 
@@ -56,7 +59,7 @@ class Peer:
     def train(self, epochs: int, goes_on: GoesOn) -> None:
         with TemporaryDirectory() as folder:
             ModelTrainer(self.tagger, self.corpus).fine_tune(
-                folder, learning_rate=self.job.rate, mini_batch_size=self.job.batch_size, max_epochs=epochs,
+                folder, learning_rate=self.job.rate or 5e-5, mini_batch_size=self.job.batch_size or 4, max_epochs=epochs,
                 save_final_model=False, create_file_logs=False, create_loss_file=False, plugins=[EpochEnd(goes_on)],
             )  # fmt: skip
 

@@ -1,18 +1,21 @@
-"""GLiNER's span model on the common encoder, with its own trainer. It is told the words and does not split texts by itself."""
+"""GLiNER's span model on the common encoder, with its own trainer. It is told the words and does not split texts by itself.
+
+Its own rate, batch, decay and warm-up are the defaults of its ``create_training_args``: 5e-5 for all weights (its example for
+training from nothing has 1e-5 and 3e-5, for 15,000 steps), 8 sentences, 0.01, a tenth of the steps.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterator
 from functools import partial
-from tempfile import TemporaryDirectory
 from typing import Any
 
 import gliner
 import transformers
-from epoch_end import EpochEnd
 from gliner import GLiNER
 from gliner.training import Trainer, TrainingArguments
+from hf_trainer import EpochEnd, settings
 from job import Example, GoesOn, Job, starts, written
 
 
@@ -46,15 +49,14 @@ class Peer:
         ]
 
     def train(self, epochs: int, goes_on: GoesOn) -> None:
-        with TemporaryDirectory() as folder:
-            settings = TrainingArguments(
-                folder, num_train_epochs=epochs, per_device_train_batch_size=self.job.batch_size, use_cpu=True,
-                learning_rate=self.job.rate, others_lr=self.job.rate, weight_decay=0.01, others_weight_decay=0.01,
-                lr_scheduler_type="linear", warmup_steps=0.1, seed=self.job.seed, save_strategy="no", logging_strategy="no",
-                report_to="none", disable_tqdm=True,
-            )  # fmt: skip
+        rate = self.job.rate or 5e-5
+        own = {
+            "learning_rate": rate, "others_lr": rate, "weight_decay": 0.01, "others_weight_decay": 0.01, "warmup_steps": 0.1,
+            "per_device_train_batch_size": self.job.batch_size or 8,
+        }  # fmt: skip
+        with settings(self.job, epochs, TrainingArguments, **own) as arguments:
             Strict(
-                self.model, settings, train_dataset=self.rows, data_collator=self.model._create_data_collator(),
+                self.model, arguments, train_dataset=self.rows, data_collator=self.model._create_data_collator(),
                 callbacks=[EpochEnd(goes_on)],
             ).train()  # fmt: skip
 

@@ -21,16 +21,16 @@ class Example:
 
 @dataclass(frozen=True)
 class Job:
-    """One corpus, one encoder, one set of rates for everybody."""
+    """One corpus and one encoder for everybody; batches and rates too, where they are said."""
 
     encoder: str  # a folder with a transformers model
     train: str  # a file of the interchange format
     test: str
     types: list[str]
     width: int  # of the widest spans that are candidates, for peers that ask for it
-    batch_size: int
+    batch_size: int | None  # None: as the peer's documentation has it
     predict_batch: int
-    rate: float
+    rate: float | None  # of all weights; None: as the peer's documentation has it
     seed: int
     clock: str
     epochs: int  # of a training whose epochs are timed one by one, a few more than will be asked for
@@ -58,6 +58,15 @@ def read(path: str) -> list[Example]:
 
 def written(entities: Iterable[Found]) -> list[dict[str, Any]]:
     return [{"type": type, "spans": [[start, end]]} for type, start, end in entities]
+
+
+def tag_names(types: Sequence[str]) -> list[str]:
+    """All BIO tags of these types.
+
+    >>> tag_names(["A"])
+    ['O', 'B-A', 'I-A']
+    """
+    return ["O", *(f"{kind}-{type}" for type in types for kind in "BI")]
 
 
 def tags(example: Example) -> list[str]:

@@ -1,7 +1,9 @@
 """spaCy's spancat as its documentation sets it up: candidates of every width, updates by minibatches.
 
-Without a package that puts transformers into spaCy it reads its own tok2vec, not the common encoder: much smaller, learned from
-nothing, and so at spaCy's own learning rate (Adam, 0.001).
+Alone it reads its own tok2vec, not the common encoder: much smaller, learned from nothing, and so always at spaCy's rate for it
+(Adam, 0.001). With the option ``transformer`` it reads the common encoder through spacy-transformers, set up as spaCy's
+quickstart does: strides of 96 words, the mean of a word's subwords, Adam at 5e-5 with a warm-up. The quickstart's schedule is
+for 20,000 steps and its batches for a GPU; here the rate falls to 0 at the last step, and a batch has 8 sentences.
 """
 
 from __future__ import annotations
@@ -12,11 +14,26 @@ from typing import Any
 import spacy
 from job import Example as Sentence
 from job import GoesOn, Job, written
+from spacy.pipeline.spancat import DEFAULT_SPANCAT_MODEL
 from spacy.tokens import Doc, Span
 from spacy.training import Example
 from spacy.util import fix_random_seed, minibatch
+from thinc.api import Adam, warmup_linear
 
 KEY = "sc"
+DECAY, CLIP = 0.01, 1.0  # of spaCy's default configuration
+
+
+def transformer(folder: str) -> dict[str, Any]:
+    strides = {"@span_getters": "spacy-transformers.strided_spans.v1", "window": 128, "stride": 96}
+    architecture = "spacy-transformers.TransformerModel.v3"
+    return {"@architectures": architecture, "name": folder, "tokenizer_config": {"use_fast": True}, "get_spans": strides}
+
+
+LISTENER = {
+    "@architectures": "spacy-transformers.TransformerListener.v1", "grad_factor": 1.0, "upstream": "*",
+    "pooling": {"@layers": "reduce_mean.v1"},
+}  # fmt: skip
 
 
 class Peer:
@@ -27,7 +44,15 @@ class Peer:
         self.job, self.random = job, Random(job.seed)
         self.nlp = spacy.blank("en")
         candidates = {"@misc": "spacy.ngram_range_suggester.v1", "min_size": 1, "max_size": job.width}
-        self.nlp.add_pipe("spancat", config={"spans_key": KEY, "suggester": candidates})
+        config: dict[str, Any] = {"spans_key": KEY, "suggester": candidates}
+        self.reads_encoder = job.options.get("transformer", False)
+        if self.reads_encoder:
+            import spacy_transformers
+
+            self.version = f"spacy {spacy.__version__}, spacy-transformers {spacy_transformers.__version__}"
+            self.nlp.add_pipe("transformer", config={"model": transformer(job.encoder)})
+            config["model"] = DEFAULT_SPANCAT_MODEL | {"tok2vec": LISTENER}
+        self.nlp.add_pipe("spancat", config=config)
         self.examples = [self._example(sentence) for sentence in train]
         self.optimizer = self.nlp.initialize(lambda: self.examples)
 
@@ -37,10 +62,17 @@ class Peer:
         return Example(Doc(self.nlp.vocab, sentence.words), gold)
 
     def train(self, epochs: int, goes_on: GoesOn) -> None:
+        size = self.job.batch_size or 8
+        if self.reads_encoder:
+            steps = epochs * -(-len(self.examples) // size)
+            rate = warmup_linear(self.job.rate or 5e-5, steps // 10, steps)
+            self.optimizer = Adam(rate, L2=DECAY, grad_clip=CLIP, L2_is_weight_decay=True)
         for _ in range(epochs):
             self.random.shuffle(self.examples)
-            for batch in minibatch(self.examples, self.job.batch_size):
+            for batch in minibatch(self.examples, size):
                 self.nlp.update(batch, sgd=self.optimizer, drop=0.1)
+                if self.reads_encoder:
+                    self.optimizer.step_schedules()
             if not goes_on():
                 return
 

@@ -1,4 +1,4 @@
-"""Spanwise itself, through its own trainer and predictor: a worker like the others."""
+"""Spanwise itself, through its own trainer and predictor: a worker like the others. Its own rates and batch are its defaults."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ class Peer:
 
     def train(self, epochs: int, goes_on: GoesOn) -> None:
         torch.manual_seed(self.job.seed)
-        rates = {"encoder_rate": self.job.rate, "head_rate": self.job.rate}
-        settings = {"epochs": epochs, "batch_size": self.job.batch_size, "seed": self.job.seed, **rates}
+        said = {"batch_size": self.job.batch_size, "encoder_rate": self.job.rate, "head_rate": self.job.rate}
+        settings = {"epochs": epochs, "seed": self.job.seed, **{name: value for name, value in said.items() if value}}
         config = configure(self.job.options["recipe"], encoder=self.job.encoder, settings=settings)
         self.model = Model.build(config, self.corpus)  # the number of epochs is part of the configuration, so not before
         with TemporaryDirectory() as folder:

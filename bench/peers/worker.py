@@ -7,7 +7,8 @@ there. Then
 
     {"do": "train"}                        one epoch, in the peer's own training loop, which waits behind each; the seconds
     {"do": "predict", "from": 0, "to": 64} these sentences of test; the seconds, and how many entities were found
-    {"do": "fit", "epochs": 10}            a new model, trained so long and asked for all of test; what it found
+    {"do": "fit", "epochs": 10}            a new model, trained so long and asked for all of test; what it found, and
+                                           the seconds of the training and of the prediction
 
 Whatever libraries print goes to standard error.
 """
@@ -61,8 +62,11 @@ class Worker:
                 self.answer(seconds=self.clock() - self.began, entities=sum(map(len, found)))
             else:
                 peer = make(self.job, train)
+                self.began = self.clock()
                 peer.train(command["epochs"], lambda: True)
-                self.answer(found=peer.predict(test))
+                trained = self.clock()
+                found = peer.predict(test)
+                self.answer(found=found, training=trained - self.began, prediction=self.clock() - trained)
             self.pending = next(self.commands, None)
 
     def _behind_epoch(self) -> bool:
