@@ -66,6 +66,21 @@ def is_run_folder(folder: Path) -> bool:
     return (folder / CONFIG).is_file() and (folder / LABELS).is_file()
 
 
+def runs_in(folder: Path) -> list[Path]:
+    """The runs that a folder holds, as trainings with several seeds, folds or settings leave them; seed-2 before seed-10."""
+    found = [run.parent for run in folder.glob(f"*/{CONFIG}")]
+    return sorted(found, key=lambda run: (len(run.name), run.name))
+
+
+def read_config(folder: Path) -> Config:
+    """The configuration of a run folder."""
+    try:
+        values = yaml.safe_load((folder / CONFIG).read_text(encoding="utf-8"))
+    except (yaml.YAMLError, ValueError) as error:
+        raise SpanwiseError(f"{folder / CONFIG}: cannot be read: {' '.join(str(error).split())}") from None
+    return checked(Config, values, str(folder / CONFIG))
+
+
 def recipes() -> dict[str, dict[str, Any]]:
     """Every recipe by name, as its file says it."""
     found = {}

@@ -11,7 +11,7 @@ from pathlib import Path
 from random import Random
 
 from spanwise.errors import SpanwiseError
-from spanwise.formats import Ledger, detect, read
+from spanwise.formats import Ledger, is_known, read
 from spanwise.types import Corpus, Sentence
 
 _NAMES = {
@@ -76,13 +76,8 @@ def open_splits(
                 split: chain.from_iterable(read(part, format, ledger, annotated=annotated) for part in paths)
                 for split, paths in parts.items()
             }
-        if format is None:
-            try:
-                detect(path)
-            except SpanwiseError:
-                raise SpanwiseError(
-                    f"{path}: no files named train, dev or test, and no format that is a folder by itself"
-                ) from None
+        if format is None and not is_known(path):
+            raise SpanwiseError(f"{path}: no files named train, dev or test, and no format that is a folder by itself")
     return {split_of(path) or "all": read(path, format, ledger, annotated=annotated)}
 
 

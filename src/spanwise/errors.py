@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 from os import PathLike
+from typing import Any
 
 
 class SpanwiseError(Exception):
@@ -23,6 +24,19 @@ class FormatError(SpanwiseError):
         self.path, self.line, self.problem = str(path), line, problem
         place = f"{path}:{line}" if line is not None else str(path)
         super().__init__(f"{place}: {problem}")
+
+
+class UnknownFormatError(SpanwiseError):
+    """A file whose format cannot be told and has to be named: one of ``names``, by the ``option`` that a command has for it."""
+
+    def __init__(self, path: PathLike[str], problem: str, names: Iterable[str], hint: str = "", option: str = "") -> None:
+        self.path, self.problem, self.names, self.hint, self.option = path, problem, tuple(names), hint, option
+        advice = f"say it with {option}" if option else "it has to be named"
+        super().__init__(f"{path}: {problem}; {advice} ({', '.join(self.names)}){hint}")
+
+    def but(self, **changes: Any) -> UnknownFormatError:
+        """The same error, told by somebody who knows more about it."""
+        return UnknownFormatError(**(vars(self) | changes))
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> SpanwiseError:

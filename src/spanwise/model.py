@@ -7,11 +7,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import yaml
 from torch import Tensor, nn
 
 from spanwise.batching import Batch
-from spanwise.config import CONFIG, LABELS, WEIGHTS, Config, checked
+from spanwise.config import CONFIG, LABELS, WEIGHTS, Config, read_config, runs_in
 from spanwise.encoders import build_encoder, load_encoder
 from spanwise.encoders.base import Encoder
 from spanwise.errors import SpanwiseError
@@ -107,17 +106,27 @@ class Model(nn.Module):
         folder = Path(folder)
         missing = [name for name in (CONFIG, LABELS, WEIGHTS) if not (folder / name).is_file()]
         if missing:
-            raise SpanwiseError(f"{folder}: no trained model here ({', '.join(missing)} missing)")
+            raise SpanwiseError(f"{folder}: {_instead(folder, missing)}")
+        config = read_config(folder)
         try:
-            values = yaml.safe_load((folder / CONFIG).read_text(encoding="utf-8"))
             labels = Labels.from_json(json.loads((folder / LABELS).read_text(encoding="utf-8")))
-        except (yaml.YAMLError, ValueError, KeyError, TypeError, AttributeError) as error:
-            raise SpanwiseError(f"{folder}: the run's configuration cannot be read: {' '.join(str(error).split())}") from None
-        config = checked(Config, values, str(folder / CONFIG))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise SpanwiseError(f"{folder / LABELS}: cannot be read: {' '.join(str(error).split())}") from None
         encoder = load_encoder(config.encoder, folder)
         model = cls(encoder, make_head(encoder, labels, config.head), config)
         fill(model, folder / WEIGHTS)
         return model.eval()
+
+
+def _instead(folder: Path, missing: Iterable[str]) -> str:
+    """What a folder is, where a run folder was expected."""
+    from spanwise.inference.onnx.folder import is_exported
+
+    if is_exported(folder):
+        return "is a model in ONNX, which predicts but cannot be looked into or changed: take the run folder it was made of"
+    if runs := runs_in(folder):
+        return f"holds runs and is none itself: name one of them, as in {runs[0]}"
+    return f"no trained model here ({', '.join(missing)} missing)"
 
 
 def size(module: nn.Module) -> int:

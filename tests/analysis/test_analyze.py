@@ -17,10 +17,10 @@ from spanwise.analysis import report as report_module
 from spanwise.analysis.analyze import Subject, analyze
 from spanwise.analysis.error_browser import error_browser
 from spanwise.analysis.inline_svg import inline_svg
-from spanwise.analysis.part import Part
+from spanwise.analysis.part import Part, Table
 from spanwise.analysis.prediction_parts import lengths_part
 from spanwise.analysis.report import report
-from spanwise.analysis.writing import Drawn, draw, file_name
+from spanwise.analysis.writing import Drawn, draw, file_name, write_files
 from spanwise.errors import SpanwiseError
 from spanwise.evaluation import errors
 from spanwise.types import Sentence
@@ -70,6 +70,19 @@ def test_tables_and_numbers_agree(folder: Path) -> None:
             assert all(list(row) == header for row in rows)
     summary = numbers["parts"]["scores"]["tables"]["summary"]
     assert (summary[0]["measure"], summary[0]["f1"]) == ("micro", 0.625)
+
+
+def test_no_text_of_the_data_is_a_formula_in_a_spreadsheet(tmp_path: Path) -> None:
+    rows = (("=cmd|' /C calc'!A0", -1), ("-like", -0.5), ("+", None), ("@home", 0), ("IL-2 = x", 1e-9), ("\tx", 2))
+    part = Part("words", "Words", "", {"all": Table(("=class", "count"), rows)})
+    write_files(tmp_path, "title", [part], {})
+    with (tmp_path / "tables" / "words-all.csv").open(encoding="utf-8", newline="") as file:
+        header, *read = csv.reader(file)
+    assert header == ["'=class", "count"]
+    assert [row[0] for row in read] == ["'=cmd|' /C calc'!A0", "'-like", "'+", "'@home", "IL-2 = x", "'\tx"]
+    assert [row[1] for row in read] == ["-1", "-0.5", "", "0", "1e-09", "2"]
+    numbers = json.loads((tmp_path / "numbers.json").read_text(encoding="utf-8"))["parts"]["words"]["tables"]["all"]
+    assert [row["=class"] for row in numbers] == [name for name, _ in rows]
 
 
 def test_the_report_asks_for_nothing_and_runs_nothing_of_the_data(folder: Path) -> None:

@@ -23,8 +23,7 @@ from spanwise.analysis.prediction_parts import (
     typing_part,
 )
 from spanwise.evaluation import TrainIndex, errors, evaluate
-from spanwise.evaluation.buckets import Bucket
-from spanwise.evaluation.scores import Score
+from spanwise.evaluation.buckets import Label
 from spanwise.evaluation.typing import typing_scores
 from spanwise.types import Sentence
 
@@ -219,7 +218,7 @@ def test_text_in_figures_is_no_formula() -> None:
     [((None, None), "flat"), ((0.5, None), "> 50%"), ((None, 7), "≤ 7"), ((0.0, 0.23), "0–23%"), ((16, 31), "17–31")],
 )
 def test_ranges_of_buckets(edges: tuple[float | None, float | None], said: str) -> None:
-    assert bucket_range(Bucket("flat", Score(), None, *edges)) == said
+    assert bucket_range(Label("flat", *edges)) == said
 
 
 def test_drawing_leaves_the_settings_of_matplotlib_alone() -> None:

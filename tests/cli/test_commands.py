@@ -15,6 +15,8 @@ from running import Runner
 import spanwise
 from spanwise.data import FOLDER
 
+DEV = str(FOLDER / "dev.jsonl")
+
 
 def test_help_and_version(run: Runner) -> None:
     assert "convert" in run("--help").out
@@ -24,6 +26,64 @@ def test_help_and_version(run: Runner) -> None:
         result = run(command, "--help")
         assert result.code == 0
         assert "Usage" in result.out
+
+
+COMMANDS = [
+    *(
+        "train",
+        "evaluate",
+        "compare",
+        "analyze",
+        "predict",
+        "serve",
+        "export",
+        "convert",
+        "describe",
+        "formats",
+        "recipes",
+        "demo",
+    ),
+    *("vectors", "vectors train", "vectors similar", "vectors analogies", "vectors convert"),
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_what_may_be_left_out_or_repeated_is_marked_once(run: Runner, command: str) -> None:
+    shown = run(*command.split(), "--help").out
+    assert shown.startswith(f"Usage: spanwise {command} ")
+    assert not [mark for mark in ("[[", "]]", "...}", "...]...") if mark in shown]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "option"),
+    [
+        (["convert", "letter", "out.jsonl"], "--from"),
+        (["describe", "letter"], "--from"),
+        (["train", "letter", "--out", "run"], "--from"),
+        (["vectors", "train", "letter", "--out", "v"], "--from"),
+        (["evaluate", "--pred", "letter", "--gold", DEV], "--pred-format"),
+        (["evaluate", "--pred", DEV, "--gold", "letter"], "--gold-format"),
+        (["evaluate", "--pred", DEV, "--gold", DEV, "--train", "letter"], "--gold-format"),
+        (["compare", f"a={DEV}", "b=letter", "--gold", DEV], "--pred-format"),
+        (["compare", f"a={DEV}", f"b={DEV}", "--gold", "letter"], "--gold-format"),
+        (["compare", f"a={DEV}", f"b={DEV}", "--data", "corpus"], "--gold-format"),
+        (["analyze", "--pred", "letter", "--gold", DEV, "--out", "out"], "--pred-format"),
+        (["analyze", "--pred", DEV, "--gold", DEV, "--against", "b=letter", "--out", "out"], "--pred-format"),
+        (["analyze", "--pred", DEV, "--gold", "letter", "--out", "out"], "--gold-format"),
+    ],
+)
+def test_a_format_that_cannot_be_told_is_said_with_an_option_that_is_there(
+    run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], option: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "corpus").mkdir()
+    for name in ("letter", "corpus/test.md"):
+        (tmp_path / name).write_text("Dear all, Oslo is cold. Rain came.\n")
+    result = run(*arguments)
+    file = "corpus/test.md" if "corpus" in arguments else "letter"
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert result.err.startswith(f"{file}: cannot tell the format; say it with {option} (")
+    assert f" {option} " in run(*arguments[: 1 + (arguments[0] == "vectors")], "--help").out
 
 
 def test_starting_does_not_import_what_is_heavy() -> None:

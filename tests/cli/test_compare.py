@@ -146,6 +146,27 @@ def test_mistakes_are_one_line_and_exit_code_2(run: Runner, files: dict[str, Pat
         assert result.err.count("\n") == 1
 
 
+def test_a_file_that_does_not_fit_gold_is_named(run: Runner, files: dict[str, Path], tmp_path: Path) -> None:
+    words = write(tmp_path / "words.jsonl", {"s1": ["Oslo and New York"], "s2": ["Hot soup"]})
+    more = write(tmp_path / "more.jsonl", {**OTHER, "s3": ["Warm soup"]})
+    one, gold = files["one"], files["gold"]
+    for systems, complaint in (
+        ([one, words], f"{words}: sentence 's2': the prediction has other words than gold: word 0 is 'Hot', expected 'Cold'"),
+        ([more, one], f"{more}: predicted sentence 's3' is not in gold; predictions are paired with gold by id"),
+        ([f"a={one},{one}", f"b={one},{more}"], f"{more}: predicted sentence 's3' is not in gold; "),
+    ):
+        result = run("compare", *systems, "--gold", gold)
+        assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
+        assert result.err.startswith(complaint)
+    for command in (
+        ("evaluate", "--pred", more), ("analyze", "--pred", more, "--out", tmp_path / "out"),
+        ("analyze", "--pred", one, "--against", f"b={more}", "--out", tmp_path / "out"),
+    ):  # fmt: skip
+        result = run(*command, "--gold", gold)
+        assert (result.code, result.out) == (2, "")
+        assert result.err.startswith(f"{more}: predicted sentence 's3' is not in gold")
+
+
 def test_a_model_of_given_spans_has_nothing_to_compare(run: Runner, files: dict[str, Path], tmp_path: Path) -> None:
     import tiny
 

@@ -149,7 +149,7 @@ def test_mistakes_are_one_line_and_exit_code_2(run: Run, gold: Path, pred: Path,
     for arguments, complaint in (
         (
             ["--pred", stranger, "--gold", gold],
-            "predicted sentence 's9' is not in gold; predictions are paired with gold by id",
+            f"{stranger}: predicted sentence 's9' is not in gold; predictions are paired with gold by id",
         ),
         (["--pred", missing, "--gold", gold], f"{missing}: no such file or folder"),
         (["--pred", pred, "--gold", corpus], f"{corpus}: has the splits dev, test; name the file of one"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from safetensors.torch import load_file
 from tiny import corpus, fit, model, sentences
 
 import spanwise
+from spanwise.data import FOLDER
 from spanwise.inference.describe import describe_model
 from spanwise.model import Model
 
@@ -141,6 +143,24 @@ def test_a_model_is_described(bundle: Path, tmp_path: Path, run: Runner) -> None
     weights = record["parameters"]
     assert f"weights       encoder {weights['encoder']:,}, head {weights['head']:,}, head.sequence 165, " in lines[-2]
     assert json.loads(run("describe", bundle, "--json", "-").out) == record
+
+
+def test_where_one_run_is_expected_a_folder_of_runs_names_its_first(bundle: Path, tmp_path: Path, run: Runner) -> None:
+    runs = tmp_path / "runs"
+    for seed in (10, 2):
+        shutil.copytree(bundle, runs / f"seed-{seed}")
+    (tmp_path / "text.txt").write_text("oslo")
+    test = FOLDER / "test.jsonl"
+    said = f"{runs}: holds runs and is none itself: name one of them, as in {runs / 'seed-2'}\n"
+    for command in (
+        ("describe", runs), ("export", runs, "--out", tmp_path / "new"), ("predict", runs, tmp_path / "text.txt"),
+        ("evaluate", runs, test), ("analyze", runs, test, "--out", tmp_path / "out"), ("serve", runs, "--port", 0),
+        ("export", runs, "--onnx", "--out", tmp_path / "new"),
+    ):  # fmt: skip
+        result = run(*command)
+        assert (result.code, result.out, result.err) == (2, "", said), command
+    shutil.copy(test, runs / "test.jsonl")  # a corpus that somebody's runs stand beside
+    assert run("describe", runs).code == 0
 
 
 def test_a_model_that_is_not_whole_is_described_as_such(bundle: Path, run: Runner) -> None:

@@ -23,6 +23,7 @@ pytest.importorskip("onnxruntime", reason="onnxruntime is not installed: pip ins
 pytest.importorskip("onnx", reason="onnx is not installed: pip install 'spanwise[onnx]'")
 
 FILES = ["config.yaml", "encoder.onnx", "head.onnx", "labels.json", "onnx.json", "tokenizer.json"]
+IN_ONNX = "is a model in ONNX, which predicts but cannot be looked into or changed: take the run folder it was made of"
 TEXT = "Nothing but oslo, the new york acid. Aspirin acid was seen near lima."
 
 
@@ -70,6 +71,15 @@ def test_eight_bits(trained: Path, tmp_path: Path, run: Runner) -> None:
     assert "ONNX, int8, " in lines[1][0]
     sizes = [(tmp_path / name / "encoder.onnx").stat().st_size for name in ("0", "1")]
     assert sizes[1] < sizes[0]
+    for name, precision in (("0", "float32"), ("1", "int8")):
+        described = run("describe", tmp_path / name)
+        assert (described.code, described.err) == (0, "")
+        size = sum(path.stat().st_size for path in (tmp_path / name).iterdir())
+        rows = described.out.splitlines()
+        assert rows[0] == "recipe        bl-spanner"
+        assert rows[-2:] == ["entities      2: Drug, Place", f"in ONNX       {precision}, {size / 1e6:.1f} MB"]
+        record = json.loads(run("describe", tmp_path / name, "--json", "-").out)
+        assert (record["precision"], record["size"], record["head"]["kind"]) == (precision, size, "spanner")
 
 
 def test_no_torch_is_imported(trained: Path, tmp_path: Path, run: Runner) -> None:
@@ -80,6 +90,10 @@ import json, sys, spanwise
 found = spanwise.load({str(tmp_path / "model")!r}).predict({TEXT!r})
 print(json.dumps([[entity.type, entity.score] for sentence in found for entity in sentence.entities]))
 from spanwise.cli import main
+try:
+    main(["describe", {str(tmp_path / "model")!r}, "--json", {str(tmp_path / "model.json")!r}])
+except SystemExit as left:
+    assert not left.code, left.code
 try:
     main(["predict", {str(tmp_path / "model")!r}, {str(tmp_path / "text.txt")!r}, "--output", {str(tmp_path / "found.jsonl")!r}])
 except SystemExit as left:
@@ -146,7 +160,8 @@ def test_mistakes(tiny_bert: Path, tmp_path: Path, run: Runner, monkeypatch: pyt
     assert not out.exists()
     assert run("export", folder, "--onnx", "--out", out).code == 0
     again = run("export", out, "--onnx", "--out", tmp_path / "again")
-    assert (again.code, again.err) == (2, f"{out}: no trained model here (model.safetensors missing)\n")
+    assert (again.code, again.err) == (2, f"{out}: {IN_ONNX}\n")
+    assert run("export", out, "--out", tmp_path / "again").err == f"{out}: {IN_ONNX}\n"
     device = run("predict", out, tmp_path / "text.txt", "--device", "gpu")
     assert (device.code, device.err) == (2, "device 'gpu': expected cpu, cuda or auto\n")
     (out / "head.onnx").write_bytes((out / "head.onnx").read_bytes()[:1000])

@@ -78,6 +78,7 @@ def test_several_sources_and_folders(run: Runner, model: Path, folder: Path, tmp
 def test_standard_input_as_text_and_in_a_format(model: Path, folder: Path) -> None:
     raw = piped(model, TEXT.encode())
     assert [row["document"] for row in raw] == ["text"] * 3
+    assert piped(model, TEXT.encode(), "--from", "text") == raw
     records = piped(model, (folder / "c.jsonl").read_bytes(), "--from", "jsonl")
     assert [row["id"] for row in records] == ["s0", "s1", "s2"]
 
@@ -86,6 +87,29 @@ def piped(model: Path, data: bytes, *options: str) -> list[dict[str, object]]:
     command = [sys.executable, "-m", "spanwise", "predict", str(model), "-", *options]
     done = subprocess.run(command, input=data, capture_output=True, check=True)
     return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.mark.parametrize("name", ["notes.md", "letter", "x.jsonl"])
+def test_any_file_may_be_said_to_be_text(run: Runner, model: Path, tmp_path: Path, name: str) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / name).write_text(TEXT, encoding="utf-8")
+    for source in (tmp_path / "in" / name, tmp_path / "in"):
+        result = run("predict", model, source, "--from", "text")
+        assert (result.code, result.err) == (0, "")
+        rows = [json.loads(line) for line in result.out.splitlines()]
+        assert [row["tokens"][0] for row in rows] == ["The", "Paris", "It"]
+        assert {row["document"] for row in rows} == {Path(name).stem}
+
+
+def test_text_is_among_what_can_be_said(run: Runner, model: Path, tmp_path: Path) -> None:
+    (tmp_path / "letter").write_text(TEXT, encoding="utf-8")
+    told = run("predict", model, tmp_path / "letter")
+    assert (told.code, told.out) == (2, "")
+    assert told.err.startswith(f"{tmp_path / 'letter'}: cannot tell the format; say it with --from (text, jsonl, ")
+    wrong = run("predict", model, tmp_path / "letter", "--from", "txt")
+    assert wrong.err.startswith("unknown format 'txt' (did you mean 'text'?); known: ")
+    options = run("predict", model, tmp_path / "letter", "--from", "text:lines=yes")
+    assert (options.code, options.err) == (2, "text takes no options here, found 'lines=yes'\n")
 
 
 def test_texts_in_json_records(run: Runner, model: Path, tmp_path: Path) -> None:
@@ -120,6 +144,10 @@ def test_annotations_are_not_looked_at(run: Runner, model: Path, folder: Path, t
         ((".",), "there is no file in this folder"),
         (("-", "--to", "conll"), "--to needs --output; standard output is jsonl"),
         (("-", "--output", "x.conll", "--to", "conl"), "unknown format 'conl' (did you mean 'conll'?)"),
+        (("-", "--output", "x.htm", "--to", "htlm"), "unknown format 'htlm' (did you mean 'html'?)"),
+        (("-", "--output", "x"), "x: the name does not tell which format to write; say it with --to (jsonl, "),
+        (("-", "--output", "x"), ", html)"),
+        (("-", "--output", "x.html", "--to", "html:dark=yes"), "html takes no options here, found 'dark=yes'"),
         (("-", "--threshold", "2"), "threshold '2': expected a number from 0 to 1, or TYPE=NUMBER"),
         (("-", "--threshold", "Drugs=0.5"), "unknown type with a threshold 'Drugs' (did you mean 'Drug'?)"),
         (("-", "--threshold", "0.5", "--threshold", "Drug=0.5"), "give one threshold for all types or one for each"),

@@ -23,6 +23,11 @@ from spanwise.inference.load import load
 from spanwise.serve import server
 
 
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tiny.fit(tmp_path_factory.mktemp("served") / "run").folder
+
+
 @pytest.fixture
 def no_service(monkeypatch: pytest.MonkeyPatch) -> Iterator[Fake]:
     """A service that ends at once."""
@@ -77,12 +82,12 @@ def test_what_is_missing_is_named() -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signal")
-def test_it_answers_as_the_model_does_and_ends_what_it_began(tmp_path: Path) -> None:
-    run = tiny.fit(tmp_path / "run")
+@pytest.mark.parametrize("told", [signal.SIGTERM, signal.SIGINT])
+def test_it_answers_as_the_model_does_and_ends_what_it_began(trained: Path, told: signal.Signals) -> None:
     text = "Later oslo was seen near aspirin acid. Then cairo came."
     truth = [
         [(entity.type, sentence.text_of(entity)) for entity in sentence.entities]
-        for sentence in load(run.folder, "cpu").predict(text)
+        for sentence in load(trained, "cpu").predict(text)
     ]
     assert any(truth)
 
@@ -91,7 +96,9 @@ def test_it_answers_as_the_model_does_and_ends_what_it_began(tmp_path: Path) -> 
         with urlopen(Request(f"{address}predict", body, {"content-type": "application/json"}), timeout=60) as answer:
             return json.load(answer)["results"]
 
-    command = [sys.executable, "-m", "spanwise", "serve", str(run.folder), "--port", "0", "--device", "cpu"]
+    # A shell may have had interrupts ignored, which Python then does, too.
+    code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\nfrom spanwise.cli import main; main()"
+    command = [sys.executable, "-c", code, "serve", str(trained), "--port", "0", "--device", "cpu"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
@@ -102,9 +109,31 @@ def test_it_answers_as_the_model_does_and_ends_what_it_began(tmp_path: Path) -> 
                 last = threads.submit(ask, address, text=(text + "\n") * 1000)
                 while "spanwise_requests_held 1.0" not in urlopen(f"{address}metrics").read().decode() and not last.done():
                     pass
-                process.send_signal(signal.SIGTERM)
+                process.send_signal(told)
                 assert len(last.result()[0]["sentences"]) == 2000
             out, err = process.communicate(timeout=60)
         finally:
             process.kill()
-    assert (process.returncode, out, err) == (128 + signal.SIGTERM, "", ""), "and not a word of what was sent"
+    assert (process.returncode, out, err) == (0, "", ""), "and not a word of what was sent"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signal")
+def test_told_to_end_before_it_has_begun(monkeypatch: pytest.MonkeyPatch, run: Runner) -> None:
+    """The moment between the model's being there and uvicorn's hearing signals itself."""
+    monkeypatch.setattr(server, "load", lambda source, device: Fake())
+    run_server = uvicorn.Server.run
+
+    def first(self: uvicorn.Server, sockets: list[socket.socket]) -> None:
+        signal.raise_signal(signal.SIGTERM)
+        run_server(self, sockets)
+
+    monkeypatch.setattr(uvicorn.Server, "run", first)
+    result = run("serve", "MODEL", "--port", "0")
+    assert (result.code, result.err) == (0, "")
+
+
+def test_a_second_interrupt_ends_it_out_of_order(monkeypatch: pytest.MonkeyPatch, run: Runner) -> None:
+    monkeypatch.setattr(server, "load", lambda source, device: Fake())
+    monkeypatch.setattr(uvicorn.Server, "run", lambda self, sockets: setattr(self, "force_exit", True))
+    result = run("serve", "MODEL", "--port", "0")
+    assert (result.code, result.err) == (130, "spanwise: interrupted\n")

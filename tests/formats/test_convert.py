@@ -135,7 +135,7 @@ def test_missing_and_empty_inputs(tmp_path: Path) -> None:
     with pytest.raises(SpanwiseError, match="no files named train, dev or test"):
         read_corpus(tmp_path / "folder")
     (tmp_path / "prose.txt").write_text("Nothing but prose here.\nAnd more of it.\n")
-    with pytest.raises(SpanwiseError, match="cannot tell the format; say it with --from"):
+    with pytest.raises(SpanwiseError, match="cannot tell the format; it has to be named \\(jsonl, "):
         detect(tmp_path / "prose.txt")
 
 

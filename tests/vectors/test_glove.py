@@ -184,7 +184,7 @@ def test_only_the_train_split_of_a_folder_is_read(tmp_path: Path) -> None:
     assert list(corpus_text(tmp_path)) == [("in", "train")]
     assert list(corpus_text(tmp_path / "test.jsonl")) == [("in", "test")]
     (tmp_path / "train.jsonl").rename(tmp_path / "dev.jsonl")
-    with pytest.raises(SpanwiseError, match="there is no train split, only dev, test"):
+    with pytest.raises(SpanwiseError, match="has no train split, only dev, test"):
         list(corpus_text(tmp_path))
 
 
@@ -193,6 +193,15 @@ def test_plain_text_and_annotated_text_with_the_same_extension(tmp_path: Path) -
     (tmp_path / "columns.txt").write_text("Paris B-LOC\nis O\n\nbig O\n", encoding="utf-8")
     assert [" ".join(s) for s in corpus_text(tmp_path / "plain.txt")] == ["IL - 2 binds .", "It works", "北 京 is big"]
     assert list(corpus_text(tmp_path / "columns.txt")) == [("Paris", "is"), ("big",)]
+    assert next(corpus_text(tmp_path / "columns.txt", "text")) == ("Paris", "B", "-", "LOC")
+    (tmp_path / "plain.txt").rename(tmp_path / "letter")
+    assert len(list(corpus_text(tmp_path / "letter", "text"))) == 3
+    with pytest.raises(SpanwiseError, match=r"letter: cannot tell the format; it has to be named \(text, jsonl, "):
+        next(corpus_text(tmp_path / "letter"))
+    with pytest.raises(SpanwiseError, match="is a folder, and text is read from a file"):
+        list(corpus_text(tmp_path, "text"))
+    with pytest.raises(SpanwiseError, match=r"unknown format 'txt' .*did you mean 'text'"):
+        list(corpus_text(tmp_path / "letter", "txt"))
     assert list(corpus_text(tmp_path / "columns.txt", unit="characters")) == ["Parisis", "big"]
 
 

@@ -16,7 +16,7 @@ from spanwise.analysis.figures.style import DPI
 from spanwise.analysis.inline_svg import inline_svg
 from spanwise.analysis.part import Cell, Part, Table
 from spanwise.analysis.writing import FIGURES, TABLES, Drawn, file_name
-from spanwise.drawing import css
+from spanwise.drawing import css, head
 
 LARGEST_SVG = 150_000  # letters; a figure of many points is smaller as a picture
 MOST_ROWS = 80  # of a table on the page
@@ -47,7 +47,8 @@ def report(title: str, cards: Mapping[str, str], parts: Sequence[Part | Section]
         name: re.sub("http", lambda found: f"&#{ord(found[0][0])};{found[0][1:]}", piece, flags=re.IGNORECASE)
         for name, piece in pieces.items()
     }
-    return Template(_asset("report.html")).substitute(plain, css=css() + _asset("report.css"), js=_asset("report.js"))
+    beginning = head(f"{plain['title']} – analysis", css() + _asset("report.css"))
+    return Template(_asset("report.html")).substitute(plain, head=beginning, js=_asset("report.js"))
 
 
 def _section(part: Part | Section, drawn: Mapping[str, Drawn]) -> str:

@@ -15,7 +15,7 @@ from spanwise.errors import SpanwiseError
 from spanwise.evaluation.threshold import at_least
 from spanwise.formats import Ledger
 from spanwise.formats.files import readable, stem
-from spanwise.inference.systems import NamedSystem, named_systems, outputs
+from spanwise.inference.systems import NamedSystem, named_systems, outputs, predictions
 from spanwise.types import Sentence
 
 
@@ -43,7 +43,7 @@ def of_predictions(pred: Path, gold: Path, *, train: Path | None, against: Seque
     gold_ledger = Ledger()
     right = list(one_split(gold, reading.data_format, gold_ledger))
     reading.ledger.add(gold_ledger)
-    found = list(at_least(one_split(pred, reading.pred_format, reading.ledger), reading.threshold))
+    found = list(at_least(predictions(pred, right, reading.pred_format, reading.ledger), reading.threshold))
     known = None if train is None else list(train_split(train, reading.data_format, reading.ledger))
     return Subject(
         name,
@@ -53,7 +53,7 @@ def of_predictions(pred: Path, gold: Path, *, train: Path | None, against: Seque
         train=known,
         splits={"train": known, "gold": right} if known is not None else {"gold": right},
         settings=_settings({"predictions": pred, "gold": gold, "train": train}, against, reading),
-        against=_outputs(others, gold, reading),
+        against=_outputs(others, right, gold, reading),
         notes=_lost(gold_ledger),
     )
 
@@ -86,7 +86,7 @@ def of_model(run: Path, data: Path, *, train: Path | None, against: Sequence[str
         train=known,
         splits=done.corpus.splits,
         settings=settings | dict(_run_settings(run, model.config.model_dump())),
-        against=_outputs(others, data, reading),
+        against=_outputs(others, done.gold, data, reading),
         notes=_lost(gold_ledger),
         given_spans=model.needs_spans,
         finds_relations=model.head.reader.finds_relations,
@@ -101,13 +101,15 @@ def _named(against: Sequence[str], name: str) -> list[NamedSystem]:
     return systems
 
 
-def _outputs(systems: Sequence[NamedSystem], data: Path, reading: Reading) -> dict[str, list[list[Sentence]]]:
+def _outputs(
+    systems: Sequence[NamedSystem], gold: Sequence[Sentence], data: Path, reading: Reading
+) -> dict[str, list[list[Sentence]]]:
     """What other systems have for the same sentences."""
     found = {}
     for system in systems:
         runs = outputs(
-            system, data, reading.split, format=reading.pred_format, data_format=reading.data_format, ledger=reading.ledger,
-            device=reading.device,
+            system, gold, data, reading.split, format=reading.pred_format, data_format=reading.data_format,
+            ledger=reading.ledger, device=reading.device,
         )  # fmt: skip
         found[system.name] = [list(at_least(run, reading.threshold)) for run in runs]
     return found

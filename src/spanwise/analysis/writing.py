@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from spanwise import __version__
-from spanwise.analysis.part import Part, Table
+from spanwise.analysis.part import Cell, Part, Table
 from spanwise.errors import SpanwiseError
 from spanwise.formats.files import writing
 
@@ -99,5 +99,16 @@ def write_files(folder: Path, title: str, parts: Sequence[Part], drawn: dict[str
 def _write_csv(table: Table, path: Path) -> None:
     with writing(path) as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(table.columns)
-        writer.writerows(table.rows)
+        writer.writerows([inert(cell) for cell in row] for row in (table.columns, *table.rows))
+
+
+def inert(cell: Cell) -> Cell:
+    """A cell as CSV has it: text that spreadsheets take for a formula has the apostrophe before it that makes it text.
+
+    Words and types come from anybody's data, and a formula can send away what else is in a sheet. Numbers are no text, and
+    ``numbers.json`` has everything as it is.
+
+    >>> inert("=1+1"), inert("-like"), inert("IL-2"), inert(-0.5)
+    ("'=1+1", "'-like", 'IL-2', -0.5)
+    """
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r")) else cell

@@ -15,6 +15,7 @@ import typer
 
 from spanwise import __version__
 from spanwise.cli.analyze import analyze
+from spanwise.cli.command import Command
 from spanwise.cli.compare import compare
 from spanwise.cli.convert import convert
 from spanwise.cli.demo import demo
@@ -37,7 +38,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 for command in (train, evaluate, compare, analyze, predict, serve, export, convert, describe, formats, recipes, demo):
-    app.command()(command)
+    app.command(cls=Command)(command)
 app.add_typer(vectors, name="vectors")
 
 # Typer brings its own click since 0.20-odd; this names the base of its usage errors in either case.

@@ -14,6 +14,7 @@ from spanwise.cli.options import (
     GoldFormatOption,
     GoldOption,
     ModelArgument,
+    PredFormatOption,
     PredOption,
     SplitOption,
     ThresholdOption,
@@ -40,10 +41,7 @@ def analyze(
             help="Another system to compare with: files of predictions or run folders. May be given again.",
         ),
     ] = None,
-    pred_format: Annotated[
-        str | None,
-        typer.Option("--pred-format", metavar="FORMAT", help="Format of --pred and --against. Seen from the file if left out."),
-    ] = None,
+    pred_format: PredFormatOption = None,
     gold_format: GoldFormatOption = None,
     threshold: ThresholdOption = 0.0,
     projection: Annotated[

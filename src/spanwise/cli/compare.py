@@ -7,14 +7,14 @@ from typing import Annotated
 
 import typer
 
-from spanwise.cli.options import GoldOption, JsonOption, print_ledger, write_json
+from spanwise.cli.options import GoldFormatOption, GoldOption, JsonOption, PredFormatOption, print_ledger, write_json
 
 
 def compare(
     systems: Annotated[
         list[str],
         typer.Argument(
-            metavar="SYSTEM...",
+            metavar="SYSTEM",
             help="[NAME=]PATH[,PATH...]: a file of predictions or a run folder; several, or a folder of --seeds, are its runs.",
         ),
     ],
@@ -34,14 +34,8 @@ def compare(
         Path | None,
         typer.Option("--train", metavar="FILE_OR_FOLDER", help="Training data for --buckets; DATA's own if left out."),
     ] = None,
-    pred_format: Annotated[
-        str | None,
-        typer.Option("--pred-format", metavar="FORMAT", help="Of predictions. Seen from the file if left out."),
-    ] = None,
-    gold_format: Annotated[
-        str | None,
-        typer.Option("--gold-format", metavar="FORMAT", help="Of --gold, --data and --train. Seen from the file if left out."),
-    ] = None,
+    pred_format: PredFormatOption = None,
+    gold_format: GoldFormatOption = None,
     device: Annotated[str, typer.Option("--device", metavar="cpu|cuda|auto", help="For run folders.")] = "auto",
     json_file: JsonOption = None,
 ) -> None:
@@ -75,7 +69,7 @@ def compare(
     known = None if train is None or not asked else train_split(train, gold_format, ledger)
     found = {
         system.name: list(
-            outputs(system, source, split, format=pred_format, data_format=gold_format, ledger=ledger, device=device)
+            outputs(system, right, source, split, format=pred_format, data_format=gold_format, ledger=ledger, device=device)
         )
         for system in named
     }

@@ -12,18 +12,25 @@ from spanwise.cli.options import FromOption, JsonOption, print_ledger, write_jso
 
 def describe(
     data: Annotated[
-        Path, typer.Argument(metavar="DATA|MODEL", help="A file, a folder with train/dev/test files, or a run folder.")
+        Path, typer.Argument(metavar="DATA|MODEL", help="A file, a folder with train/dev/test files, or a model's folder.")
     ],
     source_format: FromOption = None,
     json_file: JsonOption = None,
 ) -> None:
     """Say what is in annotated data and what looks wrong with it, or what a trained model is made of."""
-    from spanwise.config import is_run_folder
-
-    if source_format is None and is_run_folder(data):
+    if source_format is None and _is_model(data):
         _describe_model(data, json_file)
     else:
         _describe_data(data, source_format, json_file)
+
+
+def _is_model(folder: Path) -> bool:
+    """Whether a folder is a run, or nothing but a place of runs, which is told what to name instead."""
+    from spanwise.config import is_run_folder, runs_in
+    from spanwise.corpora import corpus_parts
+    from spanwise.formats import is_known
+
+    return is_run_folder(folder) or (bool(runs_in(folder)) and not corpus_parts(folder) and not is_known(folder))
 
 
 def _describe_data(data: Path, source_format: str | None, json_file: Path | None) -> None:
@@ -44,10 +51,9 @@ def _describe_data(data: Path, source_format: str | None, json_file: Path | None
 
 
 def _describe_model(folder: Path, json_file: Path | None) -> None:
-    from spanwise.inference.describe import describe_model
-    from spanwise.model import Model
+    from spanwise.inference.describe import describe_folder
 
-    description = describe_model(Model.load(folder))
+    description = describe_folder(folder)
     if json_file is not None:
         write_json(description.to_json(), json_file)
     if json_file is None or str(json_file) != "-":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +15,7 @@ from spanwise.cli.options import (
     GoldOption,
     JsonOption,
     ModelArgument,
+    PredFormatOption,
     PredOption,
     SplitOption,
     ThresholdOption,
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from spanwise.evaluation import Evaluation
     from spanwise.evaluation.found_threshold import FoundThreshold
     from spanwise.evaluation.typing import Typing
-    from spanwise.types import Sentence
 
 
 def evaluate(
@@ -44,10 +43,7 @@ def evaluate(
             help="Training data in gold's format: adds the score on the gold sentences that are not in it.",
         ),
     ] = None,
-    pred_format: Annotated[
-        str | None,
-        typer.Option("--pred-format", metavar="FORMAT", help="Format of --pred, with options. Seen from the file if left out."),
-    ] = None,
+    pred_format: PredFormatOption = None,
     gold_format: GoldFormatOption = None,
     threshold: ThresholdOption = 0.0,
     finds_threshold: Annotated[
@@ -97,13 +93,13 @@ def evaluate(
     elif pred is not None and gold is not None and model is None:
         from spanwise.evaluation import at_least
         from spanwise.evaluation import evaluate as run
+        from spanwise.inference.systems import predictions
 
-        right: Iterable[Sentence] = one_split(gold, gold_format, gold_ledger)
-        predicted: Iterable[Sentence] = one_split(pred, pred_format, ledger)
+        right = list(one_split(gold, gold_format, gold_ledger))
+        predicted = predictions(pred, right, pred_format, ledger)
         if finds_threshold:
             from spanwise.evaluation.found_threshold import found_threshold
 
-            right, predicted = list(right), list(predicted)
             found = found_threshold(right, predicted)
             threshold = found.threshold
         evaluation = run(right, at_least(predicted, threshold), known, last_words=last_words)

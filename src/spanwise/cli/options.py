@@ -18,15 +18,31 @@ FromOption = Annotated[
         "--from", metavar="FORMAT", help="Format of the input, with options: conll:labels=2+3. Seen from the file if left out."
     ),
 ]
+FromOrTextOption = Annotated[
+    str | None,
+    typer.Option(
+        "--from",
+        metavar="FORMAT",
+        help="Format of the input, with options (conll:labels=2+3), or text: plain text. Seen from the file if left out.",
+    ),
+]
 # Of the commands that take a model and data, or predictions and gold.
-ModelArgument = Annotated[Path | None, typer.Argument(metavar="[MODEL]", help="A run folder, with the data to try it on.")]
-DataArgument = Annotated[Path | None, typer.Argument(metavar="[DATA]", help="A file, or a folder with train/dev/test files.")]
+ModelArgument = Annotated[Path | None, typer.Argument(metavar="MODEL", help="A run folder, with the data to try it on.")]
+DataArgument = Annotated[Path | None, typer.Argument(metavar="DATA", help="A file, or a folder with train/dev/test files.")]
 SplitOption = Annotated[str, typer.Option("--split", help="Which split of a DATA folder; for a model.")]
 PredOption = Annotated[Path | None, typer.Option("--pred", metavar="FILE", help="What a system predicted, with --gold.")]
 GoldOption = Annotated[Path | None, typer.Option("--gold", metavar="FILE", help="What is right.")]
+PredFormatOption = Annotated[
+    str | None,
+    typer.Option(
+        "--pred-format", metavar="FORMAT", help="Format of predictions, with options. Seen from the file if left out."
+    ),
+]
 GoldFormatOption = Annotated[
     str | None,
-    typer.Option("--gold-format", metavar="FORMAT", help="Format of DATA, --gold and --train. Seen from the file if left out."),
+    typer.Option(
+        "--gold-format", metavar="FORMAT", help="Format of gold and --train, with options. Seen from the file if left out."
+    ),
 ]
 ThresholdOption = Annotated[
     float, typer.Option("--threshold", min=0, max=1, help="Leave out entities and relations with a lower score.")

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from spanwise.cli.options import FromOption, print_ledger
+from spanwise.cli.options import FromOrTextOption, print_ledger
 
 
 def predict(
@@ -41,13 +41,14 @@ def predict(
     ] = "nested",
     batch_size: Annotated[int, typer.Option("--batch-size", min=1)] = 64,
     device: Annotated[str, typer.Option("--device", metavar="cpu|cuda|auto")] = "auto",
-    source_format: FromOption = None,
+    source_format: FromOrTextOption = None,
 ) -> None:
     """Find entities in raw text or in pretokenised data, with scores and character offsets.
 
-    Raw text (a .txt file, standard input, the texts of JSON records) is split into sentences and words; a line end always ends
-    a sentence. Data in a known format keeps its ids, words and order; its annotations are not looked at, but for a model that
-    types given spans. Of a folder all files are read. What the output format cannot hold is left out and counted.
+    Raw text (a .txt file, standard input, any file with --from text, the texts of JSON records) is split into sentences and
+    words; a line end always ends a sentence. Data in a known format keeps its ids, words and order; its annotations are not
+    looked at, but for a model that types given spans. Of a folder all files are read. What the output format cannot hold is
+    left out and counted.
     """
     from spanwise.formats import Ledger
     from spanwise.inference.inputs import STDIN, input_sentences

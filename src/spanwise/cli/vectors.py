@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spanwise.cli.options import FromOption, print_ledger
+from spanwise.cli.command import Command
+from spanwise.cli.options import FromOrTextOption, print_ledger
 
 if TYPE_CHECKING:
     from spanwise.vectors.looking import Lookup, Neighbours
@@ -28,11 +29,11 @@ def overview(context: typer.Context) -> None:
         typer.echo(context.get_help())
 
 
-@vectors.command()
+@vectors.command(cls=Command)
 def train(
     corpora: Annotated[
         list[Path],
-        typer.Argument(metavar="CORPUS", help="Folders (their train split), files in any known format, or plain .txt."),
+        typer.Argument(metavar="CORPUS", help="Folders (their train split), files in any known format, or plain text (.txt)."),
     ],
     out: Annotated[Path, typer.Option("--out", metavar="V", help="The folder to write.")],
     dim: Annotated[int, typer.Option("--dim", min=1, help="Size of the vectors.")] = 300,
@@ -50,7 +51,7 @@ def train(
             "--unit", metavar="words|characters", help="What gets a vector: words as the corpus has them, or characters."
         ),
     ] = "words",
-    source_format: FromOption = None,
+    source_format: FromOrTextOption = None,
 ) -> None:
     """Learn GloVe vectors from the text of a corpus.
 
@@ -68,7 +69,7 @@ def train(
     typer.echo(f"wrote {out}")
 
 
-@vectors.command()
+@vectors.command(cls=Command)
 def similar(
     source: VectorsArgument,
     word: Annotated[str, typer.Argument(metavar="WORD")],
@@ -78,7 +79,7 @@ def similar(
     _show(_lookup(source).similar(word, count))
 
 
-@vectors.command()
+@vectors.command(cls=Command)
 def analogies(
     source: VectorsArgument,
     a: Annotated[str, typer.Argument(metavar="A")],
@@ -90,7 +91,7 @@ def analogies(
     _show(_lookup(source).analogies(a, b, c, count))
 
 
-@vectors.command()
+@vectors.command(cls=Command)
 def convert(
     source: VectorsArgument,
     target: Annotated[

@@ -8,6 +8,7 @@ from importlib.resources import files
 from typing import IO
 
 from spanwise.drawing.colours import type_colours
+from spanwise.drawing.head import head
 from spanwise.drawing.sentence import css, draw_sentence
 from spanwise.types import Sentence
 
@@ -26,9 +27,7 @@ def page(sentences: Iterable[Sentence], colours: Mapping[str, str], title: str) 
     """
     legend = "".join(f'<li style="--c:{colour}">{escape(type)}</li>' for type, colour in colours.items())
     yield (
-        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        '<meta name="viewport" content="width=device-width, initial-scale=1">\n<link rel="icon" href="data:,">\n'
-        f"<title>{escape(title)}</title>\n<style>{css()}{_page_css()}</style>\n</head>\n<body>\n"
+        f"{head(escape(title), css() + _page_css())}<body>\n"
         f'<header><h1>{escape(title)}</h1><ul class="legend" aria-label="Types">{legend}</ul></header>\n<main>\n'
     )
     document: str | None = None

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 from spanwise.errors import SpanwiseError
 from spanwise.evaluation.attributes import ATTRIBUTES, mentions
@@ -23,35 +23,31 @@ PARTS = 4  # buckets where no cuts are published
 Counts = tuple[int, int, int]  # correct, predicted, in gold
 
 
-class Label(NamedTuple):
-    """What a bucket is called, and between which numbers its entities are."""
-
-    name: str
-    above: float | None = None
-    up_to: float | None = None
-
-
 @dataclass(frozen=True)
-class Bucket:
-    """The strict score of the entities whose attribute is ``above`` one number and ``up_to`` another, or is called ``name``.
+class Label:
+    """A group of entities: those whose attribute is ``above`` one number and ``up_to`` another, or is called ``name``.
 
-    None is no limit. ``interval`` is None where neither side has entities in the bucket.
+    None is no limit.
     """
 
     name: str
-    score: Score
-    interval: Interval | None
     above: float | None = None
     up_to: float | None = None
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "name": self.name,
-            "above": self.above,
-            "up_to": self.up_to,
-            **self.score.to_json(),
-            "interval": None if self.interval is None else self.interval.to_json(),
-        }
+        return {"name": self.name, "above": self.above, "up_to": self.up_to}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bucket(Label):
+    """The strict score of a group of entities. ``interval`` is None where neither side has any."""
+
+    score: Score
+    interval: Interval | None
+
+    def to_json(self) -> dict[str, Any]:
+        interval = None if self.interval is None else self.interval.to_json()
+        return {**super().to_json(), **self.score.to_json(), "interval": interval}
 
 
 def bucketed(
@@ -83,7 +79,9 @@ def bucketed(
     S Score(support=1, predicted=0, correct=0)
     """
     labels, counts = divided(pair(gold, predicted), train, attribute=attribute, cuts=cuts, paper=paper)
-    return [_bucket(label, rows) for label, rows in zip(labels, counts, strict=True)]
+    return [
+        Bucket(**vars(label), score=total(rows), interval=f1_interval(rows)) for label, rows in zip(labels, counts, strict=True)
+    ]
 
 
 def divided(
@@ -160,10 +158,6 @@ def _counts(
         for number, rows in enumerate(counts):
             rows.append((correct[number], predicted[number], support[number]))
     return counts
-
-
-def _bucket(label: Label, counts: list[Counts]) -> Bucket:
-    return Bucket(label.name, total(counts), f1_interval(counts), label.above, label.up_to)
 
 
 def total(counts: Iterable[Counts]) -> Score:

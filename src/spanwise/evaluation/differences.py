@@ -9,7 +9,7 @@ from typing import Any
 
 from spanwise.errors import SpanwiseError
 from spanwise.evaluation.bootstrap import Interval
-from spanwise.evaluation.buckets import divided, total
+from spanwise.evaluation.buckets import Label, divided, total
 from spanwise.evaluation.errors import Errors
 from spanwise.evaluation.judging import MISTAKES
 from spanwise.evaluation.pairing import pair
@@ -18,27 +18,22 @@ from spanwise.evaluation.train_index import TrainIndex
 from spanwise.types import Sentence
 
 
-@dataclass(frozen=True)
-class BucketDifference:
-    """The mean F1 of ``ones`` less that of ``others`` in a bucket of ``support`` gold entities.
+@dataclass(frozen=True, kw_only=True)
+class BucketDifference(Label):
+    """The mean F1 of ``ones`` less that of ``others`` in a group of ``support`` gold entities.
 
-    ``interval`` is its bootstrap interval over sentences, None where no run has entities in the bucket.
+    ``interval`` is its bootstrap interval over sentences, None where no run has entities in the group.
     """
 
-    name: str
     support: int
     ones: Runs
     others: Runs
     difference: float
     interval: Interval | None
-    above: float | None = None
-    up_to: float | None = None
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "name": self.name,
-            "above": self.above,
-            "up_to": self.up_to,
+            **super().to_json(),
             "support": self.support,
             "ones": self.ones.to_json(),
             "others": self.others.to_json(),
@@ -79,9 +74,15 @@ def bucket_differences(
         scores = [total(own) for own in rows]
         f1 = [score.f1 for score in scores]
         difference, interval = difference_interval(counted(units, rows), len(ones))
-        runs = Runs(tuple(f1[: len(ones)])), Runs(tuple(f1[len(ones) :]))
         differences.append(
-            BucketDifference(label.name, scores[0].support, *runs, difference, interval, label.above, label.up_to)
+            BucketDifference(
+                **vars(label),
+                support=scores[0].support,
+                ones=Runs(tuple(f1[: len(ones)])),
+                others=Runs(tuple(f1[len(ones) :])),
+                difference=difference,
+                interval=interval,
+            )
         )
     return differences
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from spanwise.errors import SpanwiseError, unknown
+from spanwise.errors import SpanwiseError, UnknownFormatError, unknown
 from spanwise.formats.base import EVERYTHING, Format, Ledger, parse_options
 from spanwise.formats.cutting import without_annotations
 from spanwise.formats.files import is_stream, replacing
@@ -32,13 +32,33 @@ def formats() -> dict[str, Format]:
     return {format.name: format for format in found}
 
 
-def find(spec: str) -> tuple[Format, str]:
-    """The format of ``name`` or ``name:key=value,…``, and the text of its options."""
+def find(spec: str, known: Iterable[str] | None = None) -> tuple[Format, str]:
+    """The format of ``name`` or ``name:key=value,…``, and the text of its options.
+
+    ``known`` are the names that an error lists, where they are not those of all formats.
+    """
     said, _, options = spec.partition(":")
-    name = said.strip().lower().replace("-", "_")
+    name = _plain(said)
     if name not in formats():
-        raise unknown("format", said, formats())
+        raise unknown("format", said, formats() if known is None else known)
     return formats()[name], options
+
+
+def is_said(spec: str | None, name: str) -> bool:
+    """Whether ``spec`` names what is no format of annotated text but stands beside them on some commands, without options.
+
+    >>> is_said("HTML", "html"), is_said("conll", "html"), is_said(None, "html")
+    (True, False, False)
+    """
+    said, _, options = (spec or "").partition(":")
+    if _plain(said) != name:
+        return False
+    parse_options(options, {}, name)
+    return True
+
+
+def _plain(name: str) -> str:
+    return name.strip().lower().replace("-", "_")
 
 
 def detect(path: Path) -> Format:
@@ -53,12 +73,21 @@ def detect(path: Path) -> Format:
     if not sample.is_folder and not sample.text.strip():
         if by_name:
             return by_name[0]
-        raise SpanwiseError(f"{path}: the file is empty, and its name does not tell a format (say it with --from)")
+        raise UnknownFormatError(path, "the file is empty, and its name does not tell the format", formats())
     if problem := _unreadable(sample):
         raise SpanwiseError(f"{path}: {problem}")
     if len(by_name) == 1 or (by_name and path.suffix.lower() == ".jsonl" and not sample.records):
         return by_name[0]  # its reader says what is wrong, and where
-    raise SpanwiseError(f"{path}: cannot tell the format; say it with --from ({', '.join(formats())}){_hint(sample)}")
+    raise UnknownFormatError(path, "cannot tell the format", formats(), _hint(sample))
+
+
+def is_known(path: Path) -> bool:
+    """Whether the format of a file or folder can be told."""
+    try:
+        detect(path)
+    except SpanwiseError:
+        return False
+    return True
 
 
 _COMPRESSED = {b"\x1f\x8b": "gzip", b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
@@ -116,21 +145,27 @@ def _read_stream(path: Path, format: str | None, ledger: Ledger | None, annotate
             shutil.copyfileobj(source, sink)
         try:
             yield from read(copy, format, ledger, annotated=annotated)
+        except UnknownFormatError as error:
+            raise error.but(path=path) from None
         except SpanwiseError as error:
             raise SpanwiseError(str(error).replace(str(copy), str(path))) from None
 
 
-def writer_for(path: Path, format: str | None = None) -> tuple[Format, dict[str, Any]]:
-    """The format to write a path in, with its options: as said, or by the extension."""
+def writer_for(path: Path, format: str | None = None, *, also: Sequence[str] = ()) -> tuple[Format, dict[str, Any]]:
+    """The format to write a path in, with its options: as said, or by the extension.
+
+    ``also`` are names that can be said besides those of formats, for errors to list.
+    """
+    known = [*(f.name for f in formats().values() if f.write), *also]
     if format is None:
         suffix = path.suffix.lower()
         fitting = [f for f in formats().values() if f.write and suffix in f.extensions]
         fitting = [f for f in fitting if suffix == f".{f.name}"] or fitting  # doccano writes .jsonl too
         if len(fitting) != 1:
-            among = " or ".join(f.name for f in fitting) or ", ".join(f.name for f in formats().values() if f.write)
+            among = " or ".join(f.name for f in fitting) or ", ".join(known)
             raise SpanwiseError(f"{path}: the name does not tell which format to write; say it with --to ({among})")
         return fitting[0], {}
-    chosen, options = find(format)
+    chosen, options = find(format, known)
     if chosen.write is None:
         raise SpanwiseError(f"{chosen.name} can be read but not written")
     return chosen, parse_options(options, chosen.write_options, chosen.name)

@@ -1,20 +1,23 @@
-"""What a trained model is made of, and what it would cost to teach it one more type."""
+"""What a trained model is made of, and what it would cost to teach it one more type. One in ONNX is described without torch."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from spanwise.config import sections
-from spanwise.heads import make_head
-from spanwise.heads.base import Labels
-from spanwise.model import Model, size
+from spanwise.config import read_config, sections
+from spanwise.inference.onnx.folder import is_exported, read_record
+
+if TYPE_CHECKING:
+    from spanwise.heads.base import Labels
+    from spanwise.model import Model
 
 
 @dataclass(frozen=True)
-class ModelDescription:
-    """A model in plain values. ``parameters`` counts weights: of encoder and head, and of a bundle's branches."""
+class Description:
+    """A model in plain values."""
 
     recipe: str
     title: str
@@ -22,9 +25,6 @@ class ModelDescription:
     encoder: dict[str, Any]
     head: dict[str, Any]
     labels: dict[str, list[str]]
-    parameters: dict[str, int]
-    another_type: int  # weights that one more entity type adds to the head
-    another_relation: int | None = None  # and one more relation type, where relations are found
 
     def to_json(self) -> dict[str, Any]:
         return dict(vars(self))
@@ -35,15 +35,64 @@ class ModelDescription:
         for name, values in (*sections("encoder", self.encoder), *sections("head", self.head)):
             rows[name] = ", ".join(f"{key}={value}" for key, value in values.items())
         rows |= {what: f"{len(names)}: {', '.join(names)}" for what, names in self.labels.items() if names}
-        rows["weights"] = ", ".join(f"{name} {count:,}" for name, count in self.parameters.items())
-        rows["another type"] = f"{self.another_type:,} weights more"
+        for name, row in (rows | self._own_rows()).items():
+            yield f"{name:<14}{row}"
+
+    def _own_rows(self) -> dict[str, str]:
+        raise NotImplementedError
+
+
+@dataclass(frozen=True)
+class ModelDescription(Description):
+    """A model in torch. ``parameters`` counts weights: of encoder and head, and of a bundle's branches."""
+
+    parameters: dict[str, int]
+    another_type: int  # weights that one more entity type adds to the head
+    another_relation: int | None = None  # and one more relation type, where relations are found
+
+    def _own_rows(self) -> dict[str, str]:
+        rows = {
+            "weights": ", ".join(f"{name} {count:,}" for name, count in self.parameters.items()),
+            "another type": f"{self.another_type:,} weights more",
+        }
         if self.another_relation is not None:
             rows["relation type"] = f"{self.another_relation:,} weights more"
-        for name, row in rows.items():
-            yield f"{name:<14}{row}"
+        return rows
+
+
+@dataclass(frozen=True)
+class ExportedDescription(Description):
+    """A model in ONNX: ``precision`` is that of the encoder's weights, ``size`` the bytes of its files."""
+
+    precision: str
+    size: int
+
+    def _own_rows(self) -> dict[str, str]:
+        return {"in ONNX": f"{self.precision}, {self.size / 1e6:.1f} MB"}
+
+
+def describe_folder(folder: Path) -> Description:
+    """The model of a run folder, or of one that an export wrote."""
+    if is_exported(folder):
+        return describe_exported(folder)
+    from spanwise.model import Model
+
+    return describe_model(Model.load(folder))
+
+
+def describe_exported(folder: Path) -> ExportedDescription:
+    config, record = read_config(folder), read_record(folder)
+    return ExportedDescription(
+        recipe=config.recipe, title=config.title, paper=config.paper, encoder=config.encoder, head=config.head,
+        labels={"entities": list(record.entities), "relations": []},  # what finds relations has no graph
+        precision=record.precision, size=sum(path.stat().st_size for path in folder.iterdir()),
+    )  # fmt: skip
 
 
 def describe_model(model: Model) -> ModelDescription:
+    from spanwise.heads import make_head
+    from spanwise.model import size
+
     config, head, labels = model.config, model.head, model.labels
 
     def growth(more: Labels) -> int:

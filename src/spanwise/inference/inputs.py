@@ -6,15 +6,17 @@ import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from spanwise.errors import FormatError, SpanwiseError
-from spanwise.formats import Ledger, detect, read
+from spanwise.errors import FormatError, SpanwiseError, UnknownFormatError
+from spanwise.formats import Ledger, formats, is_known, read
 from spanwise.formats.files import default_id, json_records, readable, stem
+from spanwise.formats.registry import find, is_said
 from spanwise.formats.sample import Sample
 from spanwise.inference.base import NEEDS_SPANS
-from spanwise.inference.raw import raw_sentences, text_sentences
+from spanwise.inference.raw import TEXT, raw_sentences, text_sentences
 from spanwise.types import Sentence
 
 STDIN = "-"
+OFFERED = (TEXT, *formats())
 
 
 def input_sentences(
@@ -22,11 +24,13 @@ def input_sentences(
 ) -> Iterator[Sentence]:  # fmt: skip
     """The sentences of all sources, one after another: files, folders, and ``-`` for standard input.
 
-    A ``.txt`` file and standard input are raw text, unless a format is said. Annotations are not looked at, unless a model
-    ``needs_spans``. Wrong names are an error at once, before anything is read.
+    A ``.txt`` file and standard input are raw text, unless a format is said; any file is, where the format is ``text``.
+    Annotations are not looked at, unless a model ``needs_spans``. Wrong names are an error at once, before anything is read.
     """
+    if format is not None and not is_said(format, TEXT):
+        find(format, OFFERED)
     files = [file for source in sources for file in _files(source, format)]
-    if needs_spans and format is None and any(_is_raw(path) for path, _ in files):
+    if needs_spans and any(_is_raw(path, format) for path, _ in files):
         raise SpanwiseError(NEEDS_SPANS)
     return (one for path, name in files for one in _sentences(path, name, format, ledger, needs_spans))
 
@@ -54,45 +58,38 @@ def _is_hidden(path: Path) -> bool:
 
 def _is_one(folder: Path, format: str | None) -> bool:
     """Whether a folder is data by itself, as brat's are."""
-    from spanwise.formats.registry import find
-
     if format is not None:
-        return find(format)[0].reads(folder=True)
-    try:
-        detect(folder)
-    except SpanwiseError:
-        return False
-    return True
+        return not is_said(format, TEXT) and find(format)[0].reads(folder=True)
+    return is_known(folder)
 
 
-def _is_raw(path: Path | None) -> bool:
-    return path is None or path.suffix.lower() == ".txt"
+def _is_raw(path: Path | None, format: str | None) -> bool:
+    return is_said(format, TEXT) or (format is None and (path is None or path.suffix.lower() == ".txt"))
 
 
 def _sentences(
     path: Path | None, name: str, format: str | None, ledger: Ledger | None, annotated: bool
 ) -> Iterator[Sentence]:  # fmt: skip
-    if format is not None:
-        return read(Path("/dev/stdin") if path is None else path, format, ledger, annotated=annotated)
-    if path is None:
-        return raw_sentences(sys.stdin.buffer, name, "standard input")
-    if _is_raw(path):
-        return raw_sentences(path.open("rb"), name, str(path))
-    if not annotated and has_texts(path):
-        return text_records(path)
-    return read(path, None, ledger, annotated=annotated)
+    if _is_raw(path, format):
+        file, shown = (sys.stdin.buffer, "standard input") if path is None else (path.open("rb"), str(path))
+        yield from raw_sentences(file, name, shown)
+    elif path is not None and format is None and not annotated and has_texts(path):
+        yield from text_records(path)
+    else:
+        try:
+            yield from read(Path("/dev/stdin") if path is None else path, format, ledger, annotated=annotated)
+        except UnknownFormatError as error:
+            raise error.but(names=OFFERED) from None
 
 
 def has_texts(path: Path) -> bool:
     """Whether a file is of JSON records with a ``text`` each and in no known format."""
     if path.is_dir() or path.suffix.lower() not in (".jsonl", ".json"):
         return False
-    try:
-        detect(path)
-    except SpanwiseError:
-        records = Sample(path).records
-        return bool(records) and all(isinstance(one, dict) and isinstance(one.get("text"), str) for one in records)
-    return False
+    if is_known(path):
+        return False
+    records = Sample(path).records
+    return bool(records) and all(isinstance(one, dict) and isinstance(one.get("text"), str) for one in records)
 
 
 def text_records(path: Path) -> Iterator[Sentence]:

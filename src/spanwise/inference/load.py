@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spanwise.errors import SpanwiseError
 from spanwise.evaluation.threshold import Threshold
 from spanwise.inference.base import NEEDS_SPANS, BasePredictor, Text, to_sentences
 from spanwise.inference.onnx.folder import is_exported
@@ -58,12 +57,7 @@ def load_torch(source: str | Path, device: str = "auto") -> Predictor:
     """The same for those who look into the model itself: in torch."""
     from spanwise.model import Model
 
-    folder = model_folder(source)
-    if is_exported(folder):
-        raise SpanwiseError(
-            f"{folder}: a model in ONNX can predict, but not be looked into: take the run folder it was made of"
-        )
-    return Predictor(Model.load(folder), device)
+    return Predictor(Model.load(model_folder(source)), device)
 
 
 def model_folder(source: str | Path) -> Path:

@@ -12,7 +12,7 @@ from spanwise.evaluation.threshold import Threshold
 from spanwise.formats import Ledger, write
 from spanwise.formats.files import readable, replacing, to_json, writing
 from spanwise.formats.jsonl import to_record
-from spanwise.formats.registry import writer_for
+from spanwise.formats.registry import is_said, writer_for
 from spanwise.types import Sentence
 
 HTML = "html"
@@ -48,7 +48,7 @@ def check_output(output: Path | None, format: str | None) -> None:
         if format not in (None, "jsonl"):
             raise SpanwiseError("--to needs --output; standard output is jsonl")
     elif not _is_page(output, format):
-        writer_for(output, format)
+        writer_for(output, format, also=(HTML,))
 
 
 def write_found(
@@ -70,7 +70,7 @@ def write_found(
 
 
 def _is_page(output: Path, format: str | None) -> bool:
-    return format == HTML or (format is None and output.suffix.lower() in (".html", ".htm"))
+    return is_said(format, HTML) or (format is None and output.suffix.lower() in (".html", ".htm"))
 
 
 def _by(model: str, found: Iterable[Sentence]) -> Iterator[Sentence]:

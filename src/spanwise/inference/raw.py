@@ -14,6 +14,8 @@ from spanwise.formats.files import decode
 from spanwise.text import split_sentences, split_words
 from spanwise.types import Sentence
 
+TEXT = "text"  # said in the place of a format, where plain text may be read
+
 # Takes a text and gives its sentences, each as the character ranges (start, end) of its words.
 Splitter: TypeAlias = Callable[[str], Iterable[Iterable[tuple[int, int]]]]
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from spanwise.config import CONFIG
+from spanwise.config import CONFIG, runs_in
 from spanwise.corpora import one_split
 from spanwise.errors import SpanwiseError
+from spanwise.evaluation.pairing import pair
 from spanwise.formats import Ledger
 from spanwise.types import Sentence
 
@@ -35,13 +36,31 @@ def named_systems(texts: Iterable[str]) -> list[NamedSystem]:
     return systems
 
 
+def predictions(path: Path, gold: Sequence[Sentence], format: str | None, ledger: Ledger) -> list[Sentence]:
+    """The sentences of a file of predictions. That they are those of gold is looked at here, where the file's name is known."""
+    found = list(one_split(path, format, ledger))
+    try:
+        pair(gold, found)
+    except SpanwiseError as error:
+        raise SpanwiseError(f"{path}: {error}") from None
+    return found
+
+
 def outputs(
-    system: NamedSystem, data: Path, split: str, *, format: str | None, data_format: str | None, ledger: Ledger, device: str
+    system: NamedSystem,
+    gold: Sequence[Sentence],
+    data: Path,
+    split: str,
+    *,
+    format: str | None,
+    data_format: str | None,
+    ledger: Ledger,
+    device: str,
 ) -> Iterator[list[Sentence]]:
-    """What each run of a system has for a split of data, read or predicted."""
+    """What each run of a system has for the gold sentences, those of a split of data: read or predicted."""
     for path in system.paths:
         if not (path / CONFIG).is_file():
-            yield list(one_split(path, format, ledger))
+            yield predictions(path, gold, format, ledger)
             continue
         from spanwise.inference.load import load
         from spanwise.inference.scoring import predict_split
@@ -72,7 +91,6 @@ def _called(path: Path) -> str:
 def _runs(path: Path) -> list[Path]:
     if not (path / SEEDS).is_file():
         return [path]
-    found = [run for run in path.glob("seed-*") if (run / CONFIG).is_file()]
-    if not found:
-        raise SpanwiseError(f"{path}: has {SEEDS}, but no runs")
-    return sorted(found, key=lambda run: (len(run.name), run.name))  # seed-2 before seed-10
+    if found := runs_in(path):
+        return found
+    raise SpanwiseError(f"{path}: has {SEEDS}, but no runs")

@@ -11,7 +11,7 @@ from html import escape
 from importlib.resources import files
 from string import Template
 
-from spanwise.drawing import css, script, type_colours
+from spanwise.drawing import css, head, script, type_colours
 from spanwise.evaluation.threshold import LOWEST
 
 
@@ -34,8 +34,9 @@ def make_page(title: str, types: Sequence[str], *, threshold: float | None = Non
     style = css() + _asset("page.css")
     code = script() + _asset("page.js")
     html = Template(_asset("page.html")).substitute(
-        title=escape(title), css=style, js=code, settings=json.dumps(settings).replace("<", "\\u003c")
-    )
+        head=head(f"{escape(title)} – Spanwise", style), title=escape(title), js=code,
+        settings=json.dumps(settings).replace("<", "\\u003c"),
+    )  # fmt: skip
     policy = (
         f"default-src 'none'; script-src {_hash(code)}; style-src {_hash(style)}; img-src data:; connect-src 'self'; "
         "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"

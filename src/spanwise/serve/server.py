@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ipaddress
+import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
+from types import FrameType
 
 from spanwise.errors import SpanwiseError
 
@@ -35,7 +38,7 @@ def serve(
     device: str = "auto",
     say: Callable[[str], None] = print,
 ) -> None:
-    """Serve a model until the process is told to end; what is being answered by then is answered."""
+    """Serve a model until the process is told to end (SIGTERM, an interrupt); what is being answered by then is answered."""
     limits = limits or Limits()
     with listening(host, port) as listener:
         predictor = load(source, device)
@@ -51,7 +54,30 @@ def serve(
             sys.stderr.write(f"warning: {OPEN}\n")
         listener.listen(2048)  # who comes as soon as it is said waits a moment, and is not turned away
         say(f"serving {readable(str(source))} at {address(listener)} (Ctrl+C ends it)")
-        uvicorn.Server(config).run(sockets=[listener])
+        run(uvicorn.Server(config), listener)
+
+
+def run(server: uvicorn.Server, listener: socket.socket) -> None:
+    """Run until a signal ends it: a service ends so when all is in order, and not as a failure. A second interrupt is one.
+
+    uvicorn answers what it has begun, and then sends the signal again to whoever heard it before. Who did must do no more than
+    to end a server that has only just been started.
+    """
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        server.should_exit = True
+
+    if threading.current_thread() is not threading.main_thread():  # where no signal is heard
+        server.run(sockets=[listener])
+        return
+    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        server.run(sockets=[listener])
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    if server.force_exit:
+        raise KeyboardInterrupt
 
 
 def listening(host: str, port: int) -> socket.socket:

@@ -6,11 +6,13 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
-from spanwise.corpora import open_splits
-from spanwise.errors import SpanwiseError
-from spanwise.formats import Ledger, detect
+from spanwise.corpora import train_split
+from spanwise.errors import SpanwiseError, UnknownFormatError
+from spanwise.formats import Ledger, is_known
 from spanwise.formats.files import stem
-from spanwise.inference.raw import raw_sentences
+from spanwise.formats.registry import find, is_said
+from spanwise.inference.inputs import OFFERED
+from spanwise.inference.raw import TEXT, raw_sentences
 from spanwise.types import Sentence
 
 Unit = Literal["words", "characters"]
@@ -21,7 +23,8 @@ def corpus_text(
 ) -> Iterator[Sequence[str]]:
     """The sentences of a corpus: a folder's train split, or all of a file.
 
-    A ``.txt`` file that is in no known format is plain text: it is split into sentences and words as ``predict`` does.
+    A ``.txt`` file that is in no known format is plain text, and so is any file where the format is ``text``: it is split into
+    sentences and words as ``predict`` does.
     Chinese corpora have a word per character already, and so has plain text; ``unit="characters"`` is for longer words.
     """
     for sentence in _sentences(path, format, ledger):
@@ -29,17 +32,14 @@ def corpus_text(
 
 
 def _sentences(path: Path, format: str | None, ledger: Ledger | None) -> Iterator[Sentence]:
-    if format is None and path.is_file() and path.suffix.lower() == ".txt" and not _is_annotated(path):
+    said = is_said(format, TEXT)
+    if said and path.is_dir():
+        raise SpanwiseError(f"{path}: is a folder, and text is read from a file")
+    if said or (format is None and path.is_file() and path.suffix.lower() == ".txt" and not is_known(path)):
         return raw_sentences(path.open("rb"), stem(path), str(path))
-    splits = open_splits(path, format, ledger)
-    if "train" not in splits and len(splits) > 1:
-        raise SpanwiseError(f"{path}: there is no train split, only {', '.join(splits)}")
-    return splits.get("train") or next(iter(splits.values()))
-
-
-def _is_annotated(path: Path) -> bool:
+    if format is not None:
+        find(format, OFFERED)
     try:
-        detect(path)
-    except SpanwiseError:
-        return False
-    return True
+        return train_split(path, format, ledger)
+    except UnknownFormatError as error:
+        raise error.but(names=OFFERED) from None

@@ -8,8 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from spanwise.analysis.figures.style import HUES, INK, MUTED, PAPER, WIDTH, new_figure, styled
-from spanwise.evaluation.buckets import Bucket
-from spanwise.evaluation.differences import BucketDifference
+from spanwise.evaluation.buckets import Bucket, Label
 
 ACROSS = 3  # panels side by side
 _BEHIND = {"facecolor": PAPER, "edgecolor": "none", "pad": 0.8}
@@ -49,12 +48,11 @@ def _panel(axes: Axes, buckets: Sequence[Bucket], overall: float) -> None:
     axes.set_yticks(range(0, 101, 25))
 
 
-def bucket_range(bucket: Bucket | BucketDifference) -> str:
+def bucket_range(bucket: Label) -> str:
     """The values that a bucket holds: whole numbers, or shares in percent.
 
-    >>> from spanwise.evaluation.scores import Score
     >>> edges = [(None, 1), (1, 2), (2, 4), (4, None), (None, 0.0), (0.01, 0.025)]
-    >>> [bucket_range(Bucket("", Score(), None, *one)) for one in edges]
+    >>> [bucket_range(Label("", *one)) for one in edges]
     ['≤ 1', '2', '3–4', '> 4', '0%', '1–2.5%']
     """
     low, high = bucket.above, bucket.up_to
