@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from itertools import combinations
+from math import prod
 
 import discontinuous_corpus as reports
 import numpy as np
@@ -67,7 +68,7 @@ def scored(draw: st.DrawFn) -> tuple[list[Row], list[Row]]:
     """Any fragments and links in two sentences of six words, overlapping and touching ones, with scores of any kind."""
     spans = st.tuples(st.integers(0, 5), st.integers(0, 5)).map(lambda ends: (min(ends), max(ends) + 1))
     rows = st.tuples(st.integers(0, 1), spans, st.integers(0, 1))
-    chance = st.floats(0.5, 1.0, width=32)
+    chance = st.floats(0.125, 0.5, width=32)
 
     def drawn(most: int) -> list[Row]:
         found = draw(st.dictionaries(rows, chance, max_size=most))
@@ -83,9 +84,12 @@ def test_whatever_the_scores_entities_are_valid_and_those_of_a_search_through_al
     fragments, links = rows
     found = joined(columns(fragments), columns(links), count=2, types=TYPES)
     told_links = {row[:4]: row[4] for row in links}
-    expected: list[dict[Entity, float]] = [{}, {}]
-    for where, label in {(row[0], row[3]) for row in fragments}:
-        own = {Span(row[1], row[2]): row[4] for row in fragments if (row[0], row[3]) == (where, label)}
+    expected: list[dict[tuple[Span, ...], tuple[float, list[float]]]] = [{}, {}]
+    for where in {row[0] for row in fragments}:
+        own: dict[Span, list[float]] = {}
+        for row in fragments:
+            if row[0] == where:
+                own.setdefault(Span(row[1], row[2]), [0.0, 0.0])[row[3]] = row[4]
 
         def link(one: Span, other: Span, where: int = where) -> float:
             if one.end >= other.start:
@@ -100,24 +104,26 @@ def test_whatever_the_scores_entities_are_valid_and_those_of_a_search_through_al
         ]
         for group in groups:
             if not any(group < other for other in groups):
-                parts = [own[span] for span in group] + [link(*pair) for pair in combinations(sorted(group), 2)]
-                expected[where][Entity(TYPES[label], tuple(sorted(group)))] = min(parts)
-    assert [{entity: entity.score for entity in one} for one in found] == [
-        {entity: pytest.approx(score, abs=1e-6) for entity, score in one.items()} for one in expected
-    ]
-    for one in found:
-        assert len(one) == len(set(one))
-        assert all(entity.is_discontinuous and 0 <= (entity.score or 0) <= 1 for entity in one)
+                parts = [sum(own[span]) for span in group] + [link(*pair) for pair in combinations(sorted(group), 2)]
+                products = [prod(max(own[span][label], 1e-9) for span in group) for label in range(2)]
+                expected[where][tuple(sorted(group))] = (min(parts), [product / sum(products) for product in products])
+    for one, groups in zip(found, expected, strict=True):
+        assert len(one) == len(groups)
+        for entity in one:
+            least, typing = groups[entity.fragments]
+            assert typing[TYPES.index(entity.type)] == pytest.approx(max(typing))
+            assert entity.score == pytest.approx(min(least, max(typing)), abs=1e-5)
+            assert entity.is_discontinuous
 
 
 def test_both_spans_must_tell_of_a_link_and_of_this_sentence() -> None:
     one, other = Span(0, 2), Span(3, 5)
-    fragments = columns([(0, 0, 2, 0, 0.8), (0, 3, 5, 0, 0.7), (1, 0, 2, 0, 0.8), (1, 3, 5, 1, 0.7)])
+    fragments = columns([(0, 0, 2, 0, 0.8), (0, 3, 5, 0, 0.7), (1, 0, 2, 0, 0.8)])
     first, last = told(0, one, other, 0.6)
     found = joined(fragments, columns([first, last]), count=2, types=TYPES)
     assert found == [[Entity("A", (one, other))], []]
     assert found[0][0].score == pytest.approx(0.6)
-    for some in ([first], [last], told(1, one, other)):  # the second sentence's fragments are of different types
+    for some in ([first], [last], told(1, one, other)):  # the second sentence has one fragment
         assert joined(fragments, columns(some), count=2, types=TYPES) == [[], []]
 
 
@@ -152,7 +158,18 @@ def test_groups_within_groups_cannot_be_told() -> None:
     assert perfect([inside, around], TYPES) == {around}
     triangle = [Entity("A", (a, b)) for a, b in combinations([Span(0, 1), Span(2, 3), Span(4, 5)], 2)]
     assert perfect(triangle, TYPES) == {around}
-    assert perfect([inside, Entity("B", around.fragments)], TYPES) == {inside, Entity("B", around.fragments)}
+    assert perfect([inside, Entity("B", around.fragments)], TYPES) == {Entity("B", around.fragments)}
+
+
+def test_a_group_has_the_type_that_its_fragments_agree_on() -> None:
+    left, right, knee = Span(0, 1), Span(2, 3), Span(4, 5)
+    rows = [(0, *left, 0, 0.5), (0, *left, 1, 0.4), (0, *knee, 0, 0.1), (0, *knee, 1, 0.8)]
+    (found,) = joined(columns(rows), columns(told(0, left, knee, 0.95)), count=1, types=TYPES)
+    assert [(entity.type, entity.fragments) for entity in found] == [("B", (left, knee))]
+    assert found[0].score == pytest.approx(0.32 / 0.37, abs=1e-5)  # its type is the least sure: 0.4 * 0.8 against 0.5 * 0.1
+    # A fragment that serves entities of two types takes that of its partner.
+    both = [Entity("A", (left, knee)), Entity("B", (right, knee))]
+    assert perfect(both, TYPES) == set(both)
 
 
 @pytest.mark.parametrize("kind", reports.CLAUSES)

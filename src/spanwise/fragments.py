@@ -1,10 +1,12 @@
 """Entities of several fragments as spans, which can be learned, and back.
 
-An entity of type X in fragments becomes those spans, each a "fragment of X", and links between every two of them. Spans tell a
+An entity in fragments becomes those spans, each a fragment of some type, and links between every two of them. Spans tell a
 link, too: one from the first word of the earlier fragment to the first word of the later, and one from last word to last word.
-Which fragments belong together is then read from a graph: fragments of one type are its nodes, links its edges, and entities
-its maximal groups in which everything is linked with everything. So a fragment may serve several entities: of "left and right
-knee and hip pain", "pain" is linked with all four words before it, but "left" is not linked with "right" nor "knee" with "hip".
+Which fragments belong together is then read from a graph: fragments are its nodes, links its edges, and entities its maximal
+groups in which everything is linked with everything. So a fragment may serve several entities: of "left and right knee and hip
+pain", "pain" is linked with all four words before it, but "left" is not linked with "right" nor "knee" with "hip". Types do
+not divide the graph: a group has the type that its fragments agree on best. Such entities are rare, and what makes a fragment
+is learned from all of them.
 """
 
 from __future__ import annotations
@@ -19,8 +21,10 @@ import numpy.typing as npt
 from spanwise.types import Entity, Sentence, Span
 
 Ints = npt.NDArray[np.int64]
+Floats = npt.NDArray[np.float64]
 LINKS = ("first words", "last words")  # of two fragments of one entity
-LIMIT = 24  # fragments of one type in a sentence, the most probable: bounds the groups where a model is sure of too much
+LIMIT = 24  # fragments of a sentence, the most probable: bounds the groups where a model is sure of too much
+LEAST = 1e-9  # of a type's share in a fragment, where there is none
 
 
 class Columns(NamedTuple):
@@ -73,7 +77,10 @@ def link_rows(entities: Iterable[Entity]) -> Ints:
 
 
 def joined(fragments: Columns, links: Columns, *, count: int, types: Sequence[str]) -> list[list[Entity]]:
-    """The discontinuous entities of each of ``count`` sentences. An entity scores as its least sure fragment or link.
+    """The discontinuous entities of each of ``count`` sentences.
+
+    Fragments have a row for each type, whose score is its share in the probability that the span is a fragment. An entity's
+    type is the one with the largest product of its fragments' shares; it scores as its least sure fragment, link or type.
 
     Two fragments are linked when both spans that tell so are there. Those that overlap never are, nor those that touch, for
     they would be one: so whatever the scores, the entities are valid.
@@ -81,23 +88,26 @@ def joined(fragments: Columns, links: Columns, *, count: int, types: Sequence[st
     scores: tuple[dict[tuple[int, int, int], float], ...] = ({}, {})
     for where, start, end, label, score in zip(*(column.tolist() for column in links), strict=True):
         scores[label][where, start, end - 1] = score
-    groups: dict[tuple[int, int], list[tuple[float, Span]]] = {}
+    shares: dict[int, dict[Span, Floats]] = {}
     for where, start, end, label, score in zip(*(column.tolist() for column in fragments), strict=True):
-        groups.setdefault((where, label), []).append((score, Span(start, end)))
+        shares.setdefault(where, {}).setdefault(Span(start, end), np.zeros(len(types)))[label] = score
     found: list[list[Entity]] = [[] for _ in range(count)]
-    for (where, label), group in groups.items():
-        best = sorted(group, key=lambda one: (-one[0], one[1]))[:LIMIT]
-        own = {span: score for score, span in sorted(best, key=lambda one: one[1])}
+    for where, of_types in shares.items():
+        chances = {span: float(own.sum()) for span, own in of_types.items()}
+        best = sorted(sorted(chances, key=lambda span: (-chances[span], span))[:LIMIT])
         linked = {}
-        for one, other in combinations(own, 2):
+        for one, other in combinations(best, 2):
             if one.end < other.start:
                 first = scores[0].get((where, one.start, other.start))
                 last = scores[1].get((where, one.end - 1, other.end - 1))
                 if first is not None and last is not None:
                     linked[one, other] = min(first, last)
         for members in maximal_groups(linked):
-            parts = [own[span] for span in members] + [linked[pair] for pair in combinations(members, 2)]
-            found[where].append(Entity(types[label], members, score=round(min(parts), 6)))
+            together = sum(np.log(np.maximum(of_types[span], LEAST)) for span in members)
+            typing = np.exp(together - np.logaddexp.reduce(together))
+            kind = int(typing.argmax())
+            parts = [chances[span] for span in members] + [linked[pair] for pair in combinations(members, 2)]
+            found[where].append(Entity(types[kind], members, score=round(min(*parts, float(typing[kind]), 1.0), 6)))
     return found
 
 
@@ -142,4 +152,6 @@ def perfect(entities: Iterable[Entity], types: Sequence[str]) -> set[Entity]:
         Columns(np.zeros(len(rows), np.int64), rows[:, 0], rows[:, 1], rows[:, 2], np.ones(len(rows), np.float32))
         for rows in (fragment_rows(entities, types), link_rows(entities))
     )
+    _, which, number = np.unique(np.stack(fragments[1:3]), axis=1, return_inverse=True, return_counts=True)
+    fragments = fragments._replace(score=(1 / number[which.reshape(-1)]).astype(np.float32))  # types share a fragment alike
     return set(joined(fragments, links, count=1, types=types)[0])

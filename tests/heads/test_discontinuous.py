@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import combinations
-from math import exp, log1p
+from math import exp, log, log1p
 from typing import Any
 
 import numpy as np
@@ -75,7 +75,7 @@ def loud(head: Head, factor: float = 6.0) -> Head:
             parameter.mul_(factor)
         for module in head.modules():
             if isinstance(module, Discontinuous):
-                module.fragments.typing.bias.zero_()  # which would say that all is nothing
+                module.fragments.bias.zero_()  # which would say that all is nothing
                 module.links.bias.zero_()
     return head
 
@@ -104,9 +104,12 @@ def test_random_scores_give_valid_entities_of_all_kinds(encoder: Any, broken_bat
 
 
 @every
-def test_the_loss_is_the_heads_own_and_two_means(encoder: Any, broken_batch: Any, kind: str) -> None:
-    """Every cell by itself, in float64: log(1 + sum of e^s) over negatives, log(1 + sum of e^-s) over positives."""
-    head = loud(make(encoder, kind, max_width=4, types=("B",), discontinuous_weight=0.3), 2.0).eval()
+def test_the_loss_is_the_heads_own_and_three_means(encoder: Any, broken_batch: Any, kind: str) -> None:
+    """Every cell by itself, in float64: log(1 + sum of e^s) over negatives, log(1 + sum of e^-s) over positives.
+
+    And for every fragment and type that it has, the type's cross-entropy.
+    """
+    head = loud(make(encoder, kind, max_width=4, discontinuous_weight=0.3), 2.0).eval()
     with torch.no_grad():
         head.links.bias.copy_(torch.tensor([-1.0, 0.5]))
     sentences, states, batch = broken_batch()
@@ -115,7 +118,8 @@ def test_the_loss_is_the_heads_own_and_two_means(encoder: Any, broken_batch: Any
     rows, kinds = alone.sums / alone.counts.clamp(min=1), set[int]()
     for number, (one, state) in enumerate(zip(sentences, states, strict=True)):
         length = len(one.words)
-        gold = [entity for entity in in_fragments(one, ("B",)) if max(fragment.width for fragment in entity.fragments) <= 4]
+        every_one = in_fragments(one, LABELS.entities)
+        gold = [entity for entity in every_one if max(fragment.width for fragment in entity.fragments) <= 4]
         spans = {(*fragment, 0) for entity in gold for fragment in entity.fragments}
         links, kinds = set(), kinds | {len(entity.fragments) for entity in gold}
         for entity in gold:
@@ -123,7 +127,7 @@ def test_the_loss_is_the_heads_own_and_two_means(encoder: Any, broken_batch: Any
                 links |= {(a.start, b.start + 1, 0), (a.end - 1, b.end, 1)}
         for pointer, positive, widest in ((head.fragments, spans, 4), (head.links, links, length)):
             tiles = Tiles.cut(length, None)
-            scores = pointer.scores(state.words, tiles)[0, :, 0].double()
+            scores = pointer.scores(state.words, tiles)[0, :, 0].detach().double()
             for label in range(len(scores)):
                 low = high = 0.0
                 for start in range(length):
@@ -134,16 +138,38 @@ def test_the_loss_is_the_heads_own_and_two_means(encoder: Any, broken_batch: Any
                         else:
                             low += exp(score)
                 rows[number] += 0.3 * (log1p(low) + log1p(high)) / len(scores)
+        typed = {(fragment, entity.type) for entity in gold for fragment in entity.fragments}
+        values = []
+        for (start, end), name in typed:
+            ends = torch.cat((state.words[0, start], state.words[0, end - 1]))
+            logits = (head.typing.typing.weight @ ends + head.typing.typing.bias).double().tolist()
+            values.append(log(sum(exp(logit) for logit in logits)) - logits[LABELS.entities.index(name)])
+        rows[number] += 0.3 * sum(values) / max(len(values), 1)
     assert kinds == {2, 3}
     torch.testing.assert_close(found.sums / found.counts.clamp(min=1), rows, rtol=1e-4, atol=1e-4)
     assert torch.equal(found.counts, alone.counts)
-    assert found.parts.keys() == {"spans", "fragments", "links", *alone.parts}
+    assert found.parts.keys() == {"spans", "fragments", "typing", "links", *alone.parts}
     torch.testing.assert_close(found.parts["spans"], alone.mean)
     if found.total is None:
         torch.testing.assert_close(found.mean, (rows * alone.counts).sum() / alone.counts.sum(), rtol=1e-4, atol=1e-4)
     else:
-        parts = [found.parts[name] for name in ("spans", "fragments", "links")]
-        torch.testing.assert_close(found.mean, parts[0] + 0.3 * (parts[1] + parts[2]))
+        parts = [found.parts[name] for name in ("spans", "fragments", "typing", "links")]
+        torch.testing.assert_close(found.mean, parts[0] + 0.3 * sum(parts[1:]))
+
+
+def test_types_share_a_fragments_probability(encoder: Any, broken_batch: Any) -> None:
+    head = loud(make(encoder)).eval()
+    *_, batch = broken_batch()
+    with torch.no_grad():
+        found = head.fragments.score(batch, {})
+        rows = head.typing.shared_out(batch, found)
+        assert len(found.start)
+        torch.testing.assert_close(rows.score.view(-1, 2).sum(1), found.score)
+        assert rows.label.view(-1, 2).tolist() == [[0, 1]] * len(found.start)
+        place = len(found.start) // 2
+        words = batch.words[found.sentence[place], [found.start[place], found.end[place] - 1]].flatten()
+        shares = head.typing.typing(words).softmax(0) * found.score[place]
+        torch.testing.assert_close(rows.score.view(-1, 2)[place], shares)
 
 
 @every
@@ -156,7 +182,10 @@ def test_the_loss_makes_no_gpu_wait(encoder: Any, random_batch: Any, joined: Any
     with waits() as counted:
         head.loss(batch, targets).mean.backward()
     assert counted == alone
-    assert all(parameter.grad is not None for parameter in (*head.fragments.parameters(), *head.links.parameters()))
+    assert all(
+        parameter.grad is not None
+        for parameter in (*head.fragments.parameters(), *head.typing.parameters(), *head.links.parameters())
+    )
 
 
 @every
@@ -188,7 +217,7 @@ def test_nothing_is_paid_without_discontinuous_entities(encoder: Any) -> None:
         assert isinstance(head, Discontinuous)
         assert head_values(head)["discontinuous"] == ["B"]  # A pays nothing
         assert head_values(head)["discontinuous_weight"] == pytest.approx(1 / 3, abs=1e-6)
-        assert head.fragments.labels.entities == ("B",)
+        assert head.typing.labels.entities == ("B",)
         again = make_head(encoder, LABELS, head_values(head))
         assert again.load_state_dict(head.state_dict())
         off = make_head(encoder, LABELS, {"kind": kind, **options, "discontinuous": False}, broken)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 
 from spanwise.decoding import Found, in_text_order
 from spanwise.encoders.base import Encoder, TokenStates
@@ -18,27 +19,84 @@ from spanwise.fragments import LINKS, Columns, fragment_rows, in_fragments, join
 from spanwise.heads.base import Head, Labels, Losses, ScoredSpans, SpanVectors, own_targets
 from spanwise.heads.memo import Ints
 from spanwise.heads.pair_pointer import PRIOR
-from spanwise.heads.pointer import EfficientGlobalPointer, GlobalPointer, PointerSettings
-from spanwise.heads.span_head import SpanSettings
+from spanwise.heads.pointer import GlobalPointer, PointerSettings
+from spanwise.heads.span_head import SpanHead, SpanSettings
 from spanwise.spans.tiles import Tiles
 from spanwise.types import Sentence
 
 HIDDEN = 100  # of the LSTM over bare word vectors, per direction
+THRESHOLD = 0.15  # of fragments and links
 
 
-class Fragments(EfficientGlobalPointer):
-    """Which spans are fragments of an entity, and of what type."""
+class RarePointer(GlobalPointer):
+    """A pointer with a bias, for what hardly a sentence has: at first it finds nothing."""
+
+    def __init__(self, width: int, labels: Labels, settings: PointerSettings) -> None:
+        super().__init__(width, labels, settings)
+        self.bias = nn.Parameter(torch.full((len(labels.entities),), PRIOR))
+
+    def scores(self, words: Tensor, tiles: Tiles) -> Tensor:
+        return super().scores(words, tiles) + self.bias.float().view(-1, 1, 1, 1)
+
+
+class Fragments(RarePointer):
+    """Which spans are fragments of an entity, of whatever type: all types together are few."""
 
     def __init__(self, width: int, types: Sequence[str], settings: PointerSettings) -> None:
-        super().__init__(width, Labels(tuple(types)), settings)
-        nn.init.constant_(self.typing.bias, PRIOR)  # a score has the mean of two of them
+        super().__init__(width, Labels(("fragment",)), settings)
+        self.types = types
+
+    def _gold_rows(self, sentence: Sentence) -> Ints:
+        spans = np.unique(fragment_rows(in_fragments(sentence, self.types, self.max_width), self.types)[:, :2], axis=0)
+        return np.pad(spans, ((0, 0), (0, 1)))
+
+
+class FragmentTypes(SpanHead):
+    """Of what type a fragment is, given that it is one: by its first and its last word."""
+
+    def __init__(self, width: int, types: Sequence[str], settings: PointerSettings) -> None:
+        super().__init__(Labels(tuple(types)), settings)
+        self.dropout = nn.Dropout(settings.dropout)
+        self.typing = nn.Linear(2 * width, len(types))
+
+    @classmethod
+    def build(cls, encoder: Encoder, labels: Labels, settings: Any) -> Head:
+        raise NotImplementedError("it is part of another head")
+
+    def targets(
+        self, sentences: Sequence[Sentence], *, gold: bool, generator: np.random.Generator | None = None
+    ) -> dict[str, Tensor]:
+        return self.gold(sentences) if gold else {}
+
+    def loss(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Losses:
+        sentence, label = targets["sentence"], targets["label"]
+        values = cross_entropy(self._scores(states, sentence, targets["start"], targets["end"]), label, reduction="none")
+        none = values.new_zeros(len(states.mask))
+        return Losses(none.index_add(0, sentence, values), none.index_add(0, sentence, torch.ones_like(values)))
+
+    def shared_out(self, states: TokenStates, spans: ScoredSpans) -> ScoredSpans:
+        """For every span and type a row with the type's share in the span's score."""
+        sentence, start, end = (column.unsqueeze(1) for column in (spans.sentence, spans.start, spans.end))
+        shares = self._scores(states, spans.sentence, spans.start, spans.end).softmax(1) * spans.score.unsqueeze(1)
+        label = torch.arange(shares.shape[1], device=shares.device)
+        return ScoredSpans(*(column.expand_as(shares).reshape(-1) for column in (sentence, start, end, label, shares)))
+
+    def score(self, states: TokenStates, targets: Mapping[str, Tensor]) -> ScoredSpans:
+        raise NotImplementedError("it types spans that are found already")
+
+    def _scores(self, states: TokenStates, sentence: Tensor, start: Tensor, end: Tensor) -> Tensor:
+        words = states.words.flatten(0, 1)
+        first = sentence * states.words.shape[1]
+        ends = torch.cat((words.index_select(0, first + start), words.index_select(0, first + end - 1)), 1)
+        scores: Tensor = self.typing(self.dropout(ends.to(self.typing.weight.dtype))).float()
+        return scores
 
     def _gold_rows(self, sentence: Sentence) -> Ints:
         types = self.labels.entities
         return fragment_rows(in_fragments(sentence, types, self.max_width), types)
 
 
-class FragmentLinks(GlobalPointer):
+class FragmentLinks(RarePointer):
     """Which fragments belong together: a link is told by two spans, see ``spanwise.fragments``.
 
     So links are learned as spans are: the earlier fragment comes first, and their distance counts.
@@ -47,10 +105,6 @@ class FragmentLinks(GlobalPointer):
     def __init__(self, width: int, types: Sequence[str], max_width: int | None, settings: PointerSettings) -> None:
         super().__init__(width, Labels(LINKS), settings)
         self.types, self.widest_fragment = types, max_width
-        self.bias = nn.Parameter(torch.full((len(LINKS),), PRIOR))
-
-    def scores(self, words: Tensor, tiles: Tiles) -> Tensor:
-        return super().scores(words, tiles) + self.bias.float().view(-1, 1, 1, 1)
 
     def _gold_rows(self, sentence: Sentence) -> Ints:
         return link_rows(in_fragments(sentence, self.types, self.widest_fragment))
@@ -58,7 +112,7 @@ class FragmentLinks(GlobalPointer):
 
 @dataclass(slots=True)
 class ScoredFragments(ScoredSpans):
-    """Beside the ``spans`` of the head inside, ``fragments``, whose labels are places among the discontinuous types."""
+    """Beside the ``spans`` of the head inside, ``fragments``, each with its share for each of the discontinuous types."""
 
     spans: ScoredSpans
     fragments: ScoredSpans
@@ -66,11 +120,14 @@ class ScoredFragments(ScoredSpans):
 
 
 class Discontinuous(Head):
-    """A head for contiguous entities, and two small pointers that find the discontinuous ones of some types.
+    """A head for contiguous entities, and small parts that find the discontinuous ones of some types.
 
-    The head inside is as it would be alone: a span may be an entity, a fragment and both. It learns on the same states, and the
-    pointers' losses (means per sentence and label) are added to its own with ``discontinuous_weight``: little where such
-    entities are few, so that the states serve the others. Fragments are no wider than the head's ``max_width``.
+    Two pointers find fragments and links, and a linear layer types fragments. The head inside is as it would be alone: a span
+    may be an entity, a fragment and both. It learns on the same states, and the parts' losses (means per sentence) are added
+    to its own with ``discontinuous_weight``: little where such entities are few, so that the states serve the others.
+    Fragments are no wider than the head's ``max_width``.
+
+    Four scores must agree on a pair of fragments, so each needs to reach ``THRESHOLD`` only.
 
     The head's decoding policy is for contiguous entities among themselves. Discontinuous ones share words with others by their
     nature ("left and right knee pain"), so they stand beside whatever else is found; it is the joining that makes valid ones.
@@ -88,8 +145,11 @@ class Discontinuous(Head):
         # Words alone do not say what belongs together: bare vectors are read in their sentence first.
         self.context = BiLSTM(encoder.width, HIDDEN) if encoder.is_context_free else None
         width, widest = self.context.width if self.context else encoder.width, self.settings.max_width
-        self.fragments = Fragments(width, self.types, PointerSettings(decoding="overlapping", max_width=widest))
-        self.links = FragmentLinks(width, self.types, widest, PointerSettings(decoding="overlapping"))
+        links = PointerSettings(decoding="overlapping", threshold=THRESHOLD)
+        fragments = links.model_copy(update={"max_width": widest})
+        self.fragments = Fragments(width, self.types, fragments)
+        self.typing = FragmentTypes(width, self.types, fragments)
+        self.links = FragmentLinks(width, self.types, widest, links)
 
     @classmethod
     def build(cls, encoder: Encoder, labels: Labels, settings: Any) -> Head:
@@ -100,26 +160,27 @@ class Discontinuous(Head):
         return self.head
 
     @property
-    def _pointers(self) -> dict[str, Head]:
-        return {"fragments": self.fragments, "links": self.links}
+    def _parts(self) -> dict[str, Head]:
+        return {"fragments": self.fragments, "typing": self.typing, "links": self.links}
 
     def targets(
         self, sentences: Sequence[Sentence], *, gold: bool, generator: np.random.Generator | None = None
     ) -> dict[str, Tensor]:
-        """Those of the head inside, and the pointers' own under their names."""
+        """Those of the head inside, and the parts' own under their names."""
         targets = self.head.targets(sentences, gold=gold, generator=generator)
-        for name, pointer in self._pointers.items():
-            targets |= {f"{name}.{key}": value for key, value in pointer.targets(sentences, gold=gold).items()}
+        for name, part in self._parts.items():
+            targets |= {f"{name}.{key}": value for key, value in part.targets(sentences, gold=gold).items()}
         return targets
 
     def loss(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Losses:
         losses, states = self.head.loss(states, targets), self._in_context(states)
-        terms = {name: pointer.loss(states, own_targets(targets, name)) for name, pointer in self._pointers.items()}
+        terms = {name: part.loss(states, own_targets(targets, name)) for name, part in self._parts.items()}
         return losses.plus("spans", terms, self.settings.discontinuous_weight or 1.0)
 
     def score(self, states: TokenStates, targets: Mapping[str, Tensor]) -> ScoredFragments:
         spans, states = self.head.score(states, targets), self._in_context(states)
-        fragments, links = (pointer.score(states, {}) for pointer in self._pointers.values())
+        found, links = self.fragments.score(states, {}), self.links.score(states, {})
+        fragments = self.typing.shared_out(states, found)
         return ScoredFragments(*spans.columns, spans, fragments, links, pairs=spans.pairs)
 
     def _in_context(self, states: TokenStates) -> TokenStates:
