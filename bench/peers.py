@@ -31,7 +31,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -55,7 +55,7 @@ class LostError(Exception):
 class Library:
     module: str  # of bench/peers
     nests: bool
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: Mapping[str, Any] | None = None
 
 
 PEERS = {
@@ -208,11 +208,10 @@ def measured(field: Field, size: int, test: Sequence[Sentence], arguments: argpa
     for name in list(field.contenders) if arguments.epochs else ():
         answer = field.ask(name, {"do": "fit", "epochs": arguments.epochs})
         if answer is not None:
-            f1 = found_f1(answer["found"], test)
-            seconds = {part: answer[part] for part in parts}
-            result.setdefault("fit", {})[name] = {"f1": f1, **seconds}
-            cost = ", ".join(f"{part} {value:.1f} s" for part, value in seconds.items())
-            print(f"test F1      {name:24} {100 * f1:8.2f} after {arguments.epochs} epochs: {cost}", flush=True)
+            f1 = result.setdefault("f1", {})[name] = found_f1(answer["found"], test)
+            cost = result.setdefault("seconds", {})[name] = {part: answer[part] for part in parts}
+            spent = ", ".join(f"{part} {seconds:.1f} s" for part, seconds in cost.items())
+            print(f"test F1      {name:24} {100 * f1:8.2f} after {arguments.epochs} epochs; {spent}", flush=True)
     return result
 
 
@@ -225,7 +224,9 @@ def run(arguments: argparse.Namespace, peers: Mapping[str, Library]) -> dict[str
     print(f"{arguments.data.name}: {len(train)} sentences to learn from, {len(test)} to predict, {arguments.threads} threads")
     print(f"the flat view leaves out {counts[0] - counts[1]} of {counts[0]} training entities", flush=True)
     pythons = dict(pair.split("=", 1) for pair in arguments.python)
-    field = Field(arguments.recipes[0])
+    ours = {name: Library("spanwise_model", nests=True, options={"recipe": name}) for name in arguments.recipes}
+    everyone = ours | {name: peers[name] for name in arguments.peers}
+    field = Field(next(iter(everyone), ""))
     with tempfile.TemporaryDirectory() as folder:
         views = {nests: write(Path(folder) / f"{nests}.jsonl", view) for nests, view in ((True, train), (False, flattened))}
         common = {
@@ -235,11 +236,9 @@ def run(arguments: argparse.Namespace, peers: Mapping[str, Library]) -> dict[str
             "batch_size": arguments.batch_size, "predict_batch": arguments.predict_batch, "rate": arguments.rate,
             "seed": arguments.seed, "clock": arguments.clock, "epochs": 2 + arguments.blocks,
         }  # fmt: skip
-        ours = {name: Library("spanwise_model", nests=True, options={"recipe": name}) for name in arguments.recipes}
-        everyone = ours | {name: peers[name] for name in arguments.peers}
         try:
             for name, library in everyone.items():
-                job = {**common, "train": views[library.nests], "options": library.options}
+                job = {**common, "train": views[library.nests], "options": library.options or {}}
                 log = Path(folder) / f"{name}.log"
                 try:
                     field.contenders[name] = Contender(library, pythons.get(name, sys.executable), job, arguments.threads, log)
@@ -257,7 +256,7 @@ def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="a corpus folder with train and test")
     parser.add_argument("--encoder", type=Path, required=True, help="a folder with a transformers model")
-    parser.add_argument("--recipes", nargs="+", default=["spanner"], help="of Spanwise; ratios are to the first")
+    parser.add_argument("--recipes", nargs="*", default=["spanner"], help="of Spanwise; ratios are to the first of all")
     parser.add_argument("--peers", nargs="*", default=list(PEERS), choices=PEERS)
     parser.add_argument("--python", action="append", default=[], metavar="PEER=PYTHON", help="the environment of a peer")
     parser.add_argument("--sentences", type=int, default=1600, help="of each split")
@@ -265,7 +264,7 @@ def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--predict-batch", type=int, default=16)
     parser.add_argument("--rate", type=float, help="learning rate of all weights, for all; else what each library documents")
     parser.add_argument("--width", type=int, default=8)
-    parser.add_argument("--blocks", type=int, default=10, help="turns that count: epochs of training, slices of prediction; 0: no turns")
+    parser.add_argument("--blocks", type=int, default=10, help="turns that count: epochs of training, slices of test; or 0")
     parser.add_argument("--slice", type=int, default=128, help="sentences that are predicted in one turn")
     parser.add_argument("--epochs", type=int, help="also train anew so long, and score test")
     parser.add_argument("--threads", type=int, default=1)

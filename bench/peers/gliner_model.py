@@ -1,7 +1,8 @@
 """GLiNER's span model on the common encoder, with its own trainer. It is told the words and does not split texts by itself.
 
 Its own rate, batch, decay and warm-up are the defaults of its ``create_training_args``: 5e-5 for all weights (its example for
-training from nothing has 1e-5 and 3e-5, for 15,000 steps), 8 sentences, 0.01, a tenth of the steps.
+training from nothing has 1e-5 and 3e-5, for 15,000 steps), 8 sentences, 0.01, a tenth of the steps. Predictions may
+overlap only where entities of train do.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import transformers
 from gliner import GLiNER
 from gliner.training import Trainer, TrainingArguments
 from hf_trainer import EpochEnd, settings
-from job import Example, GoesOn, Job, starts, written
+from job import Example, GoesOn, Job, overlaps, starts, written
 
 
 def at_spaces(text: str) -> Iterator[tuple[str, int, int]]:
@@ -41,7 +42,7 @@ class Peer:
 
     def __init__(self, job: Job, train: list[Example]) -> None:
         transformers.set_seed(job.seed)
-        self.job = job
+        self.job, self.flat = job, not any(map(overlaps, train))
         self.model = GLiNER.from_config({"model_name": job.encoder, "max_width": job.width}).float()
         self.model.data_processor.words_splitter = at_spaces
         self.rows = [
@@ -62,7 +63,7 @@ class Peer:
 
     def predict(self, sentences: list[list[str]]) -> list[list[dict[str, Any]]]:
         texts = [" ".join(words) for words in sentences]
-        every = self.model.inference(texts, self.job.types, flat_ner=False, batch_size=self.job.predict_batch)
+        every = self.model.inference(texts, self.job.types, flat_ner=self.flat, batch_size=self.job.predict_batch)
         result = []
         for words, found in zip(sentences, every, strict=True):
             behind = partial(bisect_right, starts(words))  # the number of the word after the one with this character

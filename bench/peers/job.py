@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -58,6 +58,18 @@ def read(path: str) -> list[Example]:
 
 def written(entities: Iterable[Found]) -> list[dict[str, Any]]:
     return [{"type": type, "spans": [[start, end]]} for type, start, end in entities]
+
+
+def overlaps(example: Example) -> bool:
+    """Whether two entities share a word.
+
+    >>> overlaps(Example(["a", "b", "c"], [("A", 1, 3), ("B", 0, 1)]))
+    False
+    >>> overlaps(Example(["a", "b", "c"], [("A", 1, 3), ("B", 0, 2)]))
+    True
+    """
+    spans = sorted((start, end) for _, start, end in example.entities)
+    return any(after[0] < before[1] for before, after in pairwise(spans))
 
 
 def tag_names(types: Sequence[str]) -> list[str]:

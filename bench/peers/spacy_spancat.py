@@ -8,6 +8,7 @@ for 20,000 steps and its batches for a GPU; here the rate falls to 0 at the last
 
 from __future__ import annotations
 
+from importlib.metadata import version
 from random import Random
 from typing import Any
 
@@ -47,9 +48,7 @@ class Peer:
         config: dict[str, Any] = {"spans_key": KEY, "suggester": candidates}
         self.reads_encoder = job.options.get("transformer", False)
         if self.reads_encoder:
-            import spacy_transformers
-
-            self.version = f"spacy {spacy.__version__}, spacy-transformers {spacy_transformers.__version__}"
+            self.version = f"spacy {spacy.__version__}, spacy-transformers {version('spacy-transformers')}"
             self.nlp.add_pipe("transformer", config={"model": transformer(job.encoder)})
             config["model"] = DEFAULT_SPANCAT_MODEL | {"tok2vec": LISTENER}
         self.nlp.add_pipe("spancat", config=config)

@@ -1,4 +1,4 @@
-"""Spanwise itself, through its own trainer and predictor: a worker like the others. Its own rates and batch are its defaults."""
+"""Spanwise itself, through its own trainer and predictor: a worker like the others. Its own rates are its defaults."""
 
 from __future__ import annotations
 

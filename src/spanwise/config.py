@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -19,12 +19,14 @@ T = TypeVar("T", bound=BaseModel)
 
 
 class TrainingSettings(BaseModel):
-    """How to train. The rates follow the encoder's size unless given (small ones bear more)."""
+    """How to train. The rates follow the encoder's size unless given (small ones bear more), and batches the corpus's."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     epochs: int = Field(default=20, ge=1)
-    batch_size: int = Field(default=32, ge=1)
+    batch_size: int | None = Field(
+        default=None, ge=1, description="sentences of a batch; a hundredth of the training data, 8 to 32, if not given"
+    )
     token_budget: int | None = Field(
         default=None, ge=1, description="sentences x longest length of a batch, instead of batch_size"
     )
@@ -43,6 +45,15 @@ class TrainingSettings(BaseModel):
     checkpoint_steps: int | None = Field(
         default=None, ge=1, description="a checkpoint every so many steps, besides one every epoch"
     )
+
+    def fitted(self, sentences: int) -> Self:
+        """With what is open settled by the number of training sentences: few need small batches, to make steps enough.
+
+        >>> [TrainingSettings().fitted(sentences).batch_size for sentences in (50, 922, 15_000)]
+        [8, 9, 32]
+        """
+        size = min(max(sentences // 100, 8), 32)
+        return self if self.batch_size else self.model_copy(update={"batch_size": size})
 
 
 class Config(BaseModel):

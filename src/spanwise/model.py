@@ -79,7 +79,8 @@ class Model(nn.Module):
             raise SpanwiseError("the training data has no entities: nothing can be learned from it")
         encoder = load_encoder(config.encoder, saved) if saved else build_encoder(config.encoder, train, say)
         head = make_head(encoder, labels, config.head, train)
-        return cls(encoder, head, config.model_copy(update={"head": head_values(head)}))
+        settled = {"head": head_values(head), "training": config.training.fitted(len(train))}
+        return cls(encoder, head, config.model_copy(update=settled))
 
     def exported(self) -> Model:
         """What prediction needs of this model: the same encoder with the head that predicts, as a model of its own."""

@@ -118,7 +118,7 @@ def test_from_files_and_without_a_dev_split(tmp_path: Path) -> None:
     )
     assert "no dev split: 10 of 60 training sentences were cut off as dev (fixed seed 13)" in said
     assert done.scores.keys() == {"dev"}
-    assert any(line.startswith("training spanner on 50 sentences, 2 types: 1 epochs, 2 steps") for line in said)
+    assert any(line.startswith("training spanner on 50 sentences, 2 types: 1 epochs, 7 steps") for line in said)
     assert done.model.training is False
 
 

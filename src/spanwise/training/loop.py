@@ -48,6 +48,7 @@ class Trainer:
     ) -> None:  # fmt: skip
         self.model, self.corpus, self.folder, self.say = model, corpus, folder, say
         self.settings = model.config.training
+        assert self.settings.batch_size is not None  # settled when the model was built
         on_cpu = not wants_cuda(device)
         self.precision = self._precision(on_cpu)
         if not on_cpu:
