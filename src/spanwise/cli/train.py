@@ -24,7 +24,9 @@ def train(
         str | None, typer.Option("--task", metavar="entities|typing", help="typing: the spans are given (recipe sng).")
     ] = None,
     epochs: Annotated[int | None, typer.Option("--epochs", min=1)] = None,
-    batch_size: Annotated[int | None, typer.Option("--batch-size", min=1)] = None,
+    batch_size: Annotated[
+        int | None, typer.Option("--batch-size", min=1, help="Sentences of a batch. Left out: 8 to 32, by the data's size.")
+    ] = None,
     seed: Annotated[int | None, typer.Option("--seed", min=0)] = None,
     seeds: Annotated[
         str | None, typer.Option("--seeds", metavar="1,2,3", help="Repeat with these seeds: mean and deviation.")
