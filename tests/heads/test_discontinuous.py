@@ -217,7 +217,7 @@ def test_nothing_is_paid_without_discontinuous_entities(encoder: Any) -> None:
         assert isinstance(head, Discontinuous)
         assert head_values(head)["discontinuous"] == ["B"]  # A pays nothing
         assert head_values(head)["discontinuous_weight"] == pytest.approx(1 / 6, abs=1e-6)
-        assert head.typing.labels.entities == ("B",)
+        assert head.typing.types == ("B",)
         again = make_head(encoder, LABELS, head_values(head))
         assert again.load_state_dict(head.state_dict())
         off = make_head(encoder, LABELS, {"kind": kind, **options, "discontinuous": False}, broken)

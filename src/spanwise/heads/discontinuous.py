@@ -17,10 +17,10 @@ from spanwise.encoders.recurrent import BiLSTM
 from spanwise.errors import unknown
 from spanwise.fragments import LINKS, Columns, fragment_rows, in_fragments, joined, link_rows, perfect
 from spanwise.heads.base import Head, Labels, Losses, ScoredSpans, SpanVectors, own_targets
-from spanwise.heads.memo import Ints
+from spanwise.heads.memo import Ints, Memo
 from spanwise.heads.pair_pointer import PRIOR
-from spanwise.heads.pointer import GlobalPointer, PointerSettings
-from spanwise.heads.span_head import SpanHead, SpanSettings
+from spanwise.heads.pointer import GlobalPointer, Pointer, PointerSettings
+from spanwise.heads.span_head import SpanSettings, packed_rows
 from spanwise.spans.tiles import Tiles
 from spanwise.types import Sentence
 
@@ -51,22 +51,18 @@ class Fragments(RarePointer):
         return np.pad(spans, ((0, 0), (0, 1)))
 
 
-class FragmentTypes(SpanHead):
+class FragmentTypes(nn.Module):
     """Of what type a fragment is, given that it is one: by its first and its last word."""
 
     def __init__(self, width: int, types: Sequence[str], settings: PointerSettings) -> None:
-        super().__init__(Labels(tuple(types)), settings)
+        super().__init__()
+        self.types, self.max_width = types, settings.max_width
         self.dropout = nn.Dropout(settings.dropout)
         self.typing = nn.Linear(2 * width, len(types))
+        self._gold = Memo(self._gold_rows)
 
-    @classmethod
-    def build(cls, encoder: Encoder, labels: Labels, settings: Any) -> Head:
-        raise NotImplementedError("it is part of another head")
-
-    def targets(
-        self, sentences: Sequence[Sentence], *, gold: bool, generator: np.random.Generator | None = None
-    ) -> dict[str, Tensor]:
-        return self.gold(sentences) if gold else {}
+    def targets(self, sentences: Sequence[Sentence], *, gold: bool) -> dict[str, Tensor]:
+        return packed_rows([self._gold(sentence) for sentence in sentences]) if gold else {}
 
     def loss(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Losses:
         sentence, label = targets["sentence"], targets["label"]
@@ -81,9 +77,6 @@ class FragmentTypes(SpanHead):
         label = torch.arange(shares.shape[1], device=shares.device)
         return ScoredSpans(*(column.expand_as(shares).reshape(-1) for column in (sentence, start, end, label, shares)))
 
-    def score(self, states: TokenStates, targets: Mapping[str, Tensor]) -> ScoredSpans:
-        raise NotImplementedError("it types spans that are found already")
-
     def _scores(self, states: TokenStates, sentence: Tensor, start: Tensor, end: Tensor) -> Tensor:
         words = states.words.flatten(0, 1)
         first = sentence * states.words.shape[1]
@@ -92,8 +85,7 @@ class FragmentTypes(SpanHead):
         return scores
 
     def _gold_rows(self, sentence: Sentence) -> Ints:
-        types = self.labels.entities
-        return fragment_rows(in_fragments(sentence, types, self.max_width), types)
+        return fragment_rows(in_fragments(sentence, self.types, self.max_width), self.types)
 
 
 class FragmentLinks(RarePointer):
@@ -160,7 +152,7 @@ class Discontinuous(Head):
         return self.head
 
     @property
-    def _parts(self) -> dict[str, Head]:
+    def _parts(self) -> dict[str, Pointer | FragmentTypes]:
         return {"fragments": self.fragments, "typing": self.typing, "links": self.links}
 
     def targets(

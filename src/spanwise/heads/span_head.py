@@ -77,6 +77,14 @@ class SpanSettings(HeadSettings):
         return self.discontinuous if isinstance(self.discontinuous, tuple) else ()
 
 
+def packed_rows(known: Sequence[Ints]) -> dict[str, Tensor]:
+    """Rows of start, end and label of each sentence, as columns, and the ``sentence`` that each is of."""
+    rows = np.concatenate([*known, np.empty((0, 3), np.int64)])
+    names = ("start", "end", "label")
+    columns = {name: torch.from_numpy(np.ascontiguousarray(rows[:, at])) for at, name in enumerate(names)}
+    return {"sentence": torch.from_numpy(owners(known)), **columns}
+
+
 class SpanHead(Head):
     """A head for contiguous spans of at most ``max_width`` words, or of any width where that is None."""
 
@@ -92,11 +100,7 @@ class SpanHead(Head):
 
     def gold(self, sentences: Sequence[Sentence]) -> dict[str, Tensor]:
         """The gold in reach, packed: ``sentence``, ``start``, ``end`` and ``label``."""
-        known = [self._gold(sentence) for sentence in sentences]
-        rows = np.concatenate([*known, np.empty((0, 3), np.int64)])
-        names = ("start", "end", "label")
-        columns = {name: torch.from_numpy(np.ascontiguousarray(rows[:, at])) for at, name in enumerate(names)}
-        return {"sentence": torch.from_numpy(owners(known)), **columns}
+        return packed_rows([self._gold(sentence) for sentence in sentences])
 
     def out_of_reach(self, sentence: Sentence) -> int:
         """Entities too wide, discontinuous, of unknown type or, as the head may be, of a second type or overlapping."""

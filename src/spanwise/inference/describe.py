@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Description:
+class Description(ABC):
     """A model in plain values."""
 
     recipe: str
@@ -38,8 +39,8 @@ class Description:
         for name, row in (rows | self._own_rows()).items():
             yield f"{name:<14}{row}"
 
-    def _own_rows(self) -> dict[str, str]:
-        raise NotImplementedError
+    @abstractmethod
+    def _own_rows(self) -> dict[str, str]: ...
 
 
 @dataclass(frozen=True)
