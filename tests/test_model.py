@@ -117,6 +117,7 @@ def test_a_saved_model_comes_back_the_same(request: pytest.FixtureRequest, tmp_p
 
 
 def test_encoders_side_by_side_come_back_too(tiny_bert: Path, tmp_path: Path) -> None:
+    torch.manual_seed(0)
     static = {"kind": "static", "word_size": 8, "char_hidden": 4, "layers": 0, "dropout": 0}
     parts = json.dumps([{"kind": "transformer", "name": str(tiny_bert)}, static])
     config = configure("spanner", encoder="static")
