@@ -39,6 +39,13 @@ def test_blanks_as_separators_and_the_chunk_column_of_conll_2003(tmp_path: Path)
     assert (first.document, first.position, second.document) == ("data-d1", 0, "data-d2")
 
 
+def test_words_that_are_numbers_are_no_numbering_where_the_next_column_is_said_to_hold_something_else(tmp_path: Path) -> None:
+    (one,) = load(tmp_path, "0\tCD\tO\n1\tCD\tB-N\n", labels=(-1,), pos=1)
+    assert (one.words, one.pos, found(one)) == (("0", "1"), ("CD", "CD"), [("N", "1")])
+    (one,) = load(tmp_path, "0\tB-M\tO\n1\tO\tB-N\n", labels=(1,))
+    assert (one.words, found(one)) == (("0", "1"), [("M", "0")])
+
+
 def test_numbered_words_comments_and_two_levels(tmp_path: Path) -> None:
     text = "#\thttp://x\t[2010]\t\n1\tUni\tB-ORG\tO\n2\tOslo\tI-ORG\tB-LOC\n\n# sent_id = s9\n1\t#\tO\tO\n"
     ledger = Ledger()

@@ -136,8 +136,9 @@ def find_layout(
     seen_tags = {tag_in(cell) for row in rows for label in chosen for cell in cells_at(row, label)} - {"O"}
     untyped = type if tags.are_untyped(seen_tags) else None
     plain = bool(seen_tags) and not untyped and not any(map(tags.is_tag, seen_tags))
-    word = words if words is not None else seen.words if seen else 0
-    return Layout(split, word, chosen, pos, plain, untyped, frozenset(map(len, rows)), frozenset((*seen_tags, "O")))
+    if words is None:  # what is seen, unless the column is said to hold something else
+        words = seen.words if seen and seen.words not in (pos, *chosen) else 0
+    return Layout(split, words, chosen, pos, plain, untyped, frozenset(map(len, rows)), frozenset((*seen_tags, "O")))
 
 
 def cells_at(row: list[str], column: int) -> list[str]:
