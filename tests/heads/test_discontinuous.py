@@ -87,7 +87,7 @@ def test_a_sentence_does_not_depend_on_its_batch(check_batches: Any, encoder: An
 
 def test_at_first_nothing_is_a_fragment(encoder: Any) -> None:
     head = make(encoder).eval()
-    words = torch.randn(4, 9, encoder.width, generator=torch.Generator().manual_seed(2))
+    words = torch.randn(4, 9, head.context.width, generator=torch.Generator().manual_seed(2))
     for pointer in (head.fragments, head.links):
         assert (pointer.scores(words, Tiles.cut(9, None)) < 0).all()
 
@@ -109,7 +109,7 @@ def test_the_loss_is_the_heads_own_and_three_means(encoder: Any, broken_batch: A
 
     And for every fragment and type that it has, the type's cross-entropy.
     """
-    head = loud(make(encoder, kind, max_width=4, discontinuous_weight=0.3), 2.0).eval()
+    head = loud(make(encoder, kind, max_width=4), 2.0).eval()
     with torch.no_grad():
         head.links.bias.copy_(torch.tensor([-1.0, 0.5]))
     sentences, states, batch = broken_batch()
@@ -117,7 +117,7 @@ def test_the_loss_is_the_heads_own_and_three_means(encoder: Any, broken_batch: A
     found, alone = head.loss(batch, targets), head.head.loss(batch, targets)
     rows, kinds = alone.sums / alone.counts.clamp(min=1), set[int]()
     for number, (one, state) in enumerate(zip(sentences, states, strict=True)):
-        length = len(one.words)
+        length, words = len(one.words), head._in_context(state).words
         every_one = in_fragments(one, LABELS.entities)
         gold = [entity for entity in every_one if max(fragment.width for fragment in entity.fragments) <= 4]
         spans = {(*fragment, 0) for entity in gold for fragment in entity.fragments}
@@ -127,7 +127,7 @@ def test_the_loss_is_the_heads_own_and_three_means(encoder: Any, broken_batch: A
                 links |= {(a.start, b.start + 1, 0), (a.end - 1, b.end, 1)}
         for pointer, positive, widest in ((head.fragments, spans, 4), (head.links, links, length)):
             tiles = Tiles.cut(length, None)
-            scores = pointer.scores(state.words, tiles)[0, :, 0].detach().double()
+            scores = pointer.scores(words, tiles)[0, :, 0].detach().double()
             for label in range(len(scores)):
                 low = high = 0.0
                 for start in range(length):
@@ -137,14 +137,14 @@ def test_the_loss_is_the_heads_own_and_three_means(encoder: Any, broken_batch: A
                             high += exp(-score)
                         else:
                             low += exp(score)
-                rows[number] += 0.3 * (log1p(low) + log1p(high)) / len(scores)
+                rows[number] += (log1p(low) + log1p(high)) / len(scores)
         typed = {(fragment, entity.type) for entity in gold for fragment in entity.fragments}
         values = []
         for (start, end), name in typed:
-            ends = torch.cat((state.words[0, start], state.words[0, end - 1]))
+            ends = torch.cat((words[0, start], words[0, end - 1]))
             logits = (head.typing.typing.weight @ ends + head.typing.typing.bias).double().tolist()
             values.append(log(sum(exp(logit) for logit in logits)) - logits[LABELS.entities.index(name)])
-        rows[number] += 0.3 * sum(values) / max(len(values), 1)
+        rows[number] += sum(values) / max(len(values), 1)
     assert kinds == {2, 3}
     torch.testing.assert_close(found.sums / found.counts.clamp(min=1), rows, rtol=1e-4, atol=1e-4)
     assert torch.equal(found.counts, alone.counts)
@@ -154,13 +154,14 @@ def test_the_loss_is_the_heads_own_and_three_means(encoder: Any, broken_batch: A
         torch.testing.assert_close(found.mean, (rows * alone.counts).sum() / alone.counts.sum(), rtol=1e-4, atol=1e-4)
     else:
         parts = [found.parts[name] for name in ("spans", "fragments", "typing", "links")]
-        torch.testing.assert_close(found.mean, parts[0] + 0.3 * sum(parts[1:]))
+        torch.testing.assert_close(found.mean, sum(parts))
 
 
 def test_types_share_a_fragments_probability(encoder: Any, broken_batch: Any) -> None:
     head = loud(make(encoder)).eval()
     *_, batch = broken_batch()
     with torch.no_grad():
+        batch = head._in_context(batch)
         found = head.fragments.score(batch, {})
         rows = head.typing.shared_out(batch, found)
         assert len(found.start)
@@ -182,10 +183,27 @@ def test_the_loss_makes_no_gpu_wait(encoder: Any, random_batch: Any, joined: Any
     with waits() as counted:
         head.loss(batch, targets).mean.backward()
     assert counted == alone
-    assert all(
-        parameter.grad is not None
-        for parameter in (*head.fragments.parameters(), *head.typing.parameters(), *head.links.parameters())
-    )
+    assert all(parameter.grad is not None for parameter in head.learning_apart())
+    assert {*head.parameters()} == {*head.head.parameters(), *head.learning_apart()}
+
+
+@every
+def test_the_states_learn_from_the_head_inside_alone(encoder: Any, broken_batch: Any, kind: str) -> None:
+    """In training, with dropout: the parts draw no random numbers, when they are built nor when they learn."""
+    sentences, _, batch = broken_batch()
+    values = {"kind": kind, **KINDS[kind]}
+    gradients, drawn = [], []
+    for discontinuous in ("auto", False):
+        torch.manual_seed(5)
+        head = make_head(encoder, LABELS, {**values, "discontinuous": discontinuous}, sentences).train()
+        words = batch.words.clone().requires_grad_()
+        targets = head.targets(sentences, gold=True, generator=np.random.default_rng(1))
+        loss = head.loss(TokenStates(words, batch.cls, batch.mask), targets)
+        loss.mean.backward()
+        gradients.append([words.grad, *(parameter.grad for parameter in head.inner.parameters())])
+        drawn.append(torch.rand(3))
+    assert torch.equal(*drawn)
+    assert all(torch.equal(one, other) for one, other in zip(*gradients, strict=True))
 
 
 @every
@@ -212,11 +230,10 @@ def test_nothing_is_paid_without_discontinuous_entities(encoder: Any) -> None:
         torch.manual_seed(1)
         head = make_head(encoder, LABELS, {"kind": kind, **options}, plain)
         assert head is head.inner
-        assert (head_values(head)["discontinuous"], head_values(head)["discontinuous_weight"]) == (False, None)
+        assert head_values(head)["discontinuous"] is False
         head = make_head(encoder, LABELS, {"kind": kind, **options}, broken)
         assert isinstance(head, Discontinuous)
         assert head_values(head)["discontinuous"] == ["B"]  # A pays nothing
-        assert head_values(head)["discontinuous_weight"] == pytest.approx(1 / 6, abs=1e-6)
         assert head.typing.types == ("B",)
         again = make_head(encoder, LABELS, head_values(head))
         assert again.load_state_dict(head.state_dict())
@@ -309,17 +326,12 @@ def test_as_the_span_branch_of_a_bundle(encoder: Any, broken_batch: Any) -> None
     assert any(entity.is_discontinuous for one in found for entity in one.entities)
 
 
-def test_bare_word_vectors_are_read_in_their_sentence(encoder: Any) -> None:
+def test_words_are_read_in_their_sentence(encoder: Any) -> None:
     """Where an encoder knows no context, whether a word is a fragment must still depend on the words around it."""
     words = torch.randn(1, 5, encoder.width, generator=torch.Generator().manual_seed(1))
     other = words.clone()
     other[0, 4] += 1.0
-    scores = []
-    for context_free in (False, True):
-        encoder.is_context_free = context_free
-        head = make(encoder).eval()
-        assert (head.context is not None) == context_free
-        both = [head._in_context(TokenStates(w, w[:, 0], torch.ones(1, 5, dtype=torch.bool))).words for w in (words, other)]
-        scores.append([head.fragments.scores(states, Tiles.cut(5, None))[0, 0, 0, 0, 1] for states in both])
-    assert torch.equal(*scores[0])
-    assert not torch.equal(*scores[1])
+    head = make(encoder).eval()
+    both = [head._in_context(TokenStates(w, w[:, 0], torch.ones(1, 5, dtype=torch.bool))).words for w in (words, other)]
+    one, changed = (head.fragments.scores(states, Tiles.cut(5, None))[0, 0, 0, 0, 1] for states in both)
+    assert one != changed

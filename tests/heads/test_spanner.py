@@ -210,9 +210,7 @@ def test_width_and_decoding_follow_the_training_data() -> None:
     settings = SpannerSettings().fitted([*narrow[:97], sentence(9, ("A", (0, 4))), sentence(9, ("A", (0, 9)))])
     assert settings.max_width == 9  # 98 of 99 are less than 99 %
     broken = sentence(9, ("A", (0, 1), (8, 9)), ("A", (3, 5)))
-    assert SpannerSettings().fitted([broken]) == SpannerSettings(
-        max_width=2, decoding="flat", discontinuous=("A",), discontinuous_weight=0.25
-    )
+    assert SpannerSettings().fitted([broken]) == SpannerSettings(max_width=2, decoding="flat", discontinuous=("A",))
     twice = sentence(9, ("A", (3, 5)), ("B", (3, 5)), ("B", (5, 6)))
     assert SpannerSettings().fitted([twice]).decoding == "flat"
 

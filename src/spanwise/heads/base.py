@@ -228,6 +228,10 @@ class Head(nn.Module, ABC):
         """Its parameters that come from pretraining and learn at the lower rate."""
         return iter(())
 
+    def learning_apart(self) -> Iterator[nn.Parameter]:
+        """Its parameters that have a loss of their own, so that their gradients are clipped by themselves."""
+        return iter(())
+
     def span_vectors(self, states: TokenStates, targets: Mapping[str, Tensor]) -> SpanVectors:
         """The vector before the logits of every span that the head judges; ``targets`` are those for scoring."""
         raise SpanwiseError(f"{type(self).__name__} has no vector for each span")

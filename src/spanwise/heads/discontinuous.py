@@ -24,7 +24,7 @@ from spanwise.heads.span_head import SpanSettings, packed_rows
 from spanwise.spans.tiles import Tiles
 from spanwise.types import Sentence
 
-HIDDEN = 100  # of the LSTM over bare word vectors, per direction
+HIDDEN = 200  # of the LSTM over the encoder's states, per direction
 THRESHOLD = 0.15  # of fragments and links
 
 
@@ -57,7 +57,6 @@ class FragmentTypes(nn.Module):
     def __init__(self, width: int, types: Sequence[str], settings: PointerSettings) -> None:
         super().__init__()
         self.types, self.max_width = types, settings.max_width
-        self.dropout = nn.Dropout(settings.dropout)
         self.typing = nn.Linear(2 * width, len(types))
         self._gold = Memo(self._gold_rows)
 
@@ -81,7 +80,7 @@ class FragmentTypes(nn.Module):
         words = states.words.flatten(0, 1)
         first = sentence * states.words.shape[1]
         ends = torch.cat((words.index_select(0, first + start), words.index_select(0, first + end - 1)), 1)
-        scores: Tensor = self.typing(self.dropout(ends.to(self.typing.weight.dtype))).float()
+        scores: Tensor = self.typing(ends).float()
         return scores
 
     def _gold_rows(self, sentence: Sentence) -> Ints:
@@ -114,10 +113,11 @@ class ScoredFragments(ScoredSpans):
 class Discontinuous(Head):
     """A head for contiguous entities, and small parts that find the discontinuous ones of some types.
 
-    Two pointers find fragments and links, and a linear layer types fragments. The head inside is as it would be alone: a span
-    may be an entity, a fragment and both. It learns on the same states, and the parts' losses (means per sentence) are added
-    to its own with ``discontinuous_weight``: little where such entities are few, so that the states serve the others.
-    Fragments are no wider than the head's ``max_width``.
+    Two pointers find fragments and links, and a linear layer types fragments; a span may be an entity, a fragment and both.
+    Fragments are no wider than the head's ``max_width``. Such entities are rare, and must not cost the others anything: the
+    parts read the encoder's states through an LSTM of their own, give nothing back to the encoder, draw no random numbers
+    (their input has the encoder's dropout) and have their gradients clipped apart. So encoder and head inside learn bit for
+    bit what they would learn alone.
 
     Four scores must agree on a pair of fragments, so each needs to reach ``THRESHOLD`` only.
 
@@ -134,14 +134,14 @@ class Discontinuous(Head):
             raise unknown("type of head.discontinuous", missing, head.labels.entities)
         self.head, self.types = head, tuple(types)
         self.decoding, self.prunes = head.decoding, head.prunes
-        # Words alone do not say what belongs together: bare vectors are read in their sentence first.
-        self.context = BiLSTM(encoder.width, HIDDEN) if encoder.is_context_free else None
-        width, widest = self.context.width if self.context else encoder.width, self.settings.max_width
-        links = PointerSettings(decoding="overlapping", threshold=THRESHOLD)
+        widest = self.settings.max_width
+        links = PointerSettings(decoding="overlapping", threshold=THRESHOLD, dropout=0.0)
         fragments = links.model_copy(update={"max_width": widest})
-        self.fragments = Fragments(width, self.types, fragments)
-        self.typing = FragmentTypes(width, self.types, fragments)
-        self.links = FragmentLinks(width, self.types, widest, links)
+        with torch.random.fork_rng([]):  # what is drawn behind these weights is what would be drawn without them
+            self.context = BiLSTM(encoder.width, HIDDEN)
+            self.fragments = Fragments(self.context.width, self.types, fragments)
+            self.typing = FragmentTypes(self.context.width, self.types, fragments)
+            self.links = FragmentLinks(self.context.width, self.types, widest, links)
 
     @classmethod
     def build(cls, encoder: Encoder, labels: Labels, settings: Any) -> Head:
@@ -167,7 +167,7 @@ class Discontinuous(Head):
     def loss(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Losses:
         losses, states = self.head.loss(states, targets), self._in_context(states)
         terms = {name: part.loss(states, own_targets(targets, name)) for name, part in self._parts.items()}
-        return losses.plus("spans", terms, self.settings.discontinuous_weight or 1.0)
+        return losses.plus("spans", terms)
 
     def score(self, states: TokenStates, targets: Mapping[str, Tensor]) -> ScoredFragments:
         spans, states = self.head.score(states, targets), self._in_context(states)
@@ -176,9 +176,12 @@ class Discontinuous(Head):
         return ScoredFragments(*spans.columns, spans, fragments, links, pairs=spans.pairs)
 
     def _in_context(self, states: TokenStates) -> TokenStates:
-        if self.context is None:
-            return states
-        return TokenStates(self.context(states.words.float(), states.mask.sum(1)), states.cls, states.mask)
+        words = self.context(states.words.detach().float(), states.mask.sum(1))
+        return TokenStates(words, states.cls, states.mask)
+
+    def learning_apart(self) -> Iterator[nn.Parameter]:
+        for part in (self.context, *self._parts.values()):
+            yield from part.parameters()
 
     def read(self, scored: ScoredSpans, count: int) -> list[Found]:
         assert isinstance(scored, ScoredFragments)

@@ -30,7 +30,6 @@ class SpanSettings(HeadSettings):
     decoding: Literal["auto", "overlapping", "nested", "flat"] = "auto"
     # Types whose entities may have several fragments, see heads/discontinuous.py; auto: those that do in training; false: none
     discontinuous: Literal["auto", False] | tuple[str, ...] = "auto"
-    discontinuous_weight: float | None = Field(default=None, gt=0.0)  # of their loss; half their share of the entities if None
 
     @field_validator("discontinuous", mode="before")
     @classmethod
@@ -59,9 +58,6 @@ class SpanSettings(HeadSettings):
         update: dict[str, object] = {}
         if self.discontinuous == "auto":
             update["discontinuous"] = discontinuous_types(sentences) or False
-        if self.discontinuous_weight is None:
-            are = [entity.is_discontinuous for sentence in sentences for entity in set(sentence.entities)]
-            update["discontinuous_weight"] = max(round(0.5 * sum(are) / len(are), 6), 1e-6) if any(are) else None
         if self.max_width is None and self.coverage is not None:
             update["max_width"] = covering(widths, self.coverage)
         if self.decoding == "auto":

@@ -66,13 +66,17 @@ class Trainer:
         )  # fmt: skip
         self.dev = model.encoder.prepare(corpus["dev"], everything)
         self.is_joint = self.settings.accumulate > 1 or share[1] > 1  # several batches make one step
+        heads = [part for part in model.head.modules() if isinstance(part, Head)]
         if not on_cpu and self.precision == "fp32" and not self.is_joint:
             model.encoder.record_steps()
-            for part in model.head.modules():
-                if isinstance(part, Head):
-                    part.record_steps()
+            for head in heads:
+                head.record_steps()
         model.to(self.device)
         self.learning = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        apart = [list(head.learning_apart()) for head in heads]
+        others = {id(parameter) for own in apart for parameter in own}
+        together = [parameter for parameter in self.learning if id(parameter) not in others]
+        self.clipped = [parameters for parameters in (together, *apart) if parameters]
         self.optimizer = make_optimizer(model, self.settings)
         updates = self._updates(len(self.batches))
         falls = self.settings.schedule == "linear"
@@ -185,21 +189,20 @@ class Trainer:
 
     def _update(self) -> Tensor | None:
         """A step of the optimiser; the norm of its gradient, where that tells something."""
-        norm: Tensor | None = None
         if self._instances is not None:
             total = self.accelerator.reduce(self._instances, reduction="sum").clamp(min=1)
             for parameter in self.learning:
                 if parameter.grad is not None:
                     parameter.grad.mul_(self.accelerator.num_processes / total)  # processes' gradients come averaged
             self._instances = None
-        if self.precision == "fp16":  # gradients are scaled, Accelerate knows by how much; steps that overflow are passed over
-            self.accelerator.clip_grad_norm_(self.learning, self.settings.clip)
-        else:
-            norm = torch.nn.utils.clip_grad_norm_(self.learning, self.settings.clip, foreach=True)
+        if self.precision == "fp16":
+            self.accelerator.unscale_gradients()
+        norms = [torch.nn.utils.clip_grad_norm_(own, self.settings.clip, foreach=True) for own in self.clipped]
         self.stepper.step()
         self.schedule.step()
         self.stepper.zero_grad(set_to_none=True)
-        return norm
+        # With scaled gradients, steps that overflow are passed over, and their norms tell nothing.
+        return None if self.precision == "fp16" else torch.stack(norms).max()
 
     def _dev(self, losses: dict[str, float], seconds: float, done: int, progress: Progress) -> None:
         began = time.perf_counter()
