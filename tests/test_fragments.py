@@ -137,6 +137,23 @@ def test_a_model_that_is_sure_of_everything_is_bounded() -> None:
     assert {fragment for entity in found for fragment in entity.fragments} <= {Span(*row[1:3]) for row in surest}
 
 
+def test_what_hangs_together_is_bounded_and_not_what_stands_apart() -> None:
+    many = [Entity("A", ((4 * n, 4 * n + 1), (4 * n + 2, 4 * n + 3))) for n in range(2 * LIMIT)]
+    assert perfect(many, TYPES) == set(many)
+
+
+def test_who_is_left_out_does_not_hang_on_rounding() -> None:
+    """Fragments that are all linked with one another and alike but for the seventh digit."""
+    words = range(0, 2 * LIMIT + 20, 2)
+    links = [row for a in words for b in words if a < b for row in told(0, Span(a, a + 1), Span(b, b + 1))]
+    found = [
+        joined(columns([(0, a, a + 1, 0, 0.7 + sign * a * 1e-8) for a in words]), columns(links), count=1, types=TYPES)
+        for sign in (-1, 1)
+    ]
+    assert found[0] == found[1]
+    assert len(found[0][0][0].fragments) == LIMIT
+
+
 def test_what_is_learned_of_an_entity() -> None:
     """ "left and right knee pain and swelling"."""
     entities = [Entity("B", ((0, 1), (3, 5))), Entity("B", ((0, 1), (3, 4), (6, 7))), Entity("B", ((2, 4), (6, 7)))]

@@ -23,7 +23,10 @@ from spanwise.types import Entity, Sentence, Span
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 LINKS = ("first words", "last words")  # of two fragments of one entity
-LIMIT = 24  # fragments of a sentence, the most probable: bounds the groups where a model is sure of too much
+# The most probable are taken where a model is sure of too much:
+MOST = 256  # fragments of a sentence, which bounds the pairs
+LIMIT = 24  # fragments that hang together, which bounds the groups
+DIGITS = 5  # of a probability that decide who is taken, lest rounding does
 LEAST = 1e-9  # of a type's share in a fragment, where there is none
 
 
@@ -94,21 +97,39 @@ def joined(fragments: Columns, links: Columns, *, count: int, types: Sequence[st
     found: list[list[Entity]] = [[] for _ in range(count)]
     for where, of_types in shares.items():
         chances = {span: float(own.sum()) for span, own in of_types.items()}
-        best = sorted(sorted(chances, key=lambda span: (-chances[span], span))[:LIMIT])
         linked = {}
-        for one, other in combinations(best, 2):
+        for one, other in combinations(sorted(_likeliest(of_types, chances, MOST)), 2):
             if one.end < other.start:
                 first = scores[0].get((where, one.start, other.start))
                 last = scores[1].get((where, one.end - 1, other.end - 1))
                 if first is not None and last is not None:
                     linked[one, other] = min(first, last)
-        for members in maximal_groups(linked):
+        best = {span for together in _hanging_together(linked) for span in _likeliest(together, chances, LIMIT)}
+        for members in maximal_groups(pair for pair in linked if best.issuperset(pair)):
             together = sum(np.log(np.maximum(of_types[span], LEAST)) for span in members)
             typing = np.exp(together - np.logaddexp.reduce(together))
             kind = int(typing.argmax())
             parts = [chances[span] for span in members] + [linked[pair] for pair in combinations(members, 2)]
             found[where].append(Entity(types[kind], members, score=round(min(*parts, float(typing[kind]), 1.0), 6)))
     return found
+
+
+def _likeliest(spans: Iterable[Span], chances: Mapping[Span, float], most: int) -> list[Span]:
+    return sorted(spans, key=lambda span: (-round(chances[span], DIGITS), span))[:most]
+
+
+def _hanging_together(linked: Iterable[tuple[Span, Span]]) -> list[set[Span]]:
+    """The spans that links lead to from one another.
+
+    >>> a, b, c, d, e = (Span(i, i + 1) for i in (0, 2, 4, 6, 8))
+    >>> [sorted(span.start for span in spans) for spans in _hanging_together([(a, b), (c, d), (b, e)])]
+    [[4, 6], [0, 2, 8]]
+    """
+    groups: list[set[Span]] = []
+    for pair in linked:
+        joins = [group for group in groups if not group.isdisjoint(pair)]
+        groups = [group for group in groups if group.isdisjoint(pair)] + [set(pair).union(*joins)]
+    return groups
 
 
 def maximal_groups(linked: Iterable[tuple[Span, Span]]) -> Iterator[tuple[Span, ...]]:

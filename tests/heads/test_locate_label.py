@@ -373,6 +373,7 @@ def test_lengths_follow_the_training_data() -> None:
     assert LocateSettings().fitted([sentence(40, ("A", (0, 30)), ("A", (0, 1), (3, 4)))]).lengths == tuple(range(1, 16))
     assert LocateSettings(max_width=20).fitted([sentence(40, ("A", (0, 30)))]).lengths == tuple(range(1, 21))
     assert LocateSettings(lengths=(3, 1, 3)).fitted(narrow).lengths == (1, 3)
+    assert LocateSettings().fitted([sentence(9, ("A", (0, 1), (3, 5)))]).lengths == (1, 2)  # nothing but fragments
     assert LocateSettings().fitted(()).lengths is None
 
 

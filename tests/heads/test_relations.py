@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
-from math import exp, log
+from math import exp, isfinite, log
 from typing import Any
 
 import numpy as np
@@ -368,6 +368,18 @@ def test_only_the_surest_entities_are_paired(encoder: Any, monkeypatch: pytest.M
     assert nothing == Found(())
     assert found.entities == own
     assert {(r.head, r.tail) for r in found.relations} == {(0, 0), (0, 2), (2, 0), (2, 2)}
+
+
+@pytest.mark.parametrize("kind", ["full", "spans"])
+def test_a_head_that_is_sure_of_right_and_wrong_has_a_threshold(encoder: Any, kind: str) -> None:
+    head = make(encoder, kind, threshold="dev")
+    gold = lesson()[:1]
+    right = tuple(replace(relation, score=1.0) for relation in gold[0].relations)
+    found = [replace(gold[0], relations=(*right, Relation("near", 1, 2, score=0.999999)))]
+    assert head.tune(gold, lambda: found)
+    again = make_head(encoder, LABELS, head_values(head))
+    assert 0.99 < again.settings.threshold < 1
+    assert isfinite(again.bar)
 
 
 @pytest.mark.parametrize("kind", ["gp-relations", "span-relations"])

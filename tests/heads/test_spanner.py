@@ -211,6 +211,9 @@ def test_width_and_decoding_follow_the_training_data() -> None:
     assert settings.max_width == 9  # 98 of 99 are less than 99 %
     broken = sentence(9, ("A", (0, 1), (8, 9)), ("A", (3, 5)))
     assert SpannerSettings().fitted([broken]) == SpannerSettings(max_width=2, decoding="flat", discontinuous=("A",))
+    wide = sentence(9, ("A", (0, 4), (5, 6)), ("A", (7, 8)))  # fragments that are to be found must not be too wide
+    assert SpannerSettings().fitted([wide]).max_width == 4
+    assert SpannerSettings(discontinuous=False).fitted([wide]).max_width == 1
     twice = sentence(9, ("A", (3, 5)), ("B", (3, 5)), ("B", (5, 6)))
     assert SpannerSettings().fitted([twice]).decoding == "flat"
 

@@ -134,8 +134,24 @@ def test_a_start_from_a_model_without_them(corpus: Corpus, run: Run, tmp_path: P
     said: list[str] = []
     plain = learned(tmp_path / "plain", few, "head.discontinuous=false", "head.max_width=3", epochs=1)
     learned(tmp_path / "more", few, "head.max_width=3", epochs=1, init=plain.folder, say=said.append)
-    count = len(plain.model.head.state_dict())
-    assert any(f"its encoder and {count} of {count} weight tensors of the head" in line for line in said)
+    taken, count = len(plain.model.head.state_dict()), len(run.model.head.state_dict())
+    assert count > taken
+    assert any(f"its encoder and {taken} of {count} weight tensors of the head" in line for line in said)
+
+
+def test_a_start_inside_a_bundle_and_with_other_types(corpus: Corpus, tmp_path: Path) -> None:
+    few = Corpus({split: corpus[split][:40] for split in corpus})
+    settings: dict[str, Any] = {"recipe": "bl-spanner", "epochs": 1, "head_rate": 0.0}
+    plain = learned(tmp_path / "plain", few, "head.span.discontinuous=false", **settings)
+    one = learned(tmp_path / "one", few, "head.span.discontinuous=[Action]", init=plain.folder, **settings)
+    span = one.model.head.branches["span"]
+    found, source = span.inner.state_dict(), plain.model.head.branches["span"].state_dict()
+    assert found.keys() == source.keys()
+    assert all(torch.equal(found[name], source[name]) for name in source)
+    other = learned(tmp_path / "other", few, "head.span.discontinuous=[Finding]", init=one.folder, seed=2, **settings)
+    before, after = span.state_dict(), other.model.head.branches["span"].state_dict()
+    changed = {name for name in before if not torch.equal(before[name], after[name])}
+    assert changed == {"typing.typing.weight", "typing.typing.bias"}  # a row of another type is no beginning
 
 
 @pytest.mark.parametrize("name", ["out.jsonl", "out.w2ner.json", "brat"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,9 @@ from safetensors.torch import load_file
 from tiny import corpus, fit
 
 from spanwise import Corpus, Sentence, SpanwiseError
+from spanwise.config import configure
 from spanwise.model import Model
+from spanwise.training.start import start_from
 
 
 @pytest.fixture(scope="module")
@@ -66,11 +69,23 @@ def test_words_of_a_static_encoder_go_by_name(run: Path, tmp_path: Path) -> None
 
 def test_init_refuses_a_foreign_encoder(run: Path, tiny_bert: Path, tmp_path: Path) -> None:
     for encoder, overrides in ((str(tiny_bert), ()), ("static", ["encoder.hidden=5"])):
-        with pytest.raises(SpanwiseError, match="its encoder does not fit this configuration's; name the same --encoder"):
+        why = "of another kind" if encoder != "static" else r"context.backwards.0.bias_hh_l0 is \[\d+\] there and \[20\] here"
+        with pytest.raises(SpanwiseError, match=rf"its encoder does not fit this configuration's \(.*{why}\); give the same"):
             fit(tmp_path / "next", corpus(), overrides, encoder=encoder, epochs=1, init=run)
         assert not list((tmp_path / "next").iterdir())
     with pytest.raises(SpanwiseError, match="no trained model here"):
         fit(tmp_path / "next", corpus(), init=tmp_path / "nowhere")
+
+
+def test_span_layers_are_copies_of_the_encoder_that_was_taken_over(tiny_bert: Path, tmp_path: Path) -> None:
+    fit(tmp_path / "run", recipe="biaffine", encoder=str(tiny_bert), encoder_rate=1e-2, epochs=1)
+    model = Model.build(configure("deep-span", encoder=str(tiny_bert)), corpus())
+    original = [copy.state_dict() for copy in deepcopy(model.head.transformer.copies)]
+    start_from(model, tmp_path / "run")
+    for copy, own, before in zip(model.head.transformer.copies, model.encoder.layer_parts(), original, strict=True):
+        for name, module in own.modules.items():
+            assert all(torch.equal(value, module.state_dict()[key]) for key, value in copy[name].state_dict().items())
+        assert any(not torch.equal(value, before[name]) for name, value in copy.state_dict().items())
 
 
 def test_frozen_layers_do_not_change(tiny_bert: Path, tmp_path: Path) -> None:

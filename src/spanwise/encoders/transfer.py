@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -28,13 +28,27 @@ def take_over(own: Encoder, other: Encoder, source: Path) -> None:
         tensors |= _renumbered(own, other)
     elif isinstance(own, ConcatEncoder):
         tensors |= {name: value for name, value in own.state_dict().items() if name.startswith("parts.")}
-    kept = own.state_dict()
-    fits = tensors.keys() == kept.keys() and all(tensors[name].shape == kept[name].shape for name in kept)
-    if isinstance(own, TransformerEncoder) and isinstance(other, TransformerEncoder):
-        fits = fits and own.tokenizer.get_vocab() == other.tokenizer.get_vocab()
-    if type(own) is not type(other) or not fits:
-        raise SpanwiseError(f"{source}: its encoder does not fit this configuration's; name the same --encoder")
+    why = _misfit(own, other, tensors)
+    if why is not None:
+        raise SpanwiseError(
+            f"{source}: its encoder does not fit this configuration's ({why}); give the same --encoder and settings"
+        )
     own.load_state_dict(tensors)
+
+
+def _misfit(own: Encoder, other: Encoder, tensors: Mapping[str, Tensor]) -> str | None:
+    """What keeps an encoder from having the tensors of another one."""
+    if type(own) is not type(other):
+        return "it is of another kind"
+    vocabularies = [one.tokenizer.get_vocab() for one in (own, other) if isinstance(one, TransformerEncoder)]
+    if len(vocabularies) == 2 and vocabularies[0] != vocabularies[1]:
+        return "its vocabulary is another one"
+    kept = own.state_dict()
+    for name in sorted(kept.keys() | tensors.keys()):
+        here, there = (list(found[name].shape) if name in found else "nothing" for found in (kept, tensors))
+        if here != there:
+            return f"{name} is {there} there and {here} here"
+    return None
 
 
 def _renumbered(own: StaticEncoder, other: StaticEncoder) -> dict[str, Tensor]:

@@ -9,6 +9,7 @@ from typing import TypeAlias
 from spanwise.types import Entity, Relation, Sentence
 
 LOWEST = 0.02  # threshold that is looked at
+HIGHEST = 1 - 1e-6  # that a head can have: odds must be finite
 Threshold: TypeAlias = float | Mapping[str, float]  # one for all, or for types of entities and relations by name
 
 

@@ -91,8 +91,8 @@ class Losses:
             raise ValueError("a loss needs a term")
         return cls(rows, torch.ones_like(rows), means | parts, total)
 
-    def plus(self, name: str, terms: Mapping[str, Losses], weight: float = 1.0) -> Losses:
-        """This loss, called ``name`` among the parts, and added to each sentence's own mean those of other terms, weighted.
+    def plus(self, name: str, terms: Mapping[str, Losses]) -> Losses:
+        """This loss, called ``name`` among the parts, and added to each sentence's own mean those of other terms.
 
         Instances stay what they are, so that a bundle weighs the sum as it would weigh this loss alone.
 
@@ -104,8 +104,8 @@ class Losses:
         """
         sums, total, parts = self.sums, self.total, {name: self.mean, **self.parts}
         for other, losses in terms.items():
-            sums = sums + weight * losses.sums / losses.counts.clamp(min=1) * self.counts
-            total = None if total is None else total + weight * losses.mean
+            sums = sums + losses.sums / losses.counts.clamp(min=1) * self.counts
+            total = None if total is None else total + losses.mean
             parts[other] = losses.mean
         return Losses(sums, self.counts, parts, total, self.instances)
 

@@ -25,7 +25,6 @@ from spanwise.spans.tiles import Tiles
 from spanwise.types import Sentence
 
 HIDDEN = 200  # of the LSTM over the encoder's states, per direction
-THRESHOLD = 0.15  # of fragments and links
 
 
 class RarePointer(GlobalPointer):
@@ -119,8 +118,6 @@ class Discontinuous(Head):
     (their input has the encoder's dropout) and have their gradients clipped apart. So encoder and head inside learn bit for
     bit what they would learn alone.
 
-    Four scores must agree on a pair of fragments, so each needs to reach ``THRESHOLD`` only.
-
     The head's decoding policy is for contiguous entities among themselves. Discontinuous ones share words with others by their
     nature ("left and right knee pain"), so they stand beside whatever else is found; it is the joining that makes valid ones.
     """
@@ -135,7 +132,7 @@ class Discontinuous(Head):
         self.head, self.types = head, tuple(types)
         self.decoding, self.prunes = head.decoding, head.prunes
         widest = self.settings.max_width
-        links = PointerSettings(decoding="overlapping", threshold=THRESHOLD, dropout=0.0)
+        links = PointerSettings(decoding="overlapping", dropout=0.0)
         fragments = links.model_copy(update={"max_width": widest})
         with torch.random.fork_rng([]):  # what is drawn behind these weights is what would be drawn without them
             self.context = BiLSTM(encoder.width, HIDDEN)

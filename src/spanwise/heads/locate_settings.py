@@ -7,7 +7,7 @@ from typing import Literal, Self
 
 from pydantic import Field, field_validator
 
-from spanwise.heads.span_head import SpanSettings, contiguous, covering
+from spanwise.heads.span_head import SpanSettings, covering, whole_spans
 from spanwise.types import Sentence
 
 WIDEST = 15  # of automatic seeds: the paper's on ACE
@@ -72,7 +72,7 @@ class LocateSettings(SpanSettings):
         (1, 2)
         """
         settled = super().fitted(sentences)
-        widths = [span.width for sentence in sentences for span in contiguous(sentence)]
+        widths = [span.width for spans in whole_spans(sentences) for span in spans]
         if self.lengths is not None or not widths:
             return settled
         widest = self.max_width or min(covering(widths, COVERAGE), WIDEST)

@@ -19,7 +19,7 @@ from spanwise.decoding import Found
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.errors import SpanwiseError
 from spanwise.evaluation.relations import gold_relations, judged_relations
-from spanwise.evaluation.threshold import LOWEST, best_threshold
+from spanwise.evaluation.threshold import HIGHEST, LOWEST, best_threshold
 from spanwise.heads import fitted_values, head_class, inner_settings, make_head
 from spanwise.heads.base import Head, HeadSettings, Labels, Losses, ScoredPairs, ScoredSpans, SpanVectors, own_targets
 from spanwise.heads.memo import Ints
@@ -156,7 +156,7 @@ class RelationHead(Head):
             return False
         self._set_bar(LOWEST)
         support = sum(len(gold_relations(sentence)) for sentence in gold)
-        threshold = best_threshold(judged_relations(gold, predict()), support, LOWEST) or 0.5
+        threshold = min(best_threshold(judged_relations(gold, predict()), support, LOWEST) or 0.5, HIGHEST)
         self._set_bar(threshold)
         self.settings = self.settings.model_copy(update={"threshold": threshold})
         return True

@@ -12,7 +12,7 @@ from pydantic import Field, field_validator
 from torch import Tensor
 
 from spanwise.errors import SpanwiseError
-from spanwise.fragments import discontinuous_types
+from spanwise.fragments import discontinuous_types, in_fragments
 from spanwise.heads.base import Head, HeadSettings, Labels
 from spanwise.heads.memo import Ints, Memo
 from spanwise.losses.smoothing import SoftSpans, smoothed
@@ -41,7 +41,8 @@ class SpanSettings(HeadSettings):
     def fitted(self, sentences: Sequence[Sentence]) -> Self:
         """With what is open settled by the entities of the sentences, if there are any.
 
-        Width and decoding are those of the contiguous entities; where there are none, of their fragments.
+        Width and decoding are those of the contiguous entities, where there are none, of their fragments; and fragments that
+        are to be found are no wider.
 
         >>> from spanwise.types import Entity
         >>> SpanSettings().fitted([Sentence("s1", ("a", "b", "c"), (Entity("X", ((0, 2),)),))]).decoding
@@ -49,17 +50,17 @@ class SpanSettings(HeadSettings):
         >>> SpanSettings().fitted([Sentence("s1", ("a", "b", "c"), (Entity("X", ((0, 1), (2, 3))),))]).discontinuous
         ('X',)
         """
-        spans = [contiguous(sentence) for sentence in sentences]
+        spans = whole_spans(sentences)
         if not any(spans):
-            spans = [[fragment for entity in sentence.entities for fragment in entity.fragments] for sentence in sentences]
-        widths = [span.width for found in spans for span in found]
-        if not widths:
             return self
         update: dict[str, object] = {}
+        types = discontinuous_types(sentences) if self.discontinuous == "auto" else self.fragmented
         if self.discontinuous == "auto":
-            update["discontinuous"] = discontinuous_types(sentences) or False
+            update["discontinuous"] = types or False
         if self.max_width is None and self.coverage is not None:
-            update["max_width"] = covering(widths, self.coverage)
+            fragments = [[part for entity in in_fragments(one, types) for part in entity.fragments] for one in sentences]
+            widths = [[span.width for found in kind for span in found] for kind in (spans, fragments)]
+            update["max_width"] = max(covering(own, self.coverage) for own in widths if own)
         if self.decoding == "auto":
             several = list if self.several_types else set
             if any(uncrossed(found) < len(set(found)) for found in spans):
@@ -180,6 +181,15 @@ def apart(spans: Iterable[Span]) -> int:
         if span.start >= end:
             count, end = count + 1, span.end
     return count
+
+
+def whole_spans(sentences: Iterable[Sentence]) -> list[list[Span]]:
+    """The spans of each sentence's contiguous entities; where no sentence has any, all fragments instead."""
+    sentences = list(sentences)
+    spans = [contiguous(sentence) for sentence in sentences]
+    if any(spans):
+        return spans
+    return [[fragment for entity in sentence.entities for fragment in entity.fragments] for sentence in sentences]
 
 
 def covering(widths: Sequence[int], percent: float) -> int:

@@ -1,4 +1,4 @@
-"""How many gold entities survive in a head that drops most spans unseen: no more than these can be found."""
+"""How many contiguous gold entities survive in a head that drops most spans unseen: no more than these can be found."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import torch
 
 from spanwise.batching import moved
 from spanwise.device import exact_products
+from spanwise.heads.span_head import contiguous
 from spanwise.inference.encoding import encoded
 from spanwise.model import Model
 from spanwise.types import Sentence
@@ -17,13 +18,13 @@ from spanwise.types import Sentence
 @torch.inference_mode()
 @exact_products()
 def kept_recall(model: Model, sentences: Sequence[Sentence], prepared: Sequence[Any], *, batch_size: int = 64) -> float:
-    """The share of the gold ranges of all sentences that the head which predicts looks at closely.
+    """The share of the contiguous gold spans of all sentences that the head which predicts looks at closely.
 
-    Ranges that are out of the head's reach count as dropped.
+    Spans that are out of the head's reach count as dropped.
     """
     head, kept = model.head.reader, torch.zeros((), dtype=torch.int64)
     for numbers, states, device in encoded(model, prepared, batch_size):
         targets = head.targets([sentences[number] for number in numbers], gold=True)
         kept = kept.to(device) + head.kept_gold(states, moved(targets, device)).sum()
-    gold = sum(len({entity.fragments for entity in sentence.entities}) for sentence in sentences)
+    gold = sum(len(set(contiguous(sentence))) for sentence in sentences)
     return int(kept) / gold if gold else 0.0

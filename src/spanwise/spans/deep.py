@@ -33,12 +33,20 @@ class SpanTransformer(nn.Module):
         self, size: int, layers: Sequence[LayerParts], *, shared: bool, aggregation: Aggregation, dropout: float
     ) -> None:
         super().__init__()
+        self._sources = tuple(layers)
         self._layers = tuple(layers if shared else deepcopy(list(layers)))
         # Shared layers belong to the encoder and are no part of this module's parameters.
         self.copies = nn.ModuleList(() if shared else (nn.ModuleDict(layer.modules) for layer in self._layers))
         self.copies.requires_grad_(True)  # the encoder's own may be frozen
         self.dropout = nn.Dropout(dropout)
         self.pool = _pooling(size, aggregation)
+
+    def copy_again(self) -> None:
+        """Take the encoder's layers as they are now."""
+        for copy, source in zip(self.copies, self._sources, strict=False):  # shared layers have no copies
+            assert isinstance(copy, nn.ModuleDict)
+            for name, module in source.modules.items():
+                copy[name].load_state_dict(module.state_dict())
 
     def pretrained_parameters(self) -> Sequence[nn.Parameter]:
         """Those that were copied."""

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from spanwise.heads.base import Head
+from spanwise.heads.discontinuous import Discontinuous
 from spanwise.model import labels_of
 from spanwise.types import Corpus, Entity, Sentence, Span
 
@@ -90,7 +91,10 @@ def _alone(entity: Entity, head: Head) -> str:
     """Why an entity is out of reach even where there is no other."""
     if entity.type not in head.labels.entities:
         return "of a type that train does not have"
-    return "discontinuous" if entity.is_discontinuous else "too wide"
+    if not entity.is_discontinuous:
+        return "too wide"
+    parts = [part for part in head.modules() if isinstance(part, Discontinuous)]
+    return "with a fragment too wide" if any(entity.type in part.types for part in parts) else "discontinuous"
 
 
 def why_nothing(gold: Sequence[Sentence], predicted: Sequence[Sentence], head: Head, rate: float) -> str:

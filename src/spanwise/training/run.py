@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,6 @@ from spanwise.config import WEIGHTS, Config, configure
 from spanwise.corpora import read_corpus, with_dev
 from spanwise.device import is_main_process, wants_cuda
 from spanwise.encoders import encoder_settings
-from spanwise.encoders.transfer import take_over
 from spanwise.errors import SpanwiseError, unknown
 from spanwise.evaluation.tasks import TASKS
 from spanwise.formats import Ledger
@@ -26,6 +25,7 @@ from spanwise.training.checkpoint import read_state
 from spanwise.training.checks import before_training
 from spanwise.training.folder import REPORT, ready_folder, report, write_json
 from spanwise.training.loop import Trainer
+from spanwise.training.start import start_from
 from spanwise.training.trackers import check_trackers
 from spanwise.types import Corpus
 
@@ -134,22 +134,6 @@ def read_aloud(data: str | Path | Corpus, data_format: str | None, say: Callable
     if ledger.lost:
         say(f"left out while reading: {ledger}")
     return corpus
-
-
-def start_from(model: Model, folder: Path) -> str:
-    """Take over the encoder of a trained model, and of its head what fits, if it has the same labels."""
-    other = Model.load(folder)
-    take_over(model.encoder, other.encoder, folder)
-    head, source = model.head, other.head
-    if type(head) is not type(source):  # one of them may find discontinuous entities besides
-        head, source = head.inner, source.inner
-    same = model.labels if head.finds_relations else replace(model.labels, relations=other.labels.relations)
-    if type(head.inner) is not type(source.inner) or same != other.labels:
-        return f"started from {folder}: its encoder was taken over; the head begins anew, for its kind or its labels differ"
-    own, found = head.state_dict(), source.state_dict()
-    taken = {name: value for name, value in found.items() if name in own and own[name].shape == value.shape}
-    head.load_state_dict({**own, **taken})
-    return f"started from {folder}: its encoder and {len(taken)} of {len(own)} weight tensors of the head were taken over"
 
 
 def tune(model: Model, corpus: Corpus, out: Path) -> None:
