@@ -1,9 +1,9 @@
 """What finding discontinuous entities is worth, and whether it costs contiguous ones: trained with and without it, as JSON.
 
     python bench/discontinuous.py generated --recipes biaffine spanner --epochs 10 --batch-size 16 --json FILE
-    python bench/discontinuous.py nerel --data NEREL --recipes spanner --epochs 8 --json FILE
+    python bench/discontinuous.py folds --data NEREL --recipes spanner --epochs 8 --json FILE
 
-``generated`` is the corpus of ``tests/discontinuous_corpus.py``. ``nerel`` takes all splits of a corpus with documents
+``generated`` is the corpus of ``tests/discontinuous_corpus.py``. ``folds`` takes all splits of a corpus with documents
 together, deals the documents into five parts, trains five times on four of them (dev is cut from these, whole documents) and
 tests on the fifth; the predictions are pooled, so that every document is tested once. Scores are end to end and strict: an
 entity is right when its type and all its fragments are. "with" is ``head.discontinuous=auto``, "without" is ``false``.
@@ -105,8 +105,8 @@ def pooled(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("corpus", choices=("generated", "nerel"))
-    parser.add_argument("--data", type=Path, help="the folder of the corpus, for nerel")
+    parser.add_argument("corpus", choices=("generated", "folds"))
+    parser.add_argument("--data", type=Path, help="the folder of the corpus, for folds")
     parser.add_argument("--recipes", nargs="+", default=["biaffine"])
     parser.add_argument("--encoder", default="static")
     parser.add_argument("--sentences", type=int, default=3000, help="of the generated training split")
@@ -119,8 +119,8 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    if arguments.corpus == "nerel" and arguments.data is None:
-        parser.error("nerel needs --data")
+    if arguments.corpus == "folds" and arguments.data is None:
+        parser.error("folds needs --data")
     known = arguments.json is not None and arguments.json.is_file()
     runs: dict[str, Any] = json.loads(arguments.json.read_text())["runs"] if known else {}
     corpora = list(generated(arguments) if arguments.corpus == "generated" else folds(arguments))
