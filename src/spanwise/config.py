@@ -14,6 +14,9 @@ from spanwise.errors import SpanwiseError, unknown
 
 # The files of a run folder without which there is no model.
 CONFIG, LABELS, WEIGHTS = "config.yaml", "labels.json", "model.safetensors"
+# What a training began with, there until it ends, and then its report.
+BEGAN, REPORT = "began.json", "run.json"
+DEFAULT_RECIPE = "spanner"
 
 T = TypeVar("T", bound=BaseModel)
 
@@ -77,6 +80,11 @@ def is_run_folder(folder: Path) -> bool:
     return (folder / CONFIG).is_file() and (folder / LABELS).is_file()
 
 
+def is_unfinished(folder: Path) -> bool:
+    """Whether a folder's training has begun and not ended. Exported models have neither file."""
+    return (folder / BEGAN).is_file() and not (folder / REPORT).is_file()
+
+
 def runs_in(folder: Path) -> list[Path]:
     """The runs that a folder holds, as trainings with several seeds, folds or settings leave them; seed-2 before seed-10."""
     found = [run.parent for run in folder.glob(f"*/{CONFIG}")]
@@ -102,17 +110,23 @@ def recipes() -> dict[str, dict[str, Any]]:
 
 
 def configure(
-    recipe: str, *, encoder: str | None = None, settings: Mapping[str, Any] | None = None, overrides: Iterable[str] = ()
-) -> Config:
+    recipe: str, *, encoder: str | None = None, settings: Mapping[str, Any] | None = None, overrides: Iterable[str] = (),
+    begun: Config | None = None,
+) -> Config:  # fmt: skip
     """The configuration of a recipe with another encoder, training settings, and ``section.key=value`` overrides.
+
+    With ``begun``, the configuration of a training that is to go on, that is what these are said of, and not the recipe.
 
     >>> configure("spanner", overrides=["head.representation=boundary"]).head["representation"]
     'boundary'
     """
-    known = recipes()
-    if recipe not in known:
-        raise unknown("recipe", recipe, known)
-    values = {"recipe": recipe, **known[recipe]}
+    if begun is not None:
+        values = begun.model_dump()
+    else:
+        known = recipes()
+        if recipe not in known:
+            raise unknown("recipe", recipe, known)
+        values = {"recipe": recipe, **known[recipe]}
     values["encoder"] = dict(values.get("encoder") or {})
     if encoder is not None or _is_open(values["encoder"]):
         values["encoder"] = encoder_values(encoder or default_encoder(), values["encoder"])

@@ -12,7 +12,7 @@ from typing import Any
 from spanwise.corpora import corpus_parts, open_splits
 from spanwise.errors import SpanwiseError
 from spanwise.formats import Format, Ledger, LossError, formats
-from spanwise.formats.files import replacing
+from spanwise.formats.files import check_no_input, replacing
 from spanwise.formats.registry import write_as, writer_for
 from spanwise.types import Sentence
 
@@ -33,9 +33,10 @@ def convert(
 ) -> Conversion:  # fmt: skip
     """Read ``source``, write ``target``. A corpus folder becomes a folder with the same splits.
 
-    Nothing is written when anything would be lost, unless ``lossy``.
+    Nothing is written when anything would be lost, unless ``lossy``. What is read is never replaced by what is written.
     """
     source, target = Path(source), Path(target)
+    check_no_input(target, [source])
     ledger = Ledger()
     splits = open_splits(source, source_format, ledger)
     is_corpus = bool(corpus_parts(source))

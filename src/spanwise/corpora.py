@@ -70,6 +70,9 @@ def open_splits(
     if not path.exists():
         raise SpanwiseError(f"{path}: no such file or folder")
     if path.is_dir():
+        from spanwise.vectors import check_no_vectors  # here, for with it comes NumPy
+
+        check_no_vectors(path)  # whose training.json is no train split
         if parts := corpus_parts(path):
             _note_others(parts, ledger)
             return {
@@ -157,3 +160,8 @@ def fingerprint(sentences: Iterable[Sentence]) -> str:
         relations = sorted((relation.type, ends[relation.head], ends[relation.tail]) for relation in sentence.relations)
         digest.update(json.dumps([sentence.words, entities, *([relations] if relations else [])]).encode())
     return digest.hexdigest()[:16]
+
+
+def fingerprints(corpus: Corpus) -> dict[str, str]:
+    """That of each split."""
+    return {split: fingerprint(corpus[split]) for split in corpus}

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 from torch import Tensor, nn
 
 from spanwise.batching import Batch
-from spanwise.config import CONFIG, LABELS, WEIGHTS, Config, read_config, runs_in
+from spanwise.config import CONFIG, LABELS, WEIGHTS, Config, is_unfinished, read_config, runs_in
 from spanwise.encoders import build_encoder, load_encoder
 from spanwise.encoders.base import Encoder
 from spanwise.errors import SpanwiseError
 from spanwise.evaluation.tasks import Entities, GivenSpans, Task
-from spanwise.formats.files import replacing
+from spanwise.formats.files import read_json, replacing
 from spanwise.heads import head_values, make_head
 from spanwise.heads.base import Head, Labels, Losses, ScoredSpans
 from spanwise.tensors import fill, weights, write_tensors
@@ -88,14 +88,18 @@ class Model(nn.Module):
         return Model(self.encoder, head, self.config.model_copy(update={"head": head_values(head)})).train(self.training)
 
     def save(self, folder: Path) -> None:
-        """Everything ``load`` needs, the weights included. The configuration comes first: it makes the folder a run folder."""
+        """Everything ``load`` needs, the weights included."""
+        self.save_frame(folder)
+        self.save_weights(folder)
+
+    def save_frame(self, folder: Path) -> None:
+        """All but the weights. The configuration comes first: it makes the folder a run folder."""
         folder.mkdir(parents=True, exist_ok=True)
         with replacing(folder / CONFIG) as temporary:
             temporary.write_text(self.config.to_yaml(), encoding="utf-8")
         self.encoder.save(folder)
         with replacing(folder / LABELS) as temporary:
             temporary.write_text(json.dumps(self.labels.to_json(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-        self.save_weights(folder)
 
     def save_weights(self, folder: Path) -> None:
         with replacing(folder / WEIGHTS) as temporary:
@@ -110,7 +114,7 @@ class Model(nn.Module):
             raise SpanwiseError(f"{folder}: {_instead(folder, missing)}")
         config = read_config(folder)
         try:
-            labels = Labels.from_json(json.loads((folder / LABELS).read_text(encoding="utf-8")))
+            labels = Labels.from_json(read_json(folder / LABELS))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise SpanwiseError(f"{folder / LABELS}: cannot be read: {' '.join(str(error).split())}") from None
         encoder = load_encoder(config.encoder, folder)
@@ -119,12 +123,14 @@ class Model(nn.Module):
         return model.eval()
 
 
-def _instead(folder: Path, missing: Iterable[str]) -> str:
+def _instead(folder: Path, missing: Sequence[str]) -> str:
     """What a folder is, where a run folder was expected."""
     from spanwise.inference.onnx.folder import is_exported
 
     if is_exported(folder):
         return "is a model in ONNX, which predicts but cannot be looked into or changed: take the run folder it was made of"
+    if WEIGHTS in missing and is_unfinished(folder):
+        return "no trained model here yet: its training has not finished an epoch; go on with it by spanwise train … --resume"
     if runs := runs_in(folder):
         return f"holds runs and is none itself: name one of them, as in {runs[0]}"
     return f"no trained model here ({', '.join(missing)} missing)"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import product
 
 import numpy as np
@@ -40,14 +41,13 @@ def test_neighbours_are_kept_together_by_tsne() -> None:
     assert np.linalg.norm(one.mean(0) - other.mean(0)) > 2 * inside
 
 
-def test_projections_that_are_not_known_or_not_installed() -> None:
+def test_projections_that_are_not_known_or_not_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SpanwiseError, match="isomap"):
         projected(np.ones((5, 2)), "isomap", seed=0)
-    try:
-        import umap  # noqa: F401
-    except ImportError:
+    monkeypatch.setitem(sys.modules, "umap", None)
+    for few_or_many in (2, 5):
         with pytest.raises(SpanwiseError, match="umap-learn"):
-            projected(np.ones((5, 2)), "umap", seed=0)
+            projected(np.ones((few_or_many, 2)), "umap", seed=0)
 
 
 def test_cosines_of_four_vectors_by_hand() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterable
 from dataclasses import replace
@@ -134,6 +135,16 @@ def test_a_run_without_metrics_has_no_losses_and_broken_ones_are_told(tmp_path: 
     (tmp_path / "metrics.jsonl").write_text('{"epoch": 1, "loss"', encoding="utf-8")
     with pytest.raises(SpanwiseError, match="these metrics cannot be read"):
         model_parts(made, GOLD, found, run=tmp_path)
+
+
+@pytest.mark.parametrize("recipe", ["seqner", "spanner"])  # without span vectors, and with
+def test_a_projection_that_is_not_installed_is_told_whatever_the_model_has(
+    recipe: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "umap", None)
+    for gold in (GOLD, [Sentence("s", ("it", "rained"))]):
+        with pytest.raises(SpanwiseError, match="pip install umap-learn"):
+            model_parts(model("static", recipe), gold, gold, projection="umap")
 
 
 def test_predictions_must_be_those_of_the_sentences() -> None:

@@ -124,6 +124,16 @@ def test_mistakes_are_told_in_one_line(
     assert not (files / "out").exists()
 
 
+def test_a_projection_that_is_not_installed_is_refused_before_anything_is_read(
+    files: Path, run: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "umap", None)
+    for what in ((files / "none", files / "none"), ("--pred", files / "pred.jsonl", "--gold", files / "gold.jsonl")):
+        result = run("analyze", *what, "--projection", "umap", "--out", files / "out")
+        assert (result.code, result.err) == (2, "this projection needs UMAP: pip install umap-learn\n")
+        assert not (files / "out").exists()
+
+
 def test_a_folder_with_something_else_is_refused_before_anything_is_read(files: Path, run: Runner) -> None:
     result = run("analyze", "--pred", "none.jsonl", "--gold", "none.jsonl", "--out", files)
     assert (result.code, result.err) == (2, f"{files}: is not empty and holds no analysis; choose another folder\n")

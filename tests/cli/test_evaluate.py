@@ -170,6 +170,23 @@ def test_scoring_needs_neither_torch_nor_numpy_to_start() -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+@pytest.mark.parametrize("options", [(), ("--find-threshold",)])
+def test_nothing_is_scored_on_gold_without_sentences(run: Run, pred: Path, tmp_path: Path, options: tuple[str, ...]) -> None:
+    empty = tmp_path / "empty.jsonl"
+    empty.write_text("")
+    for found in (empty, pred):
+        code, out, err = run("--pred", found, "--gold", empty, "--json", tmp_path / "scores.json", *options)
+        assert (code, out, err) == (2, "", f"{empty}: has no sentences, so nothing can be scored on it\n")
+    assert not (tmp_path / "scores.json").exists()
+
+
+def test_no_predictions_at_all_are_scored(run: Run, gold: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty.jsonl").write_text("")
+    code, _, _ = run("--pred", tmp_path / "empty.jsonl", "--gold", gold, "--json", tmp_path / "scores.json")
+    assert code == 0
+    assert json.loads((tmp_path / "scores.json").read_text())["micro"]["f1"] == 0
+
+
 def test_the_best_threshold_is_found_and_used(run: Run, tmp_path: Path) -> None:
     gold, pred = tmp_path / "gold.jsonl", tmp_path / "pred.jsonl"
     gold.write_text('{"id": "s", "tokens": ["a", "b"], "entities": [{"type": "X", "spans": [[0, 1]]}]}\n')

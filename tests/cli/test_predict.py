@@ -75,6 +75,61 @@ def test_several_sources_and_folders(run: Runner, model: Path, folder: Path, tmp
     assert [one.entities for one in found] == found_by(model, given)  # type: ignore[arg-type]
 
 
+def test_texts_with_the_name_of_another_are_numbered(run: Runner, model: Path, tmp_path: Path) -> None:
+    sources = [tmp_path / name for name in ("a/notes.txt", "b/notes.txt", "b/notes-2.txt", "a/texts.jsonl", "b/texts.jsonl")]
+    for source in sources:
+        source.parent.mkdir(exist_ok=True)
+        source.write_text('{"text": "lima"}\n' if source.suffix == ".jsonl" else "oslo\nlima", encoding="utf-8")
+    out = tmp_path / "found.jsonl"
+    result = run("predict", model, *sources, "--output", out)
+    assert (result.code, result.err) == (0, "note: 3 documents with the name of another, numbered\n")
+    documents = ["notes", "notes-2", "notes-2-2"]
+    assert [(one.document, one.id) for one in read(out)] == [
+        *((document, f"{document}-{number}") for document in documents for number in range(2)),
+        ("texts-0", "texts-0-0"), ("texts-2-0", "texts-2-0-0"),
+    ]  # fmt: skip
+
+
+def test_own_ids_of_records_are_no_reason_to_number(run: Runner, model: Path, tmp_path: Path) -> None:
+    (tmp_path / "notes.jsonl").write_text('{"id": "r1", "text": "lima"}\n', encoding="utf-8")
+    (tmp_path / "notes.txt").write_text("oslo", encoding="utf-8")
+    result = run("predict", model, tmp_path / "notes.jsonl", tmp_path / "notes.txt")
+    assert (result.code, result.err) == (0, "")
+    assert [json.loads(line)["document"] for line in result.out.splitlines()] == ["r1", "notes"]
+
+
+@pytest.mark.parametrize("arguments", [
+    ("texts/c.jsonl", "--output", "texts/c.jsonl"),
+    ("texts/a.txt", "texts/c.jsonl", "--output", "link.jsonl"),
+    ("link.jsonl", "--output", "texts/more/../c.jsonl"),
+    ("texts", "--output", "texts/c.jsonl"),
+    ("texts/a.txt", "--output", "texts/a.txt", "--to", "jsonl"),
+    ("texts/a.txt", "--output", "texts/a.txt", "--to", "html"),
+])  # fmt: skip
+def test_an_input_is_never_replaced(
+    run: Runner, model: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+) -> None:
+    monkeypatch.chdir(folder.parent)
+    Path("link.jsonl").symlink_to(folder / "c.jsonl")
+    before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    result = run("predict", model, *arguments)
+    output = arguments[arguments.index("--output") + 1]
+    said = f"{output}: is an input too, and would be replaced; choose another output\n"
+    assert (result.code, result.out, result.err) == (2, "", said)
+    assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+def test_nor_is_what_standard_input_comes_from(model: Path, folder: Path) -> None:
+    source = folder / "c.jsonl"
+    before = source.read_bytes()
+    command = [sys.executable, "-m", "spanwise", "predict", str(model), "-", "--from", "jsonl", "--output", str(source)]
+    with source.open("rb") as file:
+        done = subprocess.run(command, stdin=file, capture_output=True, check=False)
+    assert done.returncode == 2
+    assert b"is an input too" in done.stderr
+    assert source.read_bytes() == before
+
+
 def test_standard_input_as_text_and_in_a_format(model: Path, folder: Path) -> None:
     raw = piped(model, TEXT.encode())
     assert [row["document"] for row in raw] == ["text"] * 3

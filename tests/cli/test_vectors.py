@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from running import Runner
+from tiny import model
 
 from spanwise.data import FOLDER
 from spanwise.vectors import Vectors, read_vectors, write_vectors
@@ -48,6 +49,25 @@ def test_train_and_look(run: Runner, tmp_path: Path) -> None:
     again = run("vectors", "train", FOLDER, "--out", out)
     assert again.code == 2
     assert again.err == f"{out}: is not empty\n"
+
+
+def test_vectors_are_not_taken_for_data(run: Runner, vectors: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "v"
+    write_vectors(read_vectors(vectors), folder)
+    (folder / "training.json").write_text('{"settings": {}}')  # as training leaves it: a name like that of a train split
+    model("static").save(tmp_path / "run")
+    for command in (
+        ["describe", folder],
+        ["describe", folder, "--json", tmp_path / "d.json"],
+        ["convert", folder, tmp_path / "x.jsonl"],
+        ["evaluate", tmp_path / "run", folder],
+        ["predict", tmp_path / "run", folder],
+        ["train", folder, "--recipe", "seqner", "--encoder", "static", "--out", tmp_path / "new"],
+        ["vectors", "train", folder, "--out", tmp_path / "new"],
+    ):
+        result = run(*command)
+        told = f"{folder}: is a folder of word vectors, not of text; see spanwise vectors similar\n"
+        assert (result.code, result.out, result.err) == (2, "", told), command
 
 
 def test_similar_and_analogies(run: Runner, vectors: Path) -> None:

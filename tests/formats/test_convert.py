@@ -88,9 +88,33 @@ def test_a_broken_line_leaves_no_output(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["in.jsonl"]
 
 
-def test_a_file_can_be_converted_onto_itself(nested: Path) -> None:
-    convert(nested, nested)
-    assert [s.entities for s in read(nested)] == [NESTED.entities] * 2
+@pytest.mark.parametrize("target", ["in.jsonl", "other/../in.jsonl", "link.jsonl", "linked/in.jsonl"])
+def test_a_source_is_never_replaced(nested: Path, monkeypatch: pytest.MonkeyPatch, target: str) -> None:
+    monkeypatch.chdir(nested.parent)
+    Path("other").mkdir()
+    Path("link.jsonl").symlink_to(nested)
+    Path("linked").symlink_to(nested.parent)
+    before = nested.read_bytes()
+    for form in ("conll", "jsonl"):
+        with pytest.raises(SpanwiseError, match=f"^{re.escape(target)}: is an input too, and would be replaced"):
+            convert(nested, target, target_format=form, lossy=True)
+    assert nested.read_bytes() == before
+
+
+def test_a_source_folder_and_what_is_in_it_are_never_replaced(tmp_path: Path) -> None:
+    write([NESTED], tmp_path / "brat", "brat")
+    before = {path.name: path.read_bytes() for path in (tmp_path / "brat").iterdir()}
+    assert len(before) > 1
+    for target in ("brat", *(f"brat/{name}" for name in before)):
+        with pytest.raises(SpanwiseError, match="is an input too"):
+            convert(tmp_path / "brat", tmp_path / target, target_format="jsonl")
+    assert {path.name: path.read_bytes() for path in (tmp_path / "brat").iterdir()} == before
+    convert(tmp_path / "brat", tmp_path / "brat" / "new.jsonl")
+    assert [s.entities for s in read(tmp_path / "brat" / "new.jsonl")]
+
+
+def test_a_device_is_no_source_to_protect() -> None:
+    assert convert("/dev/null", "/dev/null", "jsonl", "jsonl").counts["all"]["sentences"] == 0
 
 
 def test_a_corpus_folder_becomes_a_folder(tmp_path: Path) -> None:

@@ -161,10 +161,10 @@ def test_thresholds_of_types_and_of_relations() -> None:
         ("In Oslo", {"threshold": 2}, "threshold 2: expected a number from 0 to 1"),
         ("In Oslo", {"threshold": "0.5"}, "threshold '0.5': expected a number"),
         ("In Oslo", {"threshold": {"Drug": -0.1}}, "threshold -0.1: expected a number"),
-        (5, {}, "int is nothing to predict: expected a text"),
+        (5, {}, "int is nothing to predict: expected a text, a Sentence, or a list of texts, Sentences and lists of words"),
         (None, {}, "NoneType is nothing to predict"),
         (b"In Oslo", {}, "bytes is nothing to predict"),
-        ([5], {}, "text-0: expected a text, a list of words"),
+        ([5], {}, "text-0: expected a text, a list of words of which none is empty, or a Sentence"),
         (["In Oslo", ["In", ""]], {}, "text-1: expected a text, a list of words of which none is empty"),
     ],
 )

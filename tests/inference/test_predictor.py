@@ -14,6 +14,7 @@ from tiny import FILLERS, corpus, model, sentences
 
 from spanwise import Entity, Relation, Sentence, SpanwiseError
 from spanwise.inference import streaming
+from spanwise.inference.base import BasePredictor
 from spanwise.inference.load import Predictor, load
 from spanwise.inference.predictor import predict
 from spanwise.model import Model
@@ -67,6 +68,13 @@ def test_texts_words_and_sentences_come_out_in_order(predictor: Predictor) -> No
     assert [sentence.id for sentence in found] == ["text-0-0", "text-1", "mine", "text-3", "text-4-0", "text-4-1"]
     assert replace(found[2], entities=()) == given
     assert predictor.predict(given) == [found[2]]
+
+
+def test_strings_of_a_list_are_texts_and_words_need_a_list_of_their_own(predictor: Predictor) -> None:
+    flat, inner = predictor.predict(["near", "oslo"]), predictor.predict([["near", "oslo"]])
+    assert [(sentence.id, sentence.words) for sentence in flat] == [("text-0-0", ("near",)), ("text-1-0", ("oslo",))]
+    assert [(sentence.id, sentence.words) for sentence in inner] == [("text-0", ("near", "oslo"))]
+    assert "is one sentence of two words" in (BasePredictor.predict.__doc__ or "")
 
 
 def test_annotations_are_ignored_and_the_rest_is_kept(predictor: Predictor) -> None:

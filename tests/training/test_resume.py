@@ -93,7 +93,7 @@ def test_interrupted_while_something_is_written(tmp_path: Path) -> None:
     options: dict[str, Any] = {"epochs": 2, "recipe": "spanner", "checkpoint_steps": 3}
     fit(tmp_path / "whole", **options)
     moments: list[tuple[Any, str, int, bool]] = [
-        (Model, "save", 1, False),
+        (Model, "save_frame", 1, False),
         (Path, "mkdir", 2, True),
         (loop, "save_checkpoint", 1, False),
         (checkpoint, "write_tensors", 1, True),  # weights are there, the optimiser is not
@@ -113,7 +113,7 @@ def test_interrupted_while_something_is_written(tmp_path: Path) -> None:
     assert digest(tmp_path / "parts") == digest(tmp_path / "whole")
 
 
-@pytest.mark.parametrize("after", range(1, 7))  # settings, labels, first and best weights, metrics, report
+@pytest.mark.parametrize("after", range(1, 7))  # what it began with, settings, labels, weights, metrics, report
 def test_interrupted_at_every_file_of_the_run_folder(tmp_path: Path, after: int) -> None:
     options: dict[str, Any] = {"epochs": 1, "data": corpus(), "checkpoint_steps": 1}
     whole = tmp_path / "whole"
@@ -209,7 +209,7 @@ def test_without_a_checkpoint_it_starts_at_the_beginning(tmp_path: Path) -> None
     said: list[str] = []
     fit(tmp_path / "new", epochs=1, resume=True, say=said.append)
     fit(tmp_path / "whole", epochs=1)
-    assert "no checkpoint to resume from: starting at the beginning" in said
+    assert f"nothing to resume in {tmp_path / 'new'}: training from the start" in said
     assert digest(tmp_path / "new") == digest(tmp_path / "whole")
 
 

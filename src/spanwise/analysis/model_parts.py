@@ -8,6 +8,7 @@ from pathlib import Path
 from spanwise.analysis.losses import losses_part
 from spanwise.analysis.part import Part
 from spanwise.analysis.probabilities import probabilities_part
+from spanwise.analysis.projection import check_projection
 from spanwise.analysis.representations import representations_part
 from spanwise.errors import SpanwiseError
 from spanwise.model import Model
@@ -24,6 +25,7 @@ def model_parts(
     in prediction. ``projection`` is how vectors are drawn beside PCA: "tsne" or "umap". A question that this kind of model has
     no answer to is a part without figures, whose text says why.
     """
+    check_projection(projection)
     if [sentence.words for sentence in gold] != [sentence.words for sentence in predicted]:
         raise SpanwiseError("gold and predicted sentences differ: expected the predictions of this model for these sentences")
     parts = []

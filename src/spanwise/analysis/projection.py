@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -43,8 +44,11 @@ def pca(vectors: npt.NDArray[Any]) -> Plane:
 
 
 def check_projection(method: str) -> None:
+    """Whether a method is known and installed: asked before the model is, which may have nothing to project."""
     if method not in PROJECTIONS:
         raise unknown("projection", method, PROJECTIONS)
+    if method == "umap" and find_spec("umap") is None:  # not imported: that takes seconds
+        raise SpanwiseError("this projection needs UMAP: pip install umap-learn")
 
 
 def projected(vectors: npt.NDArray[Any], method: str, seed: int) -> Plane:
@@ -55,9 +59,7 @@ def projected(vectors: npt.NDArray[Any], method: str, seed: int) -> Plane:
     if method == "tsne":
         perplexity = min(30.0, (len(vectors) - 1) / 3)
         return Plane(TSNE(perplexity=perplexity, init="pca", random_state=seed).fit_transform(vectors).astype(np.float64))
-    try:
-        from umap import UMAP
-    except ImportError:
-        raise SpanwiseError("this projection needs UMAP: pip install umap-learn") from None
+    from umap import UMAP
+
     fitted = UMAP(n_neighbors=min(15, len(vectors) - 1), random_state=seed, n_jobs=1)
     return Plane(np.asarray(fitted.fit_transform(vectors), np.float64))

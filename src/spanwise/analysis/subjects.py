@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,12 +9,13 @@ from typing import Any
 
 from spanwise import __version__
 from spanwise.analysis.analyze import Subject
-from spanwise.corpora import one_split, split_of, train_split
+from spanwise.config import REPORT
+from spanwise.corpora import split_of, train_split
 from spanwise.errors import SpanwiseError
 from spanwise.evaluation.threshold import at_least
 from spanwise.formats import Ledger
-from spanwise.formats.files import readable, stem
-from spanwise.inference.systems import NamedSystem, named_systems, outputs, predictions
+from spanwise.formats.files import read_json, readable, stem
+from spanwise.inference.systems import NamedSystem, gold_sentences, named_systems, outputs, predictions
 from spanwise.types import Sentence
 
 
@@ -41,7 +41,7 @@ def of_predictions(pred: Path, gold: Path, *, train: Path | None, against: Seque
     name = stem(pred)
     others = _named(against, name)
     gold_ledger = Ledger()
-    right = list(one_split(gold, reading.data_format, gold_ledger))
+    right = gold_sentences(gold, reading.data_format, gold_ledger)
     reading.ledger.add(gold_ledger)
     found = list(at_least(predictions(pred, right, reading.pred_format, reading.ledger), reading.threshold))
     known = None if train is None else list(train_split(train, reading.data_format, reading.ledger))
@@ -143,9 +143,8 @@ def _settings(named: Mapping[str, Any], against: Sequence[str], reading: Reading
 def _run_settings(run: Path, config: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
     """The settings of a model and of its training, under dotted names."""
     yield from _flat("", config)
-    file = run / "run.json"
-    if file.is_file():
-        record = json.loads(file.read_text(encoding="utf-8"))
+    if (run / REPORT).is_file():
+        record = read_json(run / REPORT)
         wanted = ("best_epoch", "epochs", "parameters", "data", "seconds", "device", "precision", "versions", "notes")
         yield from _flat("run", {key: record[key] for key in wanted if key in record})
 

@@ -19,6 +19,7 @@ from spanwise.cli.options import (
     PredOption,
     SplitOption,
     ThresholdOption,
+    note_unfinished,
     print_ledger,
     write_json,
 )
@@ -69,7 +70,7 @@ def evaluate(
     if finds_threshold and threshold:
         raise typer.BadParameter("give either --threshold or --find-threshold")
 
-    from spanwise.corpora import one_split, train_split
+    from spanwise.corpora import train_split
     from spanwise.formats import Ledger
 
     evaluation: Evaluation | Typing
@@ -81,6 +82,7 @@ def evaluate(
         from spanwise.inference.scoring import score_model
 
         predictor = load(model, device)
+        note_unfinished(model)
         if finds_threshold:
             from spanwise.inference.thresholds import find_threshold
 
@@ -93,9 +95,9 @@ def evaluate(
     elif pred is not None and gold is not None and model is None:
         from spanwise.evaluation import at_least
         from spanwise.evaluation import evaluate as run
-        from spanwise.inference.systems import predictions
+        from spanwise.inference.systems import gold_sentences, predictions
 
-        right = list(one_split(gold, gold_format, gold_ledger))
+        right = gold_sentences(gold, gold_format, gold_ledger)
         predicted = predictions(pred, right, pred_format, ledger)
         if finds_threshold:
             from spanwise.evaluation.found_threshold import found_threshold

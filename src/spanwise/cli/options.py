@@ -66,6 +66,14 @@ def write_json(value: Any, path: Path) -> None:
         temporary.write_text(text, encoding="utf-8")
 
 
+def note_unfinished(model: str | Path) -> None:
+    """Say it, on standard error, where a model is that of a training that has not ended."""
+    from spanwise.config import is_unfinished
+
+    if is_unfinished(Path(model)):
+        sys.stderr.write(f"note: {model}: its training is unfinished; this is the best epoch so far\n")
+
+
 def print_ledger(ledger: Ledger) -> None:
     """What was mended or left out while reading and writing, on standard error."""
     for what, count in ledger.notes.items():

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from spanwise.cli.options import FromOrTextOption, print_ledger
+from spanwise.cli.options import FromOrTextOption, note_unfinished, print_ledger
 
 
 def predict(
@@ -59,7 +59,8 @@ def predict(
     check_output(output, target_format)
     ledger = Ledger()
     predictor = load(model, device)
-    sentences = input_sentences(sources or [STDIN], source_format, ledger, needs_spans=predictor.needs_spans)
+    note_unfinished(model)
+    sentences = input_sentences(sources or [STDIN], source_format, ledger, needs_spans=predictor.needs_spans, output=output)
     found = predictor.stream(sentences, threshold=thresholds, overlap=overlap, batch_size=batch_size)
     if output is None:
         print_found(found)

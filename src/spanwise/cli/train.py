@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,7 +16,10 @@ def train(
         Path, typer.Argument(metavar="DATA", help="A folder with train/dev/test files, or one file (dev is cut off).")
     ],
     out: Annotated[Path, typer.Option("--out", metavar="RUN", help="The run folder to write.")],
-    recipe: Annotated[str, typer.Option("--recipe", help="Which system to train; `spanwise recipes` lists them.")] = "spanner",
+    recipe: Annotated[
+        str | None,
+        typer.Option("--recipe", help="Which system to train; `spanwise recipes` lists them.", show_default="spanner"),
+    ] = None,
     encoder: Annotated[
         str | None,
         typer.Option("--encoder", help="static, minilm, a model folder, or a hub name. Default: one that needs no network."),
@@ -41,7 +45,9 @@ def train(
         list[str] | None, typer.Option("--sweep", metavar="KEY=A,B,C", help="Train a grid, choose on dev, score test once.")
     ] = None,
     device: Annotated[str, typer.Option("--device", metavar="cpu|cuda|auto")] = "auto",
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with an interrupted training.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with an interrupted training, with the settings it began with.")
+    ] = False,
     init: Annotated[
         Path | None, typer.Option("--init", metavar="RUN", help="Start from the weights of a trained model.")
     ] = None,
@@ -60,30 +66,39 @@ def train(
     from spanwise.training.folds import train_folds
     from spanwise.training.several import train_seeds, train_sweep
 
-    if sweep and seeds:
+    if sweep and seeds is not None:
         raise SpanwiseError("--sweep and --seeds do not go together: sweep first, then repeat what was chosen")
-    if folds and (sweep or seeds):
+    if folds and (sweep or seeds is not None):
         raise SpanwiseError("--folds does not go together with --sweep or --seeds")
-    if seeds and seed is not None:
+    if seeds is not None and seed is not None:
         raise SpanwiseError("--seed and --seeds do not go together")
     common: dict[str, Any] = {
         "recipe": recipe, "encoder": encoder, "task": task, "epochs": epochs, "batch_size": batch_size, "device": device,
         "init": init, "trackers": tuple(track or ()), "data_format": source_format, "say": typer.echo,
     }  # fmt: skip
     overrides = tuple(settings or ())
-    if sweep:
-        train_sweep(data, out, sweep, overrides=overrides, seed=seed, resume=resume, **common)
-    elif folds:
-        train_folds(data, out, folds, overrides=overrides, seed=seed, resume=resume, **common)
-    elif seeds:
-        train_seeds(data, out, _numbers(seeds), overrides=overrides, resume=resume, **common)
-    else:
-        from spanwise.training.run import train as run
+    numbers = None if seeds is None else _numbers(seeds)
+    try:
+        if sweep:
+            train_sweep(data, out, sweep, overrides=overrides, seed=seed, resume=resume, **common)
+        elif folds:
+            train_folds(data, out, folds, overrides=overrides, seed=seed, resume=resume, **common)
+        elif numbers is not None:
+            train_seeds(data, out, numbers, overrides=overrides, resume=resume, **common)
+        else:
+            from spanwise.training.run import train as run
 
-        finished = run(data, out, overrides=overrides, seed=seed, resume=resume, **common)
-        if is_main_process():
-            print_scores(finished.scores)
-            typer.echo(f"run folder: {out}")
+            finished = run(data, out, overrides=overrides, seed=seed, resume=resume, **common)
+            if is_main_process():
+                print_scores(finished.scores)
+                typer.echo(f"run folder: {out}")
+    except KeyboardInterrupt:
+        from spanwise.config import is_unfinished, runs_in
+
+        if not is_unfinished(out) and not runs_in(out):
+            raise
+        sys.stderr.write("spanwise: interrupted; the same command with --resume goes on with it\n")
+        raise SystemExit(130) from None
 
 
 def _numbers(text: str) -> list[int]:
@@ -92,4 +107,4 @@ def _numbers(text: str) -> list[int]:
     try:
         return [int(part) for part in text.split(",")]
     except ValueError:
-        raise SpanwiseError(f"--seeds {text}: expected whole numbers with commas between, as in 1,2,3") from None
+        raise SpanwiseError(f"--seeds {text or repr(text)}: expected whole numbers with commas between, as in 1,2,3") from None

@@ -15,6 +15,7 @@ from typing_extensions import TypedDict
 from spanwise.formats.base import Ledger
 from spanwise.formats.documents import Document, to_documents
 from spanwise.formats.files import writing
+from spanwise.formats.naming import DistinctNames
 from spanwise.types import Extra, Sentence, Span
 
 
@@ -188,7 +189,7 @@ class _FileNames:
     """
 
     def __init__(self, ledger: Ledger) -> None:
-        self.ledger, self.taken = ledger, Counter[str]()
+        self.ledger, self.distinct = ledger, DistinctNames(ledger, self._key)
 
     def of(self, document: str) -> str:
         *folders, last = [_safe(part) for part in document.split("/") if part] or ["_"]
@@ -196,13 +197,7 @@ class _FileNames:
         folders = [f"{name}_" if name.lower().endswith((".txt", ".ann")) else name for name in folders]
         name = "/".join([*folders, last]).encode()[:200].decode(errors="ignore").rstrip("/. ") or "_"
         self.ledger.note("documents whose id cannot be a file's name, renamed", int(name != document))
-        unique = name
-        while self._key(unique) in self.taken:
-            self.taken[self._key(name)] += 1
-            unique = f"{name}-{self.taken[self._key(name)]}"
-        self.ledger.note("documents with the name of another, numbered", int(unique != name))
-        self.taken[self._key(unique)] = 1
-        return unique
+        return self.distinct.of(name)
 
     @staticmethod
     def _key(name: str) -> str:

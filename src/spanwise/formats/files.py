@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -46,6 +46,19 @@ def read_text(path: Path) -> str:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
         raise FormatError(path, raw.count(b"\n", 0, error.start) + 1, "not UTF-8") from None
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """A JSON object that fills a file, as run folders have them; one that is cut off or something else is named."""
+    try:
+        found = json.loads(path.read_bytes())
+    except OSError as error:
+        raise SpanwiseError(f"{path}: cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise SpanwiseError(f"{path}: cannot be read, it may be cut off: not JSON: {' '.join(str(error).split())}") from None
+    if not isinstance(found, dict):
+        raise SpanwiseError(f"{path}: cannot be read: expected a JSON object")
+    return found
 
 
 def readable(name: str) -> str:
@@ -259,6 +272,16 @@ def replacing(path: Path, *, folder: bool = False, over: Callable[[Path], bool] 
 def is_stream(path: Path) -> bool:
     """True for what is written to and never replaced: a device, a pipe."""
     return path.exists() and not path.is_file() and not path.is_dir()
+
+
+def check_no_input(target: Path, sources: Iterable[Path]) -> None:
+    """An output that is one of the inputs, or a file in a folder that is one, would destroy what it is made from."""
+    if not target.exists() or is_stream(target):
+        return
+    for source in sources:
+        is_inside = source.is_dir() and target.is_file() and target.resolve().is_relative_to(source.resolve())
+        if source.exists() and (is_inside or target.samefile(source)):
+            raise SpanwiseError(f"{target}: is an input too, and would be replaced; choose another output")
 
 
 @contextmanager

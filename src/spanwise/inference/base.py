@@ -15,12 +15,13 @@ from spanwise.inference.streaming import streamed
 from spanwise.types import Sentence
 
 NEEDS_SPANS = "this model types given spans and finds none by itself: it needs sentences with entities, of any type"
-EXPECTED = "expected a text, a list of words of which none is empty, a Sentence, or several of these"
+EXPECTED = "expected a text, a Sentence, or a list of texts, Sentences and lists of words"
+EXPECTED_OF_ONE = "expected a text, a list of words of which none is empty, or a Sentence"
 Text: TypeAlias = str | Sequence[str] | Sentence  # raw text, words, or words with what is known of them
 
 
 class BasePredictor(ABC):
-    """A model ready to predict. ``predict`` takes texts, lists of words or sentences; ``stream`` gives them as they come.
+    """A model ready to predict. ``predict`` takes a text or several inputs at once; ``stream`` gives sentences as they come.
 
     Several threads may use one predictor: what ``find`` computes is computed by one of them at a time.
     """
@@ -53,6 +54,9 @@ class BasePredictor(ABC):
         splitter: Splitter | None = None,
     ) -> list[Sentence]:
         """Sentences with the entities found in them; a text of several sentences gives several, with their place in it.
+
+        ``texts`` is a text, a ``Sentence``, or a list (any iterable) of texts, sentences and lists of words. A string in the
+        list is a text: ``["In", "Oslo"]`` are two texts, ``[["In", "Oslo"]]`` is one sentence of two words.
 
         ``threshold`` drops entities and relations of a lower score, or is one for each type by name, where those that are not
         named keep the model's own. Where it is lower than the model's own, more is proposed. ``overlap`` is "nested" (all
@@ -113,7 +117,7 @@ def to_sentences(text: Text, name: str, splitter: Splitter | None = None) -> Ite
         yield text
     elif not isinstance(text, str):
         if not isinstance(text, Sequence) or not all(isinstance(word, str) and word for word in text):
-            raise SpanwiseError(f"{name}: {EXPECTED}")
+            raise SpanwiseError(f"{name}: {EXPECTED_OF_ONE}")
         yield Sentence(name, tuple(text))
     elif splitter is None:
         yield from text_sentences(text, name)

@@ -8,31 +8,39 @@ from pathlib import Path
 
 from spanwise.errors import FormatError, SpanwiseError, UnknownFormatError
 from spanwise.formats import Ledger, formats, is_known, read
-from spanwise.formats.files import default_id, json_records, readable, stem
+from spanwise.formats.files import check_no_input, json_records, readable, stem
+from spanwise.formats.naming import DistinctNames
 from spanwise.formats.registry import find, is_said
 from spanwise.formats.sample import Sample
 from spanwise.inference.base import NEEDS_SPANS
 from spanwise.inference.raw import TEXT, raw_sentences, text_sentences
 from spanwise.types import Sentence
+from spanwise.vectors import check_no_vectors
 
 STDIN = "-"
+_STDIN_FILE = Path("/dev/stdin")
 OFFERED = (TEXT, *formats())
 
 
 def input_sentences(
-    sources: Iterable[str], format: str | None = None, ledger: Ledger | None = None, *, needs_spans: bool = False
+    sources: Iterable[str], format: str | None = None, ledger: Ledger | None = None, *, needs_spans: bool = False,
+    output: Path | None = None,
 ) -> Iterator[Sentence]:  # fmt: skip
     """The sentences of all sources, one after another: files, folders, and ``-`` for standard input.
 
     A ``.txt`` file and standard input are raw text, unless a format is said; any file is, where the format is ``text``.
-    Annotations are not looked at, unless a model ``needs_spans``. Wrong names are an error at once, before anything is read.
+    Texts are called after their files, those with the name of another numbered. Annotations are not looked at, unless a model
+    ``needs_spans``. Wrong names are an error at once, before anything is read, and so is an ``output`` that is an input too.
     """
     if format is not None and not is_said(format, TEXT):
         find(format, OFFERED)
     files = [file for source in sources for file in _files(source, format)]
     if needs_spans and any(_is_raw(path, format) for path, _ in files):
         raise SpanwiseError(NEEDS_SPANS)
-    return (one for path, name in files for one in _sentences(path, name, format, ledger, needs_spans))
+    if output is not None:
+        check_no_input(output, [path or _STDIN_FILE for path, _ in files])
+    names = DistinctNames(ledger)
+    return (one for path, name in files for one in _sentences(path, name, format, ledger, names, needs_spans))
 
 
 def _files(source: str, format: str | None) -> Iterator[tuple[Path | None, str]]:
@@ -45,6 +53,7 @@ def _files(source: str, format: str | None) -> Iterator[tuple[Path | None, str]]
     elif not path.is_dir() or _is_one(path, format):
         yield path, stem(path)
     else:
+        check_no_vectors(path)
         inside = [file for file in sorted(path.rglob("*")) if file.is_file() and not _is_hidden(file.relative_to(path))]
         if not inside:
             raise SpanwiseError(f"{source}: there is no file in this folder")
@@ -68,16 +77,16 @@ def _is_raw(path: Path | None, format: str | None) -> bool:
 
 
 def _sentences(
-    path: Path | None, name: str, format: str | None, ledger: Ledger | None, annotated: bool
+    path: Path | None, name: str, format: str | None, ledger: Ledger | None, names: DistinctNames, annotated: bool
 ) -> Iterator[Sentence]:  # fmt: skip
     if _is_raw(path, format):
         file, shown = (sys.stdin.buffer, "standard input") if path is None else (path.open("rb"), str(path))
-        yield from raw_sentences(file, name, shown)
+        yield from raw_sentences(file, names.of(name), shown)
     elif path is not None and format is None and not annotated and has_texts(path):
-        yield from text_records(path)
+        yield from text_records(path, names)
     else:
         try:
-            yield from read(Path("/dev/stdin") if path is None else path, format, ledger, annotated=annotated)
+            yield from read(path or _STDIN_FILE, format, ledger, annotated=annotated)
         except UnknownFormatError as error:
             raise error.but(names=OFFERED) from None
 
@@ -92,14 +101,22 @@ def has_texts(path: Path) -> bool:
     return bool(records) and all(isinstance(one, dict) and isinstance(one.get("text"), str) for one in records)
 
 
-def text_records(path: Path) -> Iterator[Sentence]:
-    """The sentences of JSON records that have a ``text``; other keys are kept with the first sentence of each."""
+def text_records(path: Path, names: DistinctNames) -> Iterator[Sentence]:
+    """The sentences of JSON records that have a ``text``; other keys are kept with the first sentence of each.
+
+    A record without an id is called after the file, and its number in it.
+    """
+    file_name = ""
     for number, (line, record) in enumerate(json_records(path)):
         if not isinstance(record, dict) or not isinstance(record.get("text"), str):
             raise FormatError(path, line, "expected an object with a text, as in the records before")
         rest = {key: value for key, value in record.items() if key not in ("id", "text")}
-        name = record["id"] if isinstance(record.get("id"), str | int) else default_id(path, number)
-        for sentence in text_sentences(record["text"], str(name)):
+        if isinstance(record.get("id"), str | int):
+            name = str(record["id"])
+        else:
+            file_name = file_name or names.of(stem(path))
+            name = f"{file_name}-{number}"
+        for sentence in text_sentences(record["text"], name):
             yield Sentence(
                 sentence.id, sentence.words, text=sentence.text, starts=sentence.starts, document=sentence.document,
                 position=sentence.position, start=sentence.start, extra=(rest or None) if sentence.position == 0 else None,

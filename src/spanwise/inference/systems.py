@@ -6,11 +6,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from spanwise.config import CONFIG, runs_in
+from spanwise.config import CONFIG
 from spanwise.corpora import one_split
 from spanwise.errors import SpanwiseError
 from spanwise.evaluation.pairing import pair
 from spanwise.formats import Ledger
+from spanwise.formats.files import read_json
 from spanwise.types import Sentence
 
 SEEDS = "seeds.json"  # what training with several seeds leaves beside the runs
@@ -34,6 +35,14 @@ def named_systems(texts: Iterable[str]) -> list[NamedSystem]:
         if sum(system.name == name for system in systems) > 1:
             raise SpanwiseError(f"two systems are called {name!r}; name them, as in NAME=PATH")
     return systems
+
+
+def gold_sentences(path: Path, format: str | None, ledger: Ledger) -> list[Sentence]:
+    """The sentences of a file of gold, of which there must be some: nothing can be scored on none."""
+    right = list(one_split(path, format, ledger))
+    if not right:
+        raise SpanwiseError(f"{path}: has no sentences, so nothing can be scored on it")
+    return right
 
 
 def predictions(path: Path, gold: Sequence[Sentence], format: str | None, ledger: Ledger) -> list[Sentence]:
@@ -89,8 +98,14 @@ def _called(path: Path) -> str:
 
 
 def _runs(path: Path) -> list[Path]:
+    """The runs of a system at a path: of a folder of several seeds those that its summary names, by the number of the seed."""
     if not (path / SEEDS).is_file():
         return [path]
-    if found := runs_in(path):
-        return found
-    raise SpanwiseError(f"{path}: has {SEEDS}, but no runs")
+    seeds = read_json(path / SEEDS).get("seeds")
+    if not isinstance(seeds, list) or not seeds or not all(isinstance(seed, int) for seed in seeds):
+        raise SpanwiseError(f"{path / SEEDS}: cannot be read: expected the list of seeds")
+    runs = [path / f"seed-{seed}" for seed in sorted(seeds)]
+    for run in runs:
+        if not (run / CONFIG).is_file():
+            raise SpanwiseError(f"{path}: {SEEDS} names {run.name}, which is not there")
+    return runs

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
-from spanwise.errors import SpanwiseError
+from spanwise.config import LABELS, REPORT
+from spanwise.formats.files import read_json
 
 NOT_SAID = "not said by who published it; the licences of the encoder and of the training data may restrict its use"
 
 
 def model_card(folder: Path, name: str | None = None, data: str | None = None, licence: str | None = None) -> ModelCard:
     """The card of the model in a folder, called ``name`` ("owner/model") where it is going to have one."""
-    run, labels = _read(folder / "run.json"), _read(folder / "labels.json")
+    run, labels = _read(folder / REPORT), _read(folder / LABELS)
     called = name or folder.absolute().name
     corpus = data or run.get("corpus") or "the training data"
     header = ModelCardData(
@@ -29,13 +29,7 @@ def model_card(folder: Path, name: str | None = None, data: str | None = None, l
 
 
 def _read(path: Path) -> dict[str, Any]:
-    try:
-        found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError:
-        return {}
-    except ValueError as error:
-        raise SpanwiseError(f"{path}: not JSON: {error}") from None
-    return found
+    return read_json(path) if path.is_file() else {}
 
 
 def _results(run: Mapping[str, Any], corpus: str) -> Iterator[EvalResult]:

@@ -2,7 +2,8 @@
 
 A checkpoint is a folder ``checkpoints/step-N`` with the weights, the optimiser's state and the random states as safetensors,
 and the rest (position, schedule, best score, metrics) as JSON. It is written under another name and renamed, so a killed
-process leaves either the old one or the new one.
+process leaves either the old one or the new one. What was asked for, and on which data, is written before the first step
+(``began.json``).
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import os
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +21,50 @@ from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
+from spanwise.config import BEGAN, Config, checked
 from spanwise.errors import SpanwiseError
+from spanwise.formats.files import read_json, replacing
 from spanwise.model import Model
 from spanwise.tensors import fill, read_tensors, weights, write_tensors
 
-FOLDER = "checkpoints"
+CHECKPOINTS = "checkpoints"
 States = Mapping[str, Tensor]
+
+
+@dataclass(frozen=True)
+class Began:
+    """What a training began with: its settings as they were asked for, a fingerprint of each split, what it started from."""
+
+    config: Config
+    data: Mapping[str, str]
+    init: str | None = None
+
+    def write(self, run: Path) -> None:
+        values = {"config": self.config.model_dump(mode="json"), "data": self.data, "init": self.init}
+        with replacing(run / BEGAN) as temporary:
+            temporary.write_text(json.dumps(values), encoding="utf-8")
+
+    @classmethod
+    def read(cls, run: Path) -> Began | None:
+        """What a run folder says of it; None where no training has begun, or it has ended."""
+        path = run / BEGAN
+        if not path.is_file():
+            return None
+        return cls.of(read_json(path), path)
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any], path: Path, config: str = "config") -> Began:
+        """From what a file says, the settings under the key ``config``."""
+        try:
+            data = {split: own if isinstance(own, str) else str(own["fingerprint"]) for split, own in values["data"].items()}
+            return cls(checked(Config, values[config], str(path)), data, values.get("init"))
+        except (KeyError, TypeError, AttributeError) as error:
+            raise SpanwiseError(f"{path}: cannot be read: does not say what the training began with ({error!r})") from None
+
+    def check(self, run: Path, config: Config, data: Mapping[str, str]) -> None:
+        """Refuse to go on with other data or other settings."""
+        began = {"config": self.config.model_dump(mode="json"), "data": self.data}
+        check_same(run, began, {"config": config.model_dump(mode="json"), "data": data})
 
 
 def save_checkpoint(
@@ -37,7 +77,7 @@ def save_checkpoint(
     random: Sequence[States],
 ) -> None:
     """Write the checkpoint of a step, then remove the ones before it. ``random`` holds each process's ``random_states``."""
-    folder = run / FOLDER
+    folder = run / CHECKPOINTS
     folder.mkdir(parents=True, exist_ok=True)
     for leftover in folder.glob(".step-*"):  # of a write that was killed
         shutil.rmtree(leftover, ignore_errors=True)
@@ -62,22 +102,17 @@ def read_state(run: Path) -> dict[str, Any] | None:
     folders = _steps(run)
     if not folders:
         return None
-    path = folders[-1] / "state.json"
-    try:
-        state: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise SpanwiseError(f"{path}: the checkpoint cannot be read: {error}") from None
-    return state
+    return read_json(folders[-1] / "state.json")
 
 
 def check_same(run: Path, state: Mapping[str, Any], identity: Mapping[str, Any]) -> None:
-    """Refuse to go on with other settings or other data than a training began with."""
-    changed = sorted(_difference(state["config"], identity["config"]))
-    if changed:
-        raise SpanwiseError(f"{run}: cannot resume with other settings than it began with: {', '.join(changed)}")
+    """Refuse to go on with other data or other settings than a training began with. Settings may follow from the data."""
     for split in ("train", "dev"):
         if state["data"].get(split) != identity["data"].get(split):
             raise SpanwiseError(f"{run}: cannot resume, for the {split} data is not what it began with")
+    changed = sorted(_difference(state["config"], identity["config"]))
+    if changed:
+        raise SpanwiseError(f"{run}: cannot resume with other settings than it began with: {', '.join(changed)}")
 
 
 def _difference(one: Any, other: Any, name: str = "") -> set[str]:
@@ -122,7 +157,8 @@ def set_random_states(states: States) -> None:
 
 
 def _steps(run: Path) -> list[Path]:
-    found = [path for path in (run / FOLDER).glob("step-*") if path.name[5:].isdigit()] if (run / FOLDER).is_dir() else []
+    folder = run / CHECKPOINTS
+    found = [path for path in folder.glob("step-*") if path.name[5:].isdigit()] if folder.is_dir() else []
     return sorted(found, key=lambda path: int(path.name[5:]))
 
 

@@ -4,39 +4,88 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
 from spanwise import __version__
-from spanwise.config import CONFIG, LABELS, WEIGHTS, Config
+from spanwise.config import BEGAN, CONFIG, LABELS, REPORT, WEIGHTS, Config, runs_in
 from spanwise.errors import SpanwiseError
 from spanwise.formats.files import replacing
 from spanwise.model import size
 from spanwise.training.loop import METRICS, Trainer
 
-REPORT = "run.json"
+# What trainings of several runs leave beside them, and what these are called.
+SEVERAL = {"seeds": r"seed-\d+", "folds": r"fold-\d+", "sweep": r".+=.*"}
 # What a killed write leaves behind begins with a dot and the name of the file (see ``replacing``).
-_LEFTOVERS = tuple(f".{name}." for name in (CONFIG, LABELS, WEIGHTS, METRICS, REPORT))
+_LEFTOVERS = tuple(f".{name}." for name in (BEGAN, CONFIG, LABELS, WEIGHTS, METRICS, REPORT))
 
 
-def ready_folder(out: Path, resume: bool) -> None:
-    """A folder that may be written to: new, empty, or one whose training is to go on."""
+@contextmanager
+def ready_folder(out: Path, resume: bool) -> Iterator[None]:
+    """A folder that may be written to: new, empty, or one whose training is to go on.
+
+    One that is made for a training which then fails before it has written anything is not left there.
+    """
+    _check_no_run(out, resume)
+    made = [folder for folder in (out, *out.parents) if not folder.exists()]
+    out.mkdir(parents=True, exist_ok=True)
+    try:
+        _tidy(out, resume)
+        yield
+    except BaseException:
+        with suppress(OSError):  # one is not empty
+            for folder in made:
+                folder.rmdir()
+        raise
+
+
+def _check_no_run(out: Path, resume: bool) -> None:
+    """Refuse what is no folder and what holds a finished run."""
     if out.is_file():
         raise SpanwiseError(f"{out}: is a file, a run folder was expected")
     if (out / REPORT).is_file():
         advice = "nothing to resume" if resume else "choose another folder"
         raise SpanwiseError(f"{out}: holds a finished training ({REPORT} is there); {advice}")
-    out.mkdir(parents=True, exist_ok=True)
+
+
+def _tidy(out: Path, resume: bool) -> None:
+    """Remove what killed writes have left, where nothing else is there or a training that is to go on."""
     leftovers = [path for path in out.iterdir() if path.name.startswith(_LEFTOVERS)]
     if len(leftovers) < len(list(out.iterdir())):
-        if not (out / CONFIG).is_file():
+        if not is_begun(out):
             raise SpanwiseError(f"{out}: is not empty and no run folder; choose another folder")
         if not resume:
             raise SpanwiseError(f"{out}: holds an unfinished training; --resume goes on with it, or choose another folder")
     for path in leftovers:
         shutil.rmtree(path, ignore_errors=True)
+
+
+def is_begun(out: Path) -> bool:
+    """Whether a training has written to a folder."""
+    return (out / CONFIG).is_file() or (out / BEGAN).is_file()
+
+
+def check_several(out: Path, kind: str, resume: bool) -> None:
+    """Refuse a folder for several runs (``kind`` is one of SEVERAL) that holds a single one, or those of another kind."""
+    _check_no_run(out, resume)
+    if is_begun(out):
+        raise SpanwiseError(f"{out}: holds an unfinished training of a single run; choose another folder")
+    if (out / f"{kind}.json").is_file() and not resume:
+        raise SpanwiseError(
+            f"{out}: holds a finished training ({kind}.json is there); --resume adds to it, or choose another folder"
+        )
+    for other, name in SEVERAL.items():
+        if other == kind:
+            continue
+        found = [run.name for run in runs_in(out) if re.fullmatch(name, run.name)]
+        if (out / f"{other}.json").is_file() or found:
+            what = found[0] if found else f"{other}.json"
+            raise SpanwiseError(f"{out}: holds the training of --{other} ({what} is there); choose another folder")
 
 
 def report(trainer: Trainer, asked: Config, scores: dict[str, Any], notes: list[str], seconds: float) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from spanwise.errors import SpanwiseError
 from spanwise.evaluation.tasks import task_of
 from spanwise.training.folder import write_json
 from spanwise.training.run import read_aloud
-from spanwise.training.several import check_alone, one_run
+from spanwise.training.several import check_alone, one_run, ready_several
 from spanwise.types import Corpus
 
 
@@ -39,6 +39,7 @@ def train_folds(
     """
     check_alone()
     say = options["say"]
+    ready_several(out, "folds", resume, say)
     corpus = read_aloud(data, data_format, say)
     parts, runs = list(cut_folds(corpus, folds)), []
     untested = sum(map(len, corpus.splits.values())) - sum(len(part["test"]) for _, part in parts)

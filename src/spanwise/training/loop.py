@@ -18,7 +18,8 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from spanwise.batching import PackedBatch, TrainingBatches
-from spanwise.corpora import fingerprint
+from spanwise.config import BEGAN
+from spanwise.corpora import fingerprints
 from spanwise.device import is_alone, wants_cuda
 from spanwise.evaluation.tasks import Entities
 from spanwise.formats.files import replacing
@@ -26,8 +27,7 @@ from spanwise.heads.base import Head
 from spanwise.inference.kept import kept_recall
 from spanwise.inference.predictor import predict_with
 from spanwise.model import Model
-from spanwise.training.checkpoint import FOLDER as CHECKPOINTS
-from spanwise.training.checkpoint import check_same, load_checkpoint, random_states, read_state, save_checkpoint
+from spanwise.training.checkpoint import CHECKPOINTS, check_same, load_checkpoint, random_states, read_state, save_checkpoint
 from spanwise.training.checks import why_nothing
 from spanwise.training.optimization import SMALL, make_optimizer, make_schedule
 from spanwise.training.progress import Progress
@@ -84,8 +84,8 @@ class Trainer:
         self.wrapped, self.stepper = self.accelerator.prepare(model, self.optimizer)
         self.watch = Watch(self.batches, train, 1 if on_cpu else WATCH)
         self.epoch, self.best, self.best_epoch, self.improved, self.seconds = 0, -1.0, 0, 0, 0.0
-        data = {split: fingerprint(corpus[split]) for split in corpus}
-        self.identity = {"config": model.config.model_dump(mode="json"), "data": data}  # what must stay the same to go on
+        # What must stay the same to go on.
+        self.identity = {"config": model.config.model_dump(mode="json"), "data": fingerprints(corpus)}
         self.metrics: list[dict[str, Any]] = []
         self.sums: dict[str, Tensor] = {}  # of the losses of this epoch's batches
         self._instances: Tensor | None = None
@@ -127,7 +127,7 @@ class Trainer:
             self.accelerator.init_trackers("spanwise", config=flat(self.model.config.model_dump()))
         is_main = self.accelerator.is_main_process
         if not done and is_main:
-            self.model.save(self.folder)
+            self.model.save_frame(self.folder)  # weights are there when the first epoch has been scored
         stream = self._stream(done)
         with Progress(len(self.batches), done, self.say, shows=is_main) as progress:
             while self.epoch < self.settings.epochs and not self._is_stale():
@@ -286,6 +286,7 @@ class Trainer:
             self.accelerator.end_training()
         if self.accelerator.is_main_process:
             shutil.rmtree(self.folder / CHECKPOINTS, ignore_errors=True)
+            (self.folder / BEGAN).unlink(missing_ok=True)
 
 
 def _accelerator(on_cpu: bool, precision: str, trackers: list[str], folder: Path) -> Accelerator:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from spanwise.config import WEIGHTS, Config, configure
-from spanwise.corpora import read_corpus, with_dev
+from spanwise.config import DEFAULT_RECIPE, REPORT, WEIGHTS, Config, configure
+from spanwise.corpora import fingerprints, read_corpus, with_dev
 from spanwise.device import is_main_process, wants_cuda
 from spanwise.encoders import encoder_settings
 from spanwise.errors import SpanwiseError, unknown
@@ -21,9 +22,9 @@ from spanwise.heads import head_class, head_settings, head_values, known_heads
 from spanwise.inference.predictor import predict
 from spanwise.model import Model
 from spanwise.tensors import fill
-from spanwise.training.checkpoint import read_state
+from spanwise.training.checkpoint import Began, read_state
 from spanwise.training.checks import before_training
-from spanwise.training.folder import REPORT, ready_folder, report, write_json
+from spanwise.training.folder import is_begun, ready_folder, report, write_json
 from spanwise.training.loop import Trainer
 from spanwise.training.start import start_from
 from spanwise.training.trackers import check_trackers
@@ -43,7 +44,7 @@ def train(
     data: str | Path | Corpus,
     out: str | Path,
     *,
-    recipe: str = "spanner",
+    recipe: str | None = None,
     encoder: str | None = None,
     task: str | None = None,
     overrides: Iterable[str] = (),
@@ -58,20 +59,34 @@ def train(
 ) -> Run:
     """Train a recipe on data and leave everything in the folder ``out``.
 
-    ``task`` is "entities" or, for heads that can, "typing" of given spans.
+    ``recipe`` is "spanner" if not given. ``task`` is "entities" or, for heads that can, "typing" of given spans.
     ``settings`` are those of ``TrainingSettings`` (``epochs=…``, ``batch_size=…``, ``seed=…``); ``overrides`` are
-    ``section.key=value``. ``init`` names a run folder to start from. With ``resume`` an interrupted training goes on.
-    ``test=False`` leaves the test split alone.
+    ``section.key=value``. ``init`` names a run folder to start from. With ``resume`` an interrupted training goes on
+    with the settings it began with; those given must be the same. ``test=False`` leaves the test split alone.
     """
     out = Path(out)
     wants_cuda(device)
     trackers = check_trackers(trackers)
-    config = settled(recipe, encoder=encoder, task=task, settings=settings, overrides=overrides)
-    if is_main_process():
-        ready_folder(out, resume)
-    else:
-        say = _silent
-    corpus = open_corpus(data, data_format, say)
+    began = Began.read(out) if resume else None
+    config = settled(recipe, encoder=encoder, task=task, settings=settings, overrides=overrides, began=began)
+    with ready_folder(out, resume) if is_main_process() else nullcontext():
+        if not is_main_process():
+            say = _silent
+        if resume and not is_begun(out):
+            say(f"nothing to resume in {out}: training from the start")
+            resume = False
+        corpus = open_corpus(data, data_format, say)
+        if began is not None:
+            began.check(out, config, fingerprints(corpus))
+            init = init or began.init
+        return _train(corpus, out, config, device=device, resume=resume, init=init, trackers=trackers, test=test, say=say)
+
+
+def _train(
+    corpus: Corpus, out: Path, config: Config, *, device: str, resume: bool, init: str | Path | None,
+    trackers: Iterable[str], test: bool, say: Callable[[str], None],
+) -> Run:  # fmt: skip
+    """From a folder and a corpus that are ready to a finished run."""
     torch.manual_seed(config.training.seed)
     goes_on = resume and read_state(out) is not None
     model = Model.build(config, corpus, saved=out if goes_on else None, say=say)
@@ -82,22 +97,31 @@ def train(
         say(f"note: {note}")
     trainer = Trainer(model, corpus, out, device=device, trackers=trackers, say=say)
     say(trainer.plan)
-    began = time.perf_counter()
+    if is_main_process() and not goes_on:
+        Began(config, trainer.identity["data"], None if init is None else str(Path(init).absolute())).write(out)
+    clock = time.perf_counter()
     trainer.train(resume=resume)
     fill(model, out / WEIGHTS)
     tune(model, corpus, out)
     run = Run(out, model.eval(), final_scores(model, corpus, ("dev", "test") if test else ("dev",)))
     if is_main_process():
-        write_json(out / REPORT, report(trainer, config, run.scores, notes, time.perf_counter() - began))
+        write_json(out / REPORT, report(trainer, config, run.scores, notes, time.perf_counter() - clock))
     trainer.finish(run.scores)
     return run
 
 
-def settled(recipe: str, *, task: str | None = None, overrides: Iterable[str] = (), **choices: Any) -> Config:
-    """The configuration of a run, with the settings of encoder and head checked before anything is read or built."""
+def settled(
+    recipe: str | None, *, task: str | None = None, overrides: Iterable[str] = (), began: Began | None = None, **choices: Any
+) -> Config:
+    """The configuration of a run, with the settings of encoder and head checked before anything is read or built.
+
+    What is not given is as a training began, where one of this recipe is to go on.
+    """
+    begun = began.config if began is not None and recipe in (None, began.config.recipe) else None
+    recipe = recipe or DEFAULT_RECIPE
     if task is not None:
-        overrides = (*overrides, *_task_setting(configure(recipe, overrides=overrides), task))
-    config = configure(recipe, overrides=overrides, **choices)
+        overrides = (*overrides, *_task_setting(configure(recipe, overrides=overrides, begun=begun), task))
+    config = configure(recipe, overrides=overrides, begun=begun, **choices)
     encoder_settings(config.encoder)
     head_settings(config.head)
     return config

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import product
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from spanwise.config import TrainingSettings
-from spanwise.corpora import fingerprint
+from spanwise.config import REPORT, Config, TrainingSettings, runs_in
+from spanwise.corpora import fingerprints
 from spanwise.device import is_alone
 from spanwise.errors import SpanwiseError
 from spanwise.evaluation.tasks import task_of
+from spanwise.formats.files import read_json
 from spanwise.inference.load import load_torch
-from spanwise.training.checkpoint import check_same
-from spanwise.training.folder import REPORT, write_json
+from spanwise.training.checkpoint import Began
+from spanwise.training.folder import check_several, write_json
 from spanwise.training.run import final_scores, open_corpus, settled, train
 from spanwise.types import Corpus
 
@@ -32,6 +32,7 @@ def train_seeds(
     say = options["say"]
     if len(set(seeds)) < len(seeds):
         raise SpanwiseError(f"--seeds {','.join(map(str, seeds))}: a seed is named twice")
+    ready_several(out, "seeds", resume, say)
     corpus = open_corpus(data, data_format, say)
     runs = [one_run(corpus, out / f"seed-{seed}", resume, seed=seed, **options) for seed in seeds]
     summary: dict[str, Any] = {"seeds": list(seeds), "scores": {}}
@@ -60,7 +61,8 @@ def train_sweep(
     say, fixed = options["say"], tuple(overrides)
     points = list(product(*map(_axis, sweep)))
     for point in points:  # a mistake in the last point is found before the first is trained
-        settled(options["recipe"], encoder=options.get("encoder"), task=options.get("task"), overrides=(*fixed, *point))
+        settled(options.get("recipe"), encoder=options.get("encoder"), task=options.get("task"), overrides=(*fixed, *point))
+    ready_several(out, "sweep", resume, say)
     corpus = open_corpus(data, data_format, say)
     rows: list[dict[str, Any]] = []
     for point in points:
@@ -87,6 +89,13 @@ def check_alone() -> None:
         raise SpanwiseError("several processes train one run at a time: give them --seed, not --seeds, --folds or --sweep")
 
 
+def ready_several(out: Path, kind: str, resume: bool, say: Callable[[str], None]) -> None:
+    """Refuse a folder that holds something else; where there is nothing to go on with, say so."""
+    check_several(out, kind, resume)
+    if resume and not runs_in(out):
+        say(f"nothing to resume in {out}: training from the start")
+
+
 def _axis(text: str) -> list[str]:
     key, equals, values = text.partition("=")
     found = [value.strip() for value in values.split(",")]
@@ -99,32 +108,36 @@ def _axis(text: str) -> list[str]:
 
 def one_run(corpus: Corpus, folder: Path, resume: bool, **options: Any) -> Scores:
     """Train one run, or take the scores of one that is finished already when resuming."""
-    if resume and (folder / REPORT).is_file():
-        return _finished(folder, corpus, **options)
+    if resume:
+        record = read_json(folder / REPORT) if (folder / REPORT).is_file() else None
+        began = Began.read(folder) if record is None else Began.of(record, folder / REPORT, "asked")
+        if began is not None:  # all runs must be what would be trained now: a run that is to go on says nothing of the others
+            began.check(folder, _asked(options), fingerprints(corpus))
+        if record is not None:
+            return _scores(record, folder)
     options["say"](f"== {folder.name}")
     return train(corpus, folder, resume=resume and folder.is_dir(), **options).scores
 
 
-def _finished(
-    folder: Path, corpus: Corpus, *, recipe: str, encoder: str | None = None, task: str | None = None,
-    overrides: Iterable[str] = (), **options: Any,
-) -> Scores:  # fmt: skip
-    """The scores of a finished run, which must be what would be trained now."""
-    record = json.loads((folder / REPORT).read_text(encoding="utf-8"))
+def _asked(options: Mapping[str, Any]) -> Config:
+    """The settings that the options of a training ask for."""
+    chosen = {name: options[name] for name in ("encoder", "task", "overrides") if name in options}
     settings = {name: value for name, value in options.items() if name in TrainingSettings.model_fields}
-    now = settled(recipe, encoder=encoder, task=task, settings=settings, overrides=overrides)
-    began = {split: own["fingerprint"] for split, own in record["data"].items()}
-    data = {split: fingerprint(corpus[split]) for split in corpus}
-    check_same(folder, {"config": record["asked"], "data": began}, {"config": now.model_dump(mode="json"), "data": data})
-    scores: Scores = record["scores"]
-    return scores
+    return settled(options.get("recipe"), settings=settings, **chosen)
+
+
+def _scores(record: Mapping[str, Any], folder: Path) -> Scores:
+    try:
+        return {split: dict(scores) for split, scores in record["scores"].items()}
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise SpanwiseError(f"{folder / REPORT}: cannot be read: has no scores ({error!r})") from None
 
 
 def _with_test(folder: Path, corpus: Corpus, device: str) -> Scores:
     """The scores of the run that was chosen, that of test among them from now on."""
-    record = json.loads((folder / REPORT).read_text(encoding="utf-8"))
-    if "test" in corpus and "test" not in record["scores"]:
-        record["scores"] |= final_scores(load_torch(folder, device).model, corpus, ("test",))
-        write_json(folder / REPORT, record)
-    scores: Scores = record["scores"]
+    record = read_json(folder / REPORT)
+    scores = _scores(record, folder)
+    if "test" in corpus and "test" not in scores:
+        scores |= final_scores(load_torch(folder, device).model, corpus, ("test",))
+        write_json(folder / REPORT, {**record, "scores": scores})
     return scores

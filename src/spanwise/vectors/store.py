@@ -33,6 +33,12 @@ class Vectors:
         return int(self.table.shape[1])
 
 
+def check_no_vectors(folder: Path) -> None:
+    """Whoever looks for text in a folder as ``spanwise vectors train`` writes it is told what it is."""
+    if (folder / _TABLE).is_file() and (folder / _WORDS).is_file():
+        raise SpanwiseError(f"{folder}: is a folder of word vectors, not of text; see spanwise vectors similar")
+
+
 def read_vectors(path: Path) -> Vectors:
     """The vectors of a file, or of a folder as ``spanwise vectors train`` writes it.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Literal
 
@@ -12,6 +11,7 @@ from spanwise.config import checked
 from spanwise.encoders.numbers import FILE as VOCABULARY
 from spanwise.encoders.rows import RowSettings
 from spanwise.errors import SpanwiseError
+from spanwise.formats.files import read_json
 from spanwise.soft_nms import SoftNms
 
 RECORD, TOKENIZER, ENCODER, HEAD = "onnx.json", "tokenizer.json", "encoder.onnx", "head.onnx"
@@ -60,11 +60,7 @@ def is_exported(folder: Path) -> bool:
 
 def read_record(folder: Path) -> Record:
     """The record of an exported model, all of whose files are there."""
-    try:
-        values = json.loads((folder / RECORD).read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise SpanwiseError(f"{folder / RECORD}: not JSON: {error}") from None
-    record = checked(Record, values, str(folder / RECORD))
+    record = checked(Record, read_json(folder / RECORD), str(folder / RECORD))
     missing = [name for name in (ENCODER, HEAD, TOKENIZER if record.rows else VOCABULARY) if not (folder / name).is_file()]
     if missing:
         raise SpanwiseError(f"{folder}: the exported model is not whole ({', '.join(missing)} missing)")
