@@ -99,8 +99,11 @@ def test_logarithmic_axes_have_plain_numbers() -> None:
 
 
 def test_one_epoch_and_parts_that_come_later() -> None:
-    saved(losses_figure([1], {"loss": [0.5]}, [0.0], "dev F1"), "png")
-    saved(losses_figure([1, 2], {"loss": [900.0, 0.5], "links": [None, 0.1]}, [0.2, 0.1], "dev F1"), "png")
+    one = losses_figure([1], {"loss": [0.5]}, [0.0], "dev F1")
+    later = losses_figure([1, 2], {"loss": [900.0, 0.5], "links": [None, 0.1]}, [0.2, 0.1], "dev F1")
+    for figure, parts in ((one, 1), (later, 2)):
+        saved(figure, "png")
+        assert len(figure.axes[0].get_lines()) == parts
 
 
 def test_overlaps_that_do_not_occur() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -78,7 +80,7 @@ def train(
     }  # fmt: skip
     overrides = tuple(settings or ())
     numbers = None if seeds is None else _numbers(seeds)
-    try:
+    with _saying_how_to_go_on(out):
         if sweep:
             train_sweep(data, out, sweep, overrides=overrides, seed=seed, resume=resume, **common)
         elif folds:
@@ -92,9 +94,16 @@ def train(
             if is_main_process():
                 print_scores(finished.scores)
                 typer.echo(f"run folder: {out}")
-    except KeyboardInterrupt:
-        from spanwise.config import is_unfinished, runs_in
 
+
+@contextmanager
+def _saying_how_to_go_on(out: Path) -> Iterator[None]:
+    """What an interrupted training leaves in its folder can be gone on with, if it has begun."""
+    from spanwise.config import is_unfinished, runs_in
+
+    try:
+        yield
+    except KeyboardInterrupt:
         if not is_unfinished(out) and not runs_in(out):
             raise
         sys.stderr.write("spanwise: interrupted; the same command with --resume goes on with it\n")
