@@ -123,3 +123,17 @@ def test_decoding_goes_on_with_what_is_left() -> None:
 def test_nothing_to_suppress() -> None:
     assert run([]) == []
     assert run([(0, 0, 1, 0, 0.0)], threshold=0.0) == []
+
+
+def test_what_is_too_low_for_its_own_type_lowers_nobody() -> None:
+    spans = [np.array(column) for column in ([0, 0], [0, 0], [2, 3], [0, 1])]
+    policy = SoftNms(decay=0.7, overlap=0.5, threshold=0.45)
+
+    def found(least: dict[str, float] | None) -> dict[str, float | None]:
+        score = np.array([0.8, 0.6], np.float32)
+        (entities,) = decode(*spans, score, count=1, types=("A", "B"), policy=policy, least=least)
+        return {entity.type: entity.score for entity in entities}
+
+    assert found(None) == {"A": pytest.approx(0.8)}  # B falls to 0.42
+    assert found({"A": 0.9, "B": 0.45}) == {"B": pytest.approx(0.6)}
+    assert found({"A": 0.5, "B": 0.45}) == {"A": pytest.approx(0.8)}

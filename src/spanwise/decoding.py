@@ -13,6 +13,8 @@ from spanwise.soft_nms import SoftNms
 from spanwise.types import Entity, Relation, Span
 
 Policy: TypeAlias = str | SoftNms
+_Ints: TypeAlias = npt.NDArray[np.int64]
+_Spans: TypeAlias = tuple[_Ints, _Ints, _Ints, _Ints, npt.NDArray[np.float32]]  # as ``decode`` takes them
 _Row: TypeAlias = tuple[float, int, int, str]  # the score below zero, so that the surest comes first; start, end, type
 
 
@@ -24,10 +26,10 @@ class Found(NamedTuple):
 
 
 def decode(
-    sentence: npt.NDArray[np.int64],
-    start: npt.NDArray[np.int64],
-    end: npt.NDArray[np.int64],
-    label: npt.NDArray[np.int64],
+    sentence: _Ints,
+    start: _Ints,
+    end: _Ints,
+    label: _Ints,
     score: npt.NDArray[np.float32],
     *,
     count: int,
@@ -39,18 +41,18 @@ def decode(
 
     ``policy`` "overlapping" keeps every span. "nested" and "flat" take the most probable first and drop what crosses, or what
     overlaps, one already taken. A ``SoftNms`` lowers the scores of near rivals before any of these. What scores less than the
-    ``least`` of its type does not come in anybody's way.
+    ``least`` of its type, at first or when it has been lowered, does not come in anybody's way.
 
     >>> spans = [np.array(x) for x in ([0, 0], [0, 1], [2, 3], [0, 0])]
     >>> [e.range for e in decode(*spans, np.array([0.6, 0.9]), count=1, types=("X",), policy="flat")[0]]
     [Span(start=1, end=3)]
     """
+    spans = (sentence, start, end, label, score)
+    bars = None if least is None else np.array([least.get(type, 0.0) for type in types])
     if isinstance(policy, SoftNms):
-        sentence, start, end, label, score = policy(sentence, start, end, label, score)
+        spans = policy(*_high_enough(spans, bars))
         policy = policy.policy
-    if least is not None:
-        enough = score >= np.array([least.get(type, 0.0) for type in types])[label]
-        sentence, start, end, label, score = sentence[enough], start[enough], end[enough], label[enough], score[enough]
+    sentence, start, end, label, score = _high_enough(spans, bars)
     found: list[list[_Row]] = [[] for _ in range(count)]
     for where, a, b, kind, value in zip(
         sentence.tolist(), start.tolist(), end.tolist(), label.tolist(), score.tolist(), strict=True
@@ -61,6 +63,14 @@ def decode(
         kept = rows if policy == "overlapping" or len(rows) < 2 else _surest(rows, _Taken.CLASHES[policy])
         decoded.append(tuple(sorted((Entity(type, (Span(a, b),), score=-low) for low, a, b, type in kept), key=text_order)))
     return decoded
+
+
+def _high_enough(spans: _Spans, bars: npt.NDArray[np.float64] | None) -> _Spans:
+    """The spans that score no less than their type's bar."""
+    if bars is None:
+        return spans
+    enough = spans[4] >= bars[spans[3]]
+    return spans[0][enough], spans[1][enough], spans[2][enough], spans[3][enough], spans[4][enough]
 
 
 class _Taken:

@@ -25,8 +25,8 @@ from spanwise.types import Sentence
 pytest.importorskip("onnxruntime", reason="onnxruntime is not installed: pip install 'spanwise[onnx]'")
 onnx = pytest.importorskip("onnx", reason="onnx is not installed: pip install 'spanwise[onnx]'")
 
-from spanwise.inference.onnx.export import write  # noqa: E402
-from spanwise.inference.onnx.folder import Chain  # noqa: E402
+from spanwise.inference.onnx.export import export_onnx, write  # noqa: E402
+from spanwise.inference.onnx.folder import ENCODER, Chain  # noqa: E402
 from spanwise.inference.onnx.predictor import OnnxPredictor, spans_of  # noqa: E402
 from spanwise.inference.onnx.tags import best_tags, entities_of, marginals, tagged  # noqa: E402
 
@@ -199,6 +199,17 @@ def test_a_graph_changes_nothing_in_the_model(tiny_bert: Path, tmp_path: Path) -
         assert built.head.settings == before
         assert not any(isinstance(value, torch.Tensor) for value in vars(built.head).values())  # no input of a graph is left
         assert all(torch.equal(value, state[name]) for name, value in built.state_dict().items())
+
+
+def test_the_encoder_gives_no_layers_that_only_a_dropped_branch_reads(tiny_bert: Path, tmp_path: Path) -> None:
+    model(tiny_bert, "bl-seqner", ["head.span={kind: deep-span, max_width: 3}"]).save(tmp_path / "bundle")
+    model(tiny_bert, "seqner").save(tmp_path / "alone")
+    widths = []
+    for name in ("bundle", "alone"):
+        export_onnx(tmp_path / name, tmp_path / f"{name}.onnx")
+        (given,) = onnx.load(tmp_path / f"{name}.onnx" / ENCODER).graph.output
+        widths.append(given.type.tensor_type.shape.dim[-1].dim_value)
+    assert widths == [32, 32]
 
 
 def test_what_is_loaded_is_told_by_the_folder(tiny_bert: Path, tmp_path: Path) -> None:

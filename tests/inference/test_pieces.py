@@ -10,7 +10,7 @@ from itertools import pairwise
 import pytest
 
 from spanwise.decoding import text_order
-from spanwise.inference.pieces import LONGEST, OVERLAP, in_pieces, joined, windows
+from spanwise.inference.pieces import LONGEST, OVERLAP, in_pieces, joined, pieces_of, windows
 from spanwise.inference.streaming import streamed
 from spanwise.types import Entity, Relation, Sentence, Span
 
@@ -120,3 +120,9 @@ def test_memory_for_a_long_sentence_is_that_of_its_windows() -> None:
     seen.clear()
     list(streamed(find, [long], whole=True))
     assert seen == [9000]
+
+
+def test_windows_keep_the_parts_of_speech() -> None:
+    sentence = replace(text(LONGEST + 50, 3), pos=tuple(str(place) for place in range(LONGEST + 50)))
+    assert [piece.pos for piece in pieces_of(sentence)] == [sentence.pos[a:b] for a, b in windows(LONGEST + 50)]
+    assert pieces_of(text(LONGEST, 3)) == [text(LONGEST, 3)]

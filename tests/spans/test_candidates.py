@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from spanwise.spans.candidates import Spans, all_spans, sampled_negatives
+from spanwise.spans.candidates import Spans, grid, packed, sampled_negatives
 
 Triple = tuple[int, int, int]
 
@@ -30,7 +30,7 @@ def as_spans(found: list[Triple]) -> Spans:
 @pytest.mark.parametrize("lengths", [[5, 1, 3], [0], [], [2, 0, 9], [7]])
 @pytest.mark.parametrize("width", [1, 2, 4, 30])
 def test_all_spans_are_those_of_a_literal_loop(lengths: list[int], width: int) -> None:
-    spans = all_spans(np.array(lengths, np.int64), width)
+    spans = packed(grid(np.array(lengths, np.int64), width))
     assert triples(spans) == enumerated(lengths, width)
     assert all(column.dtype == np.int64 for column in spans)
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from spanwise.spans.candidates import all_spans
+from spanwise.spans.candidates import grid
+from spanwise.spans.candidates import packed as packed_spans
 from spanwise.spans.matching import PackedSpans, matched
 
 
@@ -33,7 +34,7 @@ def test_it_is_the_best_of_the_sentence(seed: int) -> None:
         for place in range(int(rng.integers(0, 6))):
             start = int(rng.integers(0, length))
             gold[number, place] = start, int(rng.integers(start + 1, length + 1))
-    spans = PackedSpans(*map(torch.from_numpy, all_spans(lengths, 6)))
+    spans = PackedSpans(*map(torch.from_numpy, packed_spans(grid(lengths, 6))))
     found = matched(spans, torch.from_numpy(gold))
     for n, (sentence, start, end) in enumerate(zip(*(column.tolist() for column in spans), strict=True)):
         words = set(range(start, end))

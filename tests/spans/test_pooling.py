@@ -7,14 +7,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from spanwise.spans.candidates import all_spans
+from spanwise.spans.candidates import grid, packed
 from spanwise.spans.pooling import larger, max_pool, mean_pool
 
 LENGTHS = [11, 1, 7]
 
 
 def spans(width: int) -> tuple[Tensor, Tensor, Tensor]:
-    sentence, start, end = (torch.from_numpy(column) for column in all_spans(np.array(LENGTHS), width))
+    sentence, start, end = (torch.from_numpy(column) for column in packed(grid(np.array(LENGTHS), width)))
     return sentence, start, end
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import torch
 from safetensors.torch import load_file
-from tiny import corpus, fit
+from tiny import corpus, fit, model
 
 from spanwise import Corpus, Sentence, SpanwiseError
 from spanwise.config import configure
@@ -95,3 +95,20 @@ def test_frozen_layers_do_not_change(tiny_bert: Path, tmp_path: Path) -> None:
     changed = {name for name in before if not torch.equal(before[name], after[f"encoder.model.{name}"])}
     assert changed
     assert all(name.startswith("encoder.layer.2.") for name in changed)
+
+
+@pytest.mark.parametrize(("depth", "other"), [(1, 3), (3, 1)])
+def test_span_layers_of_another_depth_are_taken_over_from_the_top(
+    depth: int, other: int, tiny_bert: Path, tmp_path: Path
+) -> None:
+    source = model(tiny_bert, "deep-span", [f"head.depth={depth}"])
+    with torch.no_grad():
+        for parameter in source.parameters():
+            parameter.add_(torch.rand_like(parameter))
+    source.save(tmp_path / "run")
+    begun = model(tiny_bert, "deep-span", [f"head.depth={other}"])
+    start_from(begun, tmp_path / "run")
+    for copy, taken in zip(reversed(begun.head.transformer.copies), reversed(source.head.transformer.copies), strict=False):
+        assert all(torch.equal(value, taken.state_dict()[name]) for name, value in copy.state_dict().items())
+    for copy, own in zip(begun.head.transformer.copies[:-depth], begun.encoder.layer_parts(), strict=False):
+        assert all(torch.equal(copy[name].weight, module.weight) for name, module in own.modules.items())

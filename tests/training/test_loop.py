@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from spanwise import Corpus, Entity, Sentence, SpanwiseError
 from spanwise.batching import Batch, PackedBatch, TrainingBatches
 from spanwise.config import configure
 from spanwise.heads.base import Head
+from spanwise.inference import pieces
 from spanwise.model import Model
 from spanwise.training.checkpoint import save_checkpoint
 from spanwise.training.loop import Trainer
@@ -205,3 +207,12 @@ def test_a_bar_on_a_terminal_and_lines_in_a_log(monkeypatch: pytest.MonkeyPatch,
     fit(tmp_path / "bar", corpus(), epochs=2, say=said.append)
     assert not any(line.startswith("epoch") for line in said)
     assert "epoch 2: loss" in screen.getvalue()
+
+
+def test_dev_is_read_in_training_as_it_is_read_afterwards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    few = partial(pieces.windows, longest=2, overlap=1)  # so few words are judged at once that it matters
+    monkeypatch.setattr(pieces, "windows", few)
+    run = fit(tmp_path / "run", corpus(60, dev=40), recipe="spanner")
+    rows = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    assert max(row["dev"]["f1"] for row in rows) == pytest.approx(run.scores["dev"]["micro"]["f1"], abs=1e-6)
+    assert 0 < run.scores["dev"]["micro"]["f1"] < 1

@@ -20,6 +20,7 @@ from spanwise.heads.base import Head, Labels, Losses, ScoredSpans, SpanVectors, 
 from spanwise.heads.memo import Ints, Memo
 from spanwise.heads.pair_pointer import PRIOR
 from spanwise.heads.pointer import GlobalPointer, Pointer, PointerSettings
+from spanwise.heads.span_classifier import summed
 from spanwise.heads.span_head import SpanSettings, packed_rows
 from spanwise.spans.tiles import Tiles
 from spanwise.types import Sentence
@@ -65,8 +66,7 @@ class FragmentTypes(nn.Module):
     def loss(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Losses:
         sentence, label = targets["sentence"], targets["label"]
         values = cross_entropy(self._scores(states, sentence, targets["start"], targets["end"]), label, reduction="none")
-        none = values.new_zeros(len(states.mask))
-        return Losses(none.index_add(0, sentence, values), none.index_add(0, sentence, torch.ones_like(values)))
+        return summed(values, sentence, len(states.mask))
 
     def shared_out(self, states: TokenStates, spans: ScoredSpans) -> ScoredSpans:
         """For every span and type a row with the type's share in the span's score."""

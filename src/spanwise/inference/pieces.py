@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 
 from spanwise.types import Entity, Relation, Sentence, Span
 
@@ -21,22 +21,32 @@ def in_pieces(
     sentences: Iterable[Sentence], predict: Callable[[Iterator[Sentence]], Iterator[Sentence]]
 ) -> Iterator[Sentence]:  # fmt: skip
     """What ``predict`` makes of the sentences, the long ones in windows; as many sentences come out as went in, in order."""
-    waiting: deque[tuple[Sentence, list[Span]]] = deque()
+    waiting: deque[Sentence] = deque()
 
     def cut() -> Iterator[Sentence]:
         for sentence in sentences:
-            ranges = windows(len(sentence.words))
-            waiting.append((sentence, ranges))
-            if len(ranges) == 1:
-                yield sentence
-            else:
-                yield from (Sentence(f"{sentence.id}-{a}", sentence.words[a:b]) for a, b in ranges)
+            waiting.append(sentence)
+            yield from pieces_of(sentence)
 
     found = predict(cut())
     for first in found:
-        sentence, ranges = waiting.popleft()
-        rest = list(islice(found, len(ranges) - 1))
-        yield first if not rest else joined(sentence, ranges, [first, *rest])
+        yield from put_together([waiting.popleft()], chain([first], found))
+
+
+def pieces_of(sentence: Sentence) -> list[Sentence]:
+    """The sentence, or, where it is too long to be judged at once, its windows as sentences of their own."""
+    ranges = windows(len(sentence.words))
+    if len(ranges) == 1:
+        return [sentence]
+    return [Sentence(f"{sentence.id}-{a}", sentence.words[a:b], pos=sentence.pos and sentence.pos[a:b]) for a, b in ranges]
+
+
+def put_together(sentences: Iterable[Sentence], found: Iterator[Sentence]) -> Iterator[Sentence]:
+    """The sentences with what was found in their pieces, which come one after another."""
+    for sentence in sentences:
+        ranges = windows(len(sentence.words))
+        own = list(islice(found, len(ranges)))
+        yield own[0] if len(own) == 1 else joined(sentence, ranges, own)
 
 
 def windows(length: int, longest: int = LONGEST, overlap: int = OVERLAP) -> list[Span]:

@@ -31,19 +31,14 @@ def grid(lengths: Ints, width: int) -> npt.NDArray[np.bool_]:
 
 
 def packed(cells: npt.NDArray[np.bool_]) -> Spans:
-    """The spans of the true cells, in the order of sentence, start, end."""
-    sentence, start, width = np.nonzero(cells)
-    return Spans(sentence, start, start + width + 1)
+    """The spans of the true cells, in the order of sentence, start, end.
 
-
-def all_spans(lengths: Ints, width: int) -> Spans:
-    """Every span of at most ``width`` words, in the order of sentence, start, end.
-
-    >>> spans = all_spans(np.array([3, 1]), 2)
+    >>> spans = packed(grid(np.array([3, 1]), 2))
     >>> list(zip(*(column.tolist() for column in spans)))
     [(0, 0, 1), (0, 0, 2), (0, 1, 2), (0, 1, 3), (0, 2, 3), (1, 0, 1)]
     """
-    return packed(grid(lengths, width))
+    sentence, start, width = np.nonzero(cells)
+    return Spans(sentence, start, start + width + 1)
 
 
 def sampled_negatives(lengths: Ints, width: int, gold: Spans, count: int, generator: np.random.Generator) -> Spans:

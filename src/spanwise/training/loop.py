@@ -13,7 +13,7 @@ from typing import Any
 import torch
 from accelerate import Accelerator
 from accelerate.state import AcceleratorState
-from accelerate.utils import broadcast_object_list, gather_object
+from accelerate.utils import DistributedDataParallelKwargs, broadcast_object_list, gather_object
 from torch import Tensor
 from torch.utils.data import DataLoader
 
@@ -21,14 +21,12 @@ from spanwise.batching import PackedBatch, TrainingBatches
 from spanwise.config import BEGAN
 from spanwise.corpora import fingerprints
 from spanwise.device import is_alone, wants_cuda
-from spanwise.evaluation.tasks import Entities
 from spanwise.formats.files import replacing
 from spanwise.heads.base import Head
-from spanwise.inference.kept import kept_recall
-from spanwise.inference.predictor import predict_with
 from spanwise.model import Model
 from spanwise.training.checkpoint import CHECKPOINTS, check_same, load_checkpoint, random_states, read_state, save_checkpoint
 from spanwise.training.checks import why_nothing
+from spanwise.training.dev import Dev
 from spanwise.training.optimization import SMALL, make_optimizer, make_schedule
 from spanwise.training.progress import Progress
 from spanwise.training.trackers import flat
@@ -64,7 +62,7 @@ class Trainer:
             epochs=self.settings.epochs, batch_size=self.settings.batch_size, budget=self.settings.token_budget,
             seed=self.settings.seed, share=share,
         )  # fmt: skip
-        self.dev = model.encoder.prepare(corpus["dev"], everything)
+        self.dev = Dev(model, corpus["dev"], everything)
         self.is_joint = self.settings.accumulate > 1 or share[1] > 1  # several batches make one step
         heads = [part for part in model.head.modules() if isinstance(part, Head)]
         if not on_cpu and self.precision == "fp32" and not self.is_joint:
@@ -180,7 +178,8 @@ class Trainer:
         losses: dict[str, Tensor] = self.wrapped(batch.inputs, batch.targets)
         instances = losses.pop("instances")
         if self.is_joint:
-            # A sum over instances now, divided by all of them in _update: the mean that one larger batch would have.
+            # A sum over instances now, divided by all of them in _update: the mean that one larger batch would have. Where a
+            # loss is joined of several means, each over instances of its own, it is that nearly.
             self.accelerator.backward(losses["loss"] * instances)
             self._instances = instances if self._instances is None else self._instances + instances
         else:
@@ -206,15 +205,8 @@ class Trainer:
 
     def _dev(self, losses: dict[str, float], seconds: float, done: int, progress: Progress) -> None:
         began = time.perf_counter()
-        gold, head = self.corpus["dev"], self.model.head
-        found = predict_with([head.reader, *head.branches.values()], self.model, gold, self.dev)
-        predicted = found[head.reader]
-        dev: dict[str, Any]
-        (dev,) = broadcast_object_list([self.model.task.dev(gold, predicted)])  # all processes go on with the same
-        if head.reader.prunes:
-            dev["kept_recall"] = kept_recall(self.model, gold, self.dev)
-        if head.branches:
-            dev["branches"] = {name: Entities().dev(gold, found[branch]) for name, branch in head.branches.items()}
+        dev, predicted = self.dev.scores()
+        (dev,) = broadcast_object_list([dev])  # all processes go on with the same
         row = {
             "epoch": self.epoch, "step": done, **{name: round(value, 6) for name, value in losses.items()},
             "dev": dev,
@@ -225,7 +217,7 @@ class Trainer:
         is_kept = self._compare(figure)
         progress.epoch(row, self.model.task.epoch(dev), is_kept)
         if self.epoch == 1 and figure == 0:
-            cause = why_nothing(gold, predicted, head, self.settings.head_rate)
+            cause = why_nothing(self.dev.gold, predicted, self.model.head, self.settings.head_rate)
             self.say(f"dev {self.model.task.figure} is 0 after the first epoch: {cause}")
         if self.trackers:
             self.accelerator.log(flat({key: value for key, value in row.items() if key != "step"}), step=done)
@@ -297,4 +289,6 @@ def _accelerator(on_cpu: bool, precision: str, trackers: list[str], folder: Path
         mixed_precision="no" if precision == "fp32" else precision,
         log_with=trackers or None,
         project_dir=folder if trackers else None,
+        # A batch may leave weights unused: spans of one word need no recurrent ones.
+        kwargs_handlers=[DistributedDataParallelKwargs(find_unused_parameters=True)],
     )

@@ -33,16 +33,23 @@ def start_from(model: Model, folder: Path) -> str:
 def _places(head: Head) -> dict[str, str]:
     """The names of a head's tensors by what they would be called in a head that finds no discontinuous entities.
 
-    What is there for the sake of these has names of its own; the layer that types fragments is named after the types.
+    What is there for the sake of these has names of its own; the layer that types fragments is named after the types. Copies of
+    the encoder's layers are counted from the top, for heads may have copied more or fewer.
     """
     around = {f"{name}." if name else "": part for name, part in head.named_modules() if isinstance(part, Discontinuous)}
+    copied = {f"{name}.copies.": len(part.copies) for name, part in head.named_modules() if isinstance(part, SpanTransformer)}
     places = {}
     for name in head.state_dict():
         place = name
+        for prefix, count in copied.items():
+            if name.startswith(prefix):
+                number, _, rest = name.removeprefix(prefix).partition(".")
+                place = f"{prefix}{int(number) - count}.{rest}"
         for prefix, part in around.items():
-            if name.startswith(f"{prefix}head."):
-                place = prefix + name.removeprefix(f"{prefix}head.")
-            elif name.startswith(prefix):
-                place = f"{prefix}{part.types if name.startswith(f'{prefix}typing.') else 'apart'}.{name.removeprefix(prefix)}"
+            if place.startswith(f"{prefix}head."):
+                place = prefix + place.removeprefix(f"{prefix}head.")
+            elif place.startswith(prefix):
+                kind = part.types if place.startswith(f"{prefix}typing.") else "apart"
+                place = f"{prefix}{kind}.{place.removeprefix(prefix)}"
         places[place] = name
     return places

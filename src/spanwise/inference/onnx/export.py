@@ -7,6 +7,7 @@ import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from spanwise.config import CONFIG, LABELS
@@ -17,6 +18,7 @@ from spanwise.evaluation import evaluate
 from spanwise.formats.files import replacing
 from spanwise.heads.pointer import Pointer
 from spanwise.inference.base import BasePredictor
+from spanwise.inference.export import export
 from spanwise.inference.load import Predictor
 from spanwise.inference.onnx.folder import ENCODER, RECORD, TOKENIZER
 from spanwise.inference.onnx.graphs import write_graphs
@@ -62,8 +64,9 @@ def export_onnx(run: str | Path, out: str | Path, *, int8: bool = False, data: s
     error, and nothing is written.
     """
     _needs_onnx()
-    with replacing(Path(out), folder=True) as temporary:
-        model = Model.load(run).exported()
+    with replacing(Path(out), folder=True) as temporary, TemporaryDirectory() as folder:
+        export(run, Path(folder) / "model")  # loaded again, its encoder gives no more than the head that predicts reads
+        model = Model.load(Path(folder) / "model")
         write(model, temporary, int8=int8)
         before, f1 = _predicted(Predictor(model, "cpu"), data)
         after, new_f1 = _predicted(OnnxPredictor(temporary, "cpu"), data)
