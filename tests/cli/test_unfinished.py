@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -13,8 +13,10 @@ import pytest
 from running import Result, Runner
 from tiny import STATIC, corpus, digest
 
-from spanwise import Entity
-from spanwise.formats import write
+from spanwise import Entity, load
+from spanwise.errors import SpanwiseWarning
+from spanwise.formats import read, write
+from spanwise.integrations.hub import HubModel
 from spanwise.training.loop import Trainer
 from spanwise.types import Corpus
 
@@ -77,18 +79,42 @@ def test_weights_are_there_when_an_epoch_has_been_scored(train: Runner, run: Run
     assert run("describe", folder).err == f"{folder}: no trained model here (model.safetensors missing)\n"
 
 
-def test_whoever_uses_an_unfinished_training_is_told(train: Runner, run: Runner, data: Path, tmp_path: Path) -> None:
-    folder, note = tmp_path / "run", f"note: {tmp_path / 'run'}: its training is unfinished; this is the best epoch so far\n"
+def test_whoever_uses_an_unfinished_training_is_told(
+    train: Runner, run: Runner, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("onnxruntime")
+    uvicorn = pytest.importorskip("uvicorn")
+    monkeypatch.setattr(uvicorn.Server, "run", lambda self, sockets: None)
+    folder, gold = tmp_path / "run", data / "test.jsonl"
+    note = f"note: {folder}: its training is unfinished; this is the best epoch so far\n"
     with interrupted(EPOCH + 1):
         train("run", *OPTIONS)
-    commands = (("predict", folder, data / "dev.jsonl"), ("evaluate", folder, data))
+    commands: list[tuple[object, ...]] = [
+        ("predict", folder, gold, "--device", "cpu"), ("evaluate", folder, data, "--device", "cpu"), ("describe", folder),
+        ("compare", folder, gold, "--gold", gold, "--device", "cpu"), ("serve", folder, "--port", 0, "--device", "cpu"),
+        ("analyze", folder, data, "--out", tmp_path / "analysis", "--device", "cpu"), ("train", data, "--init", folder,
+         "--out", tmp_path / "next", "--device", "cpu", *OPTIONS), ("export", folder, "--out", tmp_path / "exported"),
+        ("export", folder, "--onnx", "--out", tmp_path / "graphs"),
+    ]  # fmt: skip
     for command in commands:
-        result = run(*command, "--device", "cpu")
-        assert (result.code, result.err) == (0, note)
-    assert run("export", folder, "--out", tmp_path / "exported").code == 0
+        result = run(*command)
+        assert (result.code, result.err) == (0, note), command[0]
     assert run("evaluate", tmp_path / "exported", data, "--device", "cpu").err == ""
     train("run", "--resume")
-    assert [run(*command, "--device", "cpu").err for command in commands] == ["", ""]
+    assert [run(*command).err for command in commands[:4]] == [""] * 4
+
+
+def test_a_program_is_warned_of_an_unfinished_training_and_the_card_says_it(train: Runner, tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    with interrupted(EPOCH + 1):
+        train("run", *OPTIONS)
+    for use in (lambda: load(folder, "cpu"), lambda: HubModel(folder).save_pretrained(tmp_path / "hub")):
+        with pytest.warns(SpanwiseWarning, match="run: its training is unfinished; this is the best epoch so far"):
+            use()
+    card = (tmp_path / "hub" / "README.md").read_text(encoding="utf-8")
+    assert "trained with the recipe `seqner` of Spanwise. Its training is unfinished: this is its best epoch so far." in card
+    train("run", "--resume")
+    assert "unfinished" not in str(HubModel(folder).generate_model_card())
 
 
 @pytest.mark.parametrize("step", [1, EPOCH + 2])  # before the first checkpoint and behind it
@@ -166,6 +192,16 @@ def contents(folder: Path) -> dict[Path, bytes]:
 
 
 SEVERAL = {"seeds": ("--seeds", "1"), "sweep": ("--sweep", "head.tagging=softmax,crf")}
+TWO = {**SEVERAL, "seeds": ("--seeds", "1,2"), "folds": ("--folds", "FOLDS")}
+NAMES = {"seeds": ("seed-1", "seed-2"), "sweep": ("head.tagging=softmax", "head.tagging=crf"), "folds": ("fold-0", "fold-1")}
+
+
+@pytest.fixture
+def two(data: Path, tmp_path: Path) -> Callable[[str], tuple[str, ...]]:
+    """The options that ask for two runs of a kind."""
+    folds = [{"fold": k, "test": [one.id for one in read(data / "test.jsonl")][k::2]} for k in range(2)]
+    (tmp_path / "folds.json").write_text(json.dumps(folds))
+    return lambda kind: tuple(word.replace("FOLDS", str(tmp_path / "folds.json")) for word in TWO[kind])
 
 
 @pytest.mark.parametrize("kind", SEVERAL)
@@ -179,7 +215,7 @@ def test_several_runs_do_not_go_where_others_are(train: Runner, tmp_path: Path, 
     train("other", *options, *SEVERAL[other])
     with interrupted(EPOCH + 1 if other == "sweep" else 2):
         train("part", *options, *SEVERAL[other])
-    assert not list((tmp_path / "part").glob("*.json"))
+    assert not (tmp_path / "part" / f"{other}.json").exists()
     for out, complaint in (
         ("single", "holds a finished training (run.json is there); "),
         ("begun", "holds an unfinished training of a single run; choose another folder"),
@@ -194,16 +230,76 @@ def test_several_runs_do_not_go_where_others_are(train: Runner, tmp_path: Path, 
         assert contents(tmp_path / out) == before
 
 
-def test_runs_of_several_go_on_only_as_they_would_be_trained_now(train: Runner, tmp_path: Path) -> None:
-    with interrupted(EPOCH + 1):
-        result = train("runs", *OPTIONS, "--seeds", "1,2")
+@pytest.mark.parametrize("step", [1, 4 * EPOCH])  # in the first run and in the second
+@pytest.mark.parametrize("kind", TWO)
+def test_several_runs_go_on_with_their_own_settings(
+    train: Runner, two: Callable[[str], tuple[str, ...]], tmp_path: Path, kind: str, step: int
+) -> None:
+    train("whole", *OPTIONS, *two(kind))
+    with interrupted(step):
+        result = train("runs", *OPTIONS, *two(kind))
     assert result.err == "spanwise: interrupted; the same command with --resume goes on with it\n"
-    result = train("runs", "--encoder", "static", "--seeds", "1,2", "--resume")
-    assert result.code == 2
-    assert result.err.startswith(f"{tmp_path / 'runs/seed-1'}: cannot resume with other settings than it began with: ")
-    assert train("runs", *OPTIONS, "--seeds", "1,2", "--resume").code == 0
-    train("whole", *OPTIONS, "--seed", 1)
-    assert digest(tmp_path / "runs/seed-1") == digest(tmp_path / "whole")
+    first, second = (tmp_path / "runs" / name for name in NAMES[kind])
+    assert (first / "run.json").exists() == second.exists() == (step > 1)
+    before = contents(tmp_path / "runs")
+    for words, names in (
+        (("--epochs", 3), "training.epochs\n"), ((*two(kind), "--set", "encoder.hidden=8"), "encoder.hidden\n"),
+        ((*OPTIONS, "--recipe", "seqner-crf"), "recipe, title\n"),
+    ):  # fmt: skip
+        result = train("runs", *words, "--resume")
+        assert (result.code, result.err.count("\n")) == (2, 1)
+        assert result.err.startswith(f"{first}: cannot resume with other settings than it began with: ")
+        assert result.err.endswith(names)
+    assert contents(tmp_path / "runs") == before
+    assert train("runs", *OPTIONS, *two(kind)).err == (
+        f"{tmp_path / 'runs'}: holds an unfinished training; --resume goes on with it, or choose another folder\n"
+    )
+    result = train("runs", "--resume")
+    assert (result.code, result.err) == (0, "")
+    assert [f"== {run.name}\n" in result.out for run in (first, second)] == [step == 1, True]
+    for run in (first, second):
+        assert digest(run) == digest(tmp_path / "whole" / run.name)
+    assert (tmp_path / "runs" / f"{kind}.json").read_bytes() == (tmp_path / "whole" / f"{kind}.json").read_bytes()
+
+
+def test_seeds_are_added_with_the_settings_of_the_others(train: Runner, tmp_path: Path) -> None:
+    train("runs", *OPTIONS, "--seeds", "1,2")
+    before = contents(tmp_path / "runs")
+    for words, complaint in (
+        (("--seeds", "2,3"), f"{tmp_path / 'runs'}: cannot resume without what it began with: seed-1\n"),
+        (("--seed", 1), "--seed and --seeds do not go together\n"),
+    ):
+        result = train("runs", *words, "--resume")
+        assert (result.code, result.err) == (2, complaint)
+    assert contents(tmp_path / "runs") == before
+    with interrupted(1):
+        train("runs", "--seeds", "1,2,3", "--resume")
+    result = train("runs", "--resume")
+    assert (result.code, result.err) == (0, "")
+    assert "== seed-1" not in result.out
+    train("whole", *OPTIONS, "--seed", 3)
+    assert digest(tmp_path / "runs/seed-3") == digest(tmp_path / "whole")
+    assert json.loads((tmp_path / "runs/seeds.json").read_text())["seeds"] == [1, 2, 3]
+
+
+def test_what_several_runs_started_from_is_not_forgotten(train: Runner, tmp_path: Path) -> None:
+    train("first", *OPTIONS)
+    start = (*OPTIONS, "--seeds", "3,4", "--init", tmp_path / "first")
+    train("whole", *start)
+    with interrupted(1):
+        train("runs", *start)
+    train("runs", "--resume")
+    assert [digest(tmp_path / f"runs/seed-{k}") for k in (3, 4)] == [digest(tmp_path / f"whole/seed-{k}") for k in (3, 4)]
+
+
+@pytest.mark.parametrize("content", ["{", "[]", "{}", '{"seeds": 1, "runs": [], "config": {}}'])
+def test_what_several_runs_began_with_may_be_cut_off(train: Runner, tmp_path: Path, content: str) -> None:
+    with interrupted(1):
+        train("runs", *OPTIONS, "--seeds", "1,2")
+    (tmp_path / "runs/asked.json").write_text(content)
+    result = train("runs", "--resume")
+    assert (result.code, result.err.count("\n")) == (2, 1)
+    assert result.err.startswith(f"{tmp_path / 'runs/asked.json'}: ")
 
 
 @pytest.mark.parametrize("content", ["{", "[]", "{}", '{"data": 3, "asked": {}}', "\udcff"])

@@ -86,6 +86,27 @@ def test_convert(run: Runner, vectors: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("source", "target"),
+    [("v.txt", "v.txt"), ("v.txt", "n/../v.txt"), ("v.txt", "link.txt"), ("link.txt", "v.txt"), ("n", "n"), ("n", "n/n.txt"),
+     ("n/n.npy", "n/n.txt"), ("n/n.npy", "words.txt")],
+)  # fmt: skip
+def test_vectors_are_never_replaced_by_their_own_copy(
+    run: Runner, monkeypatch: pytest.MonkeyPatch, vectors: Path, source: str, target: str
+) -> None:
+    monkeypatch.chdir(vectors.parent)
+    Path("n").mkdir()
+    np.save("n/n.npy", np.ones((2, 3), np.float32))
+    Path("n/n.txt").write_text("one\ntwo\n")
+    Path("link.txt").symlink_to("v.txt")
+    Path("words.txt").symlink_to("n/n.txt")
+    before = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
+    result = run("vectors", "convert", source, target)
+    complaint = f"{Path(target)}: is an input too, and would be replaced; choose another output\n"
+    assert (result.code, result.out, result.err) == (2, "", complaint)
+    assert {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()} == before
+
+
+@pytest.mark.parametrize(
     ("arguments", "line"),
     [
         (["similar", "V", "tumor"], "no vector for 'tumor' among 6 words; spelled nearly so: tumours"),

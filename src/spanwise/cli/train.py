@@ -67,25 +67,28 @@ def train(
     from spanwise.errors import SpanwiseError
     from spanwise.training.folds import train_folds
     from spanwise.training.several import train_seeds, train_sweep
+    from spanwise.training.together import Asked
 
-    if sweep and seeds is not None:
+    numbers = None if seeds is None else _numbers(seeds)
+    if resume and not (sweep or folds or numbers) and (asked := Asked.read(out)):
+        numbers, sweep, folds = asked.seeds or None, asked.sweep, asked.folds
+    if sweep and numbers:
         raise SpanwiseError("--sweep and --seeds do not go together: sweep first, then repeat what was chosen")
-    if folds and (sweep or seeds is not None):
+    if folds and (sweep or numbers):
         raise SpanwiseError("--folds does not go together with --sweep or --seeds")
-    if seeds is not None and seed is not None:
+    if numbers and seed is not None:
         raise SpanwiseError("--seed and --seeds do not go together")
     common: dict[str, Any] = {
         "recipe": recipe, "encoder": encoder, "task": task, "epochs": epochs, "batch_size": batch_size, "device": device,
         "init": init, "trackers": tuple(track or ()), "data_format": source_format, "say": typer.echo,
     }  # fmt: skip
     overrides = tuple(settings or ())
-    numbers = None if seeds is None else _numbers(seeds)
     with _saying_how_to_go_on(out):
         if sweep:
             train_sweep(data, out, sweep, overrides=overrides, seed=seed, resume=resume, **common)
         elif folds:
             train_folds(data, out, folds, overrides=overrides, seed=seed, resume=resume, **common)
-        elif numbers is not None:
+        elif numbers:
             train_seeds(data, out, numbers, overrides=overrides, resume=resume, **common)
         else:
             from spanwise.training.run import train as run

@@ -100,12 +100,14 @@ def convert(
     ],
 ) -> None:
     """Write vectors in another format, as the name of the output says."""
-    from spanwise.vectors import read_vectors, write_vectors
+    from spanwise.formats.files import check_no_input
+    from spanwise.vectors import files_of, read_vectors, write_vectors
 
+    check_no_input(target, files_of(source))
     found = read_vectors(source)
     left_out = write_vectors(found, target)
     if left_out:
-        typer.echo(f"note: {left_out:,} words with a space or line end in them, left out", err=True)
+        typer.echo(f"note: {left_out:,} words that such a file cannot hold (a space or line end in them), left out", err=True)
     typer.echo(f"wrote {target} ({len(found.words) - left_out:,} words, {found.size} values each)")
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from spanwise import __version__
-from spanwise.config import BEGAN, CONFIG, LABELS, REPORT, WEIGHTS, Config, runs_in
+from spanwise.config import ASKED, BEGAN, CONFIG, LABELS, REPORT, WEIGHTS, Config, runs_in
 from spanwise.errors import SpanwiseError
 from spanwise.formats.files import replacing
 from spanwise.model import size
@@ -21,6 +21,7 @@ from spanwise.training.loop import METRICS, Trainer
 
 # What trainings of several runs leave beside them, and what these are called.
 SEVERAL = {"seeds": r"seed-\d+", "folds": r"fold-\d+", "sweep": r".+=.*"}
+_UNFINISHED = "holds an unfinished training; --resume goes on with it, or choose another folder"
 # What a killed write leaves behind begins with a dot and the name of the file (see ``replacing``).
 _LEFTOVERS = tuple(f".{name}." for name in (BEGAN, CONFIG, LABELS, WEIGHTS, METRICS, REPORT))
 
@@ -32,10 +33,17 @@ def ready_folder(out: Path, resume: bool) -> Iterator[None]:
     One that is made for a training which then fails before it has written anything is not left there.
     """
     _check_no_run(out, resume)
+    with new_folder(out):
+        _tidy(out, resume)
+        yield
+
+
+@contextmanager
+def new_folder(out: Path) -> Iterator[None]:
+    """A folder, made where it is not there; one that was made, and is empty when something fails, is not left there."""
     made = [folder for folder in (out, *out.parents) if not folder.exists()]
     out.mkdir(parents=True, exist_ok=True)
     try:
-        _tidy(out, resume)
         yield
     except BaseException:
         with suppress(OSError):  # one is not empty
@@ -60,7 +68,7 @@ def _tidy(out: Path, resume: bool) -> None:
         if not is_begun(out):
             raise SpanwiseError(f"{out}: is not empty and no run folder; choose another folder")
         if not resume:
-            raise SpanwiseError(f"{out}: holds an unfinished training; --resume goes on with it, or choose another folder")
+            raise SpanwiseError(f"{out}: {_UNFINISHED}")
     for path in leftovers:
         shutil.rmtree(path, ignore_errors=True)
 
@@ -86,6 +94,8 @@ def check_several(out: Path, kind: str, resume: bool) -> None:
         if (out / f"{other}.json").is_file() or found:
             what = found[0] if found else f"{other}.json"
             raise SpanwiseError(f"{out}: holds the training of --{other} ({what} is there); choose another folder")
+    if (out / ASKED).is_file() and runs_in(out) and not resume:
+        raise SpanwiseError(f"{out}: {_UNFINISHED}")
 
 
 def report(trainer: Trainer, asked: Config, scores: dict[str, Any], notes: list[str], seconds: float) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from spanwise.errors import SpanwiseError
 from spanwise.evaluation.tasks import task_of
 from spanwise.training.folder import write_json
 from spanwise.training.run import read_aloud
-from spanwise.training.several import check_alone, one_run, ready_several
+from spanwise.training.together import Together
 from spanwise.types import Corpus
 
 
@@ -37,21 +37,21 @@ def train_folds(
     Every fold is tested on once by a model that learned from all other sentences, whichever split they stand in; dev is cut
     from these. (SpERT's protocol for ADE has no dev and takes the last epoch. Its figures are the macro ones.)
     """
-    check_alone()
-    say = options["say"]
-    ready_several(out, "folds", resume, say)
+    together, say = Together(out, "folds", resume, options), options["say"]
+    config = together.config()
     corpus = read_aloud(data, data_format, say)
-    parts, runs = list(cut_folds(corpus, folds)), []
+    parts, runs = list(cut_folds(corpus, folds)), {}
     untested = sum(map(len, corpus.splits.values())) - sum(len(part["test"]) for _, part in parts)
     if untested:
         say(f"note: {untested:,} sentences are in no fold: they are learned from and never tested")
     for number, part in parts:
         whole, cut = with_dev(part)
         say(f"fold {number}: {cut or 'as given'}")
-        runs.append(one_run(whole, out / f"fold-{number}", resume, **options)["test"])
+        runs[f"fold-{number}"] = config, whole
+    found = [scores["test"] for scores in together.train(folds.absolute(), runs)]
     summary: dict[str, Any] = {"folds": [number for number, _ in parts], "scores": {}}
-    for name in dict.fromkeys(chain.from_iterable(map(_figures, runs))):
-        values = [figures[name] for figures in map(_figures, runs) if name in figures]  # a fold may have no relations
+    for name in dict.fromkeys(chain.from_iterable(map(_figures, found))):
+        values = [figures[name] for figures in map(_figures, found) if name in figures]  # a fold may have no relations
         deviation = stdev(values) if len(values) > 1 else 0.0
         summary["scores"][name] = {"mean": mean(values), "deviation": deviation, "folds": values}
         say(f"{name}: {mean(values):.4f} ± {deviation:.4f} over {len(values)} folds")

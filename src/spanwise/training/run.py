@@ -64,11 +64,24 @@ def train(
     ``section.key=value``. ``init`` names a run folder to start from. With ``resume`` an interrupted training goes on
     with the settings it began with; those given must be the same. ``test=False`` leaves the test split alone.
     """
-    out = Path(out)
+    began = Began.read(Path(out)) if resume else None
+    begun = None if began is None else began.config
+    config = settled(recipe, encoder=encoder, task=task, settings=settings, overrides=overrides, begun=begun)
+    return train_as(
+        config, data, Path(out), device=device, resume=resume, init=init, data_format=data_format, trackers=trackers, test=test,
+        say=say,
+    )  # fmt: skip
+
+
+def train_as(
+    config: Config, data: str | Path | Corpus, out: Path, *, device: str = "auto", resume: bool = False,
+    init: str | Path | None = None, data_format: str | None = None, trackers: Iterable[str] = (), test: bool = True,
+    say: Callable[[str], None] = print,
+) -> Run:  # fmt: skip
+    """Train what a configuration says, as ``train`` does."""
     wants_cuda(device)
     trackers = check_trackers(trackers)
     began = Began.read(out) if resume else None
-    config = settled(recipe, encoder=encoder, task=task, settings=settings, overrides=overrides, began=began)
     with ready_folder(out, resume) if is_main_process() else nullcontext():
         if not is_main_process():
             say = _silent
@@ -111,13 +124,13 @@ def _train(
 
 
 def settled(
-    recipe: str | None, *, task: str | None = None, overrides: Iterable[str] = (), began: Began | None = None, **choices: Any
+    recipe: str | None, *, task: str | None = None, overrides: Iterable[str] = (), begun: Config | None = None, **choices: Any
 ) -> Config:
     """The configuration of a run, with the settings of encoder and head checked before anything is read or built.
 
-    What is not given is as a training began, where one of this recipe is to go on.
+    What is not given is as a training has ``begun``, where one of this recipe is to go on.
     """
-    begun = began.config if began is not None and recipe in (None, began.config.recipe) else None
+    begun = begun if begun is not None and recipe in (None, begun.recipe) else None
     recipe = recipe or DEFAULT_RECIPE
     if task is not None:
         overrides = (*overrides, *_task_setting(configure(recipe, overrides=overrides, begun=begun), task))

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import product
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from spanwise.config import REPORT, Config, TrainingSettings, runs_in
-from spanwise.corpora import fingerprints
-from spanwise.device import is_alone
+from spanwise.config import REPORT
 from spanwise.errors import SpanwiseError
 from spanwise.evaluation.tasks import task_of
 from spanwise.formats.files import read_json
 from spanwise.inference.load import load_torch
-from spanwise.training.checkpoint import Began
-from spanwise.training.folder import check_several, write_json
-from spanwise.training.run import final_scores, open_corpus, settled, train
+from spanwise.training.folder import write_json
+from spanwise.training.run import final_scores, open_corpus
+from spanwise.training.together import Scores, Together, scores_in
 from spanwise.types import Corpus
-
-Scores = dict[str, dict[str, Any]]
 
 
 def train_seeds(
@@ -28,13 +24,11 @@ def train_seeds(
     **options: Any,
 ) -> dict[str, Any]:  # fmt: skip
     """One run per seed in ``out/seed-N``, and ``out/seeds.json`` with mean and standard deviation."""
-    check_alone()
-    say = options["say"]
     if len(set(seeds)) < len(seeds):
         raise SpanwiseError(f"--seeds {','.join(map(str, seeds))}: a seed is named twice")
-    ready_several(out, "seeds", resume, say)
+    together, say = Together(out, "seeds", resume, options), options["say"]
     corpus = open_corpus(data, data_format, say)
-    runs = [one_run(corpus, out / f"seed-{seed}", resume, seed=seed, **options) for seed in seeds]
+    runs = together.train(seeds, {f"seed-{seed}": (together.config(seed=seed), corpus) for seed in seeds})
     summary: dict[str, Any] = {"seeds": list(seeds), "scores": {}}
     for split in runs[0]:
         task = task_of(runs[0][split])
@@ -53,21 +47,17 @@ def train_seeds(
 
 
 def train_sweep(
-    data: str | Path | Corpus, out: Path, sweep: Iterable[str], *, overrides: Iterable[str] = (), resume: bool = False,
-    data_format: str | None = None, **options: Any,
+    data: str | Path | Corpus, out: Path, sweep: Sequence[str], *, resume: bool = False, data_format: str | None = None,
+    **options: Any,
 ) -> dict[str, Any]:  # fmt: skip
     """One run per point of the grid in ``out``, scored on dev; the one that dev chooses is then scored on test."""
-    check_alone()
-    say, fixed = options["say"], tuple(overrides)
-    points = list(product(*map(_axis, sweep)))
-    for point in points:  # a mistake in the last point is found before the first is trained
-        settled(options.get("recipe"), encoder=options.get("encoder"), task=options.get("task"), overrides=(*fixed, *point))
-    ready_several(out, "sweep", resume, say)
+    points = {"+".join(point).replace("/", "_"): point for point in product(*map(_axis, sweep))}
+    together, say = Together(out, "sweep", resume, options), options["say"]
+    configs = {name: together.config(*point) for name, point in points.items()}
     corpus = open_corpus(data, data_format, say)
+    found = together.train(sweep, {name: (config, corpus) for name, config in configs.items()}, test=False)
     rows: list[dict[str, Any]] = []
-    for point in points:
-        name = "+".join(setting.replace("/", "_") for setting in point)
-        scores = one_run(corpus, out / name, resume, overrides=(*fixed, *point), test=False, **options)
+    for (name, point), scores in zip(points.items(), found, strict=True):
         task = task_of(scores["dev"])
         figure, value = task.choice(scores["dev"])
         rows.append({"settings": list(point), "folder": name, "dev": value})
@@ -84,18 +74,6 @@ def train_sweep(
     return summary
 
 
-def check_alone() -> None:
-    if not is_alone():
-        raise SpanwiseError("several processes train one run at a time: give them --seed, not --seeds, --folds or --sweep")
-
-
-def ready_several(out: Path, kind: str, resume: bool, say: Callable[[str], None]) -> None:
-    """Refuse a folder that holds something else; where there is nothing to go on with, say so."""
-    check_several(out, kind, resume)
-    if resume and not runs_in(out):
-        say(f"nothing to resume in {out}: training from the start")
-
-
 def _axis(text: str) -> list[str]:
     key, equals, values = text.partition("=")
     found = [value.strip() for value in values.split(",")]
@@ -106,38 +84,10 @@ def _axis(text: str) -> list[str]:
     return [f"{key}={value}" for value in found]
 
 
-def one_run(corpus: Corpus, folder: Path, resume: bool, **options: Any) -> Scores:
-    """Train one run, or take the scores of one that is finished already when resuming."""
-    if resume:
-        record = read_json(folder / REPORT) if (folder / REPORT).is_file() else None
-        began = Began.read(folder) if record is None else Began.of(record, folder / REPORT, "asked")
-        if began is not None:  # all runs must be what would be trained now: a run that is to go on says nothing of the others
-            began.check(folder, _asked(options), fingerprints(corpus))
-        if record is not None:
-            return _scores(record, folder)
-    options["say"](f"== {folder.name}")
-    return train(corpus, folder, resume=resume and folder.is_dir(), **options).scores
-
-
-def _asked(options: Mapping[str, Any]) -> Config:
-    """The settings that the options of a training ask for."""
-    chosen = {name: options[name] for name in ("encoder", "task", "overrides") if name in options}
-    settings = {name: value for name, value in options.items() if name in TrainingSettings.model_fields}
-    return settled(options.get("recipe"), settings=settings, **chosen)
-
-
-def _scores(record: Mapping[str, Any], folder: Path) -> Scores:
-    try:
-        return {split: dict(scores) for split, scores in record["scores"].items()}
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise SpanwiseError(f"{folder / REPORT}: cannot be read: has no scores ({error!r})") from None
-
-
 def _with_test(folder: Path, corpus: Corpus, device: str) -> Scores:
     """The scores of the run that was chosen, that of test among them from now on."""
-    record = read_json(folder / REPORT)
-    scores = _scores(record, folder)
+    scores = scores_in(folder)
     if "test" in corpus and "test" not in scores:
         scores |= final_scores(load_torch(folder, device).model, corpus, ("test",))
-        write_json(folder / REPORT, {**record, "scores": scores})
+        write_json(folder / REPORT, {**read_json(folder / REPORT), "scores": scores})
     return scores
