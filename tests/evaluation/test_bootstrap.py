@@ -7,19 +7,26 @@ import random
 import numpy as np
 import pytest
 
-from spanwise.evaluation.bootstrap import Interval, f1_interval
+from spanwise.evaluation.bootstrap import FEWEST, Interval, f1_interval
 
 
 def test_perfect_and_hopeless_predictions_leave_no_doubt() -> None:
-    assert f1_interval([(n, n, n) for n in range(5)]) == Interval(1.0, 1.0)
-    assert f1_interval([(0, 2, 3)] * 4) == Interval(0.0, 0.0)
-    # Nearly all resamples of these lack the one sentence that has an entity, or have it: none of them has another F1 than 1.
-    assert f1_interval([(0, 0, 0)] * 50 + [(1, 1, 1)]) == Interval(1.0, 1.0)
+    assert f1_interval([(n, n, n) for n in range(30)]) == Interval(1.0, 1.0)
+    assert f1_interval([(0, 2, 3)] * 30) == Interval(0.0, 0.0)
 
 
 def test_no_entities_no_interval() -> None:
     assert f1_interval([]) is None
     assert f1_interval([(0, 0, 0)] * 10) is None
+
+
+def test_few_sentences_with_entities_no_interval() -> None:
+    """However many there are without: resamples of a few sentences repeat them, and make them look surer than they are."""
+    enough = [(1, 1, 1)] * FEWEST
+    assert f1_interval(enough[1:]) is None
+    assert f1_interval([(0, 0, 0)] * 500 + enough[1:]) is None
+    assert f1_interval(enough) == Interval(1.0, 1.0)
+    assert f1_interval([*enough[1:], (0, 1, 0)]) is not None  # one that only the system sees
 
 
 def test_the_seed_decides_and_the_order_of_sentences_does_not() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -58,8 +59,10 @@ def test_hand_worked_scores() -> None:
     assert two.score == Score(support=1, predicted=0, correct=0)
     assert more.score == Score(support=0, predicted=1, correct=0)
     assert most.score == Score()
-    assert most.interval is None
-    assert one.interval == f1_interval([(1, 2, 2)])
+    assert (most.is_empty, two.is_empty, more.is_empty) == (True, False, False)
+    assert [bucket.interval for bucket in (one, two, more, most)] == [None] * 4  # of one sentence nothing is sure
+    often = [[replace(s, id=str(n)) for n in range(20) for s in side] for side in (gold, found)]
+    assert bucketed(*often, attribute="eLen")[0].interval == f1_interval([(1, 2, 2)] * 20)
 
 
 def test_a_right_prediction_stands_where_gold_has_it() -> None:
@@ -123,7 +126,7 @@ def test_json_is_plain() -> None:
     assert {key: record[key] for key in ("name", "above", "up_to", "f1", "support")} == {
         "name": "S", "above": 1, "up_to": 2, "f1": 1.0, "support": 1,
     }  # fmt: skip
-    assert record["interval"]["low"] == 1.0
+    assert record["interval"] is None
 
 
 # Random corpora against a slow, literal reading.

@@ -5,15 +5,18 @@ from __future__ import annotations
 import io
 import json
 import random
+from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from rich.console import Console
 
 from spanwise import Entity, Sentence, SpanwiseError
-from spanwise.evaluation import Score, bucket_differences, bucketed, compare, error_differences, errors, evaluate
+from spanwise.evaluation import Pair, Score, bucket_differences, bucketed, compare, error_differences, errors, evaluate, pair
 from spanwise.evaluation.agreement import agreement, combination
-from spanwise.evaluation.comparison import compare_systems
+from spanwise.evaluation.alignment import Group, align
+from spanwise.evaluation.comparison import SystemsComparison, compare_systems
 from spanwise.evaluation.comparison_table import print_comparison
 from spanwise.evaluation.significance import difference_interval
 
@@ -31,6 +34,12 @@ GOLD = [sentence("1", A, B), sentence("2", C, D)]
 ONE = [sentence("1", A, B), sentence("2", C, ("X", 6, 7))]
 # Finds A and D, has B too short, the same wrong type on D, and one that is not there.
 OTHER = [sentence("1", A, ("X", 2, 3)), sentence("2", D, ("X", 6, 7), ("Z", 0, 1))]
+
+
+def printed(result: SystemsComparison) -> str:
+    out = io.StringIO()
+    print_comparison(result, Console(file=out, width=120), with_errors=True)
+    return out.getvalue()
 
 
 def test_agreement_by_hand() -> None:
@@ -85,11 +94,12 @@ def test_differences_by_bucket_are_those_of_the_buckets() -> None:
         assert difference.support == one.score.support
         assert (difference.ones.f1, difference.others.f1) == ((one.score.f1,), (other.score.f1,))
         assert difference.difference == pytest.approx(one.score.f1 - other.score.f1)
-    # Two words: B, which one system has alone, in the only sentence that counts.
-    assert (differences[1].support, differences[1].difference) == (1, 1.0)
-    assert differences[1].interval is not None
-    assert (differences[1].interval.low, differences[1].interval.high) == (1.0, 1.0)
-    assert differences[3].interval is None
+    # Two words: B, which one system has alone, in the only sentence that counts: no more can be said of it.
+    assert (differences[1].support, differences[1].difference, differences[1].interval) == (1, 1.0, None)
+    often = [[replace(s, id=f"{n}-{s.id}") for n in range(20) for s in run] for run in (GOLD, ONE, OTHER)]
+    interval = bucket_differences(often[0], [often[1]], [often[2]], attribute="eLen")[1].interval
+    assert interval is not None
+    assert (interval.low, interval.high) == (1.0, 1.0)
     several = bucket_differences(GOLD, [ONE, OTHER], [OTHER, OTHER], attribute="eLen")
     assert several[1].difference == pytest.approx(0.5)
 
@@ -150,6 +160,30 @@ def test_all_pairs_of_systems_are_tested() -> None:
     assert record["systems"]["one"]["mean"] == pytest.approx(0.75)
 
 
+def test_each_run_is_paired_with_gold_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = []
+
+    def counting(groups: Sequence[Group]) -> tuple[Pair, ...]:
+        calls.append(groups)
+        return align(groups)
+
+    monkeypatch.setattr("spanwise.evaluation.pairing.align", counting)
+    systems = {"one": [ONE, GOLD], "other": [OTHER, OTHER], "gold": [GOLD, GOLD]}
+    compare_systems(GOLD, systems, buckets={"eLen": None, "tLen": 2})
+    assert len(calls) == 6
+
+
+def test_a_pairing_stands_for_the_run_that_it_pairs() -> None:
+    one, other = pair(GOLD, ONE), pair(GOLD, OTHER)
+    assert pair(GOLD, one) is one
+    assert errors(GOLD, one) == errors(GOLD, ONE)
+    assert bucketed(GOLD, one) == bucketed(GOLD, ONE)
+    assert compare(GOLD, [one], [other]) == compare(GOLD, [ONE], [OTHER])
+    assert bucket_differences(GOLD, [one], [other]) == bucket_differences(GOLD, [ONE], [OTHER])
+    mine = compare_systems(GOLD, {"one": [one], "other": [other]})
+    assert mine.to_json() == compare_systems(GOLD, {"one": [ONE], "other": [OTHER]}).to_json()
+
+
 def test_seeds_have_a_mean_and_a_deviation() -> None:
     result = compare_systems(GOLD, {"one": [ONE, GOLD], "other": [OTHER, OTHER]})
     runs = result.systems["one"].runs
@@ -163,12 +197,32 @@ def test_seeds_have_a_mean_and_a_deviation() -> None:
 
 def test_the_table_says_what_was_computed() -> None:
     result = compare_systems(GOLD, {"one": [ONE], "other": [OTHER]}, buckets={"eLen": None})
-    out = io.StringIO()
-    print_comparison(result, Console(file=out, width=120), with_errors=True)
-    text = out.getvalue()
+    text = printed(result)
     assert "one less other: F1 +30.56" in text  # 0.75 - 4/9
     assert "of 4 entities are found: 1 by both, 2 by one alone, 1 by other alone, 0 by neither" in text
     assert "one finds 100.00 % of what other misses, the other way round 100.00 %; they agree to 44.44 %" in text
     rows = {line.split("  ")[0].strip(): line.split() for line in text.splitlines() if line}
     assert rows["oracle: what is right"][-3:] == ["100.00", "100.00", "100.00"]
-    assert "-100.00*" in text  # two words: only the one sentence counts, so its interval is a point
+    assert "one less other: F1 +30.56 (no interval from fewer than 20 sentences with entities), p = 0." in text
+    assert "bootstrap" not in text
+    assert "-100.00" in text  # two words, in one sentence: which may be luck, so there is no star
+    assert "0*" not in text
+    assert "units" not in text
+
+
+def test_what_is_sure_has_a_star() -> None:
+    often = [[replace(s, id=f"{n}-{s.id}") for n in range(20) for s in run] for run in (GOLD, ONE, OTHER)]
+    text = printed(compare_systems(often[0], {"one": [often[1]], "other": [often[2]]}, buckets={"eLen": None}))
+    assert "-100.00*" in text
+    assert "one less other: F1 +30.56 (95% interval +" in text
+    assert "), p = 0.0001 (bootstrap), 0.0001 (randomisation)" in text
+
+
+def test_the_table_counts_the_units_where_sentences_are_joined() -> None:
+    whole = [Sentence("x", WORDS + WORDS, (Entity("X", ((0, 1),)),))]  # type: ignore[arg-type]
+    result = compare_systems(GOLD, {"one": [ONE], "whole": [whole]})
+    lines = printed(result).splitlines()
+    (first,) = [number for number, line in enumerate(lines) if line.startswith("one less whole")]
+    assert "(no interval from fewer than 20 units with entities), p = 1.0000 (randomisation)" in lines[first]
+    assert lines[first + 1] == "  units that are drawn and exchanged: 1; sentences that a system cuts elsewhere are one"
+    assert json.loads(json.dumps(result.to_json()))["pairs"][0]["interval"] is None

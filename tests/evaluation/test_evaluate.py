@@ -113,12 +113,20 @@ def test_the_rest(evaluation: Evaluation) -> None:
     result = evaluation.to_json()
     assert (result["sentences"], result["missing_sentences"], result["paired_by"]) == (4, 1, "id")
     assert result["relations"] is None
-    assert 0 <= result["interval"]["low"] < evaluation.f1 < result["interval"]["high"] <= 1
+    assert result["interval"] is None  # of so few sentences
     assert result["notes"] == [
         "gold sentences that are not in the predictions, and whose entities count as misses: 1 of 4 (the first is 's3')",
         "the predictions have types that gold does not have: RNA",
     ]
     assert json.loads(json.dumps(result)) == result
+
+
+def test_enough_sentences_have_an_interval(evaluation: Evaluation) -> None:
+    often = [[replace(s, id=f"{n}-{s.id}") for n in range(10) for s in side] for side in (GOLD, PREDICTED)]
+    result = evaluate(*often)
+    assert result.f1 == evaluation.f1
+    interval = result.to_json()["interval"]
+    assert 0 <= interval["low"] < evaluation.f1 < interval["high"] <= 1
 
 
 def test_what_gold_does_not_have_is_null() -> None:

@@ -55,6 +55,23 @@ def test_by_boundaries_two_relations_may_become_one() -> None:
     assert relations.boundaries.micro == Score(1, 1, 1)
 
 
+def test_a_name_may_stand_for_two_documents() -> None:
+    """Two files put together, each with a document of this name: a link stays in its own. Sentences may stand in any order."""
+    first = [
+        Sentence("1", WORDS, (A,), links=(Link("near", 0, 1, 1),), document="d", position=0),
+        Sentence("2", WORDS, (A, B), document="d", position=1),
+    ]
+    second = [
+        Sentence("3", WORDS, (A,), links=(Link("near", 0, 1, 0),), document="d", position=0),
+        Sentence("4", WORDS, (C,), document="d", position=1),
+    ]
+    for gold in ([*first, *second], [*second, *first], first[::-1]):
+        relations = evaluate(gold, gold).relations
+        links = sum(len(sentence.links) for sentence in gold)
+        assert relations is not None
+        assert relations.strict.micro == Score(links, links, links)
+
+
 def test_predictions_without_relations_are_not_scored_for_them() -> None:
     gold = [Sentence("1", WORDS, (A, B), (Relation("r", 0, 1), Relation("s", 0, 1)))]
     evaluation = evaluate(gold, [Sentence("1", WORDS, (A, B))])

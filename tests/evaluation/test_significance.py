@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import product
 from statistics import fmean
 
@@ -11,6 +12,7 @@ import pytest
 
 from spanwise import Entity, Sentence, SpanwiseError
 from spanwise.evaluation import compare, evaluate
+from spanwise.evaluation.bootstrap import FEWEST
 
 LENGTH = 12
 
@@ -168,13 +170,47 @@ def test_outputs_cut_elsewhere_are_compared_in_common_units() -> None:
     assert compare(gold, [gold], [gold], resamples=20).sentences == 5
 
 
-def test_one_sentence_given_twice_is_two() -> None:
+def test_one_sentence_given_often_is_many() -> None:
     sentence = Sentence("s", ("a",), (Entity("X", ((0, 1),)),))
     nothing = Sentence("s", ("a",))
-    result = compare([sentence, sentence], [[sentence, nothing]], [[nothing, sentence]], resamples=50)
-    assert result.sentences == 2
+    result = compare([sentence] * 30, [[sentence, nothing] * 15], [[nothing, sentence] * 15], resamples=50)
+    assert result.sentences == 30
     assert result.difference == 0
+    assert result.interval is not None
     assert result.interval.low < 0 < result.interval.high
+
+
+def test_an_output_of_one_piece_is_one_draw() -> None:
+    """The second system misses one entity more, of 50. Given as one long sentence, it leaves one unit and nothing to draw."""
+    words = ("a", "b", "c", ".")
+    gold = [Sentence(str(n), words, (Entity("X", ((0, 1),)),)) for n in range(50)]
+    bare = [replace(sentence, entities=()) for sentence in gold]
+    ones, others = [*bare[:1], *gold[1:]], [*bare[:2], *gold[2:]]
+    whole = [Sentence("x", words * 50, tuple(Entity("X", ((4 * n, 4 * n + 1),)) for n in range(2, 50)))]
+    apart, joined = compare(gold, [ones], [others], resamples=50), compare(gold, [ones], [whole], resamples=50)
+    assert apart.difference == joined.difference > 0
+    assert apart.sentences == 50
+    assert apart.interval is not None
+    assert (joined.sentences, joined.interval, joined.bootstrap_p, joined.randomisation_p) == (1, None, None, 1)
+
+
+def test_sentences_without_entities_do_not_make_up_for_few() -> None:
+    counts = np.zeros((300, 2, 3), dtype=np.int64)
+    counts[: FEWEST - 1] = [[1, 1, 1], [0, 1, 1]]
+    result = compared(counts, resamples=500)
+    assert (result.interval, result.bootstrap_p, result.sentences) == (None, None, 300)
+    assert result.randomisation_p < 0.01
+    counts[FEWEST, 1, 1] = 1  # one more, in which one system alone sees something
+    assert compared(counts, resamples=500).bootstrap_p is not None
+
+
+@pytest.mark.parametrize("sentences", [4, 25])
+def test_few_sentences_raise_no_more_false_alarms_than_many(sentences: int) -> None:
+    rng = np.random.default_rng(sentences)
+    results = [compared(sample(rng, sentences, [0.5, 0.5]), resamples=400, seed=n) for n in range(300)]
+    tested = [result for result in results if result.interval is not None]
+    assert sum(result.bootstrap_p <= 0.05 for result in tested) <= 0.09 * len(results)
+    assert sum(not result.interval.low <= 0 <= result.interval.high for result in tested) <= 0.1 * len(results)
 
 
 def test_missing_sentences_are_misses() -> None:
@@ -185,7 +221,7 @@ def test_missing_sentences_are_misses() -> None:
 def test_no_entities_at_all() -> None:
     gold = [Sentence("1", ("a",))]
     result = compare(gold, [gold], [gold], resamples=20)
-    assert (result.difference, result.bootstrap_p, result.randomisation_p) == (0, 1, 1)
+    assert (result.difference, result.interval, result.bootstrap_p, result.randomisation_p) == (0, None, None, 1)
 
 
 def test_json_is_plain() -> None:

@@ -52,7 +52,6 @@ def test_a_whole_table() -> None:
         "discontinuous         0.00    0.00    0.00        1          0        0",
         "nested              100.00  100.00  100.00        2          2        2",
         "2 unseen sentences   66.67   50.00   57.14        4          3        2",
-        "micro F1 between 57.14 and 57.14 (95% bootstrap interval)",
         "",
         "relations                    P       R      F1  support  predicted  correct",
         "────────────────────────────────────────────────────────────────────────────",
@@ -68,6 +67,13 @@ def test_a_whole_table() -> None:
         "",
         "note: gold sentences that are not in the predictions, and whose entities count as misses: 1 of 2 (the first is 's2')",
     ]
+
+
+def test_the_interval_of_enough_sentences_is_said() -> None:
+    gold = [Sentence(str(n), ("a", "b"), (Entity("X", ((0, 1),)),)) for n in range(20)]
+    found = [Sentence(str(n), ("a", "b"), (Entity("X", ((0, 1),)), Entity("X", ((1, 2),)))) for n in range(20)]
+    said = [line for line in printed(evaluate(gold, found)) if "interval" in line]
+    assert said == ["micro F1 between 66.67 and 66.67 (95% bootstrap interval)"]
 
 
 def test_forty_types_are_shown_and_of_more_the_rest_is_summed() -> None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from spanwise.errors import SpanwiseError
 from spanwise.types import Entity, Link, Relation, Sentence, Span
@@ -73,12 +74,9 @@ def in_step(gold: Sequence[Sentence], predicted: Sequence[Sentence]) -> list[Gro
 
 def align(groups: Sequence[Group]) -> tuple[Pair, ...]:
     """The groups as pairs with the same words on both sides."""
-    gold_places = _places([group.gold for group in groups])
-    predicted_places = _places([group.predicted or () for group in groups])
+    sides = _resolved([group.gold for group in groups]), _resolved([group.predicted or () for group in groups])
     pairs = []
-    for group in groups:
-        gold = [_resolved(sentence, gold_places) for sentence in group.gold]
-        predicted = [_resolved(sentence, predicted_places) for sentence in group.predicted or ()]
+    for group, gold, predicted in zip(groups, *sides, strict=True):
         if group.predicted is None:
             pairs.append(Pair(gold[0] if len(gold) == 1 else in_characters(gold), None, group.gold))
         elif len(gold) == len(predicted) == 1 and gold[0].words == predicted[0].words:
@@ -149,27 +147,48 @@ def _moved(entity: Entity, sentence: Sentence, places: Sequence[int]) -> Entity:
 
 
 NOWHERE = sys.maxsize  # the place of a sentence that is not in the data
-Places = dict[tuple[str | None, int | None], tuple[int, int, int]]
+Document: TypeAlias = tuple[str | None, int]  # its name, and which of that name
 
 
-def _places(groups: Sequence[Sequence[Sentence]]) -> Places:
-    """For each place in a document, the number of its group, and where its entities begin and end among the group's."""
-    places: Places = {}
-    for number, group in enumerate(groups):
+def documents_of(sentences: Iterable[Sentence]) -> Iterator[Document]:
+    """The document of each sentence. As one has one sentence at a position, a second there begins another of the same name.
+
+    >>> list(documents_of(Sentence("s", ("a",), document="d", position=position) for position in (1, 0, 0, 1)))
+    [('d', 0), ('d', 0), ('d', 1), ('d', 1)]
+    """
+    numbers: Counter[str | None] = Counter()
+    taken: set[tuple[Document, int]] = set()
+    for sentence in sentences:
+        document = sentence.document, numbers[sentence.document]
+        if (document, sentence.position) in taken:
+            numbers[sentence.document] += 1
+            document = sentence.document, numbers[sentence.document]
+        if sentence.position is not None:
+            taken.add((document, sentence.position))
+        yield document
+
+
+def _resolved(groups: Sequence[Sequence[Sentence]]) -> list[list[Sentence]]:
+    """The groups with links that name the number of a group and an entity in it; ``NOWHERE`` where one leads to none."""
+    documents = documents_of(sentence for group in groups for sentence in group)
+    sides = [[(sentence, next(documents)) for sentence in group] for group in groups]
+    # For each place in a document, the number of its group, and where its entities begin and end among the group's.
+    places: dict[tuple[Document, int | None], tuple[int, int, int]] = {}
+    for number, group in enumerate(sides):
         before = 0
-        for sentence in group:
-            places[sentence.document, sentence.position] = (number, before, before + len(sentence.entities))
+        for sentence, document in group:
+            places[document, sentence.position] = (number, before, before + len(sentence.entities))
             before += len(sentence.entities)
-    return places
 
-
-def _resolved(sentence: Sentence, places: Places) -> Sentence:
-    """The sentence with links that name the number of a pair and an entity in it; ``NOWHERE`` where it leads to none."""
-    if not sentence.links:
-        return sentence
-    links = []
-    for link in sentence.links:
-        number, begin, end = places.get((sentence.document, link.position), (NOWHERE, 0, 0))
+    def led(link: Link, document: Document) -> Link:
+        number, begin, end = places.get((document, link.position), (NOWHERE, 0, 0))
         there = 0 <= link.tail < end - begin
-        links.append(replace(link, position=number if there else NOWHERE, tail=begin + link.tail if there else 0))
-    return replace(sentence, links=tuple(links))
+        return replace(link, position=number if there else NOWHERE, tail=begin + link.tail if there else 0)
+
+    return [
+        [
+            replace(sentence, links=tuple(led(link, document) for link in sentence.links)) if sentence.links else sentence
+            for sentence, document in group
+        ]
+        for group in sides
+    ]

@@ -15,7 +15,8 @@ from typing import NamedTuple
 from spanwise.evaluation.alignment import Home, Pair, homes
 from spanwise.evaluation.scores import EntityItem, ratio
 from spanwise.evaluation.train_index import TrainIndex
-from spanwise.types import Sentence, Span, inside_others
+from spanwise.nesting import inside_others
+from spanwise.types import Sentence, Span
 
 NESTING = ("flat", "nested", "covering", "both")
 
@@ -138,12 +139,12 @@ def mentions(pair: Pair) -> tuple[dict[EntityItem, Mention], dict[EntityItem, Me
     """
     sentences = pair.originals
     gold = [
-        (number, _place(entity.type, entity.fragments)) for number, s in enumerate(sentences) for entity in s.entities
+        (number, Place(entity.type, entity.places)) for number, s in enumerate(sentences) for entity in s.entities
     ]  # in the order of the pair's own entities
     found: list[tuple[int, Place]] = []
     if pair.predicted is not None:
         if len(sentences) == 1 and pair.gold.words == sentences[0].words:
-            found = [(0, _place(entity.type, entity.fragments)) for entity in pair.predicted.entities]
+            found = [(0, Place(entity.type, entity.places)) for entity in pair.predicted.entities]
         else:
             places = homes(sentences)
             found = [_at_home(entity.type, entity.fragments, places) for entity in pair.predicted.entities]
@@ -166,10 +167,6 @@ def _in_context(
         (entity.type, entity.fragments): Mention(place, contexts[home])
         for entity, (home, place) in zip(entities, places, strict=True)
     }
-
-
-def _place(type: str, fragments: Iterable[Span]) -> Place:
-    return Place(type, tuple(number for start, end in fragments for number in range(start, end)))
 
 
 def _at_home(type: str, fragments: Iterable[Span], homes: list[Home]) -> tuple[int, Place]:

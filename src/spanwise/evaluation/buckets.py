@@ -13,7 +13,7 @@ from typing import Any
 from spanwise.errors import SpanwiseError
 from spanwise.evaluation.attributes import ATTRIBUTES, mentions
 from spanwise.evaluation.bootstrap import Interval, f1_interval
-from spanwise.evaluation.pairing import Pairing, pair
+from spanwise.evaluation.pairing import Output, Pairing, pair
 from spanwise.evaluation.scores import EntityItem, Score
 from spanwise.evaluation.train_index import TrainIndex
 from spanwise.types import Sentence
@@ -40,10 +40,15 @@ class Label:
 
 @dataclass(frozen=True, kw_only=True)
 class Bucket(Label):
-    """The strict score of a group of entities. ``interval`` is None where neither side has any."""
+    """The strict score of a group of entities. ``interval`` is None where fewer than 20 sentences have any."""
 
     score: Score
     interval: Interval | None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether neither side has entities in it."""
+        return self.score == Score()
 
     def to_json(self) -> dict[str, Any]:
         interval = None if self.interval is None else self.interval.to_json()
@@ -52,7 +57,7 @@ class Bucket(Label):
 
 def bucketed(
     gold: Iterable[Sentence],
-    predicted: Iterable[Sentence],
+    predicted: Output,
     train: TrainIndex | Iterable[Sentence] | None = None,
     *,
     attribute: str = "eLen",

@@ -12,7 +12,7 @@ from spanwise.errors import SpanwiseError
 from spanwise.evaluation.agreement import Agreement, Combination, agreement, combination
 from spanwise.evaluation.differences import BucketDifference, bucket_differences, error_differences, mean_rates
 from spanwise.evaluation.errors import Errors, errors
-from spanwise.evaluation.pairing import pair
+from spanwise.evaluation.pairing import Output, Pairing, pair
 from spanwise.evaluation.scores import Score
 from spanwise.evaluation.significance import Comparison, Runs, compare
 from spanwise.evaluation.train_index import TrainIndex
@@ -94,7 +94,7 @@ class SystemsComparison:
 
 def compare_systems(
     gold: Iterable[Sentence],
-    systems: Mapping[str, Sequence[Iterable[Sentence]]],
+    systems: Mapping[str, Sequence[Output]],
     train: TrainIndex | Iterable[Sentence] | None = None,
     *,
     buckets: Mapping[str, int | None] | None = None,
@@ -111,11 +111,11 @@ def compare_systems(
     >>> result.duels[0].test.difference, result.duels[0].agreement.agreement, result.together.oracle.f1
     (0.0, 0.0, 1.0)
     """
-    gold = list(gold)
-    outputs = {name: [list(run) for run in runs] for name, runs in systems.items()}
-    if len(outputs) < 2:
+    if len(systems) < 2:
         raise SpanwiseError("expected two systems or more to compare")
-    _check_runs(outputs)
+    _check_runs(systems)
+    gold = list(gold)
+    outputs = {name: [pair(gold, run) for run in runs] for name, runs in systems.items()}
     judged = {name: [errors(gold, run) for run in runs] for name, runs in outputs.items()}
     index = train if isinstance(train, TrainIndex) or train is None else TrainIndex(train)
     first, *others = outputs
@@ -131,14 +131,14 @@ def compare_systems(
             }
             for attribute, cuts in (buckets or {}).items()
         },
-        {name: most for name, runs in outputs.items() if (most := max(len(pair(gold, run).missing) for run in runs))},
+        {name: most for name, runs in outputs.items() if (most := max(len(run.missing) for run in runs))},
     )
 
 
 def _duel(
     gold: Sequence[Sentence],
     names: tuple[str, str],
-    outputs: Mapping[str, Sequence[Sequence[Sentence]]],
+    outputs: Mapping[str, Sequence[Pairing]],
     judged: Mapping[str, Sequence[Errors]],
 ) -> Duel:
     one, other = names

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from spanwise.evaluation.bootstrap import FEWEST
 from spanwise.evaluation.comparison import Duel, SystemsComparison
 from spanwise.evaluation.differences import BucketDifference
 from spanwise.evaluation.judging import MISTAKES
@@ -23,7 +24,7 @@ def print_comparison(result: SystemsComparison, console: Console, *, with_errors
         console.print(note, markup=False, highlight=False, soft_wrap=True)
     for duel in result.duels:
         console.print()
-        for line in _lines(duel):
+        for line in _lines(duel, result.sentences):
             console.print(line, markup=False, highlight=False, soft_wrap=True)
     console.print()
     console.print(_together(result))
@@ -34,7 +35,8 @@ def print_comparison(result: SystemsComparison, console: Console, *, with_errors
         console.print()
         console.print(_buckets(attribute, differences, next(iter(result.systems))))
     if result.buckets:
-        console.print("* the 95 % interval of the difference leaves out 0", highlight=False)
+        note = f"* the 95 % interval of the difference leaves out 0; it takes {FEWEST} sentences with entities"
+        console.print(note, highlight=False, soft_wrap=True)
 
 
 def _systems(result: SystemsComparison) -> Table:
@@ -46,18 +48,25 @@ def _systems(result: SystemsComparison) -> Table:
     return table
 
 
-def _lines(duel: Duel) -> list[str]:
+def _lines(duel: Duel, sentences: int) -> list[str]:
     test, own = duel.test, duel.agreement
 
     def mean(count: int) -> str:
         """Counts are sums over runs."""
         return f"{count / own.runs:,.1f}".removesuffix(".0")
 
-    interval = f"{test.interval.level:.0%} interval {_signed(test.interval.low)} to {_signed(test.interval.high)}"
+    is_recut = test.sentences < sentences
+    if test.interval is None:
+        interval = f"no interval from fewer than {FEWEST} {'units' if is_recut else 'sentences'} with entities"
+    else:
+        interval = f"{test.interval.level:.0%} interval {_signed(test.interval.low)} to {_signed(test.interval.high)}"
+    bootstrap = "" if test.bootstrap_p is None else f"{test.bootstrap_p:.4f} (bootstrap), "
+    units = f"  units that are drawn and exchanged: {test.sentences:,}; sentences that a system cuts elsewhere are one"
     first, second = own.complementarity
     return [
         f"{duel.one} less {duel.other}: F1 {_signed(test.difference)} ({interval}), "
-        f"p = {test.bootstrap_p:.4f} (bootstrap), {test.randomisation_p:.4f} (randomisation)",
+        f"p = {bootstrap}{test.randomisation_p:.4f} (randomisation)",
+        *([units] if is_recut else []),
         f"  of {mean(own.support)} entities are found: {mean(own.both)} by both, "
         f"{mean(own.one_alone.count)} by {duel.one} alone, {mean(own.other_alone.count)} by {duel.other} alone, "
         f"{mean(own.neither)} by neither",

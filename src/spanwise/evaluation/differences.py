@@ -12,7 +12,7 @@ from spanwise.evaluation.bootstrap import Interval
 from spanwise.evaluation.buckets import Label, divided, total
 from spanwise.evaluation.errors import Errors
 from spanwise.evaluation.judging import MISTAKES
-from spanwise.evaluation.pairing import pair
+from spanwise.evaluation.pairing import Output, pair
 from spanwise.evaluation.significance import Runs, counted, difference_interval, shared_units
 from spanwise.evaluation.train_index import TrainIndex
 from spanwise.types import Sentence
@@ -22,7 +22,7 @@ from spanwise.types import Sentence
 class BucketDifference(Label):
     """The mean F1 of ``ones`` less that of ``others`` in a group of ``support`` gold entities.
 
-    ``interval`` is its bootstrap interval over sentences, None where no run has entities in the group.
+    ``interval`` is its bootstrap interval over sentences, None where fewer than 20 of them have entities in the group.
     """
 
     support: int
@@ -44,8 +44,8 @@ class BucketDifference(Label):
 
 def bucket_differences(
     gold: Iterable[Sentence],
-    ones: Sequence[Iterable[Sentence]],
-    others: Sequence[Iterable[Sentence]],
+    ones: Sequence[Output],
+    others: Sequence[Output],
     train: TrainIndex | Iterable[Sentence] | None = None,
     *,
     attribute: str = "eLen",

@@ -10,7 +10,7 @@ from typing import Any
 
 from spanwise.evaluation.confusion import Confusion
 from spanwise.evaluation.judging import KINDS, MISTAKES, Claim, Judgement, covered, judge
-from spanwise.evaluation.pairing import gold_numbers, pair
+from spanwise.evaluation.pairing import Output, gold_numbers, pair
 from spanwise.evaluation.scores import EntityItem, Score, entity_items, ratio
 from spanwise.types import Sentence
 
@@ -116,7 +116,7 @@ class Errors:
         }
 
 
-def errors(gold: Iterable[Sentence], predicted: Iterable[Sentence]) -> Errors:
+def errors(gold: Iterable[Sentence], predicted: Output) -> Errors:
     """Judge predicted sentences against gold ones; see ``pair`` for which belongs to which.
 
     >>> from spanwise.types import Entity

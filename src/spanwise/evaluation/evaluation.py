@@ -33,8 +33,8 @@ class Evaluation:
 
     ``entities`` is strict: an entity is right when its type and all its fragments are. ``unlabelled`` asks for the fragments
     only, ``relaxed`` for the type and one common word. ``discontinuous`` and ``nested`` are strict, over such entities only,
-    and None where gold has none. ``unseen`` is None without train, ``interval`` without entities, ``relations`` where gold or
-    the predictions have none. ``notes`` say what a reader of the numbers must know.
+    and None where gold has none. ``unseen`` is None without train, ``interval`` where fewer than 20 sentences have entities,
+    ``relations`` where gold or the predictions have none. ``notes`` say what a reader of the numbers must know.
     """
 
     entities: Scores

@@ -26,7 +26,7 @@ from typing import Any
 
 from spanwise.evaluation.alignment import Pair, homes
 from spanwise.evaluation.scores import EntityItem, entity_items
-from spanwise.types import Entity, Sentence, Span
+from spanwise.types import Entity, Sentence, Span, places_in
 
 MISTAKES = ("type", "boundary", "both", "spurious", "missed")
 KINDS = ("correct", *MISTAKES)
@@ -40,6 +40,10 @@ class Claim:
     spans: tuple[Span, ...]
     text: str
     score: float | None = None
+
+    @property
+    def entity(self) -> Entity:
+        return Entity(self.type, self.spans, self.score)
 
     def to_json(self) -> dict[str, Any]:
         record = {"type": self.type, "spans": [list(span) for span in self.spans], "text": self.text}
@@ -121,7 +125,7 @@ def partners(gold: Iterable[EntityItem], predicted: Iterable[EntityItem]) -> lis
 
 def covered(item: EntityItem) -> frozenset[int]:
     """The words of an entity, those between its fragments left out."""
-    return frozenset(word for start, end in item[1] for word in range(start, end))
+    return frozenset(places_in(item[1]))
 
 
 def best_scores(sentence: Sentence | None) -> dict[EntityItem, float]:

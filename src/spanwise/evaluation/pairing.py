@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from spanwise.errors import SpanwiseError
 from spanwise.evaluation.alignment import Group, Pair, align, in_step, squeezed
@@ -29,14 +29,17 @@ class Pairing:
     recut: int
 
 
-def pair(gold: Iterable[Sentence], predicted: Iterable[Sentence]) -> Pairing:
+Output: TypeAlias = Iterable[Sentence] | Pairing  # what a system predicted, or that already paired with the same gold
+
+
+def pair(gold: Iterable[Sentence], predicted: Output) -> Pairing:
     """Pair sentences by id, those that share an id in order of occurrence.
 
     A gold sentence without a prediction stays alone, so that its entities are misses; a prediction without a gold sentence is
     an error. Where ids do not pair everything, the text may: formats without ids number their sentences, which may fit no id
     of gold or a wrong one, and formats that count characters are cut into sentences around their entities. So where both
     sides have the same text in the same order, the order decides, and where each predicted document has the text of gold's,
-    the documents do.
+    the documents do. What is paired already stays so: who asks for several things of one output pairs it once.
 
     >>> one, two = Sentence("s1", ("Hello", "!")), Sentence("s2", ("Bye", "!"))
     >>> pair([one, two], [two]).missing
@@ -44,6 +47,8 @@ def pair(gold: Iterable[Sentence], predicted: Iterable[Sentence]) -> Pairing:
     >>> pair([one, two], [Sentence("x-1", one.words), Sentence("x-2", two.words)]).by
     'order'
     """
+    if isinstance(predicted, Pairing):
+        return predicted
     gold, predicted = list(gold), list(predicted)
     by: Literal["id", "order", "document"] = "id"
     try:

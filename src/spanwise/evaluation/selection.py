@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Set
 
 from spanwise.evaluation.scores import EntityItem
-from spanwise.types import Span, inside_others
+from spanwise.nesting import inside_others
+from spanwise.types import Span
 
 
 def discontinuous(items: Iterable[EntityItem]) -> set[EntityItem]:

@@ -8,8 +8,8 @@ from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
 from spanwise.errors import SpanwiseError
-from spanwise.evaluation.bootstrap import LEVEL, SEED, Interval, blocks, percentiles, resampled
-from spanwise.evaluation.pairing import Pairing, gold_numbers, pair
+from spanwise.evaluation.bootstrap import LEVEL, SEED, Interval, are_enough, blocks, f1_of, percentiles, resampled
+from spanwise.evaluation.pairing import Output, Pairing, gold_numbers, pair
 from spanwise.evaluation.scores import entity_items
 from spanwise.types import Sentence
 
@@ -46,14 +46,16 @@ class Comparison:
 
     ``interval`` is the bootstrap interval of the difference. The two p-values say how often a difference at least as large,
     in either direction, comes about by chance: ``bootstrap_p`` when sentences are drawn again, ``randomisation_p`` when the
-    two systems' outputs are exchanged. ``sentences`` are the units that were drawn and exchanged.
+    two systems' outputs are exchanged. ``sentences`` are the units that were drawn and exchanged: sentences that an output
+    cuts elsewhere are one. Where fewer than 20 of them have entities, the bootstrap would call luck a difference: its interval
+    and p-value are None. The randomisation is right for any number.
     """
 
     ones: Runs
     others: Runs
     difference: float
-    interval: Interval
-    bootstrap_p: float
+    interval: Interval | None
+    bootstrap_p: float | None
     randomisation_p: float
     sentences: int
 
@@ -62,7 +64,7 @@ class Comparison:
             "ones": self.ones.to_json(),
             "others": self.others.to_json(),
             "difference": self.difference,
-            "interval": self.interval.to_json(),
+            "interval": None if self.interval is None else self.interval.to_json(),
             "bootstrap_p": self.bootstrap_p,
             "randomisation_p": self.randomisation_p,
             "sentences": self.sentences,
@@ -71,8 +73,8 @@ class Comparison:
 
 def compare(
     gold: Iterable[Sentence],
-    ones: Sequence[Iterable[Sentence]],
-    others: Sequence[Iterable[Sentence]],
+    ones: Sequence[Output],
+    others: Sequence[Output],
     resamples: int = RESAMPLES,
     level: float = LEVEL,
     seed: int = SEED,
@@ -99,18 +101,19 @@ def compare(
         raise SpanwiseError("there are no gold sentences to compare systems on")
     counts = _counts(gold, [*ones, *others])
     one, other = counts[:, : len(ones)], counts[:, len(ones) :]
-    scores = _f1(counts.sum(axis=0))
+    scores = f1_of(counts.sum(axis=0))
     difference = float(_difference(one.sum(axis=0), other.sum(axis=0)))
     sums = _redrawn(counts, resamples, seed)
     drawn = _difference(sums[:, : len(ones)], sums[:, len(ones) :])
     exchanged = _exchanged(one, other, resamples, seed)
+    can_draw = are_enough(counts)
     return Comparison(
         ones=Runs(tuple(scores[: len(ones)].tolist())),
         others=Runs(tuple(scores[len(ones) :].tolist())),
         difference=difference,
-        interval=percentiles(drawn, level, resamples, seed),
+        interval=percentiles(drawn, level, resamples, seed) if can_draw else None,
         # The resamples vary around the difference that was seen; without a true one they would vary so around 0.
-        bootstrap_p=_share_beyond(drawn - difference, difference),
+        bootstrap_p=_share_beyond(drawn - difference, difference) if can_draw else None,
         randomisation_p=_share_beyond(exchanged, difference),
         sentences=len(counts),
     )
@@ -142,16 +145,8 @@ def _share_beyond(values: NDArray[np.float64], difference: float) -> float:
 
 
 def _difference(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.float64]:
-    difference: NDArray[np.float64] = _f1(one).mean(axis=-1) - _f1(other).mean(axis=-1)
+    difference: NDArray[np.float64] = f1_of(one).mean(axis=-1) - f1_of(other).mean(axis=-1)
     return difference
-
-
-def _f1(counts: NDArray[np.int64]) -> NDArray[np.float64]:
-    """F1 from correct, predicted and gold in the last dimension; 0 where there are no entities."""
-    import numpy as np
-
-    f1: NDArray[np.float64] = 2 * counts[..., 0] / np.maximum(counts[..., 1] + counts[..., 2], 1)
-    return f1
 
 
 def difference_interval(
@@ -159,18 +154,17 @@ def difference_interval(
 ) -> tuple[float, Interval | None]:
     """The mean F1 of the first ``runs`` less that of the others, from counts as ``counted`` gives, and its bootstrap interval.
 
-    Resamples without entities on any side are left out, as they may occur where few are counted.
+    The interval is None where fewer than 20 units have entities, as in ``compare``.
     """
     one, other = counts[:, :runs], counts[:, runs:]
     difference = float(_difference(one.sum(axis=0), other.sum(axis=0)))
-    if not counts.any():
+    if not are_enough(counts):
         return difference, None
     sums = _redrawn(counts, resamples, seed)
-    sums = sums[sums.any(axis=(1, 2))]
-    return difference, percentiles(_difference(sums[:, :runs], sums[:, runs:]), level, resamples, seed) if len(sums) else None
+    return difference, percentiles(_difference(sums[:, :runs], sums[:, runs:]), level, resamples, seed)
 
 
-def _counts(gold: Sequence[Sentence], runs: Sequence[Iterable[Sentence]]) -> NDArray[np.int64]:
+def _counts(gold: Sequence[Sentence], runs: Sequence[Output]) -> NDArray[np.int64]:
     pairings = [pair(gold, run) for run in runs]
     rows = []
     for pairing in pairings:

@@ -6,7 +6,8 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
-from spanwise.types import Entity, Relation, Sentence
+from spanwise.evaluation.alignment import documents_of
+from spanwise.types import Entity, Link, Relation, Sentence
 
 LOWEST = 0.02  # threshold that is looked at
 HIGHEST = 1 - 1e-6  # that a head can have: odds must be finite
@@ -16,7 +17,7 @@ Threshold: TypeAlias = float | Mapping[str, float]  # one for all, or for types 
 def at_least(sentences: Iterable[Sentence], threshold: Threshold) -> Iterator[Sentence]:
     """The sentences without entities and relations of a lower score; what has no score stays, unless its entity goes.
 
-    Types that have no threshold keep everything.
+    Types that have no threshold keep everything. Relations across sentences find their entities again where others are gone.
 
     >>> from spanwise.types import Entity
     >>> sentence = Sentence("s", ("a", "b"), (Entity("X", ((0, 1),), 0.2), Entity("Y", ((1, 2),), 0.8)))
@@ -25,12 +26,20 @@ def at_least(sentences: Iterable[Sentence], threshold: Threshold) -> Iterator[Se
     >>> [entity.type for entity in next(at_least([sentence], {"Y": 0.9})).entities]
     ['X']
     """
-    for sentence in sentences:
+    sentences = list(sentences)
+    documents = list(documents_of(sentences))
+    dropped = [{n for n, entity in enumerate(s.entities) if not _is_kept(entity, threshold)} for s in sentences]
+    places = {(document, s.position): low for s, document, low in zip(sentences, documents, dropped, strict=True)}
+    for sentence, document, low in zip(sentences, documents, dropped, strict=True):
         relations = tuple(relation for relation in sentence.relations if _is_kept(relation, threshold))
-        if len(relations) < len(sentence.relations):
-            sentence = replace(sentence, relations=relations)
-        low = {number for number, entity in enumerate(sentence.entities) if not _is_kept(entity, threshold)}
-        yield sentence if not low else without(sentence, low)
+        links = []
+        for link in sentence.links:
+            gone = places.get((document, link.position), set())
+            if link.tail not in gone and _is_kept(link, threshold):
+                links.append(replace(link, tail=link.tail - sum(other < link.tail for other in gone)))
+        if relations != sentence.relations or links != list(sentence.links):
+            sentence = replace(sentence, relations=relations, links=tuple(links))
+        yield without(sentence, low) if low else sentence
 
 
 def lowest(threshold: Threshold) -> float:
@@ -64,13 +73,16 @@ def best_threshold(scored: Iterable[tuple[float, bool]], support: int, lowest: f
     return threshold
 
 
-def _is_kept(one: Entity | Relation, threshold: Threshold) -> bool:
+def _is_kept(one: Entity | Relation | Link, threshold: Threshold) -> bool:
     bar = threshold.get(one.type, 0.0) if isinstance(threshold, Mapping) else threshold
     return one.score is None or one.score >= bar
 
 
 def without(sentence: Sentence, dropped: Collection[int]) -> Sentence:
-    """The sentence without some of its entities, named by their places, and without the relations of these."""
+    """The sentence without some of its entities, named by their places, and without the relations of these.
+
+    Links of other sentences still count its entities as before.
+    """
     kept = [number for number in range(len(sentence.entities)) if number not in dropped]
     new = {old: number for number, old in enumerate(kept)}
     return replace(

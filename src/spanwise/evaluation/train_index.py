@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from spanwise.evaluation.scores import entity_items, ratio
+from spanwise.evaluation.scores import ratio
 from spanwise.types import Sentence
 
 Words = tuple[str, ...]
@@ -35,12 +35,12 @@ class TrainIndex:
                 self._places.setdefault(word, []).append(place)
             self._stream += (*sentence.words, "")
             broken = set()
-            for type, fragments in entity_items(sentence):
-                words = tuple(word for start, end in fragments for word in sentence.words[start:end])
-                self._annotated.setdefault(words, Counter())[type] += 1
-                self._types[type] += 1
-                if len(fragments) > 1:
-                    broken.add((fragments, words))
+            for entity in set(sentence.entities):
+                words = sentence.words_of(entity)
+                self._annotated.setdefault(words, Counter())[entity.type] += 1
+                self._types[entity.type] += 1
+                if entity.is_discontinuous:
+                    broken.add((entity.fragments, words))
             self._broken.update(words for _, words in broken)
 
     def has(self, word: str) -> bool:

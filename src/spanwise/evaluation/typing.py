@@ -102,20 +102,15 @@ class Lookup:
         self._types: Counter[str] = Counter()
         for sentence in train:
             for entity in set(sentence.entities):
-                words = words_of(sentence, entity)
+                words = sentence.words_of(entity)
                 for counts in (self._strings[words], self._last_words[words[-1]], self._types):
                     counts[entity.type] += 1
 
     def __call__(self, sentence: Sentence, entity: Entity) -> str | None:
         """The type that the entity's words have in training; None where there are no entities."""
-        words = words_of(sentence, entity)
+        words = sentence.words_of(entity)
         counts = self._strings.get(words) or self._last_words.get(words[-1]) or self._types
         return min(counts, key=lambda kind: (-counts[kind], -self._types[kind], kind), default=None)
-
-
-def words_of(sentence: Sentence, entity: Entity) -> tuple[str, ...]:
-    """The words of all fragments, in order."""
-    return tuple(word for start, end in entity.fragments for word in sentence.words[start:end])
 
 
 def typing_line(scores: Mapping[str, Any]) -> str:
