@@ -8,8 +8,9 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from itertools import accumulate
 from typing import Any, NamedTuple
+
+from spanwise.word_starts import find_words, joined_starts
 
 Extra = Mapping[str, Any]
 _LARGEST = sys.float_info.max
@@ -41,22 +42,6 @@ class Span(NamedTuple):
     def crosses(self, other: Span) -> bool:
         """True when the two overlap and neither contains the other."""
         return self.overlaps(other) and not self.contains(other) and not other.contains(self)
-
-
-def inside_others(spans: Iterable[Span]) -> set[Span]:
-    """The ranges that lie inside another, different one.
-
-    >>> inside_others([Span(0, 3), Span(1, 2), Span(2, 5), Span(2, 5)])
-    {Span(start=1, end=2)}
-    """
-    found: set[Span] = set()
-    furthest = -1
-    # What contains a range begins before it, or with it and ends later: sorted so, it comes before.
-    for span in sorted(set(spans), key=lambda span: (span.start, -span.end)):
-        if span.end <= furthest:
-            found.add(span)
-        furthest = max(furthest, span.end)
-    return found
 
 
 def _check(kind: str, type_: object, score: object, *numbers: object) -> None:
@@ -122,8 +107,22 @@ class Entity:
         return Span(self.fragments[0].start, self.fragments[-1].end)
 
     @property
+    def places(self) -> tuple[int, ...]:
+        """The numbers of its words, in order; those between its fragments are not its own.
+
+        >>> Entity("Disease", ((3, 4), (6, 8))).places
+        (3, 6, 7)
+        """
+        return places_in(self.fragments)
+
+    @property
     def is_discontinuous(self) -> bool:
         return len(self.fragments) > 1
+
+
+def places_in(fragments: Iterable[tuple[int, int]]) -> tuple[int, ...]:
+    """All numbers in some half-open ranges."""
+    return tuple(place for start, end in fragments for place in range(start, end))
 
 
 def _joined(fragments: tuple[Span, ...]) -> tuple[Span, ...]:
@@ -268,30 +267,8 @@ class Sentence:
         """What the entity says, as it stands in the text; fragments joined by single spaces."""
         return " ".join(self.text[slice(*self.characters(fragment))] for fragment in entity.fragments)
 
-
-def joined_starts(words: tuple[str, ...]) -> tuple[int, ...]:
-    """Where each word begins when they are joined by single spaces.
-
-    >>> joined_starts(("a", "bc", "d"))
-    (0, 2, 5)
-    """
-    return tuple(accumulate((len(word) + 1 for word in words[:-1]), initial=0))[: len(words)]
-
-
-def find_words(words: Iterable[str], text: str) -> tuple[int, ...]:
-    """Where each word begins in the text, looking from left to right.
-
-    >>> find_words(["can", "not", "."], "cannot.")
-    (0, 3, 6)
-    """
-    starts, end = [], 0
-    for number, word in enumerate(words):
-        start = text.find(word, end)
-        if start < 0:
-            raise ValueError(f"word {number}, {word!r}, is not in the text behind character {end}")
-        starts.append(start)
-        end = start + len(word)
-    return tuple(starts)
+    def words_of(self, entity: Entity) -> tuple[str, ...]:
+        return tuple(self.words[place] for place in entity.places)
 
 
 @dataclass(frozen=True)

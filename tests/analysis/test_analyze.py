@@ -117,7 +117,19 @@ def test_the_browser_of_mistakes_has_each_sentence_with_one() -> None:
     assert re.findall(r"<li data-k=(\w+)", html) == ["type", "boundary", "spurious", "missed"]
     assert 'data-g="Cell" data-p="Protein"' in html
     assert 'data-g="A&lt;b&gt;&amp;&quot;c&quot;"' in html
+    assert '<option value="A&lt;b&gt;&amp;&quot;c&quot;">A&lt;b&gt;' in html
     assert "There are no mistakes" in error_browser(errors(GOLD, GOLD), {})
+
+
+def test_a_type_in_a_script_from_right_to_left_leaves_the_score_in_its_place() -> None:
+    gold = [Sentence("s", ("a",), (entity("X", (0, 1)),))]
+    shown = error_browser(errors(gold, [Sentence("s", ("a",), (entity("ארגון", (0, 1), score=0.45),))]), {})
+    assert "<q><bdi>a</bdi></q> <i><bdi>ארגון</bdi> 0.45</i>" in shown
+
+
+def test_an_empty_cell_stands_where_the_others_of_its_column_stand() -> None:
+    part = Part("p", "P", "", {"t": Table(("text", "number", "empty"), (("a", 1, None), (None, None, None)))})
+    assert "<td>–</td><td class=n>–</td><td class=n>–</td>" in report("title", {}, [part], {})
 
 
 def test_a_long_list_of_mistakes_is_cut(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -151,6 +163,14 @@ def test_an_inline_figure_follows_the_page() -> None:
     )
 
 
+def test_text_in_an_inline_figure_says_what_the_file_says() -> None:
+    """Only what stands in tags is made shorter, coloured by the page or renamed."""
+    said = 'best F1 0.5364 at 0.0001, v1.23456 #1f2430 id="p1" url(#p1) xmlns="x"'
+    assert inline_svg(f"<svg><text>{said}</text></svg>", "f", "label") == (
+        f'<svg role="img" aria-label="label"><text>{said}</text></svg>'
+    )
+
+
 def test_large_figures_are_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(report_module, "LARGEST_SVG", 10)
     part = lengths_part(errors(GOLD, PREDICTED), GOLD)
@@ -176,8 +196,10 @@ def test_what_is_no_analysis_is_not_touched(tmp_path: Path) -> None:
     out = tmp_path / "out"
     analyze(Subject("one", "x", GOLD, PREDICTED), out)
     (out / "notes.txt").write_text("mine")
-    with pytest.raises(SpanwiseError, match="is not empty and holds no analysis; choose another folder"):
+    with pytest.raises(SpanwiseError, match=r"out: holds notes\.txt besides an analysis; choose another folder"):
         analyze(Subject("two", "x", GOLD, PREDICTED), out)
+    with pytest.raises(SpanwiseError, match="is not empty and holds no analysis; choose another folder"):
+        analyze(Subject("two", "x", GOLD, PREDICTED), tmp_path)
     assert (out / "notes.txt").read_text() == "mine"
     assert json.loads((out / "numbers.json").read_text(encoding="utf-8"))["title"] == "one on x"
     with pytest.raises(SpanwiseError, match=r"notes\.txt: is a file, a folder was expected"):

@@ -18,10 +18,13 @@ from spanwise.analysis.figures.style import saved
 from spanwise.analysis.model_parts import model_parts
 from spanwise.analysis.part import Part
 from spanwise.analysis.representations import representations_part
+from spanwise.analysis.sample import found_entities
 from spanwise.analysis.span_sample import span_sample
 from spanwise.config import configure, recipes
 from spanwise.errors import SpanwiseError
+from spanwise.inference.load import Predictor
 from spanwise.inference.predictor import predict
+from spanwise.inference.scoring import predict_split
 from spanwise.model import Model
 from spanwise.types import Entity, Sentence
 
@@ -82,7 +85,7 @@ def test_a_model_of_given_spans_has_no_class_for_nothing() -> None:
 
 def test_the_sample_of_vectors() -> None:
     made = model("static")
-    found = [replace(sentence, entities=sentence.entities[:1]) for sentence in GOLD]
+    found = found_entities(GOLD, [replace(sentence, entities=sentence.entities[:1]) for sentence in GOLD])
     sample = span_sample(made, GOLD, found)
     every = made.span_vectors(GOLD)
     rows, types, is_first, others = [], [], [], set()
@@ -147,9 +150,36 @@ def test_a_projection_that_is_not_installed_is_told_whatever_the_model_has(
             model_parts(model("static", recipe), gold, gold, projection="umap")
 
 
+def test_predictions_may_be_cut_elsewhere_than_gold() -> None:
+    """A text is cut around gold's entities; the model, which does not know them, cuts it at every full stop."""
+    drug, place, around = Entity("Drug", ((0, 2),)), Entity("Place", ((6, 7),)), Entity("Place", ((3, 5),))
+    words = ("aspirin", "acid", "came", ".", "then", "near", "oslo", ".")
+    gold = [Sentence("d-1", words, (drug, place, around), document="d", position=0)]
+    found = [
+        Sentence("d-1", words[:4], (drug,), document="d", position=0),
+        Sentence("d-2", words[4:], (Entity("Place", ((2, 3),)),), document="d", position=1),
+    ]
+    parts = model_parts(model("static"), gold, found)
+    columns = parts[0].tables["entities"].columns
+    rows = [dict(zip(columns, row, strict=True)) for row in parts[0].tables["entities"].rows]
+    assert [(row["start"], row["end"], row["found"]) for row in rows] == [(0, 2, 1), (6, 7, 1), (3, 5, 0)]
+
+
+def test_what_is_read_beside_gold_is_cut_as_gold_is(tmp_path: Path) -> None:
+    """Sentences of another cut would stand at other positions of the document, and some of its words be read twice."""
+    (tmp_path / "a.txt").write_text("It rained. Then many came. Aspirin acid was seen near oslo.")
+    (tmp_path / "a.ann").write_text("T1\tPlace 9 15\t. Then\n")
+    done = predict_split(Predictor(model("static"), "cpu"), tmp_path)
+    assert len(done.predicted) == 3
+    assert [sentence.text.strip() for sentence in done.context] == [
+        "It rained. Then many came.",
+        "Aspirin acid was seen near oslo.",
+    ]
+
+
 def test_predictions_must_be_those_of_the_sentences() -> None:
-    with pytest.raises(SpanwiseError, match="gold and predicted sentences differ"):
-        model_parts(model("static"), GOLD, GOLD[1:])
+    with pytest.raises(SpanwiseError, match="no id of the predictions"):
+        model_parts(model("static"), GOLD, sentences(20, seed=1, first=100))
 
 
 def test_sentences_without_entities_are_told_in_words() -> None:

@@ -11,7 +11,8 @@ from analysed import GOLD, PREDICTED, TRAIN, entity
 
 from spanwise.analysis.data_part import data_part, settings_part
 from spanwise.analysis.difference_part import difference_part
-from spanwise.analysis.figures.buckets import bucket_range
+from spanwise.analysis.figures.buckets import bucket_range, buckets_figure
+from spanwise.analysis.figures.scores import scores_figure
 from spanwise.analysis.figures.style import INK, saved
 from spanwise.analysis.part import Cell, Part, Table
 from spanwise.analysis.prediction_parts import (
@@ -22,8 +23,9 @@ from spanwise.analysis.prediction_parts import (
     scores_part,
     typing_part,
 )
-from spanwise.evaluation import TrainIndex, errors, evaluate
+from spanwise.evaluation import TrainIndex, bucketed, errors, evaluate
 from spanwise.evaluation.buckets import Label
+from spanwise.evaluation.scores import Score
 from spanwise.evaluation.typing import typing_scores
 from spanwise.types import Sentence
 
@@ -59,6 +61,27 @@ def test_scores() -> None:
         ("Date", 0.0, 0.0, 0),
     ]
     assert "The predictions have types that gold does not have: Date." in part.text
+
+
+def test_of_the_relaxed_score_no_count_of_correct_ones_is_shown() -> None:
+    """Precision and recall count different ones, so that three would be correct of two that there are."""
+    words = ("IL2", "gene", "in", "T", "cells", "one")
+    gold = [Sentence("s", words, (entity("X", (0, 1)), entity("X", (3, 5))))]
+    found = [Sentence("s", words, (entity("X", (0, 2)), entity("X", (3, 5)), entity("X", (4, 6))))]
+    summary = scores_part(evaluate(gold, found)).tables["summary"]
+    relaxed = {row[0]: row[1:] for row in rows(summary, "measure", "recall", "support", "predicted", "correct")}["relaxed"]
+    assert relaxed == (1.0, 2, 3, None)
+
+
+def test_precision_and_recall_are_both_seen_at_the_rims_and_where_they_are_the_same() -> None:
+    (axes,) = scores_figure({"none": Score(1, 1, 0), "all": Score(2, 2, 2)}, Score(3, 3, 2)).axes
+    precision, recall = axes.collections
+    assert not precision.get_clip_on()
+    assert not recall.get_clip_on()
+    for marks in (precision, recall):
+        assert [x for x, _ in marks.get_offsets().tolist()] == pytest.approx([200 / 3, 0, 100])  # type: ignore[union-attr]
+    heights = [[y for _, y in marks.get_offsets().tolist()] for marks in (precision, recall)]  # type: ignore[union-attr]
+    assert all(upper < lower for upper, lower in zip(*heights, strict=True)), "the first row is on top"
 
 
 def test_errors() -> None:
@@ -118,6 +141,19 @@ def test_buckets() -> None:
     }
 
 
+def test_a_bucket_of_few_sentences_is_drawn_without_its_interval() -> None:
+    few = [Sentence(str(n), ("a",), (entity("X", (0, 1)),)) for n in range(19)]
+    short, long = [*few, Sentence("19", ("a",))], [*few, Sentence("19", ("a",), (entity("X", (0, 1)),))]
+    for gold, lines in ((short, 0), (long, 1)):
+        part = buckets_part(gold, gold, None, 1.0)
+        figure = buckets_figure({"eLen": bucketed(gold, gold)}, {"eLen": "length"}, 1.0)
+        (panel,) = figure.axes
+        assert (len(panel.patches), len(panel.collections)) == (1, lines)
+        assert [text.get_text() for text in panel.texts] == ["100", "none", "none", "none"]
+        low, high = rows(part.tables["published"], "low", "high")[0]
+        assert (low, high) == ((1.0, 1.0) if lines else (None, None))
+
+
 def test_lengths() -> None:
     part = lengths_part(FOUND, GOLD)
     assert part.tables["entities"].rows == ((1, 3, 3), (2, 1, 2), (3, 3, 2), (5, 1, 1))
@@ -152,11 +188,22 @@ def test_typing() -> None:
 def test_differences_are_the_others_less_this_one() -> None:
     """A perfect system against the one above, whose F1 for entities of one word is 2/3."""
     part = difference_part(GOLD, {"perfect": [GOLD]}, ("this", [PREDICTED]))
-    first = rows(part.tables["published"], "system", "attribute", "bucket", "support", "f1", "standard_f1", "difference")[0]
-    assert first == ("perfect", "eLen", "XS", 3, 1.0, pytest.approx(2 / 3), pytest.approx(1 / 3))
+    row = rows(part.tables["published"], "system", "attribute", "bucket", "support", "f1", "standard_f1", "difference")[0]
+    assert row == ("perfect", "eLen", "XS", 3, 1.0, pytest.approx(2 / 3), pytest.approx(1 / 3))
     kinds = rows(part.tables["errors"], "system", "kind", "rate", "standard_rate", "difference")
     assert kinds[0] == ("perfect", "type", 0.0, pytest.approx(1 / 6), pytest.approx(-1 / 6))
     assert len(pictures([part])) == 3
+    # So few sentences have no interval, and their difference is shown all the same; "–" is where gold has nothing.
+    _, cells = part.figures["published"].args[0]["words of the entity"]  # type: ignore[attr-defined]
+    assert cells["perfect"] == pytest.approx([1 / 3, 1.0, 0.2, 0.0])
+    first = difference_part(GOLD[:1], {"perfect": [GOLD[:1]]}, ("this", [PREDICTED[:1]]))
+    _, cells = first.figures["published"].args[0]["words of the entity"]  # type: ignore[attr-defined]
+    assert cells["perfect"][0] is None
+
+
+def test_sentences_that_another_system_has_not_are_told() -> None:
+    part = difference_part(GOLD, {"half": [GOLD[:3], GOLD[:2]], "whole": [GOLD]}, ("this", [PREDICTED[:4]]))
+    assert part.text.endswith("have entities. half has nothing for 3 of the 5 sentences: their entities count as missed.")
 
 
 def test_every_figure_can_be_drawn() -> None:
@@ -215,8 +262,12 @@ def test_text_in_figures_is_no_formula() -> None:
 
 @pytest.mark.parametrize(
     ("edges", "said"),
-    [((None, None), "flat"), ((0.5, None), "> 50%"), ((None, 7), "≤ 7"), ((0.0, 0.23), "0–23%"), ((16, 31), "17–31")],
-)
+    [
+        ((None, None), "flat"), ((0.5, None), "> 50%"), ((None, 7), "≤ 7"), ((0.0, 0.23), "0–23%"), ((16, 31), "17–31"),
+        ((37, 152), "38–152"), ((99, 100), "100"), ((999, 12345), "1,000–12,345"), ((12345, None), "> 12,345"),
+        ((0.267, 0.3333), "27–33%"), ((0.994, 0.998), "99.4–99.8%"), ((0.98, 0.997), "98–99.7%"), ((1 / 3, 1.0), "33–100%"), ((0.3333, 0.33334), "33.3%"), ((None, 0.0002), "≤ 0.02%"),
+    ],
+)  # fmt: skip
 def test_ranges_of_buckets(edges: tuple[float | None, float | None], said: str) -> None:
     assert bucket_range(Label("flat", *edges)) == said
 

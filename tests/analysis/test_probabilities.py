@@ -10,6 +10,7 @@ from tiny import model
 
 from spanwise.analysis import probabilities
 from spanwise.analysis.probabilities import LOWEST, discrepancy, gold_probabilities, probabilities_part
+from spanwise.analysis.sample import found_entities
 from spanwise.inference.vectors import SentenceVectors
 from spanwise.types import Entity, Sentence
 
@@ -47,14 +48,15 @@ def test_entities_tables_and_text_by_hand(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(probabilities, "span_probabilities", answer)
     tiny = model("static")  # knows Drug and Place
-    judged = gold_probabilities(tiny, gold, found)
+    right = found_entities(gold, found)
+    judged = gold_probabilities(tiny, gold, right)
     assert judged.classes == ("Drug", "Place", "no entity")
     assert [entity for _, entity in judged.entities] == [drug, place, dropped]
     assert judged.of_gold.tolist() == pytest.approx([0.8, 0.25, 0.5])
     assert judged.found.tolist() == [True, False, False]
     assert judged.unjudged == 1
 
-    part = probabilities_part(tiny, gold, found)
+    part = probabilities_part(tiny, gold, right)
     assert set(part.figures) == {"violin", "volcano", "pca"}
     tags = {row[0]: row[1:3] for row in part.tables["tags"].rows}
     assert tags == {"Up": (1, 0), "Stable": (2, 1), "Down": (0, 0)}

@@ -25,6 +25,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     # Narrow words without space between them, under names that are wider.
     names = tuple(entity("Long_name", (at, at + width)) for at, width in ((0, 1), (1, 2), (3, 1), (4, 4)))
     more[0] = Sentence("more-0", ("il",) * 8, names, text="il" * 8)
+    more[1] = Sentence("more-1", ("so", "many"), (entity("Two  spaces", (0, 1)),))
     subject = Subject(
         "system", "data", [*GOLD, *more], [*PREDICTED, *(replace(one, entities=()) for one in more)], train=TRAIN,
     )  # fmt: skip
@@ -82,6 +83,8 @@ def test_filters_ask_for_one_mistake_that_has_it_all(page: Page) -> None:
     assert page.value(SHOWN) == ["nested"]
     choose(page, "type", "Protein")
     assert page.value(SHOWN) == ["nested"]
+    choose(page, "type", "Two  spaces")
+    assert page.value(SHOWN) == ["more-1"]
 
 
 def test_keys_go_from_sentence_to_sentence(page: Page) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from html.parser import HTMLParser
 
 from spanwise.drawing.page import page, write_page
-from spanwise.types import Entity, Relation, Sentence
+from spanwise.types import Entity, Relation, Sentence, Span
 
 HOSTILE = Sentence(
     "s0", ("<script>alert(1)</script>", "&amp;", "b"), (Entity("<i>", ((0, 1),), 0.5), Entity("Y", ((0, 3),))),  # type: ignore[arg-type]
@@ -49,6 +49,12 @@ def test_documents_have_headings_and_blank_sentences_nothing() -> None:
     found = read("".join(page(some, {}, "t")))
     assert found.tags.count("h2") == 2
     assert found.tags.count("p") == 5
+
+
+def test_relations_in_scripts_from_right_to_left_keep_their_order() -> None:
+    pair = (Entity("X", (Span(0, 1),)), Entity("X", (Span(1, 2),)))
+    found = "".join(page([Sentence("s", ("אב", "b"), pair, (Relation("יש", 0, 1),))], {}, "t"))
+    assert "<small><bdi>אב</bdi> <b><bdi>יש</bdi></b> <bdi>b</bdi></small>" in found
 
 
 def test_it_is_written_as_sentences_come() -> None:

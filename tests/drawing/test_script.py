@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from browser import Browser
 
 TYPES = ("X", "A long name of a type, longer than can be", "医院", "New")
-WORDS = ("a", "of", "Hospital", "北", "京", "🌊", "<b>", "&amp;")
+WORDS = ("a", "of", "Hospital", "北", "京", "🌊", "<b>", "&amp;", ".", "(", "”")
 
 # What can be seen of a drawing: the text, and for each word with bars its width, its levels and its bars with their names.
 SEEN = """(root) => [root.textContent, ...[...root.querySelectorAll('.w')].map(word => [

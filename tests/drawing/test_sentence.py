@@ -13,7 +13,7 @@ from analysed import SCRIPT, entity
 from spanwise.drawing import css, draw_sentence, type_colours
 from spanwise.drawing.colours import PALETTE, shortened
 from spanwise.drawing.sentence import stacked
-from spanwise.types import Entity, Sentence
+from spanwise.types import Entity, Sentence, Span
 
 
 class Reading(HTMLParser):
@@ -103,6 +103,21 @@ def test_words_give_way_to_longer_names() -> None:
     assert joined is not None
 
 
+@pytest.mark.parametrize(
+    ("text", "joined"),
+    [
+        ("Oslo. b", ["Oslo."]), ("Oslo . b", []), ("a (Oslo) b", ["(Oslo)"]), ("a “Oslo”, b", ["“Oslo”"]), ("奥斯陆。中", ["奥斯陆。"]),
+        ("奥斯陆中", []), ("Oslo/b", ["Oslo/"]), ("ab. cd", []), (f"{'Oslo' * 11}.", []),
+    ],
+)  # fmt: skip
+def test_no_line_begins_with_a_full_stop_or_ends_with_a_bracket(text: str, joined: list[str]) -> None:
+    """A word with bars is a box, behind and before which a line may end whatever stands there."""
+    words = tuple(re.findall(r"(?:Oslo)+|奥斯陆|\w|[^\w\s]", text))
+    place = next((at for at, word in enumerate(words) if word.startswith(("Oslo", "奥斯陆"))), None)
+    drawn = draw_sentence(Sentence("s", words, () if place is None else (entity("X", (place, place + 1)),), text=text))
+    assert [Reading(one).text for one in re.findall(r"<span class=o>.*?</span>[^<]*</span>", drawn)] == joined
+
+
 def test_no_two_bars_are_in_the_same_place() -> None:
     """Random entities, nested, crossing and broken: on each side, a word has one piece at most on each level."""
     numbers = random.Random(3)
@@ -117,6 +132,34 @@ def test_no_two_bars_are_in_the_same_place() -> None:
         assert len(reading.bars) == 2 * len(taken)
         assert len(reading.names) == 2 * len(entities)
         assert reading.text == "a b c d e f g h i j"
+
+
+def test_each_entity_has_the_lowest_level_that_is_free() -> None:
+    """As a reader would find it: narrow ones first, each on the first level where nothing is in its way."""
+    numbers = random.Random(4)
+    for _ in range(200):
+        entities = {_random_entity(numbers) for _ in range(numbers.randint(0, 9))}
+        levels: dict[Entity, int] = {}
+        for one in sorted(entities, key=lambda one: (one.range.width, one.fragments, one.type)):
+            taken = {level for other, level in levels.items() if other.range.overlaps(one.range)}
+            levels[one] = min(set(range(10)) - taken)
+        assert stacked(entities) == levels
+
+
+def test_an_entity_is_compared_with_its_neighbours_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long text has thousands of entities, and comparing each with each takes minutes."""
+    compared = 0
+    overlaps = Span.overlaps
+
+    def counted(one: Span, other: Span) -> bool:
+        nonlocal compared
+        compared += 1
+        return overlaps(one, other)
+
+    monkeypatch.setattr(Span, "overlaps", counted)
+    count = 500
+    assert set(stacked(entity("X", (at, at + 1)) for at in range(count)).values()) == {0}
+    assert compared <= 2 * count
 
 
 def _random_entity(numbers: random.Random) -> Entity:

@@ -10,7 +10,6 @@ from itertools import groupby
 from spanwise.drawing import draw_sentence
 from spanwise.evaluation.errors import Errors
 from spanwise.evaluation.judging import MISTAKES, Claim, Judgement
-from spanwise.types import Entity
 
 MOST_BYTES = 2_500_000  # of HTML; what is beyond is in the tables
 
@@ -45,12 +44,13 @@ joined by a dashed line.{cut}</p>
 
 
 def _options(values: Sequence[str]) -> str:
-    return "".join(f"<option>{escape(value)}</option>" for value in values)
+    # With its value beside its text, for a browser takes white space from the text.
+    return "".join(f'<option value="{escape(value)}">{escape(value)}</option>' for value in values)
 
 
 def _case(judgements: Sequence[Judgement], colours: Mapping[str, str]) -> str:
-    gold, predicted = ([_entity(claim) for claim in side if claim] for side in zip(*map(_claims, judgements), strict=True))
-    right = {_entity(judgement.claim) for judgement in judgements if judgement.kind == "correct"}
+    gold, predicted = ([claim.entity for claim in side if claim] for side in zip(*map(_claims, judgements), strict=True))
+    right = {judgement.claim.entity for judgement in judgements if judgement.kind == "correct"}
     sentence = replace(judgements[0].sentence, entities=tuple(gold), relations=(), links=())
     drawn = draw_sentence(sentence, colours, predicted=predicted, agreed=right)
     mistakes = "".join(_mistake(judgement) for judgement in judgements if judgement.kind in MISTAKES)
@@ -59,10 +59,6 @@ def _case(judgements: Sequence[Judgement], colours: Mapping[str, str]) -> str:
 
 def _claims(judgement: Judgement) -> tuple[Claim | None, Claim | None]:
     return judgement.gold, judgement.predicted
-
-
-def _entity(claim: Claim) -> Entity:
-    return Entity(claim.type, claim.spans, claim.score)
 
 
 def _mistake(judgement: Judgement) -> str:
@@ -81,4 +77,4 @@ def _attributes(judgement: Judgement) -> Iterator[str]:
 
 def _said(claim: Claim) -> str:
     score = "" if claim.score is None else f" {claim.score:.2f}"
-    return f"<q>{escape(claim.text)}</q> <i>{escape(claim.type)}{score}</i>"
+    return f"<q><bdi>{escape(claim.text)}</bdi></q> <i><bdi>{escape(claim.type)}</bdi>{score}</i>"

@@ -17,11 +17,15 @@ def inline_svg(svg: str, prefix: str, label: str) -> str:
     """
     body = svg[svg.index("<svg") :]
     body = re.sub(r"<metadata>.*?</metadata>", "", body, flags=re.DOTALL)
-    body = re.sub(r'\s+xmlns(:\w+)?="[^"]*"', "", body)
     body = re.sub(r"<!--.*?-->\s*", "", body, flags=re.DOTALL)  # matplotlib comments on each text
-    body = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{prefix}-", body)
-    for colour, variable in _THEME.items():
-        body = body.replace(colour, variable)
-    body = re.sub(r"\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}", body)  # a hundredth of a point is not seen
+    body = re.sub(r"<[^>]*>", lambda tag: _on_a_page(tag[0], prefix), body)  # what stands between tags is for the reader
     body = re.sub(r"\s*\n\s*", "\n", body)
     return body.replace("<svg", f'<svg role="img" aria-label="{label}"', 1).strip()
+
+
+def _on_a_page(tag: str, prefix: str) -> str:
+    tag = re.sub(r'\s+xmlns(:\w+)?="[^"]*"', "", tag)
+    tag = re.sub(r'(\bid="|url\(#|href="#)', rf"\g<1>{prefix}-", tag)
+    for colour, variable in _THEME.items():
+        tag = tag.replace(colour, variable)
+    return re.sub(r"\d+\.\d{3,}", lambda number: f"{float(number[0]):.2f}", tag)  # a hundredth of a point is not seen

@@ -13,10 +13,13 @@ from spanwise.analysis.figures.lengths import entity_lengths_figure, sentence_le
 from spanwise.analysis.figures.scores import scores_figure
 from spanwise.analysis.part import Cell, Part, Table
 from spanwise.evaluation.attributes import ATTRIBUTES
+from spanwise.evaluation.bootstrap import FEWEST
 from spanwise.evaluation.buckets import PARTS, Bucket, bucketed
 from spanwise.evaluation.errors import Errors
 from spanwise.evaluation.evaluation import Evaluation
 from spanwise.evaluation.judging import KINDS, MISTAKES, Claim, Judgement
+from spanwise.evaluation.pairing import pair
+from spanwise.evaluation.relaxed import RelaxedScore
 from spanwise.evaluation.scores import Macro, Score, Scores
 from spanwise.evaluation.train_index import TrainIndex
 from spanwise.evaluation.typing import Typing
@@ -154,11 +157,13 @@ def asked_attributes(train: TrainIndex | None) -> tuple[list[str], list[str]]:
 def buckets_part(gold: Sequence[Sentence], predicted: Sequence[Sentence], train: TrainIndex | None, overall: float) -> Part:
     """F1 of short and long, rare and frequent, nested and flat entities; ``overall`` is that of all."""
     with_cuts, with_numbers = asked_attributes(train)
-    published = {name: bucketed(gold, predicted, train, attribute=name) for name in with_cuts}
-    equal = {name: bucketed(gold, predicted, train, attribute=name, cuts=PARTS) for name in with_numbers}
+    paired = pair(gold, predicted)
+    published = {name: bucketed(gold, paired, train, attribute=name) for name in with_cuts}
+    equal = {name: bucketed(gold, paired, train, attribute=name, cuts=PARTS) for name in with_numbers}
     text = (
-        "F1 of the entities whose attribute lies in a bucket, with its 95% bootstrap interval; below a bar, its values and the "
-        "gold entities in it. The dashed line is the F1 of all. First with the published cuts, then in buckets of equal size."
+        f"F1 of the entities whose attribute lies in a bucket, with its 95% bootstrap interval where {FEWEST} sentences or "
+        "more have such; below a bar, its values and the gold entities in it. The dashed line is the F1 of all. First with the "
+        "published cuts, then in buckets of equal size."
     )
     if train is None:
         text += (
@@ -230,12 +235,14 @@ def _buckets_table(buckets: Mapping[str, list[Bucket]]) -> Table:
 
 def _worth_drawing(buckets: Mapping[str, list[Bucket]]) -> dict[str, list[Bucket]]:
     """The attributes of which two buckets or more have entities; without any, all."""
-    several = {name: own for name, own in buckets.items() if sum(bucket.interval is not None for bucket in own) > 1}
+    several = {name: own for name, own in buckets.items() if sum(not bucket.is_empty for bucket in own) > 1}
     return several or dict(buckets)
 
 
 def _cells(score: Score | Macro) -> tuple[Cell, ...]:
     values = score.to_json()
+    if isinstance(score, RelaxedScore):
+        values["correct"] = None  # two counts are right, that of gold and that of the predictions
     return tuple(values.get(name) for name in SCORE)
 
 

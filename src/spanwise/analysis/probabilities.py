@@ -13,7 +13,7 @@ from spanwise.analysis.figures.violin import Halves, violin_figure
 from spanwise.analysis.figures.volcano import volcano_figure
 from spanwise.analysis.part import Part, Table
 from spanwise.analysis.projection import pca
-from spanwise.analysis.sample import NONE, chosen, contiguous_entities
+from spanwise.analysis.sample import NONE, Found, chosen, contiguous_entities
 from spanwise.inference.vectors import span_probabilities
 from spanwise.model import Model
 from spanwise.types import Entity, Sentence
@@ -76,24 +76,23 @@ def discrepancy(values: Floats, label: npt.NDArray[np.int64]) -> Discrepancy:
 
 
 def gold_probabilities(
-    model: Model, gold: Sequence[Sentence], predicted: Sequence[Sentence], *, context: Sequence[Sentence] = (), seed: int = 0
+    model: Model, gold: Sequence[Sentence], found: Found, *, context: Sequence[Sentence] = (), seed: int = 0
 ) -> GoldProbabilities:
     """Those of the contiguous gold entities of at most ``SENTENCES`` sentences."""
     places = chosen(gold, SENTENCES, seed)
     sentences = [gold[place] for place in places]
     asked = [contiguous_entities(sentence) for sentence in sentences]
-    found = span_probabilities(model, sentences, [[entity.range for entity in own] for own in asked], context=context)
+    answers = span_probabilities(model, sentences, [[entity.range for entity in own] for own in asked], context=context)
     entities: list[tuple[str, Entity]] = []
     rows: list[Floats] = []
     is_found: list[bool] = []
-    for place, own, (spans, values) in zip(places, asked, found, strict=True):
+    for place, own, (spans, values) in zip(places, asked, answers, strict=True):
         known = {(start, end): row for (start, end), row in zip(spans.tolist(), values.astype(np.float64), strict=True)}
-        right = set(predicted[place].entities)
         for entity in own:
             if entity.range in known and entity.type in model.labels.entities:
                 entities.append((gold[place].id, entity))
                 rows.append(known[entity.range])
-                is_found.append(entity in right)
+                is_found.append((place, entity) in found)
     classes = model.labels.entities if model.needs_spans else (*model.labels.entities, NONE)
     total = sum(len(set(sentence.entities)) for sentence in sentences)
     table = np.array(rows, np.float64).reshape(-1, len(classes))
@@ -101,9 +100,9 @@ def gold_probabilities(
 
 
 def probabilities_part(
-    model: Model, gold: Sequence[Sentence], predicted: Sequence[Sentence], *, context: Sequence[Sentence] = (), seed: int = 0
+    model: Model, gold: Sequence[Sentence], found: Found, *, context: Sequence[Sentence] = (), seed: int = 0
 ) -> Part:
-    judged = gold_probabilities(model, gold, predicted, context=context, seed=seed)
+    judged = gold_probabilities(model, gold, found, context=context, seed=seed)
     title = "Probabilities of what is true"
     if not judged.entities:
         return Part("probabilities", title, "The model has no probability for any gold entity that was looked at.")

@@ -85,12 +85,12 @@ def _picture(png: bytes, label: str) -> str:
 
 def _table(part: Part, name: str, table: Table) -> str:
     shown = table.rows[:MOST_ROWS]
-    columns = zip(table.columns, zip(*shown, strict=True), strict=True)
+    are_text = [any(isinstance(value, str) for value in values) for values in zip(*shown, strict=True)]
     head = "".join(
-        f"<th{'' if any(isinstance(value, str) for value in values) else ' class=n'}>{_text(name.replace('_', ' '))}</th>"
-        for name, values in columns
+        f"<th{'' if is_text else ' class=n'}>{_text(name.replace('_', ' '))}</th>"
+        for name, is_text in zip(table.columns, are_text, strict=True)
     )
-    body = "".join("<tr>" + "".join(map(_cell, row)) + "</tr>" for row in shown)
+    body = "".join("<tr>" + "".join(map(_cell, row, are_text)) + "</tr>" for row in shown)
     rest = f"; the first {len(shown):,} here" if len(shown) < len(table.rows) else ""
     note = f"{len(table.rows):,} row{'s' if len(table.rows) != 1 else ''}{rest} · {TABLES}/{file_name(part, name)}.csv"
     is_open = " open" if len(table.rows) <= OPEN_ROWS or (len(part.tables) == 1 and not part.figures) else ""
@@ -100,14 +100,14 @@ def _table(part: Part, name: str, table: Table) -> str:
     )
 
 
-def _cell(value: Cell) -> str:
-    """A cell of a table.
+def _cell(value: Cell, is_text: bool = False) -> str:
+    """A cell of a table; an empty one stands where those of its column stand, which may be text.
 
-    >>> _cell(0.51239), _cell(1234), _cell(None), _cell("<b>")
-    ('<td class=n>0.5124</td>', '<td class=n>1,234</td>', '<td class=n>–</td>', '<td>&lt;b&gt;</td>')
+    >>> _cell(0.51239), _cell(1234), _cell(None), _cell("<b>"), _cell(None, is_text=True)
+    ('<td class=n>0.5124</td>', '<td class=n>1,234</td>', '<td class=n>–</td>', '<td>&lt;b&gt;</td>', '<td>–</td>')
     """
     if value is None:
-        return "<td class=n>–</td>"
+        return "<td>–</td>" if is_text else "<td class=n>–</td>"
     if isinstance(value, str):
         cut = value if len(value) <= LONGEST_CELL else f"{value[:LONGEST_CELL]}…"
         return f"<td>{_text(cut)}</td>"

@@ -17,7 +17,7 @@ from spanwise.analysis.figures.overlaps import overlaps_figure
 from spanwise.analysis.figures.points import points_figure
 from spanwise.analysis.part import Cell, Part, Table
 from spanwise.analysis.projection import PROJECTIONS, pca, projected
-from spanwise.analysis.sample import NONE
+from spanwise.analysis.sample import NONE, Found
 from spanwise.analysis.span_sample import SpanSample, span_sample
 from spanwise.heads import head_values
 from spanwise.model import Model
@@ -30,7 +30,7 @@ Vectors = Mapping[str, npt.NDArray[Any]]
 
 
 def representations_part(
-    model: Model, gold: Sequence[Sentence], predicted: Sequence[Sentence], *, context: Sequence[Sentence] = (),
+    model: Model, gold: Sequence[Sentence], found: Found, *, context: Sequence[Sentence] = (),
     projection: str = "pca", seed: int = 0,
 ) -> Part:  # fmt: skip
     """Norms, cosines and projections of span vectors, and of the classifier's templates."""
@@ -39,7 +39,7 @@ def representations_part(
         kind = head_values(model.head.reader)["kind"]
         text = f"The head {kind} has no vector for each span that a linear layer would classify: there is nothing to draw."
         return Part("vectors", title, text)
-    sample = span_sample(model, gold, predicted, context=context, seed=seed)
+    sample = span_sample(model, gold, found, context=context, seed=seed)
     if len(sample.vectors) < 3:
         return Part("vectors", title, "Too few gold entities have a vector for anything to be said of them.")
     types = sorted(set(sample.types), key=lambda kind: (-sample.types.count(kind), kind))

@@ -1,14 +1,17 @@
-"""Which sentences are looked at closely: some of those with entities, the same ones every time."""
+"""Which sentences are looked at closely: some of those with entities, the same ones every time; and what was found in them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
+from typing import TypeAlias
 
 import numpy as np
 
+from spanwise.evaluation.errors import errors
 from spanwise.types import Entity, Sentence
 
 NONE = "no entity"  # what the class behind the types is called
+Found: TypeAlias = Set[tuple[int, Entity]]  # gold entities that were predicted, each with the number of its sentence
 
 
 def chosen(sentences: Sequence[Sentence], most: int, seed: int) -> list[int]:
@@ -21,6 +24,16 @@ def chosen(sentences: Sequence[Sentence], most: int, seed: int) -> list[int]:
     if len(places) <= most:
         return places
     return sorted(np.random.default_rng(seed).choice(places, most, replace=False).tolist())
+
+
+def found_entities(gold: Sequence[Sentence], predicted: Sequence[Sentence]) -> Found:
+    """What is right in the predictions, which may be cut into other sentences and words than gold is.
+
+    >>> gold = [Sentence("s1", ("Oslo", "rained"), (Entity("Place", ((0, 1),)), Entity("Event", ((1, 2),))))]
+    >>> found_entities(gold, [Sentence("s1", ("Oslo", "rain", "ed"), gold[0].entities, text="Oslo rained")])
+    {(0, Entity(type='Place', fragments=(Span(start=0, end=1),), score=None))}
+    """
+    return {(one.number, one.claim.entity) for one in errors(gold, predicted).judgements if one.kind == "correct"}
 
 
 def contiguous_entities(sentence: Sentence) -> list[Entity]:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spanwise.analysis.cosines import OVERLAPS, overlap_cosines
-from spanwise.analysis.sample import chosen, contiguous_entities
+from spanwise.analysis.sample import Found, chosen, contiguous_entities
 from spanwise.inference.vectors import span_vectors
 from spanwise.model import Model
 from spanwise.types import Sentence
@@ -35,12 +35,12 @@ class SpanSample:
 
 
 def span_sample(
-    model: Model, gold: Sequence[Sentence], predicted: Sequence[Sentence], *, context: Sequence[Sentence] = (), seed: int = 0
+    model: Model, gold: Sequence[Sentence], found: Found, *, context: Sequence[Sentence] = (), seed: int = 0
 ) -> SpanSample:
     """From at most ``SENTENCES`` sentences with entities; of other spans, as many as there are entities, drawn at random."""
     generator = np.random.default_rng(seed)
     places = chosen(gold, SENTENCES, seed)
-    vectors, others, types, found = [], [], [], []
+    vectors, others, types, is_found = [], [], [], []
     cosines: list[list[Floats]] = [[np.empty(0)] for _ in OVERLAPS]
     for first in range(0, len(places), CHUNK):
         own = places[first : first + CHUNK]
@@ -51,7 +51,7 @@ def span_sample(
             rows = [number[entity.range] for entity in entities]
             vectors.append(values[rows])
             types += [entity.type for entity in entities]
-            found += [entity in set(predicted[place].entities) for entity in entities]
+            is_found += [(place, entity) in found for entity in entities]
             is_entity = np.isin(np.arange(len(spans)), rows)
             rest = np.flatnonzero(~is_entity)
             others.append(values[generator.choice(rest, min(len(rows), len(rest)), replace=False)])
@@ -59,7 +59,12 @@ def span_sample(
             for at, kept in enumerate(cosines):
                 kept.append(cosine[level == at])
     return SpanSample(
-        len(places), _joined(vectors), tuple(types), np.array(found, bool), _joined(others), tuple(map(np.concatenate, cosines))
+        len(places),
+        _joined(vectors),
+        tuple(types),
+        np.array(is_found, bool),
+        _joined(others),
+        tuple(map(np.concatenate, cosines)),
     )
 
 

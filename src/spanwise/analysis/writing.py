@@ -36,7 +36,10 @@ def check_folder(out: Path) -> None:
     if out.is_file():
         raise SpanwiseError(f"{out}: is a file, a folder was expected")
     if out.is_dir() and any(out.iterdir()) and not is_analysis(out):
-        raise SpanwiseError(f"{out}: is not empty and holds no analysis; choose another folder")
+        names = {path.name for path in out.iterdir()}
+        others = ", ".join(sorted(names - {FIGURES, TABLES, NUMBERS, REPORT})[:3])
+        what = f"holds {others} besides an analysis" if {NUMBERS, REPORT} <= names else "is not empty and holds no analysis"
+        raise SpanwiseError(f"{out}: {what}; choose another folder")
     try:
         out.absolute().parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:

@@ -44,9 +44,10 @@ def _relations(sentence: Sentence) -> str:
     """The relations in words, under the sentence."""
     rows = []
     for relation in sentence.relations:
-        head, tail = (escape(sentence.text_of(sentence.entities[place])) for place in (relation.head, relation.tail))
+        ends = [sentence.text_of(sentence.entities[place]) for place in (relation.head, relation.tail)]
+        head, tail, type = (f"<bdi>{escape(text)}</bdi>" for text in (*ends, relation.type))
         score = "" if relation.score is None else f' title="{relation.score:.3f}"'
-        rows.append(f"<small{score}>{head} <b>{escape(relation.type)}</b> {tail}</small>")
+        rows.append(f"<small{score}>{head} <b>{type}</b> {tail}</small>")
     return "".join(rows)
 
 

@@ -1,7 +1,7 @@
 // The drawing of sentence.py as elements, made in the page from what the service answers, so that it can follow a slider at once.
 // Relations, which that drawing has not, are lines above the words, from the first word of the one entity to that of the other.
 const drawSentence = (() => {
-  const NAME = 0.44, LETTER = 0.3, SPACE = 0.25, LONGEST_NAME = 20, NO_COLOUR = "#808080"; // see sentence.py
+  const NAME = 0.44, LETTER = 0.3, SPACE = 0.25, LONGEST_NAME = 20, LONGEST_WORD = 40, NO_COLOUR = "#808080"; // see sentence.py
   const WIDE = /[\p{scx=Han}\p{scx=Hang}\p{scx=Hira}\p{scx=Kana}\u3000-\u303f\uff01-\uff60\uffe0-\uffe6]|\p{Emoji_Presentation}/u;
 
   const width = (text) => [...text].reduce((sum, letter) => sum + (WIDE.test(letter) ? 2 : 1), 0);
@@ -101,6 +101,15 @@ const drawSentence = (() => {
     if (has < needed) cells[first].room = Math.max(cells[first].room, own + needed - has);
   };
 
+  // No line begins with a full stop or ends with an opening bracket, beside a word that is a box.
+  const OPENING = /[\p{Ps}\p{Pi}]$/u, CLOSING = /^[\p{Pe}\p{Pf}\p{Po}\p{Pd}]/u;
+  const keepMarks = (cells) => cells.slice(1).forEach((other, number) => {
+    const cell = cells[number];
+    const isBoxed = (cell.bars.length || other.bars.length) && !cell.behind;
+    const isShort = Math.max(width(cell.word), width(other.word)) <= LONGEST_WORD;
+    if (isBoxed && isShort && (OPENING.test(cell.word) || CLOSING.test(other.word))) cell.joined = true;
+  });
+
   const wordOf = (cell) => {
     if (!cell.bars.length) return cell.word;
     const node = document.createElement("span");
@@ -129,6 +138,7 @@ const drawSentence = (() => {
         }
       }
     }
+    keepMarks(cells);
     const drawn = document.createElement("span");
     drawn.className = "drawn";
     let line = drawn, wasJoined = false;

@@ -15,14 +15,17 @@ from dataclasses import dataclass, field
 from functools import cache
 from html import escape
 from importlib.resources import files
+from itertools import pairwise
 
 from spanwise.drawing.colours import shortened, type_colours
+from spanwise.nesting import levels
 from spanwise.types import Entity, Sentence
 
 NAME = 0.44  # em of the text that a letter of a name takes (see sentence.css)
 LETTER = 0.3  # em that a letter of the text takes at least, on the average of a word
 SPACE = 0.25
 LONGEST_NAME = 20
+LONGEST_WORD = 40  # letters beyond which a word is better broken than kept with the mark beside it
 NO_COLOUR = "#808080"  # of a type that has none
 
 
@@ -83,6 +86,7 @@ def draw_sentence(
             _make_room(entity, sentence, cells)
             for cell in cells[slice(*entity.range)]:
                 cell.levels[side] = max(cell.levels.get(side, 0), level + 1)
+    _keep_marks(sentence, cells)
     return f"<span class=drawn>{''.join(_flow(sentence, cells))}</span>"
 
 
@@ -93,11 +97,8 @@ def stacked(entities: Iterable[Entity]) -> dict[Entity, int]:
     >>> [stacked([outer, inner, apart])[entity] for entity in (outer, inner, apart)]
     [1, 0, 0]
     """
-    levels: dict[Entity, int] = {}
-    for entity in sorted(set(entities), key=lambda entity: (entity.range.width, entity.fragments, entity.type)):
-        taken = {level for other, level in levels.items() if other.range.overlaps(entity.range)}
-        levels[entity] = next(level for level in range(len(taken) + 1) if level not in taken)
-    return levels
+    ordered = sorted(set(entities), key=lambda entity: (entity.range.width, entity.fragments, entity.type))
+    return dict(zip(ordered, levels(entity.range for entity in ordered), strict=True))
 
 
 def _add_bar(entity: Entity, sentence: Sentence, kind: str, look: str, cells: Sequence[_Cell]) -> None:
@@ -106,7 +107,7 @@ def _add_bar(entity: Entity, sentence: Sentence, kind: str, look: str, cells: Se
     title = escape(f"{entity.type}: {sentence.text_of(entity)}{score}")
     name = escape(shortened(entity.type, LONGEST_NAME))
     begins, ends = {fragment.start for fragment in entity.fragments}, {fragment.end - 1 for fragment in entity.fragments}
-    inside = {word for fragment in entity.fragments for word in range(*fragment)}
+    inside = set(entity.places)
     for word in range(*entity.range):
         marks = f"{' a' * (word in begins)}{' z' * (word in ends)}{' g' * (word not in inside)}"
         first = f' title="{title}"><em>{name}</em>' if word == entity.range.start else ">"
@@ -125,6 +126,22 @@ def _make_room(entity: Entity, sentence: Sentence, cells: Sequence[_Cell]) -> No
             has += SPACE if sentence.starts[word + 1] > sentence.starts[word] + len(sentence.words[word]) else 0
     if has < needed:
         cells[first].room = max(cells[first].room, own + needed - has)
+
+
+def _keep_marks(sentence: Sentence, cells: Sequence[_Cell]) -> None:
+    """No line begins with a full stop or ends with an opening bracket: a word with bars is a box, where lines may end."""
+    for (word, cell, place), (after, other, other_place) in pairwise(zip(sentence.words, cells, sentence.offsets, strict=True)):
+        is_boxed = bool(cell.bars or other.bars) and place.end == other_place.start
+        if is_boxed and max(_width(word), _width(after)) <= LONGEST_WORD and (_opens(word[-1]) or _closes(after[0])):
+            cell.is_joined = True
+
+
+def _opens(letter: str) -> bool:
+    return unicodedata.category(letter) in ("Ps", "Pi")
+
+
+def _closes(letter: str) -> bool:
+    return unicodedata.category(letter) in ("Pe", "Pf", "Po", "Pd")
 
 
 def _width(text: str) -> int:

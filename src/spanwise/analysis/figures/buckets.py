@@ -34,13 +34,15 @@ def _panel(axes: Axes, buckets: Sequence[Bucket], overall: float) -> None:
     names = []
     for place, bucket in enumerate(buckets):
         names.append(f"{bucket_range(bucket)}\n{bucket.score.support:,}")
-        if bucket.interval is None:
+        if bucket.is_empty:
             axes.text(place, 3, "none", ha="center", color=MUTED, size=7.5)
             continue
-        f1 = 100 * bucket.score.f1
+        f1 = top = 100 * bucket.score.f1
         axes.bar(place, f1, width=0.7, color=HUES[0], alpha=0.75)
-        axes.vlines(place, 100 * bucket.interval.low, 100 * bucket.interval.high, color=INK, linewidth=1.3)
-        axes.text(place, max(100 * bucket.interval.high, f1) + 2, f"{f1:.0f}", ha="center", color=INK, size=8, bbox=_BEHIND)
+        if bucket.interval is not None:
+            axes.vlines(place, 100 * bucket.interval.low, 100 * bucket.interval.high, color=INK, linewidth=1.3)
+            top = max(100 * bucket.interval.high, f1)
+        axes.text(place, top + 2, f"{f1:.0f}", ha="center", color=INK, size=8, bbox=_BEHIND)
     axes.axhline(100 * overall, color=MUTED, linewidth=0.9, linestyle=(0, (4, 3)), zorder=0)
     axes.set_xticks(range(len(names)), names, size=7.5)
     axes.set_xlim(-0.6, len(names) - 0.4)
@@ -56,14 +58,24 @@ def bucket_range(bucket: Label) -> str:
     ['≤ 1', '2', '3–4', '> 4', '0%', '1–2.5%']
     """
     low, high = bucket.above, bucket.up_to
-    if isinstance(low if low is not None else high, float):
-        low, high, unit = (None if low is None else 100 * low), (None if high is None else 100 * high), "%"
-    else:
-        low, unit = (low if low is None or high is None else low + 1), ""
-    if low is None and high is None:
-        return bucket.name
-    if high is None:
-        return f"> {low:.3g}{unit}"
     if low is None:
-        return f"≤ {high:.3g}{unit}" if high else f"0{unit}"
-    return f"{low:.2g}–{high:.2g}{unit}" if low < high else f"{high:.2g}{unit}"
+        return bucket.name if high is None else f"≤ {_said(high)}" if high else _said(high)
+    if high is None:
+        return f"> {_said(low)}"
+    if isinstance(low, float):
+        first, last = _percents(low, high)
+        return f"{first}–{last}%" if first != last else f"{last}%"
+    return f"{low + 1:,}–{high:,}" if low + 1 < high else f"{high:,}"
+
+
+def _said(number: float) -> str:
+    return f"{100 * number:.3g}%" if isinstance(number, float) else f"{number:,}"
+
+
+def _percents(low: float, high: float) -> tuple[str, str]:
+    """Two shares in percent, with two digits, for there is little room; or three, where two would make them one, or all."""
+    for digits in (2, 3):
+        first, last = (f"{float(f'{100 * share:.{digits}g}'):g}" for share in (low, high))
+        if first != last and (last != "100" or high == 1):
+            break
+    return first, last

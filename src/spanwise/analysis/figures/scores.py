@@ -32,14 +32,17 @@ def scores_figure(types: Mapping[str, Score], micro: Score) -> Figure:
     scores = [score for _, score in shown]
     colours = [NEUTRAL, *[HUES[5]] * (len(scores) - 1)]
     axes.barh(places, [100 * score.f1 for score in scores], height=0.62, color=colours, alpha=0.45, label="F1")
-    axes.scatter([100 * s.precision for s in scores], places, marker=">", s=26, color=WORSE, zorder=3, label="precision")
-    axes.scatter([100 * s.recall for s in scores], places, marker="<", s=26, color=INK, zorder=3, label="recall")
+    # One above the other, so that both are seen where they are the same, and whole at 0 and 100.
+    for name, side, marker, colour in (("precision", -1, "v", WORSE), ("recall", 1, "^", INK)):
+        values, heights = [100 * getattr(score, name) for score in scores], [place + 0.16 * side for place in places]
+        axes.scatter(values, heights, marker=marker, s=26, color=colour, zorder=3, label=name, clip_on=False)
     for place, score in zip(places, scores, strict=True):
         axes.text(102, place, f"{100 * score.f1:.1f}", va="center", ha="left", color=INK, size=8.5)
         axes.text(118, place, f"{score.support:,}", va="center", ha="right", color=MUTED, size=8.5)
     axes.text(102, -0.95, "F1", ha="left", va="center", color=MUTED, size=8)
     axes.text(118, -0.95, "in gold", ha="right", va="center", color=MUTED, size=8)
     label_rows(axes, [name for name, _ in shown])
+    axes.tick_params(axis="y", pad=6)  # room for the marks at 0
     axes.set_xlim(0, 100)
     axes.set_xlabel("percent")
     axes.grid(axis="x")
