@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import product
@@ -65,11 +66,20 @@ def annotated(sentence: Sentence) -> Sentence:
     return replace(sentence, entities=tuple(entities), relations=tuple(Relation("treats", x, y, 0.4) for x, y in pairs))
 
 
+def until(holds: Callable[[], object]) -> None:
+    """Wait for something that another thread brings about, and not forever."""
+    end = time.monotonic() + 20
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
 @contextmanager
 def at_address(app: FastAPI) -> Iterator[str]:
     """The service on a free port of this machine."""
     with listening("127.0.0.1", 0) as listener:
         server = uvicorn.Server(uvicorn.Config(app, lifespan="on", log_level="warning", access_log=False))
+        listener.listen(100)  # who comes before the server has begun waits a moment
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:

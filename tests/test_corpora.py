@@ -8,7 +8,7 @@ import pytest
 
 from spanwise import Corpus, Entity, Sentence, SpanwiseError, bundled_corpus
 from spanwise.corpora import with_dev
-from spanwise.types import inside_others
+from spanwise.nesting import inside_others
 
 
 def sentences(count: int, per_document: int = 0) -> tuple[Sentence, ...]:
@@ -39,10 +39,44 @@ def test_whole_documents_go_to_one_side() -> None:
     assert len(cut["dev"]) == 6
 
 
-def test_a_corpus_of_one_document_is_not_cut() -> None:
-    cut, said = with_dev(Corpus({"train": sentences(5, per_document=5)}))
-    assert (len(cut["train"]), len(cut["dev"])) == (5, 0)
-    assert said.startswith("no dev split: 0 of 5")
+def of_sizes(*sizes: int) -> tuple[Sentence, ...]:
+    return tuple(Sentence(f"{name}-{n}", ("a",), document=f"d{name}") for name, size in enumerate(sizes) for n in range(size))
+
+
+@pytest.mark.parametrize(
+    ("sizes", "dev"),
+    [
+        ((100,), 10),  # there is but one
+        ((1, 99), 10),  # one makes no dev, the other leaves no train
+        ((99, 1), 10),
+        ((50, 50), 10),
+        ((3, 2), 1),
+        ((2,), 1),
+    ],
+)
+def test_documents_are_cut_through_where_whole_ones_leave_too_few_sentences_on_a_side(sizes: tuple[int, ...], dev: int) -> None:
+    train = of_sizes(*sizes)
+    cut, said = with_dev(Corpus({"train": train}))
+    assert (len(cut["train"]), len(cut["dev"])) == (len(train) - dev, dev)
+    assert set(cut["train"]) | set(cut["dev"]) == set(train)
+    assert said == (
+        f"no dev split: {dev} of {len(train)} training sentences were cut off as dev (fixed seed 13), "
+        "whatever their documents: no whole ones are about that many"
+    )
+
+
+@pytest.mark.parametrize("sizes", [(6, 94), (94, 6), (80, 20), (30, 7, 40, 23), (5, 5, 90)])
+def test_a_document_that_is_too_large_for_dev_is_passed_over(sizes: tuple[int, ...]) -> None:
+    cut, said = with_dev(Corpus({"train": of_sizes(*sizes)}))
+    assert {s.document for s in cut["train"]}.isdisjoint({s.document for s in cut["dev"]})
+    assert 5 <= len(cut["dev"]) <= 20
+    assert said.endswith("(fixed seed 13)")
+
+
+def test_a_single_sentence_is_learned_from() -> None:
+    cut, said = with_dev(Corpus({"train": sentences(1)}))
+    assert (len(cut["train"]), len(cut["dev"])) == (1, 0)
+    assert said == "no dev split: 0 of 1 training sentences were cut off as dev (fixed seed 13)"
 
 
 def test_the_only_split_is_taken_for_train() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 from random import Random
@@ -113,9 +113,8 @@ def _note_others(parts: dict[str, list[Path]], ledger: Ledger | None) -> None:
     used = [path for paths in parts.values() for path in paths]
     kinds = {path.suffix for path in used if path.is_file() and path.suffix}
     others = [path.name for path in sorted(used[0].parent.iterdir()) if path.suffix in kinds and path not in used]
-    if ledger is not None and others:
-        shown = ", ".join(others[:3]) + (", …" if len(others) > 3 else "")
-        ledger.note(f"files that are named after no split, not read ({shown})", len(others))
+    if ledger is not None:
+        ledger.note_files("files that are named after no split", others)
 
 
 def read_corpus(path: str | Path, format: str | None = None, ledger: Ledger | None = None) -> Corpus:
@@ -127,7 +126,8 @@ def read_corpus(path: str | Path, format: str | None = None, ledger: Ledger | No
 def with_dev(corpus: Corpus, share: float = 0.1) -> tuple[Corpus, str]:
     """The corpus with a dev split, cut from train where it has none, and the sentence that says so.
 
-    The cut is always the same for the same data. Whole documents go to one side where documents are known.
+    The cut is always the same for the same data. Whole documents go to one side where documents are known, unless dev would
+    have less than half its share of the sentences, as where there are few documents.
     """
     splits = dict(corpus.splits)
     if "train" not in splits:
@@ -137,18 +137,30 @@ def with_dev(corpus: Corpus, share: float = 0.1) -> tuple[Corpus, str]:
         splits = {"train": splits[only]}
     if "dev" in splits:
         return Corpus(splits, corpus.name), ""
-    groups: dict[str, list[Sentence]] = {}
-    for number, sentence in enumerate(splits["train"]):
-        key = f"sentence {number}" if sentence.document is None else f"document {sentence.document}"
+    whole = splits["train"]
+    train, dev = _cut(whole, [number if s.document is None else s.document for number, s in enumerate(whole)], share)
+    how = ""
+    if len(dev) < share * len(whole) / 2 and len(whole) > 1:
+        train, dev = _cut(whole, range(len(whole)), share)
+        how = ", whatever their documents: no whole ones are about that many"
+    said = f"no dev split: {len(dev):,} of {len(whole):,} training sentences were cut off as dev (fixed seed 13){how}"
+    return Corpus({**splits, "train": tuple(train), "dev": tuple(dev)}, corpus.name), said
+
+
+def _cut(sentences: Sequence[Sentence], keys: Sequence[object], share: float) -> tuple[list[Sentence], list[Sentence]]:
+    """Train, and dev of at most twice its share; sentences with equal keys stay together."""
+    groups: dict[object, list[Sentence]] = {}
+    for sentence, key in zip(sentences, keys, strict=True):
         groups.setdefault(key, []).append(sentence)
-    names = list(groups)
-    Random(13).shuffle(names)
+    drawn = list(groups)
+    Random(13).shuffle(drawn)
+    wanted = share * len(sentences)
+    most = min(max(1, 2 * wanted), len(sentences) - 1)
     dev: list[Sentence] = []
-    while names and len(dev) < share * len(splits["train"]) and len(names) > 1:
-        dev += groups.pop(names.pop())
-    train = tuple(sentence for members in groups.values() for sentence in members)
-    said = f"no dev split: {len(dev):,} of {len(splits['train']):,} training sentences were cut off as dev (fixed seed 13)"
-    return Corpus({**splits, "train": train, "dev": tuple(dev)}, corpus.name), said
+    for key in reversed(drawn):
+        if len(dev) < wanted and len(dev) + len(groups[key]) <= most:
+            dev += groups.pop(key)
+    return [sentence for members in groups.values() for sentence in members], dev
 
 
 def fingerprint(sentences: Iterable[Sentence]) -> str:

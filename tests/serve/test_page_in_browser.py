@@ -10,6 +10,7 @@ import pytest
 from served import TEXT, Fake, at_address
 
 from spanwise.serve.app import make_app
+from spanwise.serve.limits import Limits
 
 if TYPE_CHECKING:
     from browser import Browser, Page
@@ -211,6 +212,23 @@ def test_refusals_and_the_token_are_told(browser: Browser) -> None:
     page.value("document.querySelector('button.main').click()")
     browser.until(lambda: "cannot be reached" in status(page), "a refusal")
     assert page.value("document.getElementById('status').getAttribute('role')") == "alert"
+
+
+def test_what_was_found_before_does_not_stand_below_a_text_that_was_refused(browser: Browser) -> None:
+    shown = "document.getElementById('found').checkVisibility()"
+    press = "document.querySelector('button.main').click()"
+    with at_address(make_app(Fake(), limits=Limits(words=20))) as address:
+        page = asked(browser, address)
+        assert page.value(shown) is True
+        page.value(f"document.getElementById('text').value = 'word '.repeat(21); {press}")
+        browser.until(lambda: "Not answered" in status(page), "a refusal")
+        assert page.value(shown) is False
+        page.value(f"document.getElementById('text').value = 'New York'; {press}")
+        browser.until(lambda: "1 entity" in status(page), "an answer")
+        assert page.value(f"[{shown}, ...{NAMES}]") == [True, "Place"]
+    page.value(press)
+    browser.until(lambda: "cannot be reached" in status(page), "a refusal")
+    assert page.value(shown) is False
 
 
 def test_dark_and_light(browser: Browser, address: str) -> None:

@@ -6,14 +6,13 @@ import asyncio
 import json
 import logging
 import threading
-import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from fastapi.testclient import TestClient
-from served import TEXT, Fake
+from served import TEXT, Fake, until
 
 from spanwise.serve import schema
 from spanwise.serve.app import make_app
@@ -108,7 +107,8 @@ def test_threshold_and_overlap(client: TestClient) -> None:
         ("", 422, schema.GIVE_ONE),
         ('{"text": 5}', 422, "text: Input should be a valid string"),
         ('{"text": null}', 422, "text: Input should be a valid string"),
-        ('{"text": "a", "texts": ["b"]}', 422, "texts: Extra inputs are not permitted"),
+        ('{"text": "a", "texts": ["b"]}', 422, schema.GIVE_ONE),
+        ('{"text": "a", "text_": "b"}', 422, "text_: Extra inputs are not permitted"),
         ('{"texts": ["a", 5]}', 422, "texts.1: Input should be a valid string"),
         ('{"tokens": "ab"}', 422, "tokens: Input should be a valid list"),
         ('{"tokens": ["a", ""]}', 422, "tokens.1: String should have at least 1 character"),
@@ -142,6 +142,8 @@ def test_a_mistake_does_not_come_back_whole(client: TestClient) -> None:
 def test_other_types_paths_and_methods(client: TestClient) -> None:
     form = client.post("/predict", content="text=a", headers={"content-type": "application/x-www-form-urlencoded"})
     assert (form.status_code, form.json()) == (415, {"error": "expected a body of type application/json"})
+    bare = client.post("/predict", content=b'{"text": "a"}')
+    assert (bare.status_code, bare.json()) == (form.status_code, form.json())
     assert client.get("/predict").status_code == 405
     assert client.get("/predict").headers["allow"] == "POST"
     assert client.get("/docs").json() == {"error": "Not Found"}
@@ -184,13 +186,6 @@ def test_limits_on_time_and_queue(fake: Fake) -> None:
         fake.gate.set()
         assert ask(client, text="fourth")
     assert fake.batches == [["first"], ["fourth"]], "what ran out of time before it began is never begun"
-
-
-def until(holds: Any) -> None:
-    end = time.monotonic() + 20
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.005)
 
 
 def test_those_who_wait_are_predicted_together_and_get_their_own_answers(fake: Fake) -> None:

@@ -160,7 +160,7 @@ class Batcher:
         words = 0
         while self._waiting and words < TURN:
             job = self._waiting.popleft()
-            if job.answer.done():  # it ran out of time
+            if job.answer.done():  # it ran out of time, or the client left
                 continue
             try:
                 if not job.sentences:

@@ -6,9 +6,10 @@ import asyncio
 import hmac
 import json
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
+from anyio import CancelScope
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from spanwise.serve.limits import Limits
@@ -17,6 +18,7 @@ from spanwise.serve.refusals import RefusedError, as_refusal
 
 PREDICT, METRICS = "/predict", "/metrics"
 PATHS = ("/", PREDICT, "/health", METRICS, "/openapi.json")
+LEFT = 499  # what a request is counted as, whose client left before an answer began; nobody is sent it
 PATIENCE = 32 * 1024 * 1024  # bytes that are read and dropped, so that a client that sends too much still hears why
 HEADERS = {
     b"cache-control": b"no-store",
@@ -39,7 +41,7 @@ class Guard:
             await self.app(scope, receive, send)
             return
         path = scope["path"] if scope["path"] in PATHS else "other"
-        began, status = time.perf_counter(), 0  # no answer has begun
+        began, status = time.perf_counter(), LEFT  # until an answer begins
 
         async def answer(message: Message) -> None:
             nonlocal status
@@ -52,7 +54,7 @@ class Guard:
         try:
             await self._pass(scope, receive, answer)
         except Exception as error:
-            if status:
+            if status != LEFT:
                 raise
             await _refuse(as_refusal(error), answer)
         finally:
@@ -71,7 +73,8 @@ class Guard:
         self.metrics.held.set(self._held)
         try:
             body = await self._body(scope, receive)
-            await self.app(scope, _replayed(body, receive), send)
+            if body is not None:
+                await self._answer(scope, body, receive, send)
         finally:
             self._held -= 1
             self.metrics.held.set(self._held)
@@ -80,7 +83,17 @@ class Guard:
         given = dict(headers).get(b"authorization", b"")
         return self._secret is not None and hmac.compare_digest(given, self._secret)
 
-    async def _body(self, scope: Scope, receive: Receive) -> bytes:
+    async def _answer(self, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
+        """Let the service answer, or be cancelled where the client leaves first: nothing is predicted for nobody."""
+        with CancelScope() as answering:
+            watch = asyncio.create_task(_when_left(receive, answering.cancel))
+            try:
+                await self.app(scope, _replayed(body, receive), send)
+            finally:
+                watch.cancel()
+
+    async def _body(self, scope: Scope, receive: Receive) -> bytes | None:
+        """What was sent; None where the client left before it was all there."""
         too_large = RefusedError(413, f"the body is larger than {self.limits.body:,} bytes", {"connection": "close"})
         said = dict(scope["headers"]).get(b"content-length", b"")
         if said.isdigit() and int(said) > PATIENCE:
@@ -90,6 +103,8 @@ class Guard:
             async with asyncio.timeout(self.limits.seconds):
                 while True:
                     message = await receive()
+                    if message["type"] == "http.disconnect":
+                        return None
                     size += len(message.get("body", b""))
                     if size <= self.limits.body:
                         pieces.append(message.get("body", b""))
@@ -114,6 +129,12 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
         return {"type": "http.request", "body": body, "more_body": False}
 
     return again
+
+
+async def _when_left(receive: Receive, act: Callable[[], None]) -> None:
+    while (await receive())["type"] != "http.disconnect":
+        pass
+    act()
 
 
 async def _refuse(refused: RefusedError, send: Send) -> None:

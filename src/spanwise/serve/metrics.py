@@ -16,7 +16,10 @@ class Metrics:
     def __init__(self) -> None:
         self._registry = registry = CollectorRegistry()
         self.requests = Counter(
-            "spanwise_requests", "Requests by path and status of the answer.", ("path", "status"), registry=registry
+            "spanwise_requests",
+            "Requests by path and status of the answer (499: the client left before).",
+            ("path", "status"),
+            registry=registry,
         )
         self.seconds = Histogram(
             "spanwise_request_seconds", "From a request's first byte to its answer.", ("path",), registry=registry

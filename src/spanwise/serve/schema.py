@@ -64,7 +64,8 @@ class OfTokens(_Request):
 
 
 def _kind(value: Any) -> str | None:
-    return next((key for key in ("text", "texts", "tokens") if isinstance(value, dict) and key in value), None)
+    given = [key for key in ("text", "texts", "tokens") if isinstance(value, dict) and key in value]
+    return given[0] if len(given) == 1 else None
 
 
 Request: TypeAlias = Annotated[

@@ -36,13 +36,15 @@
   };
 
   const listed = (sentence) => sentence.relations.map((one, number) => {
-    const [head, tail] = [one.head, one.tail].map((place) => make("b", { textContent: sentence.entities[place].text }));
-    const item = make("li", {}, head, ` ${one.type} → `, tail, one.score === null ? "" : ` ${one.score.toFixed(3)}`);
+    const [head, tail] = [one.head, one.tail].map((place) => make("b", { dir: "auto", textContent: sentence.entities[place].text }));
+    const type = make("bdi", { textContent: one.type });
+    const item = make("li", {}, head, " ", type, " → ", tail, one.score === null ? "" : ` ${one.score.toFixed(3)}`);
     item.dataset.relation = number;
     return item;
   });
 
   const draw = () => {
+    cancelAnimationFrame(planned);
     planned = 0;
     tip.hidden = true;
     at("level").value = Number(slider.value).toFixed(2);
@@ -74,7 +76,7 @@
     const found = new Set(sentences.flatMap((one) => one.whole.entities.map((entity) => entity.type)));
     at("types").replaceChildren(...Object.keys(settings.colours).filter((type) => found.has(type)).map((type) => {
       const box = make("input", { type: "checkbox", value: type, checked: !hidden.has(type) });
-      const label = make("label", {}, box, type, " ", make("small"));
+      const label = make("label", {}, box, make("bdi", { textContent: type }), " ", make("small"));
       label.style.setProperty("--c", settings.colours[type]);
       return label;
     }));
@@ -91,6 +93,12 @@
     draw();
   };
 
+  // What was found before belongs to another text.
+  const refuse = (why) => {
+    show({ results: [] });
+    say(why, true);
+  };
+
   const ask = async () => {
     asking?.abort();
     asking = new AbortController();
@@ -104,11 +112,11 @@
       const answer = await response.json();
       if (response.ok) show(answer);
       else {
-        say(response.status === 401 ? "The service asks for a token." : `Not answered: ${answer.error}.`, true);
+        refuse(response.status === 401 ? "The service asks for a token." : `Not answered: ${answer.error}.`);
         if (response.status === 401) { at("key").hidden = false; at("token").focus(); }
       }
     } catch (error) {
-      if (!signal.aborted) say("The service cannot be reached.", true);
+      if (!signal.aborted) refuse("The service cannot be reached.");
     }
   };
 
