@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from spanwise.errors import FormatError, SpanwiseError
+from spanwise.errors import FormatError, SpanwiseError, SpanwiseWarning
 from spanwise.types import Corpus, Entity, Link, Relation, Sentence, Span
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Corpus", "Entity", "FormatError", "Ledger", "Link", "LossError", "Relation", "Sentence", "Span", "SpanwiseError",
-    "bundled_corpus", "convert", "describe", "evaluate", "load", "read", "read_corpus", "train", "write",
+    "SpanwiseWarning", "bundled_corpus", "convert", "describe", "evaluate", "load", "read", "read_corpus", "train", "write",
 ]  # fmt: skip
 
 # Loaded when first asked for, so that `import spanwise` stays quick.

@@ -16,6 +16,8 @@ from spanwise.errors import SpanwiseError, unknown
 CONFIG, LABELS, WEIGHTS = "config.yaml", "labels.json", "model.safetensors"
 # What a training began with, there until it ends, and then its report.
 BEGAN, REPORT = "began.json", "run.json"
+# What several runs in one folder began with.
+ASKED = "asked.json"
 DEFAULT_RECIPE = "spanner"
 
 T = TypeVar("T", bound=BaseModel)
@@ -173,7 +175,7 @@ def encoder_values(name: str, before: Mapping[str, Any]) -> dict[str, Any]:
         return {**before, "parts": [{**part, **named} if part["kind"] == kind else part for part in parts]}
     # One part alone needs no other encoder above it: it has the same BiLSTM of its own.
     alone = next((part for part in parts if part["kind"] == kind), named)
-    return {**alone, **{key: before[key] for key in ("hidden", "layers", "dropout") if key in before}, "layers": 1}
+    return {**alone, **{key: before[key] for key in ("hidden", "dropout") if key in before}, "layers": 1}
 
 
 def _is_open(values: Mapping[str, Any]) -> bool:

@@ -1,4 +1,4 @@
-"""The errors a user can act on. The command line prints them as one line and exits with 2."""
+"""The errors a user can act on. The command line prints them as one line and exits with 2; warnings are its notes."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ from typing import Any
 
 class SpanwiseError(Exception):
     """Something the user can mend: a wrong file, a wrong option, data that does not fit."""
+
+
+class SpanwiseWarning(UserWarning):
+    """Something that the user should know and that hinders nothing."""
 
 
 class FormatError(SpanwiseError):

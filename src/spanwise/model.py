@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -13,7 +14,7 @@ from spanwise.batching import Batch
 from spanwise.config import CONFIG, LABELS, WEIGHTS, Config, is_unfinished, read_config, runs_in
 from spanwise.encoders import build_encoder, load_encoder
 from spanwise.encoders.base import Encoder
-from spanwise.errors import SpanwiseError
+from spanwise.errors import SpanwiseError, SpanwiseWarning
 from spanwise.evaluation.tasks import Entities, GivenSpans, Task
 from spanwise.formats.files import read_json, replacing
 from spanwise.heads import head_values, make_head
@@ -107,7 +108,7 @@ class Model(nn.Module):
 
     @classmethod
     def load(cls, folder: str | Path) -> Model:
-        """The model of a run folder, ready to predict."""
+        """The model of a run folder, ready to predict. Whoever uses one whose training has not ended is warned."""
         folder = Path(folder)
         missing = [name for name in (CONFIG, LABELS, WEIGHTS) if not (folder / name).is_file()]
         if missing:
@@ -120,6 +121,8 @@ class Model(nn.Module):
         encoder = load_encoder(config.encoder, folder)
         model = cls(encoder, make_head(encoder, labels, config.head), config)
         fill(model, folder / WEIGHTS)
+        if is_unfinished(folder):
+            warnings.warn(f"{folder}: its training is unfinished; this is the best epoch so far", SpanwiseWarning, stacklevel=2)
         return model.eval()
 
 

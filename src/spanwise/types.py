@@ -260,7 +260,12 @@ class Sentence:
         return tuple(Span(s, s + len(w)) for s, w in zip(self.starts, self.words, strict=True))
 
     def characters(self, span: Span) -> Span:
-        """The characters of a range of words."""
+        """The characters of a range of words in ``text``; in the document it is of, they begin ``start`` later.
+
+        >>> sentence = Sentence("s", ("Tokyo", "rose"), document="d", start=5)  # of "One. Tokyo rose"
+        >>> sentence.characters(Span(1, 2))
+        Span(start=6, end=10)
+        """
         return Span(self.starts[span.start], self.starts[span.end - 1] + len(self.words[span.end - 1]))
 
     def text_of(self, entity: Entity) -> str:

@@ -70,6 +70,20 @@ def test_a_model(tmp_path: Path, run: Runner) -> None:
     assert settings["training.epochs"] == "4"
 
 
+def test_a_model_on_a_text_that_gold_cuts_elsewhere(tmp_path: Path, run: Runner) -> None:
+    """An entity across the end of a sentence keeps the text around it together, in gold alone."""
+    text = "It rained. Then many came. Aspirin acid was seen near oslo."
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "a.txt").write_text(text)
+    (tmp_path / "data" / "a.ann").write_text("T1\tPlace 9 15\t. Then\nT2\tPlace 54 58\toslo\n")
+    fit(tmp_path / "run", recipe="spanner")
+    result = run("analyze", tmp_path / "run", tmp_path / "data", "--out", tmp_path / "out", "--device", "cpu")
+    assert result.code == 0, result.err
+    found = numbers(tmp_path / "out")
+    assert found["scores"]["summary"][0]["support"] == 2
+    assert {row["entities"] for row in found["probabilities"]["by_type"]} == {2}
+
+
 def test_what_is_lost_of_gold_is_said_with_the_scores(files: Path, run: Runner) -> None:
     """An entity that is not in the text of gold's file is missing in every denominator."""
     record = {"text": "Oslo was wet in May", "triple_list": [["Oslo", "when", "May"], ["Bergen", "when", "May"]]}

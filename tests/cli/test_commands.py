@@ -28,6 +28,51 @@ def test_help_and_version(run: Runner) -> None:
         assert "Usage" in result.out
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "describe g.jsonl --json g.jsonl",
+        "describe corpus --json corpus/train.jsonl",
+        "describe run --json run/labels.json",
+        "evaluate --pred p.jsonl --gold g.jsonl --json g.jsonl",
+        "evaluate --pred p.jsonl --gold g.jsonl --json p.jsonl",
+        "evaluate --pred p.jsonl --gold g.jsonl --train corpus --json corpus/train.jsonl",
+        "evaluate run corpus --json corpus/train.jsonl",
+        "evaluate run corpus --json run/config.yaml",
+        "compare g.jsonl p.jsonl --gold g.jsonl --json link.jsonl",
+        "compare a=g.jsonl b=g.jsonl,p.jsonl --gold g.jsonl --json p.jsonl",
+        "compare g.jsonl p.jsonl --data corpus --split train --json corpus/train.jsonl",
+        "compare g.jsonl p.jsonl --gold g.jsonl --train corpus --json corpus/train.jsonl",
+    ],
+)
+def test_a_result_never_replaces_what_it_is_made_from(
+    run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for folder, names in {
+        ".": ("g.jsonl", "p.jsonl"),
+        "corpus": ("train.jsonl",),
+        "run": ("config.yaml", "labels.json"),
+    }.items():
+        Path(folder).mkdir(exist_ok=True)
+        for name in names:
+            Path(folder, name).write_text('{"id": "s", "tokens": ["Oslo"], "entities": []}\n')
+    Path("link.jsonl").symlink_to("g.jsonl")
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    result = run(*arguments.split())
+    target = arguments.split()[-1]
+    said = f"{target}: is an input too, and would be replaced; choose another output\n"
+    assert (result.code, result.out, result.err) == (2, "", said)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_a_result_beside_the_data_is_replaced_by_a_new_one(run: Runner, tmp_path: Path) -> None:
+    (tmp_path / "train.jsonl").write_text('{"id": "s", "tokens": ["Oslo"], "entities": []}\n')
+    for _ in range(2):
+        assert run("describe", tmp_path, "--json", tmp_path / "counts.json").code == 0
+    assert json.loads((tmp_path / "counts.json").read_text())
+
+
 COMMANDS = [
     *(
         "train",

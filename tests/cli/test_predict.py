@@ -98,6 +98,42 @@ def test_own_ids_of_records_are_no_reason_to_number(run: Runner, model: Path, tm
     assert [json.loads(line)["document"] for line in result.out.splitlines()] == ["r1", "notes"]
 
 
+def predicted_ids(run: Runner, model: Path, files: dict[Path, list[Sentence]]) -> tuple[list[tuple[str | None, str]], str]:
+    """Documents and ids of what is predicted for files, in this order, and what is said."""
+    for path, inside in files.items():
+        path.parent.mkdir(exist_ok=True)
+        write(inside, path)
+    result = run("predict", model, *files)
+    assert result.code == 0
+    return [(row.get("document"), row["id"]) for row in map(json.loads, result.out.splitlines())], result.err
+
+
+def test_ids_that_another_file_has_are_numbered_with_their_documents(run: Runner, model: Path, tmp_path: Path) -> None:
+    a, b, c = (tmp_path / name / "x.jsonl" for name in "abc")
+    one, two = Sentence("s1", ("oslo",), document="d"), Sentence("s2", ("lima",))
+    own = Sentence("s1-2", ("oslo",), document="e")
+    found, said = predicted_ids(run, model, {a: [one, two], b: [one, two, own], c: [one]})
+    assert found == [("d", "s1"), (None, "s2"), ("d-2", "s1-2"), (None, "s2-2"), ("e", "s1-2-2"), ("d-3", "s1-3")]
+    numbered = "note: 4 sentences with the id of one in another file, numbered\n"
+    assert said == f"{numbered}note: 2 documents with the name of another, numbered\n"
+    bare = [Sentence("", words) for words in (("oslo",), ("lima", "again"))]  # CoNLL's are called after the file
+    found, said = predicted_ids(run, model, {tmp_path / name / "x.conll": bare for name in "ab"})
+    assert found == [(None, "x-0"), (None, "x-1"), (None, "x-0-2"), (None, "x-1-2")]
+    records = [tmp_path / name / "records.jsonl" for name in "ab"]
+    for path in records:
+        path.write_text('{"id": 7, "text": "It rained. Nobody came."}\n', encoding="utf-8")
+    rows = [json.loads(line) for line in run("predict", model, *records).out.splitlines()]
+    assert [(row["document"], row["id"]) for row in rows] == [("7", "7-0"), ("7", "7-1"), ("7-2", "7-0-2"), ("7-2", "7-1-2")]
+
+
+def test_ids_that_no_other_file_has_are_left_alone(run: Runner, model: Path, tmp_path: Path) -> None:
+    a, b = (tmp_path / name / "x.jsonl" for name in "ab")
+    first = [Sentence(name, ("oslo",), document="d") for name in ("s1", "s1", "s2")]  # one comes twice in its own file
+    rest = [Sentence(name, ("lima",), document="d") for name in ("s3", "s3")]  # the document goes on in another file
+    found, said = predicted_ids(run, model, {a: first, b: rest})
+    assert (found, said) == ([("d", name) for name in ("s1", "s1", "s2", "s3", "s3")], "")
+
+
 @pytest.mark.parametrize("arguments", [
     ("texts/c.jsonl", "--output", "texts/c.jsonl"),
     ("texts/a.txt", "texts/c.jsonl", "--output", "link.jsonl"),
@@ -117,6 +153,14 @@ def test_an_input_is_never_replaced(
     said = f"{output}: is an input too, and would be replaced; choose another output\n"
     assert (result.code, result.out, result.err) == (2, "", said)
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
+
+
+def test_nor_is_the_text_of_annotations(run: Runner, model: Path, tmp_path: Path) -> None:
+    for name in ("a.ann", "a.txt"):
+        (tmp_path / name).write_text("")
+    result = run("predict", model, tmp_path / "a.ann", "--output", tmp_path / "a.txt", "--to", "jsonl")
+    said = f"{tmp_path / 'a.txt'}: is an input too, and would be replaced; choose another output\n"
+    assert (result.code, result.out, result.err) == (2, "", said)
 
 
 def test_nor_is_what_standard_input_comes_from(model: Path, folder: Path) -> None:
@@ -190,6 +234,36 @@ def test_annotations_are_not_looked_at(run: Runner, model: Path, folder: Path, t
     assert run("predict", model, brat, "--output", out).code == 0
     texts = [path.read_text(encoding="utf-8") for path in sorted(brat.glob("*.txt"))]
     assert [one.entities for one in read(out)] == found_by(model, texts)
+
+
+def test_nor_is_anything_said_of_them(run: Runner, model: Path, tmp_path: Path) -> None:
+    text = "Nontokyoites met. Geneva rose."
+    for labels in ([[3, 8, "X"]], [[3, 80, "X"]]):
+        (tmp_path / "x.jsonl").write_text(json.dumps({"id": 1, "text": text, "label": labels}), encoding="utf-8")
+        result = run("predict", model, tmp_path / "x.jsonl")
+        assert (result.code, result.err) == (0, "")
+        assert [row["tokens"] for row in map(json.loads, result.out.splitlines())] == [
+            ["Nontokyoites", "met", "."], ["Geneva", "rose", "."],
+        ]  # fmt: skip
+
+
+def test_all_texts_of_a_folder_that_is_annotated_in_part(run: Runner, model: Path, tmp_path: Path) -> None:
+    brat, out = tmp_path / "brat", tmp_path / "found"
+    (brat / "more").mkdir(parents=True)
+    for name in ("a", "more/b", "more/c"):
+        (brat / f"{name}.txt").write_text(TEXT, encoding="utf-8")
+    (brat / "more" / "b.ann").write_text("T1\tPlace 4 8\toslo\n", encoding="utf-8")
+    write(sentences(3), brat / "d.jsonl")
+    result = run("predict", model, brat, "--output", out, "--to", "brat")
+    assert result.code == 0
+    notes = result.err.splitlines()
+    assert notes[0] == "note: 1 files besides .txt and .ann, not read (d.jsonl)"
+    assert all("left out: brat has no place" in note for note in notes[1:])
+    assert sorted(path.relative_to(out).as_posix() for path in out.rglob("*.txt")) == ["a.txt", "more/b.txt", "more/c.txt"]
+    assert {(brat / "a.txt").read_bytes()} == {path.read_bytes() for path in out.rglob("*.txt")}
+    assert {path.read_bytes() for path in out.rglob("*.ann")} == {(out / "a.ann").read_bytes()}
+    scored = run("evaluate", model, brat, "--json", "-")
+    assert (scored.code, json.loads(scored.out)["sentences"]) == (0, 3)  # of what is annotated
 
 
 @pytest.mark.parametrize(

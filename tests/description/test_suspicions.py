@@ -23,7 +23,7 @@ def found(*sentences: Sentence) -> dict[str, Suspicion]:
 
 
 def test_clean_data_is_not_suspicious() -> None:
-    assert found(sentence("Oslo is a port", (0, 1)), sentence("It rains")) == {}
+    assert found(sentence("Oslo is a port", (0, 1)), sentence("It rains", id="t")) == {}
     assert found() == {}
 
 
@@ -43,6 +43,12 @@ def test_empty_and_very_long_sentences() -> None:
     assert suspicions["long sentences"].examples == [{"split": "train", "id": "l", "text": "513 words"}]
 
 
+def test_sentences_that_share_an_id() -> None:
+    suspicion = found(*(sentence(f"Number {number}", id=id) for number, id in enumerate("abaca")))["shared ids"]
+    assert suspicion.message == "train: 2 sentences have the id of an earlier one"
+    assert suspicion.examples[0] == {"split": "train", "id": "a", "text": "Number 2"}
+
+
 def test_duplicate_entities() -> None:
     suspicion = found(sentence("Oslo is a port", (0, 1), (0, 1), (0, 2), (0, 1)))["duplicate entities"]
     assert (suspicion.count, suspicion.message) == (2, "train: 2 entities repeat another one of the same type and words")
@@ -51,8 +57,8 @@ def test_duplicate_entities() -> None:
 
 def test_whole_sentences_only_when_there_are_more_than_a_few() -> None:
     whole, part = sentence("Port of Oslo", (0, 3)), sentence("Port of Oslo grows", (0, 3))
-    assert found(whole, whole) == {}
-    assert found(*[whole] * 3, *[part] * 97) == {}
+    assert "whole sentences" not in found(whole, whole)
+    assert "whole sentences" not in found(*[whole] * 3, *[part] * 97)
     assert found(*[whole] * 6, *[part] * 94)["whole sentences"].message == "train: 6 entities are a whole sentence"
     assert found(whole, whole, whole)["whole sentences"].count == 3
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
-from spanwise import Entity, Sentence, read, write
-from spanwise.formats import formats
+from spanwise import Entity, Sentence, SpanwiseError, read, write
+from spanwise.formats import Ledger, formats
 
 
 @pytest.fixture
@@ -38,7 +39,70 @@ def test_words_that_a_file_gives_stay(tmp_path: Path) -> None:
     assert (bare.id, bare.words, bare.entities) == ("s", sentence.words, ())
 
 
-def test_the_formats_without_words_are_known() -> None:
-    assert {name for name, format in formats().items() if not format.has_words} == {
-        "ade_rel", "brat", "doccano", "label_studio", "pubtator",
+def test_the_formats_that_point_at_characters_are_known() -> None:
+    assert {name for name, format in formats().items() if format.by_characters} == {
+        "ade_rel", "brat", "docbin", "doccano", "label_studio", "prodigy", "pubtator",
     }  # fmt: skip
+
+
+# One text, with an annotation inside a word, one with white space at its rim, and one that does not lie in the text.
+UNPLACED = {
+    "doccano": '{"id": "d", "text": "Nontokyoites met. Geneva rose.", "label": [[3, 8, "X"], [17, 24, "X"], [3, 80, "X"]]}',
+    "label_studio": '{"id": "d", "data": {"text": "Nontokyoites met. Geneva rose."}, "annotations": [{"lead_time": 3, "result": ['
+    '{"type": "labels", "value": {"start": 3, "end": 8, "labels": ["X"]}}, '
+    '{"type": "labels", "value": {"start": 3, "end": 80, "labels": ["X"]}}]}, {"was_cancelled": true, "result": []}]}',
+    "prodigy": '{"id": "d", "text": "Nontokyoites met. Geneva rose.", "spans": [{"start": 3, "end": 8, "label": "X"}, '
+    '{"start": 17, "end": 24, "label": "X"}, {"token_start": 3, "token_end": 80, "label": "X"}], "answer": "accept"}',
+    "pubtator": "d|t|Nontokyoites met. Geneva rose.\nd\t3\t8\ttokyo\tX\t ID\nd\t3\t80\tx\tX\nd\tno such line\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UNPLACED)
+def test_annotations_that_cannot_be_placed_are_not_looked_at(tmp_path: Path, name: str) -> None:
+    (tmp_path / "x").write_text(UNPLACED[name], encoding="utf-8")
+    with pytest.raises(SpanwiseError):
+        list(read(tmp_path / "x", name))
+    ledger = Ledger()
+    found = list(read(tmp_path / "x", name, ledger, annotated=False))
+    assert [(s.id, s.words, s.entities, s.extra) for s in found] == [
+        ("d-0", ("Nontokyoites", "met", "."), (), None), ("d-1", ("Geneva", "rose", "."), (), None),
+    ]  # fmt: skip
+    assert (ledger.notes, ledger.lost) == ({}, 0)
+
+
+def test_what_is_left_out_for_other_reasons_is_still_said(tmp_path: Path) -> None:
+    tasks = [
+        {"id": 1, "data": {"text": "Oslo."}, "annotations": [{"was_cancelled": True, "result": []}]},
+        {"id": 2, "data": {"text": "Lima."}},
+    ]
+    (tmp_path / "x.json").write_text(json.dumps(tasks), encoding="utf-8")
+    ledger = Ledger()
+    assert [s.id for s in read(tmp_path / "x.json", "label_studio", ledger, annotated=False)] == ["2"]
+    assert ledger.notes == {"tasks skipped by their annotators, left out": 1}
+
+
+def test_sentences_of_ade_stay_as_the_file_has_them(tmp_path: Path) -> None:
+    row = "7|Anti-IL2R helps. Rash came.|Rash|17|22|IL2|40|43"  # offsets that fit neither mention
+    (tmp_path / "x.rel").write_text(f"{row}\n{row.replace('Rash', 'Fever')}\n", encoding="utf-8")
+    ledger = Ledger()
+    found = list(read(tmp_path / "x.rel", "ade_rel", ledger, annotated=False))
+    assert [(s.id, s.text, s.entities) for s in found] == [
+        ("7-0", "Anti-IL2R helps. Rash came.", ()), ("7-1", "Anti-IL2R helps. Fever came.", ()),
+    ]  # fmt: skip
+    assert found[0].words[2] == "IL2R"
+    assert (ledger.notes, ledger.lost) == ({}, 0)
+
+
+def test_spans_of_a_docbin_do_not_cut_its_words(tmp_path: Path) -> None:
+    spacy = pytest.importorskip("spacy")
+    from spacy.tokens import Doc, DocBin, Span
+
+    doc = Doc(spacy.blank("en").vocab, words=["Geneva", "rose", "."], sent_starts=[True, True, False])
+    doc.spans["a"], doc.spans["b"] = [Span(doc, 0, 2, "X")], [Span(doc, 0, 1, "Y")]
+    DocBin(docs=[doc], store_user_data=True).to_disk(tmp_path / "x.spacy")
+    with pytest.raises(SpanwiseError, match="say which"):
+        list(read(tmp_path / "x.spacy"))
+    ledger = Ledger()
+    found = list(read(tmp_path / "x.spacy", None, ledger, annotated=False))
+    assert [s.words for s in found] == [("Geneva",), ("rose", ".")]
+    assert (ledger.notes, ledger.lost) == ({}, 0)

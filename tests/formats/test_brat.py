@@ -190,6 +190,33 @@ def test_a_folder(tmp_path: Path) -> None:
     assert [s.document for s in read(tmp_path, "brat:split=no")] == ["a", "b", "deep/er/c"]
 
 
+def test_other_files_of_a_folder_are_named(tmp_path: Path) -> None:
+    pair(tmp_path, "Oslo.", "T1\tPlace 0 4\tOslo\n", "deep/a")
+    for name in ("a.jsonl", "deep/b.conll", "deep/.stats", ".hidden/c.jsonl", "d.jsonl~", "annotation.conf"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("x")
+    assert load(tmp_path)[1].notes == {"files besides .txt and .ann, not read (a.jsonl, deep/b.conll)": 2}
+    for number in range(3):
+        (tmp_path / f"c{number}.tsv").write_text("x")
+    assert load(tmp_path)[1].notes == {"files besides .txt and .ann, not read (a.jsonl, c0.tsv, c1.tsv, …)": 5}
+
+
+def test_all_texts_of_a_folder_are_read_as_if_nobody_had_annotated_it(tmp_path: Path) -> None:
+    pair(tmp_path, "Oslo.", "T1\tPlace 0 4\tOslo\nT2\tPlace 2 40\tlo\nno line of brat", "deep/a")
+    (tmp_path / "b.txt").write_text("Bergen. Zinc.")
+    (tmp_path / "lost.ann").write_text("T1\tPlace 0 4\tOslo\n")
+    ledger = Ledger()
+    found = list(read(tmp_path, ledger=ledger, annotated=False))
+    assert [(s.document, s.id, s.words) for s in found] == [
+        ("b", "b-0", ("Bergen", ".")), ("b", "b-1", ("Zinc", ".")), ("deep/a", "deep/a", ("Oslo", ".")),
+    ]  # fmt: skip
+    assert ledger.notes == {".ann files without a .txt, passed over": 1}
+    (tmp_path / "b.txt").unlink()
+    (tmp_path / "deep/a.txt").unlink()
+    with pytest.raises(FormatError, match=r"no .txt file in this folder or below it"):
+        list(read(tmp_path, annotated=False))
+
+
 @pytest.mark.parametrize("name", ["a.ann", "a.txt"])
 def test_a_single_pair(tmp_path: Path, name: str) -> None:
     pair(tmp_path)
@@ -297,6 +324,13 @@ def test_windows_line_ends_count_as_characters(tmp_path: Path) -> None:
     assert written(sentences, tmp_path / "out").lost == 0
     assert (tmp_path / "out/a.txt").read_bytes() == text.encode()
     assert (tmp_path / "out/a.ann").read_bytes() == b"T1\tPlace 0 4;6 11\tOslo Fjord\nT2\tPlace 14 20\tBergen\n"
+
+
+def test_a_byte_order_mark_counts_as_a_character(tmp_path: Path) -> None:
+    sentences, _ = load(pair(tmp_path, "\ufeffOslo.", "T1\tPlace 1 5\tOslo\n"))
+    assert [s.text_of(e) for s in sentences for e in s.entities] == ["Oslo"]
+    assert written(sentences, tmp_path / "out").lost == 0
+    assert (tmp_path / "out/a.ann").read_bytes() == b"T1\tPlace 1 5\tOslo\n"
 
 
 def test_file_names_never_leave_the_folder(tmp_path: Path) -> None:

@@ -113,6 +113,23 @@ def test_a_source_folder_and_what_is_in_it_are_never_replaced(tmp_path: Path) ->
     assert [s.entities for s in read(tmp_path / "brat" / "new.jsonl")]
 
 
+@pytest.mark.parametrize(("source", "target"), [("a.ann", "a.txt"), ("a.txt", "a.ann"), ("link.ann", "a.txt")])
+def test_neither_of_a_text_and_its_annotations_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, target: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.txt").write_text("Oslo.")
+    Path("a.ann").write_text("T1\tPlace 0 4\tOslo\n")
+    Path("link.txt").symlink_to("a.txt")
+    Path("link.ann").symlink_to("a.ann")
+    with pytest.raises(SpanwiseError, match=f"^{target}: is an input too, and would be replaced"):
+        convert(source, target, target_format="conll", lossy=True)
+    assert (Path("a.txt").read_text(), Path("a.ann").read_text()) == ("Oslo.", "T1\tPlace 0 4\tOslo\n")
+    Path("b.txt").write_text("of something else")
+    convert(source, "b.txt", target_format="conll", lossy=True)
+    assert Path("b.txt").read_text().startswith("Oslo\t")
+
+
 def test_a_device_is_no_source_to_protect() -> None:
     assert convert("/dev/null", "/dev/null", "jsonl", "jsonl").counts["all"]["sentences"] == 0
 

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spanwise import FormatError, SpanwiseError
-from spanwise.formats import files
+from spanwise.formats import json_arrays
 from spanwise.formats.files import json_records, replacing
 
 JSON = st.recursive(
@@ -37,8 +37,8 @@ def test_arrays_are_read_in_pieces_of_any_size(
     path = tmp_path / "x.json"
     path.write_text(json.dumps(items, indent=indent, ensure_ascii=escape), encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(files, "CHUNK", chunk)
-        assert [item for _, item in files._array_items(path)] == items
+        patch.setattr(json_arrays, "_CHUNK", chunk)
+        assert [item for _, item in json_arrays.array_items(path)] == items
 
 
 def test_lines_and_arrays_are_told_apart(tmp_path: Path) -> None:
@@ -103,6 +103,22 @@ def test_a_file_is_replaced_only_when_all_went_well(tmp_path: Path) -> None:
         assert path.read_text() == "old"
     assert path.read_text() == "new"
     assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("folder", [False, True])
+def test_an_interrupt_leaves_nothing_however_early_it_comes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: bool
+) -> None:  # fmt: skip
+    make = os.mkdir
+
+    def interrupted(path: str, *options: int) -> None:
+        make(path, *options)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "mkdir", interrupted)
+    with pytest.raises(KeyboardInterrupt), replacing(tmp_path / "out", folder=folder):
+        pass
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_folder_with_content_is_never_touched(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from spanwise import Entity, FormatError, Link, Relation, Sentence
-from spanwise.formats import spert
+from spanwise.formats import detect, read, spert
 
 RECORD = {
     "tokens": ["The", "University", "of", "Oslo", "in", "Norway"],
@@ -48,6 +48,20 @@ def test_lines_and_missing_ids(workbench: Any) -> None:
     line = json.dumps({"tokens": ["Oslo"], "entities": []})
     sentences, _ = workbench.load(spert, f"{line}\n\n{line}\n")
     assert [s.id for s in sentences] == ["data-0", "data-1"]
+
+
+def test_a_file_without_entities_is_recognised_by_its_ids(tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    bare = {"tokens": ["Oslo"], "entities": [], "relations": []}
+    path.write_text(json.dumps([{**bare, "orig_id": 5}, {**bare, "orig_id": 6}]))
+    assert detect(path).name == "spert"
+    assert [sentence.id for sentence in read(path)] == ["5", "6"]
+    for others in (
+        [{**bare, "orig_id": 5, "id": "a"}],
+        [{**bare, "orig_id": 5}, {"tokens": ["Oslo"], "entities": [{"type": "Loc", "spans": [[0, 1]]}], "orig_id": 6}],
+    ):  # our own, with a key that is kept
+        path.write_text(json.dumps(others))
+        assert detect(path).name == "jsonl"
 
 
 def test_discontinuous_entities_and_links_are_lost(workbench: Any) -> None:

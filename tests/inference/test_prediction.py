@@ -168,9 +168,12 @@ def test_thresholds_of_types_and_of_relations() -> None:
         (["In Oslo", ["In", ""]], {}, "text-1: expected a text, a list of words of which none is empty"),
     ],
 )
-def test_what_cannot_be_predicted_is_said(pointer: Predictor, texts: Any, options: dict[str, Any], message: str) -> None:
+@pytest.mark.parametrize("way", ["predict", "stream"])
+def test_what_cannot_be_predicted_is_said(
+    pointer: Predictor, texts: Any, options: dict[str, Any], message: str, way: str
+) -> None:
     with pytest.raises(SpanwiseError, match=re.escape(message)):
-        pointer.predict(texts, **options)
+        list(getattr(pointer, way)(texts, **options))
 
 
 def test_a_threshold_for_a_type_that_is_none(pointer: Predictor) -> None:

@@ -67,7 +67,8 @@ def test_texts_words_and_sentences_come_out_in_order(predictor: Predictor) -> No
     ]  # fmt: skip
     assert [sentence.id for sentence in found] == ["text-0-0", "text-1", "mine", "text-3", "text-4-0", "text-4-1"]
     assert replace(found[2], entities=()) == given
-    assert predictor.predict(given) == [found[2]]
+    assert predictor.predict(given) == [found[2]] == list(predictor.stream(given))
+    assert list(predictor.stream("Quito. Cairo.")) == predictor.predict("Quito. Cairo.")
 
 
 def test_strings_of_a_list_are_texts_and_words_need_a_list_of_their_own(predictor: Predictor) -> None:

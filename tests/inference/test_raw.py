@@ -50,6 +50,10 @@ def test_bytes_that_are_no_text_are_named_by_their_line() -> None:
         list(raw_sentences(io.BytesIO(b"fine\nno\xff\n"), "d", "file"))
 
 
+def test_a_byte_order_mark_is_no_part_of_the_text() -> None:
+    assert list(raw_sentences(io.BytesIO(b"\xef\xbb\xbf" + TEXT.encode()), "d", "file")) == list(text_sentences(TEXT, "d"))
+
+
 def test_no_text_no_sentences() -> None:
     for raw in (b"", b"\n\n \n", b"\xef\xbb\xbf"):
         assert list(raw_sentences(io.BytesIO(raw), "d", "file")) == []

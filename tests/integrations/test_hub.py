@@ -15,6 +15,7 @@ from huggingface_hub import ModelCard, hub_mixin
 
 import spanwise
 from spanwise import SpanwiseError
+from spanwise.inference.export import export
 from spanwise.inference.load import load, model_folder
 from spanwise.integrations import hub
 from spanwise.integrations.hub import HubModel
@@ -80,6 +81,27 @@ def test_a_card_of_little(tmp_path: Path) -> None:
     assert "not said by who published it" in card
     assert "## Scores" not in card
     assert isinstance(ModelCard(card), ModelCard)
+
+
+@pytest.mark.parametrize("graphs", [False, True])
+def test_the_card_of_an_exported_model_says_recipe_and_encoder(run: Path, tmp_path: Path, graphs: bool) -> None:
+    if graphs:
+        pytest.importorskip("onnxruntime")
+        from spanwise.inference.onnx.export import export_onnx
+
+        export_onnx(run, tmp_path / "exported")
+    else:
+        export(run, tmp_path / "exported")
+    HubModel(tmp_path / "exported").save_pretrained(tmp_path / "model")
+    card = (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
+    assert "trained with the recipe `bl-seqner` of Spanwise.\n" in card
+    assert "## Training\n\n- Encoder: static\n- Seed: 1\n\n## Licence" in card, "what is not known is not said"
+    assert "bl-seqner" in yaml.safe_load(card.split("---\n")[1])["tags"]
+
+
+def test_what_is_no_model_has_no_card(tmp_path: Path) -> None:
+    with pytest.raises(SpanwiseError, match="nothing: no trained model here"):
+        HubModel(tmp_path / "nothing").generate_model_card()
 
 
 class FakeApi:

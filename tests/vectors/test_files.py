@@ -197,6 +197,13 @@ def test_words_that_a_file_cannot_hold_are_left_out_and_a_folder_holds_them(tmp_
     assert_same(read_vectors(tmp_path / "folder"), vectors)
 
 
+@pytest.mark.parametrize(("name", "left_out"), [("v.txt", 2), ("v.vec", 0), ("v.bin", 0), ("v", 0)])
+def test_a_first_word_that_would_be_taken_for_a_byte_order_mark(tmp_path: Path, name: str, left_out: int) -> None:
+    vectors = some_vectors(("\ufeffthe", "\ufeff", "of", "\ufeffof"))
+    assert write_vectors(vectors, tmp_path / name) == left_out
+    assert_same(read_vectors(tmp_path / name), Vectors(vectors.words[left_out:], vectors.table[left_out:]))
+
+
 def test_the_files_look_as_other_programs_write_them(tmp_path: Path) -> None:
     vectors = Vectors(("the", "of"), np.array([[0.5, -1], [2, 0.1]], np.float32))
     write_vectors(vectors, tmp_path / "v.txt")

@@ -7,9 +7,11 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+import warnings
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import typer
 
@@ -28,7 +30,7 @@ from spanwise.cli.recipes import recipes
 from spanwise.cli.serve import serve
 from spanwise.cli.train import train
 from spanwise.cli.vectors import vectors
-from spanwise.errors import SpanwiseError
+from spanwise.errors import SpanwiseError, SpanwiseWarning
 
 app = typer.Typer(
     name="spanwise",
@@ -61,7 +63,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command. A user's mistake is one line on standard error and exit code 2, never a traceback."""
     _prepare_process()
     try:
-        code = app(args=arguments, prog_name="spanwise", standalone_mode=False)
+        with _warnings_as_notes():
+            code = app(args=arguments, prog_name="spanwise", standalone_mode=False)
         sys.stdout.flush()
         if code == 130:  # an interrupt that Typer has caught
             raise KeyboardInterrupt
@@ -94,6 +97,23 @@ def _prepare_process() -> None:
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
         elif isinstance(stream, io.TextIOWrapper) and stream.encoding.lower() != "utf-8":
             stream.reconfigure(errors="replace")  # a terminal that lacks a character shows a question mark
+
+
+@contextmanager
+def _warnings_as_notes() -> Iterator[None]:
+    """What the library warns of is a line on standard error, without the place in the code; other warnings are as ever."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("always", SpanwiseWarning)
+        shown = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+            if issubclass(category, SpanwiseWarning):
+                sys.stderr.write(f"note: {message}\n")
+            else:
+                shown(message, category, *place, **more)
+
+        warnings.showwarning = show
+        yield
 
 
 def _end_after_all(lost: sys.UnraisableHookArgs) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from spanwise.cli.options import GoldFormatOption, GoldOption, JsonOption, PredFormatOption, print_ledger, write_json
+from spanwise.cli.options import GoldFormatOption, GoldOption, JsonOption, PredFormatOption, check_json, print_ledger, show
 
 
 def compare(
@@ -59,6 +59,7 @@ def compare(
     asked, named, ledger, gold_ledger = asked_buckets(buckets), named_systems(systems), Ledger(), Ledger()
     if len(named) < 2:
         raise typer.BadParameter("give two systems or more")
+    check_json(json_file, source, train, *(path for system in named for path in system.paths))
     if gold is not None:
         right = list(one_split(gold, gold_format, gold_ledger))
     else:
@@ -74,10 +75,7 @@ def compare(
         for system in named
     }
     result = compare_systems(right, found, known, buckets=asked)
-    if json_file is not None:
-        write_json(result.to_json(), json_file)
-    if json_file is None or str(json_file) != "-":
-        print_comparison(result, Console(), with_errors=errors)
+    show(json_file, result.to_json, lambda: print_comparison(result, Console(), with_errors=errors))
     print_ledger(gold_ledger)
     print_ledger(ledger)
 

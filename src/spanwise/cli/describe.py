@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from spanwise.cli.options import FromOption, JsonOption, print_ledger, write_json
+from spanwise.cli.options import FromOption, JsonOption, check_json, print_ledger, show
 
 
 def describe(
@@ -18,6 +18,7 @@ def describe(
     json_file: JsonOption = None,
 ) -> None:
     """Say what is in annotated data and what looks wrong with it, or what a trained model is made of."""
+    check_json(json_file, data)
     if source_format is None and _is_model(data):
         _describe_model(data, json_file)
     else:
@@ -43,10 +44,7 @@ def _describe_data(data: Path, source_format: str | None, json_file: Path | None
 
     ledger = Ledger()
     description = run(open_splits(data, source_format, ledger))
-    if json_file is not None:
-        write_json(description.to_json(), json_file)
-    if json_file is None or str(json_file) != "-":
-        print_description(description, Console())
+    show(json_file, description.to_json, lambda: print_description(description, Console()))
     print_ledger(ledger)
 
 
@@ -54,8 +52,4 @@ def _describe_model(folder: Path, json_file: Path | None) -> None:
     from spanwise.inference.describe import describe_folder
 
     description = describe_folder(folder)
-    if json_file is not None:
-        write_json(description.to_json(), json_file)
-    if json_file is None or str(json_file) != "-":
-        for line in description.lines():
-            typer.echo(line)
+    show(json_file, description.to_json, lambda: typer.echo("\n".join(description.lines())))

@@ -19,9 +19,9 @@ from spanwise.cli.options import (
     PredOption,
     SplitOption,
     ThresholdOption,
-    note_unfinished,
+    check_json,
     print_ledger,
-    write_json,
+    show,
 )
 
 if TYPE_CHECKING:
@@ -69,62 +69,55 @@ def evaluate(
 
     if finds_threshold and threshold:
         raise typer.BadParameter("give either --threshold or --find-threshold")
+    check_json(json_file, model, data, pred, gold, train)
 
     from spanwise.corpora import train_split
     from spanwise.formats import Ledger
 
     evaluation: Evaluation | Typing
-    found: FoundThreshold | None = None
     ledger, gold_ledger = Ledger(), Ledger()
     known = None if train is None else train_split(train, gold_format, ledger)
     if model is not None and data is not None and pred is None and gold is None:
         from spanwise.inference.load import load
         from spanwise.inference.scoring import score_model
+        from spanwise.inference.thresholds import find_threshold
 
         predictor = load(model, device)
-        note_unfinished(model)
-        if finds_threshold:
-            from spanwise.inference.thresholds import find_threshold
-
-            found = find_threshold(predictor, data, format=gold_format, batch_size=batch_size)
-            threshold = found.threshold
+        found = find_threshold(predictor, data, format=gold_format, batch_size=batch_size) if finds_threshold else None
         evaluation = score_model(
-            predictor, data, split=split, format=gold_format, ledger=gold_ledger, train=known, threshold=threshold,
-            batch_size=batch_size, last_words=last_words,
+            predictor, data, split=split, format=gold_format, ledger=gold_ledger, train=known, batch_size=batch_size,
+            threshold=found.threshold if found else threshold, last_words=last_words,
         )  # fmt: skip
     elif pred is not None and gold is not None and model is None:
         from spanwise.evaluation import at_least
         from spanwise.evaluation import evaluate as run
+        from spanwise.evaluation.found_threshold import found_threshold
         from spanwise.inference.systems import gold_sentences, predictions
 
         right = gold_sentences(gold, gold_format, gold_ledger)
         predicted = predictions(pred, right, pred_format, ledger)
-        if finds_threshold:
-            from spanwise.evaluation.found_threshold import found_threshold
-
-            found = found_threshold(right, predicted)
-            threshold = found.threshold
-        evaluation = run(right, at_least(predicted, threshold), known, last_words=last_words)
+        found = found_threshold(right, predicted) if finds_threshold else None
+        evaluation = run(right, at_least(predicted, found.threshold if found else threshold), known, last_words=last_words)
     else:
         raise typer.BadParameter("give either MODEL and DATA, or --pred FILE and --gold FILE")
     if gold_ledger.lost:
         # What gold's file has and the reader could not take is missing in every denominator: whoever reads the score must know.
         evaluation = replace(evaluation, notes=(*evaluation.notes, f"not read from gold, and not counted: {gold_ledger}"))
-    _show(evaluation, json_file, found)
+    show(
+        json_file,
+        lambda: evaluation.to_json() | ({} if found is None else {"threshold": found.to_json()}),
+        lambda: _print(evaluation, found),
+    )
     print_ledger(gold_ledger)
     print_ledger(ledger)
 
 
-def _show(evaluation: Evaluation | Typing, json_file: Path | None, found: FoundThreshold | None) -> None:
+def _print(evaluation: Evaluation | Typing, found: FoundThreshold | None) -> None:
     from rich.console import Console
 
     from spanwise.evaluation import Evaluation, print_evaluation
     from spanwise.evaluation.typing import print_typing
 
-    if json_file is not None:
-        write_json(evaluation.to_json() | ({} if found is None else {"threshold": found.to_json()}), json_file)
-    if json_file is not None and str(json_file) == "-":
-        return
     for line in found.lines if found else ():
         typer.echo(line)
     if isinstance(evaluation, Evaluation):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -54,24 +55,36 @@ JsonOption = Annotated[
 ]
 
 
-def write_json(value: Any, path: Path) -> None:
-    """A result for programs: a file that appears whole, or standard output."""
+def check_json(json_file: Path | None, *inputs: Path | None) -> None:
+    """Refuse a file for the result that the data or the model is read from, before anything is."""
+    from spanwise.formats.files import check_no_input
+
+    if json_file is not None and str(json_file) != "-":
+        check_no_input(json_file, [file for path in inputs if path is not None for file in _files_of(path)])
+
+
+def _files_of(path: Path) -> list[Path]:
+    """What is read of a run or corpus folder, beside which a result may lie; anything else is read whole."""
+    from spanwise.config import CONFIG, LABELS, REPORT, WEIGHTS, is_run_folder
+    from spanwise.corpora import corpus_parts
+
+    if is_run_folder(path):
+        return [path / name for name in (CONFIG, LABELS, WEIGHTS, REPORT)]
+    return [file for files in corpus_parts(path).values() for file in files] or [path]
+
+
+def show(json_file: Path | None, to_json: Callable[[], Any], print_it: Callable[[], None]) -> None:
+    """Write a result for programs where that is asked for, and print it for people unless the other goes to standard output."""
     from spanwise.formats.files import replacing
 
-    text = json.dumps(value, ensure_ascii=False, indent=1) + "\n"
-    if str(path) == "-":
-        sys.stdout.write(text)
-        return
-    with replacing(path) as temporary:
-        temporary.write_text(text, encoding="utf-8")
-
-
-def note_unfinished(model: str | Path) -> None:
-    """Say it, on standard error, where a model is that of a training that has not ended."""
-    from spanwise.config import is_unfinished
-
-    if is_unfinished(Path(model)):
-        sys.stderr.write(f"note: {model}: its training is unfinished; this is the best epoch so far\n")
+    if json_file is not None:
+        text = json.dumps(to_json(), ensure_ascii=False, indent=1) + "\n"
+        if str(json_file) == "-":
+            sys.stdout.write(text)
+            return
+        with replacing(json_file) as temporary:
+            temporary.write_text(text, encoding="utf-8")
+    print_it()
 
 
 def print_ledger(ledger: Ledger) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from spanwise.cli.options import FromOrTextOption, note_unfinished, print_ledger
+from spanwise.cli.options import FromOrTextOption, print_ledger
 
 
 def predict(
@@ -46,9 +46,9 @@ def predict(
     """Find entities in raw text or in pretokenised data, with scores and character offsets.
 
     Raw text (a .txt file, standard input, any file with --from text, the texts of JSON records) is split into sentences and
-    words; a line end always ends a sentence. Data in a known format keeps its ids, words and order; its annotations are not
-    looked at, but for a model that types given spans. Of a folder all files are read. What the output format cannot hold is
-    left out and counted.
+    words; a line end always ends a sentence. Data in a known format keeps its words, order and ids (those that an earlier file
+    has too are numbered); its annotations change nothing, but for a model that types given spans. Of a folder all files
+    are read, of a brat folder all texts. What the output format cannot hold is left out and counted.
     """
     from spanwise.formats import Ledger
     from spanwise.inference.inputs import STDIN, input_sentences
@@ -59,7 +59,6 @@ def predict(
     check_output(output, target_format)
     ledger = Ledger()
     predictor = load(model, device)
-    note_unfinished(model)
     sentences = input_sentences(sources or [STDIN], source_format, ledger, needs_spans=predictor.needs_spans, output=output)
     found = predictor.stream(sentences, threshold=thresholds, overlap=overlap, batch_size=batch_size)
     if output is None:

@@ -10,7 +10,8 @@ from fractions import Fraction
 from typing import Any
 
 from spanwise.description.overlap import digest
-from spanwise.types import Sentence, Span, inside_others
+from spanwise.nesting import inside_others
+from spanwise.types import Sentence, Span
 
 QUANTILES = {
     "min": Fraction(0),

@@ -45,7 +45,7 @@ class Description:
 def describe(splits: Mapping[str, Iterable[Sentence]]) -> Description:
     """Describe a corpus, given the sentences of its splits by name; each is read once.
 
-    Memory grows with the vocabulary and by some sixteen-byte digests a sentence, not with the text.
+    Memory grows with the vocabulary and by an id and some sixteen-byte digests a sentence, not with the text.
 
     >>> from spanwise.types import Entity
     >>> train = [Sentence("s1", ("New", "York", "grows"), entities=(Entity("Place", ((0, 2),)),))]

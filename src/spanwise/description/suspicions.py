@@ -21,6 +21,7 @@ KINDS = {
     "whole sentences": ("entity is", "entities are", "a whole sentence"),
     "white space at a boundary": ("entity begins or ends", "entities begin or end", "with white space"),
     "punctuation at a boundary": ("entity begins or ends", "entities begin or end", "with punctuation"),
+    "shared ids": ("sentence has", "sentences have", "the id of an earlier one"),
     "white space in words": ("word has", "words have", "white space inside"),
     "empty sentences": ("sentence has", "sentences have", "no words"),
     "long sentences": ("sentence has", "sentences have", f"more than {LONG} words"),
@@ -61,11 +62,15 @@ class Suspects:
         self.examples: dict[str, list[Example]] = {}
         self.ends = Ends(split)
         self.sentences = 0
+        self.ids: set[str] = set()
 
     def add(self, sentence: Sentence, *, is_new: bool = True) -> None:
         """``is_new`` is false for the words of an earlier sentence: they prove nothing about the ends of entities."""
         words = sentence.words
         self.sentences += 1
+        if sentence.id in self.ids:
+            self._note("shared ids", sentence, sentence.text)
+        self.ids.add(sentence.id)
         if not words:
             self._note("empty sentences", sentence, "")
         if len(words) > LONG:

@@ -54,15 +54,17 @@ class _Row:
     drug: _Said
 
 
-def read(path: Path, ledger: Ledger, /, *, kind: str | None = None) -> Iterator[Sentence]:
+def read(path: Path, ledger: Ledger, /, *, kind: str | None = None, annotated: bool = True) -> Iterator[Sentence]:
     """``kind`` is "effect" or "dose"; unless said, "dose" for a file called DRUG-DOSE… and "effect" for others."""
     head = _HEADS[kind or ("dose" if path.name.upper().startswith("DRUG-DOSE") else "effect")]
     numbers: Counter[str] = Counter()
-    for (document, text), group in groupby(_rows(path, head, ledger), key=lambda row: (row.document, row.sentence)):
+    said = ledger if annotated else Ledger()  # of the mentions
+    for (document, text), group in groupby(_rows(path, head, said), key=lambda row: (row.document, row.sentence)):
         rows = list(group)
         number = numbers[document]
         numbers[document] += 1
-        for sentence in to_sentences(_document(rows, text, ledger), path, ledger, line=rows[0].line, split=False):
+        whole = _document(rows, text, ledger) if annotated else Document(document, text)
+        for sentence in to_sentences(whole, path, ledger, line=rows[0].line, split=False):
             # The file does not keep the order of the text: positions count the sentences that it has.
             yield replace(sentence, id=f"{document}-{number}", document=document, position=number, start=None)
 
@@ -196,7 +198,7 @@ def sniff(sample: Sample) -> bool:
 
 FORMAT = Format(
     name="ade_rel",
-    has_words=False,
+    by_characters=True,
     summary="the ADE corpus: a line for each relation of an adverse effect (or a dose) to a drug",
     read=read,
     write=write,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -35,6 +35,11 @@ class Ledger:
         """A change that loses nothing, such as a repaired label."""
         if count:
             self.notes[what] += count
+
+    def note_files(self, what: str, names: Sequence[str]) -> None:
+        """Files that somebody may think are read; the first three by name."""
+        shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+        self.note(f"{what}, not read ({shown})", len(names))
 
     def lose(self, kind: str, why: str, count: int = 1) -> None:
         """``count`` things of a kind ("entities", "relations", …) that are not in the result, and why."""
@@ -109,7 +114,8 @@ class Format:
     read_from: frozenset[str] = frozenset(("file",))  # "file", "folder" or both
     writes_folder: bool = False
     extra: str | None = None  # the optional dependency group it needs
-    has_words: bool = True  # False where the file holds text only, and words and sentences are split around the annotations
+    # True where annotations point at characters: words and sentences are cut around them, unless read with annotated=False.
+    by_characters: bool = False
 
     def reads(self, folder: bool) -> bool:
         """True when it is read from a folder, or from a file."""

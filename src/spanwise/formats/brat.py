@@ -11,7 +11,7 @@ Reading, one line of a ``.ann`` file at a time:
 - ``E1⇥Binding:T1 Theme:T2``, ``*⇥Equiv T1 T2`` and relations of events: kept as they are in ``extra["brat"]`` of the document's
   first sentence; the entities they name remember their number in ``extra["id"]``.
 
-The text that a T line repeats is compared with the ``.txt``; it is the offsets that count. Other files are passed over.
+The text that a T line repeats is compared with the ``.txt``; it is the offsets that count. Other files are not read, and named.
 """
 
 from __future__ import annotations
@@ -50,31 +50,38 @@ _SHAPES = {
 _ATTACHED = {"A": "attributes", "M": "attributes", "N": "references", "#": "notes"}
 
 
-def read(path: Path, ledger: Ledger, /, *, split: bool = True, notes: bool = True) -> Iterator[Sentence]:
-    """``split=False`` keeps each text as one sentence; ``notes=False`` leaves attributes, references and notes out."""
-    found = False
-    for file in _annotation_files(path):
-        found = True
-        where = file.relative_to(path) if path.is_dir() else Path(file.name)
-        name = readable(where.with_suffix("").as_posix())
-        yield from to_sentences(_document(name, file, ledger, notes), file, ledger, split=split)
+def read(
+    path: Path, ledger: Ledger, /, *, split: bool = True, notes: bool = True, annotated: bool = True
+) -> Iterator[Sentence]:  # fmt: skip
+    """``split=False`` keeps each text as one sentence; ``notes=False`` leaves attributes, references and notes out.
+
+    Without ``annotated`` all texts are read, also those without a ``.ann`` file.
+    """
+    kind, other = (".ann", ".txt") if annotated else (".txt", ".ann")
     if path.is_dir():
-        if not found and any(path.iterdir()):
-            raise FormatError(path, None, "no .ann file in this folder or below it")
-        alone = (text for text in path.rglob("*.txt") if not text.with_suffix(".ann").exists())
-        ledger.note(".txt files without a .ann, passed over", sum(1 for _ in alone))
+        files = list(_visible_files(path))
+        if any(path.iterdir()) and not any(file.suffix == kind for file in files):
+            raise FormatError(path, None, f"no {kind} file in this folder or below it")
+    elif path.suffix in (kind, other):
+        files = [path.with_suffix(kind)]
+    else:
+        raise FormatError(path, None, "brat is read from a folder, a .ann file or a .txt file")
+    for file in files:
+        if file.suffix == kind:
+            where = file.relative_to(path) if path.is_dir() else Path(file.name)
+            name = readable(where.with_suffix("").as_posix())
+            yield from to_sentences(_document(name, file, ledger, notes, annotated), file, ledger, split=split)
+    alone = [file for file in files if file.suffix == other and not file.with_suffix(kind).exists()]
+    ledger.note(f"{other} files without a {kind}, passed over", len(alone))
+    besides = [file for file in files if file.suffix not in (kind, other, ".conf")]  # .conf: brat's own settings
+    ledger.note_files("files besides .txt and .ann", [readable(file.relative_to(path).as_posix()) for file in besides])
 
 
-def _annotation_files(path: Path) -> Iterator[Path]:
-    """The ``.ann`` files of a folder, those of a subfolder together, in the order of their names."""
-    if not path.is_dir():
-        if path.suffix not in (".ann", ".txt"):
-            raise FormatError(path, None, "brat is read from a folder, a .ann file or a .txt file")
-        yield path.with_suffix(".ann")
-        return
+def _visible_files(path: Path) -> Iterator[Path]:
+    """The files of a folder, those of a subfolder together, in the order of their names."""
     for folder, subfolders, names in os.walk(path, onerror=_refuse):
         subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
-        yield from (Path(folder, name) for name in sorted(names) if name.endswith(".ann") and not name.startswith("."))
+        yield from (Path(folder, name) for name in sorted(names) if not name.startswith(".") and not name.endswith("~"))
 
 
 def _refuse(error: OSError) -> None:
@@ -82,11 +89,14 @@ def _refuse(error: OSError) -> None:
     raise error
 
 
-def _document(name: str, path: Path, ledger: Ledger, notes: bool) -> Document:
+def _document(name: str, path: Path, ledger: Ledger, notes: bool, annotated: bool) -> Document:
     for needed in (path, path.with_suffix(".txt")):
         if not needed.is_file():
             raise FormatError(path, None, f"{needed.name} is missing: brat keeps the text in .txt and its annotations in .ann")
-    found = _Annotations(path, _text(path, ledger), ledger)
+    text = _text(path, ledger)
+    if not annotated:
+        return Document(name, text)
+    found = _Annotations(path, text, ledger)
     for number, line in lines(path):
         if line.strip():
             found.add(number, line)
@@ -95,11 +105,11 @@ def _document(name: str, path: Path, ledger: Ledger, notes: bool) -> Document:
 
 def _text(path: Path, ledger: Ledger) -> str:
     """The text that the offsets of a ``.ann`` file count in: a copy may have got Windows line ends after it was annotated."""
-    text = read_text(path.with_suffix(".txt"))
-    if "\r\n" not in text:
+    text, annotations = read_text(path.with_suffix(".txt")), path.with_suffix(".ann")
+    if "\r\n" not in text or not annotations.is_file():
         return text
     before = text.replace("\r\n", "\n")
-    if _count_fitting(path, before) <= _count_fitting(path, text):
+    if _count_fitting(annotations, before) <= _count_fitting(annotations, text):
         return text
     ledger.note("texts with Windows line ends, of which the offsets count each as one character: read so")
     return before
@@ -266,7 +276,7 @@ def _shown(line: str) -> str:
 
 def sniff(sample: Sample) -> bool:
     if sample.is_folder:
-        return any(_annotation_files(sample.path))
+        return any(file.suffix == ".ann" for file in _visible_files(sample.path))
     if sample.path.suffix == ".txt":
         return sample.path.with_suffix(".ann").is_file()
     filled = (line for line in sample.lines if line.strip())
@@ -275,7 +285,7 @@ def sniff(sample: Sample) -> bool:
 
 FORMAT = Format(
     name="brat",
-    has_words=False,
+    by_characters=True,
     summary="a folder of .txt files with standoff annotations in .ann files, or one such pair",
     read=read,
     write=write,

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
-from dataclasses import replace
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
 from spanwise.errors import FormatError
 from spanwise.formats.base import Ledger
-from spanwise.formats.documents import Document, Mention, to_documents
+from spanwise.formats.documents import Document, Mention
 from spanwise.text import cut_words, split_sentences, split_words
 from spanwise.types import Entity, Link, Relation, Sentence, Span
 
@@ -193,13 +192,3 @@ def _placed_arrows(
         else:
             links[home].append(Link(arrow.type, head, there, tail, arrow.score, arrow.extra))
     return relations, links
-
-
-def without_annotations(sentences: Iterable[Sentence], path: Path, *, has_words: bool) -> Iterator[Sentence]:
-    """The sentences as if nobody had annotated them; where the words are not the file's own, text is split afresh."""
-    if has_words:
-        for sentence in sentences:
-            yield replace(sentence, entities=(), relations=(), links=())
-        return
-    for document in to_documents(sentences, Ledger()):
-        yield from to_sentences(Document(document.id, document.text, extra=document.extra), path, Ledger())

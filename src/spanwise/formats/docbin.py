@@ -45,13 +45,15 @@ def _spacy() -> tuple[type, type, type, type]:
     return DocBin, Doc, Span, Vocab
 
 
-def read(path: Path, ledger: Ledger, /, *, spans: str | None = None) -> Iterator[Sentence]:
+def read(path: Path, ledger: Ledger, /, *, spans: str | None = None, annotated: bool = True) -> Iterator[Sentence]:
     """``spans`` is the key of the group of spans to read besides the entities."""
     seen: set[str] = set()
     for number, doc in enumerate(_docs(path)):
         seen.update(doc.spans)
         try:
-            document = _document(doc, default_id(path, number), spans, path, ledger)
+            mentions = _mentions(doc, spans, path, ledger) if annotated else []
+            name, extra = _user_data(doc, ledger)
+            document = Document(own_id(name, default_id(path, number)), doc.text, mentions, extra=extra)
             words = [Span(token.idx, token.idx + len(token.text)) for token in doc]
             sentences = [Span(sent.start_char, sent.end_char) for sent in doc.sents] if _has_sentences(doc) else None
         except SpanwiseError:
@@ -93,7 +95,7 @@ def _has_sentences(doc: Doc) -> bool:
     return bool(doc.has_annotation("SENT_START"))
 
 
-def _document(doc: Doc, default_id: str, spans: str | None, path: Path, ledger: Ledger) -> Document:
+def _mentions(doc: Doc, spans: str | None, path: Path, ledger: Ledger) -> list[Mention]:
     group = _group(doc, spans, path, ledger)
     found = [*group, *doc.ents]
     entities = [(span.start_char, span.end_char, span.label_) for span in group]
@@ -110,9 +112,7 @@ def _document(doc: Doc, default_id: str, spans: str | None, path: Path, ledger: 
             continue
         place = Span(span.start_char, span.end_char)
         mentions.append(Mention(str(number), span.label_, (place,), extra=_names(span)))
-    mentions.sort(key=lambda mention: (mention.fragments[0].start, -mention.fragments[0].end))
-    name, extra = _user_data(doc, ledger)
-    return Document(own_id(name, default_id), doc.text, mentions, extra=extra)
+    return sorted(mentions, key=lambda mention: (mention.fragments[0].start, -mention.fragments[0].end))
 
 
 def _group(doc: Doc, spans: str | None, path: Path, ledger: Ledger) -> list[SpacySpan]:
@@ -208,6 +208,7 @@ def sniff(sample: Sample) -> bool:
 
 FORMAT = Format(
     name="docbin",
+    by_characters=True,
     summary="spaCy's binary .spacy files: entities and groups of spans",
     read=read,
     write=write,

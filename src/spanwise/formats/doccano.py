@@ -59,16 +59,18 @@ class _Record(TypedDict):
 
 _SHAPE: TypeAdapter[_Record] = TypeAdapter(_Record)
 _KEYS = frozenset(_Record.__annotations__)
+_BARE = dict.fromkeys(("label", "labels", "entities", "relations"))
 _ENTITY_KEYS = frozenset(_Entity.__annotations__)
 _RELATION_KEYS = frozenset(_Relation.__annotations__)
 
 
-def read(path: Path, ledger: Ledger, /, *, offsets: str | None = None) -> Iterator[Sentence]:
+def read(path: Path, ledger: Ledger, /, *, offsets: str | None = None, annotated: bool = True) -> Iterator[Sentence]:
     """``offsets`` is "characters" or "utf16"."""
     for number, (line, raw) in enumerate(json_records(path)):
         if isinstance(raw, dict) and "text" not in raw and isinstance(raw.get("data"), str):
             raw["text"] = raw.pop("data")  # what doccano 1.4 and 1.5 call it
-        document = _document(checked(_SHAPE, raw, path, line), default_id(path, number))
+        record = checked(_SHAPE, raw, path, line) | ({} if annotated else _BARE)
+        document = _document(record, default_id(path, number))
         if document.mentions and is_wide(document.text):
             _count_characters(document, offsets, path, line, ledger)
         yield from to_sentences(document, path, ledger, line=line)
@@ -168,7 +170,7 @@ def _keeps(*, form: str = "entities", **others: Any) -> frozenset[str]:
 
 FORMAT = Format(
     name="doccano",
-    has_words=False,
+    by_characters=True,
     summary="doccano's JSON lines: a text with ranges of characters, and relations",
     read=read,
     write=write,

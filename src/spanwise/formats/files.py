@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-import re
+import secrets
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator
@@ -12,12 +12,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-import pydantic_core
 from pydantic import TypeAdapter, ValidationError
 
 from spanwise.errors import FormatError, SpanwiseError
+from spanwise.formats.json_arrays import array_items, parse_json
 
 CHUNK = 1 << 16
+_BESIDE = {".ann": ".txt", ".txt": ".ann"}  # what brat has beside a file
 
 
 def lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -87,7 +88,7 @@ def json_records(path: Path) -> Iterator[tuple[int, Any]]:
     """The records of a JSON file with their line numbers: one array of them, or one a line. Streams either."""
     with path.open("rb") as file:
         head = file.read(CHUNK).removeprefix(b"\xef\xbb\xbf").lstrip()
-    return _array_items(path) if head.startswith(b"[") and not _is_lines_of_arrays(head) else _json_lines(path)
+    return array_items(path) if head.startswith(b"[") and not _is_lines_of_arrays(head) else _json_lines(path)
 
 
 def _is_lines_of_arrays(head: bytes) -> bool:
@@ -99,108 +100,6 @@ def _json_lines(path: Path) -> Iterator[tuple[int, Any]]:
     for number, line in lines(path):
         if line.strip():
             yield number, parse_json(line, path, number)
-
-
-def parse_json(text: str, path: Path, line: int) -> Any:
-    """One JSON value; what is wrong with it is said with its place."""
-    try:
-        return pydantic_core.from_json(text, allow_inf_nan=False)
-    except ValueError as error:
-        raise FormatError(path, line, f"not JSON: {error}") from None
-
-
-def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no number of JSON")
-
-
-_DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
-_SPACE = re.compile(r"[ \t\r\n]*")
-_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
-
-
-def _array_items(path: Path) -> Iterator[tuple[int, Any]]:
-    """The items of one big array with their lines."""
-    with path.open(encoding="utf-8-sig", newline="") as file:
-        yield from _ArrayReader(path, file).items()
-
-
-class _ArrayReader:
-    """Reads one big array, a chunk of text in memory at a time (grown only where one item needs more)."""
-
-    def __init__(self, path: Path, file: IO[str]) -> None:
-        self.path, self.file = path, file
-        self.buffer, self.at, self.line, self.at_end = "", 0, 1, False
-
-    def items(self) -> Iterator[tuple[int, Any]]:
-        self._peek()
-        self._go_to(self.at + 1)  # the opening bracket: json_records looked
-        mark = self._peek()
-        while mark != "]":
-            item, end = self._item()
-            yield self.line, item
-            self._go_to(end)
-            mark = self._peek()
-            if mark not in (",", "]"):
-                raise self._error("expected ',' or ']' behind an item of the JSON array")
-            if mark == ",":
-                self._go_to(self.at + 1)
-                self._peek()
-        self._go_to(self.at + 1)
-        if self._peek():
-            raise self._error("something stands behind the end of the JSON array")
-
-    def _error(self, problem: str) -> FormatError:
-        return FormatError(self.path, self.line, problem)
-
-    def _fill(self, size: int) -> None:
-        try:
-            piece = self.file.read(size)
-        except UnicodeDecodeError:
-            raise self._error("not UTF-8 here or a little further on") from None
-        self.at_end = not piece
-        self.buffer, self.at = self.buffer[self.at :] + piece, 0
-
-    def _go_to(self, place: int) -> None:
-        self.line += self.buffer.count("\n", self.at, place)
-        self.at = place
-
-    def _peek(self) -> str:
-        """The next character that is no white space; nothing at the end of the file."""
-        while True:
-            if match := _SPACE.match(self.buffer, self.at):
-                self._go_to(match.end())
-            if self.at < len(self.buffer) or self.at_end:
-                return self.buffer[self.at : self.at + 1]
-            self._fill(CHUNK)
-
-    def _item(self) -> tuple[Any, int]:
-        """The item that begins here, and where in the buffer it ends."""
-        if self.at == len(self.buffer):
-            raise self._error("the JSON array does not end: the file seems cut off")
-        size = CHUNK
-        while True:
-            try:
-                item, end = _DECODER.raw_decode(self.buffer, self.at)
-                # What looks like a number may go on behind the buffer's end: 1 of 1.5, 1.5 of 1.5e3.
-                if self.at_end or end + 2 < len(self.buffer) or not isinstance(item, int | float):
-                    break
-            except RecursionError:
-                raise self._error("not JSON: nested too deeply") from None
-            except ValueError as error:
-                if self.at_end or _is_hopeless(error, self.buffer):
-                    raise self._error(f"not JSON: {error}") from None
-            size *= 2
-            self._fill(size)
-        if _SURROGATE.search(self.buffer, self.at, end):
-            parse_json(self.buffer[self.at : end], self.path, self.line)
-        return item, end
-
-
-def _is_hopeless(error: ValueError, buffer: str) -> bool:
-    """True when the fault lies well before the end of what was read, so that more text cannot mend it."""
-    if not isinstance(error, json.JSONDecodeError):  # a number too long, or NaN
-        return True
-    return len(buffer) > 64 * CHUNK and error.pos < len(buffer) // 2 and "Unterminated" not in error.msg
 
 
 def checked(shape: TypeAdapter[Any], record: Any, path: Path, line: int) -> Any:
@@ -247,12 +146,13 @@ def replacing(path: Path, *, folder: bool = False, over: Callable[[Path], bool] 
         raise SpanwiseError(f"{path}: {'is not empty' if folder else 'is a folder, a file was expected'}")
     if folder and path.exists() and not path.is_dir():
         raise SpanwiseError(f"{path}: is a file, a folder was expected")
-    try:
-        work = Path(tempfile.mkdtemp(prefix=f".{path.name}.", dir=parent))
-    except OSError as error:
-        raise SpanwiseError(f"{parent}: cannot be written to: {error.strerror}") from None
+    work = parent / f".{path.name}.{secrets.token_urlsafe(6)}"  # named before it is made: an interrupt may come between
     temporary = work / path.name
     try:
+        try:
+            work.mkdir(0o700)
+        except OSError as error:
+            raise SpanwiseError(f"{parent}: cannot be written to: {error.strerror}") from None
         if folder:
             temporary.mkdir()
         yield temporary
@@ -275,12 +175,16 @@ def is_stream(path: Path) -> bool:
 
 
 def check_no_input(target: Path, sources: Iterable[Path]) -> None:
-    """An output that is one of the inputs, or a file in a folder that is one, would destroy what it is made from."""
+    """An output that is one of the inputs, or a file in a folder that is one, would destroy what it is made from.
+
+    A text and its annotations beside it (brat's ``.txt`` and ``.ann``) are one input, whichever is named.
+    """
     if not target.exists() or is_stream(target):
         return
     for source in sources:
         is_inside = source.is_dir() and target.is_file() and target.resolve().is_relative_to(source.resolve())
-        if source.exists() and (is_inside or target.samefile(source)):
+        beside = source.with_suffix(_BESIDE[source.suffix]) if source.suffix in _BESIDE else source
+        if is_inside or any(path.exists() and target.samefile(path) for path in (source, beside)):
             raise SpanwiseError(f"{target}: is an input too, and would be replaced; choose another output")
 
 

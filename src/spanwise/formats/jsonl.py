@@ -33,7 +33,8 @@ from spanwise.formats.records import (
     write_relations,
 )  # fmt: skip
 from spanwise.formats.sample import Sample
-from spanwise.types import Entity, Link, Sentence, Span, find_words, joined_starts
+from spanwise.types import Entity, Link, Sentence, Span
+from spanwise.word_starts import find_words, joined_starts
 
 
 class _Entity(TypedDict):
@@ -155,6 +156,8 @@ def sniff(sample: Sample) -> bool:
         return False  # Prodigy's
     if not all(isinstance(e, dict) and "spans" in e and "type" in e for e in sample.items("entities")):
         return False
+    if sample.have("orig_id") and not sample.have("id") and not sample.items("entities"):
+        return False  # SpERT's, of sentences without entities
     others = ("spans", "tags", "ner_tags", "ner")  # where a file of another format has what we have under "entities"
     return sample.have("entities") or not any(key in record for record in sample.dicts for key in others)
 

@@ -27,20 +27,24 @@ from spanwise.formats.sample import Sample
 from spanwise.types import Sentence
 
 
-def read(path: Path, ledger: Ledger, /, *, text: str | None = None) -> Iterator[Sentence]:
+def read(path: Path, ledger: Ledger, /, *, text: str | None = None, annotated: bool = True) -> Iterator[Sentence]:
     """``text`` is the key of ``data`` that holds the text."""
     for number, (line, task) in enumerate(tasks(path)):
-        if choice := chosen(task, ledger):
-            document = _document(task, *choice, default_id(path, number), text, path, line, ledger)
-            yield from to_sentences(document, path, ledger, line=line)
+        choice = chosen(task, ledger if annotated else Ledger())
+        if choice is None:
+            ledger.note("tasks skipped by their annotators, left out")
+            continue
+        kind, annotation = choice
+        key = _text_key(task["data"], annotation.get("result") or [], text, path, line)
+        document = _document(task, key, kind, annotation if annotated else {}, default_id(path, number), path, line, ledger)
+        yield from to_sentences(document, path, ledger, line=line)
 
 
 def _document(
-    task: dict[str, Any], kind: str, annotation: dict[str, Any], default_id: str, text_key: str | None,
+    task: dict[str, Any], key: str, kind: str, annotation: dict[str, Any], default_id: str,
     path: Path, line: int, ledger: Ledger,
 ) -> Document:  # fmt: skip
     results = annotation.get("result") or []
-    key = _text_key(task["data"], results, text_key, path, line)
     columns = {name: value for name, value in task["data"].items() if name != key}
     name = task.get("id")
     if name is None and isinstance(columns.get("id"), str):
@@ -168,7 +172,7 @@ def sniff(sample: Sample) -> bool:
 
 FORMAT = Format(
     name="label_studio",
-    has_words=False,
+    by_characters=True,
     summary="Label Studio's JSON: tasks with labelled regions of a text, and relations",
     read=read,
     write=write,

@@ -110,7 +110,6 @@ def chosen(task: dict[str, Any], ledger: Ledger) -> tuple[str, dict[str, Any]] |
     ledger.note("cancelled annotations, not read", len(annotations) - len(submitted))
     ledger.note("predictions beside annotations, not read", len(predictions))
     if not submitted:
-        ledger.note("tasks skipped by their annotators, left out")
         return None
     ledger.note("further annotations of a task, not read", len(submitted) - 1)
     return "annotation", max(enumerate(submitted), key=_rank)[1]

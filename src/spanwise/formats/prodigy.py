@@ -67,18 +67,19 @@ class _Record(TypedDict):
 
 _SHAPE: TypeAdapter[_Record] = TypeAdapter(_Record)
 _KEYS = frozenset(_Record.__annotations__)
+_BARE = dict.fromkeys(("spans", "relations"))
 _SPAN_KEYS = frozenset(("text", *_Span.__annotations__))
 _RELATION_KEYS = frozenset(_Relation.__annotations__)
 
 
-def read(path: Path, ledger: Ledger, /, *, unlabelled: str | None = None) -> Iterator[Sentence]:
+def read(path: Path, ledger: Ledger, /, *, unlabelled: str | None = None, annotated: bool = True) -> Iterator[Sentence]:
     """``unlabelled`` is the type of entities made of tokens that have a relation and no label."""
     for number, (line, raw) in enumerate(json_records(path)):
         answer = raw.get("answer") if isinstance(raw, dict) else None
         if isinstance(answer, str) and answer != "accept":
             ledger.note(f"records answered {answer!r}, not read")
             continue
-        record = checked(_SHAPE, raw, path, line)
+        record = checked(_SHAPE, raw, path, line) | ({} if annotated else _BARE)
         words = [Span(token["start"], token["end"]) for token in record.get("tokens") or ()]
         document = _Reader(record, words, path, line, ledger, unlabelled).document(default_id(path, number))
         yield from to_sentences(document, path, ledger, line=line, words=words or None)
@@ -208,6 +209,7 @@ def sniff(sample: Sample) -> bool:
 
 FORMAT = Format(
     name="prodigy",
+    by_characters=True,
     summary="Prodigy's JSON lines: a text with tokens, spans and relations (ner, spans and rel recipes)",
     read=read,
     write=write,

@@ -49,7 +49,7 @@ _KNOWN: TypeAdapter[_Known] = TypeAdapter(_Known)
 _RELATIONS: TypeAdapter[list[list[str]]] = TypeAdapter(list[list[str]])
 
 
-def read(path: Path, ledger: Ledger, /, *, split: bool = True) -> Iterator[Sentence]:
+def read(path: Path, ledger: Ledger, /, *, split: bool = True, annotated: bool = True) -> Iterator[Sentence]:
     """``split=False`` keeps each title with its abstract as one sentence."""
     block: _Block | None = None
     for number, line in lines(path):
@@ -63,7 +63,8 @@ def read(path: Path, ledger: Ledger, /, *, split: bool = True) -> Iterator[Sente
         elif line.strip():
             if block is None:
                 raise FormatError(path, number, f"a document begins with its title, PMID|t|…, found {line[:40]!r}")
-            block.add(number, line, opening)
+            if annotated or opening is not None:
+                block.add(number, line, opening)
     if block is not None:
         yield from to_sentences(block.document(), path, ledger, line=block.line, split=split)
 
@@ -183,7 +184,7 @@ def sniff(sample: Sample) -> bool:
 
 FORMAT = Format(
     name="pubtator",
-    has_words=False,
+    by_characters=True,
     summary="PubTator: titles and abstracts with mentions by character and concept ids",
     read=read,
     write=write,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
@@ -12,7 +13,6 @@ from typing import Any
 
 from spanwise.errors import SpanwiseError, UnknownFormatError, unknown
 from spanwise.formats.base import EVERYTHING, Format, Ledger, parse_options
-from spanwise.formats.cutting import without_annotations
 from spanwise.formats.files import is_stream, replacing
 from spanwise.formats.keeping import noted
 from spanwise.formats.sample import Sample
@@ -121,7 +121,7 @@ def read(
 
     ``format`` may carry options: ``"conll:labels=1+2"``. What the reader had to mend or leave out is in ``ledger``. Without
     ``annotated`` the sentences are those that a reader of the bare text would see: formats without words are split as if
-    nobody had annotated them, so that a model is not told where entities begin and end.
+    nobody had annotated them, so that a model is not told where entities begin and end, and their annotations may be wrong.
     """
     path = Path(path)
     if not path.exists():
@@ -133,8 +133,12 @@ def read(
         is_one, other = ("folder", "file") if path.is_dir() else ("file", "folder")
         raise SpanwiseError(f"{path}: is a {is_one}, and {chosen.name} is read from a {other}")
     keywords = parse_options(options, chosen.read_options, chosen.name)
-    sentences = chosen.read(path, ledger if ledger is not None else Ledger(), **keywords)
-    return sentences if annotated else without_annotations(sentences, path, has_words=chosen.has_words)
+    ledger = ledger if ledger is not None else Ledger()
+    if annotated:
+        return chosen.read(path, ledger, **keywords)
+    if chosen.by_characters:
+        return chosen.read(path, ledger, annotated=False, **keywords)
+    return (replace(one, entities=(), relations=(), links=()) for one in chosen.read(path, ledger, **keywords))
 
 
 def _read_stream(path: Path, format: str | None, ledger: Ledger | None, annotated: bool) -> Iterator[Sentence]:

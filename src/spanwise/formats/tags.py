@@ -7,10 +7,10 @@ stand alone, O is outside. What does not fit (an I behind nothing) begins an ent
 from __future__ import annotations
 
 import re
-from bisect import bisect_left
 from collections.abc import Iterable
 from itertools import groupby
 
+from spanwise import nesting
 from spanwise.types import Entity, Span
 
 _TAG = re.compile(r"([BIOEMSLU])[-_](.+)", re.DOTALL)
@@ -147,16 +147,11 @@ def levels(entities: Iterable[Entity], most: int | None = None) -> list[list[Ent
     >>> levels([inner, outer]) == [[outer], [inner]], levels([inner, outer], most=1) == [[outer]]
     (True, True)
     """
+    contiguous = [entity for entity in entities if not entity.is_discontinuous]
+    contiguous.sort(key=lambda entity: (-entity.range.width, entity.range.start))
     found: list[list[Entity]] = []
-    for entity in sorted(entities, key=lambda entity: (-entity.range.width, entity.range.start)):
-        if entity.is_discontinuous:
-            continue
-        for level in found:
-            place = bisect_left(level, entity.range.start, key=lambda other: other.range.start)
-            if not any(entity.range.overlaps(other.range) for other in level[max(0, place - 1) : place + 1]):
-                level.insert(place, entity)
-                break
-        else:
-            if most is None or len(found) < most:
-                found.append([entity])
-    return found
+    for entity, level in zip(contiguous, nesting.levels(entity.range for entity in contiguous), strict=True):
+        if level == len(found):
+            found.append([])
+        found[level].append(entity)
+    return [sorted(level, key=lambda entity: entity.range.start) for level in found[:most]]

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import chain, pairwise
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NotRequired
 
@@ -75,8 +75,7 @@ def write(sentences: Iterable[Sentence], path: Path, ledger: Ledger, /) -> None:
 def _record(sentence: Sentence, ledger: Ledger) -> dict[str, Any]:
     entities = []
     for entity in sentence.entities:
-        index = list(chain.from_iterable(range(*fragment) for fragment in entity.fragments))
-        item = {"index": index, "type": entity.type, **scored(entity.score)}
+        item = {"index": list(entity.places), "type": entity.type, **scored(entity.score)}
         entities.append(with_rest(item, entity.extra, _ENTITY_KEYS, ledger))
     record = {"sentence": list(sentence.words), "ner": entities, "id": id_value(sentence.id)}
     return with_rest(record, sentence.extra, _KEYS, ledger)

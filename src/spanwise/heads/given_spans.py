@@ -13,7 +13,7 @@ from torch import Tensor
 from spanwise.decoding import Found
 from spanwise.heads.base import ScoredSpans
 from spanwise.spans.reading import reading
-from spanwise.types import Entity, Sentence, Span
+from spanwise.types import Entity, Sentence, Span, places_in
 
 Ints = npt.NDArray[np.int64]
 Fragments = tuple[Span, ...]
@@ -57,7 +57,7 @@ def given_targets(
     for entity, (owner, fragments, kind) in enumerate(_given(sentences, places)):
         sentence = sentences[owner].words
         for piece in ((fragment,) for fragment in fragments) if is_apart else (fragments,):
-            own = [place for start, end in piece for place in range(start, end)]
+            own = places_in(piece)
             number = numbers.setdefault(tuple(sentence[p] for p in own) if is_context_free else (owner, piece), len(widths))
             if number == len(widths):
                 words += [(owner, place) for place in own]

@@ -65,14 +65,11 @@ class BasePredictor(ABC):
 
         ``splitter`` takes a text and gives its sentences, each as the character ranges of its words.
         """
-        several = [texts] if isinstance(texts, str | Sentence) else texts
-        if not isinstance(several, Iterable) or isinstance(several, bytes):
-            raise SpanwiseError(f"{type(texts).__name__} is nothing to predict: {EXPECTED}")
-        return list(self.stream(several, threshold=threshold, overlap=overlap, batch_size=batch_size, splitter=splitter))
+        return list(self.stream(texts, threshold=threshold, overlap=overlap, batch_size=batch_size, splitter=splitter))
 
     def stream(
         self,
-        texts: Iterable[Text],
+        texts: Text | Iterable[Text],
         *,
         threshold: Threshold = 0.0,
         overlap: str | None = None,
@@ -84,6 +81,9 @@ class BasePredictor(ABC):
 
         ``context`` are more sentences of the same documents, for a model that reads a sentence's surroundings.
         """
+        several = [texts] if isinstance(texts, str | Sentence) else texts
+        if not isinstance(several, Iterable) or isinstance(several, bytes):
+            raise SpanwiseError(f"{type(texts).__name__} is nothing to predict: {EXPECTED}")
         self._check(threshold)
         if batch_size < 1:
             raise SpanwiseError(f"batch_size={batch_size}: expected 1 or more")
@@ -93,7 +93,7 @@ class BasePredictor(ABC):
             with self._lock:
                 return self.find(sentences, around, threshold=threshold, batch_size=batch_size)
 
-        sentences = (one for number, text in enumerate(texts) for one in self._sentences(text, f"text-{number}", splitter))
+        sentences = (one for number, text in enumerate(several) for one in self._sentences(text, f"text-{number}", splitter))
         return map(choose, streamed(find, sentences, context=context, whole=self.needs_spans))
 
     def _check(self, threshold: Threshold) -> None:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from pathlib import Path
 
 from spanwise.errors import FormatError, SpanwiseError, UnknownFormatError
 from spanwise.formats import Ledger, formats, is_known, read
 from spanwise.formats.files import check_no_input, json_records, readable, stem
-from spanwise.formats.naming import DistinctNames
+from spanwise.formats.naming import DistinctIds, DistinctNames
 from spanwise.formats.registry import find, is_said
 from spanwise.formats.sample import Sample
 from spanwise.inference.base import NEEDS_SPANS
@@ -29,8 +30,9 @@ def input_sentences(
     """The sentences of all sources, one after another: files, folders, and ``-`` for standard input.
 
     A ``.txt`` file and standard input are raw text, unless a format is said; any file is, where the format is ``text``.
-    Texts are called after their files, those with the name of another numbered. Annotations are not looked at, unless a model
-    ``needs_spans``. Wrong names are an error at once, before anything is read, and so is an ``output`` that is an input too.
+    Texts are called after their files, those with the name of another numbered; data keeps its ids, but for those that data
+    of an earlier file has. Annotations change nothing, unless a model ``needs_spans``. Wrong names are an error at once,
+    before anything is read, and so is an ``output`` that is an input too.
     """
     if format is not None and not is_said(format, TEXT):
         find(format, OFFERED)
@@ -40,7 +42,11 @@ def input_sentences(
     if output is not None:
         check_no_input(output, [path or _STDIN_FILE for path, _ in files])
     names = DistinctNames(ledger)
-    return (one for path, name in files for one in _sentences(path, name, format, ledger, names, needs_spans))
+    streams = [(_is_raw(path, format), _sentences(path, name, format, ledger, names, needs_spans)) for path, name in files]
+    if sum(not is_raw for is_raw, _ in streams) < 2:  # nothing need be remembered
+        return chain.from_iterable(stream for _, stream in streams)
+    ids = DistinctIds(ledger)
+    return chain.from_iterable(stream if is_raw else ids.of(stream) for is_raw, stream in streams)
 
 
 def _files(source: str, format: str | None) -> Iterator[tuple[Path | None, str]]:

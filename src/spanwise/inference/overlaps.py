@@ -44,7 +44,7 @@ def _flat(entities: Sequence[Entity]) -> Sequence[Entity]:
 
 def _outermost(entities: Sequence[Entity]) -> Sequence[Entity]:
     """Those whose words are not all part of another with more words."""
-    words = [{word for fragment in entity.fragments for word in range(*fragment)} for entity in entities]
+    words = [set(entity.places) for entity in entities]
     return [entity for entity, own in zip(entities, words, strict=True) if not any(own < other for other in words)]
 
 

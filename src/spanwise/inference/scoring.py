@@ -17,19 +17,20 @@ from spanwise.types import Corpus, Sentence
 
 @dataclass(frozen=True)
 class PredictedSplit:
-    """A split as gold has it and as a model predicts it, with the corpus it is of.
-
-    ``context`` are all sentences of the corpus, unannotated: what the model may read beside those of the split.
-    """
+    """A split as gold has it and as a model predicts it, with the corpus it is of."""
 
     corpus: Corpus
     split: str
     predicted: list[Sentence]
-    context: list[Sentence]
 
     @property
     def gold(self) -> tuple[Sentence, ...]:
         return self.corpus[self.split]
+
+    @property
+    def context(self) -> list[Sentence]:
+        """What a model may read beside gold's sentences: those of all splits, cut as gold is."""
+        return [sentence for sentences in self.corpus.splits.values() for sentence in sentences]
 
     @property
     def train(self) -> tuple[Sentence, ...] | None:
@@ -58,9 +59,10 @@ def predict_split(
         raise SpanwiseError(f"{data}: {split} has no sentences, so nothing can be scored on it")
     bare = {name: list(stream) for name, stream in open_splits(data, format, annotated=False).items()}
     everything = [sentence for sentences in bare.values() for sentence in sentences]
-    asked = corpus[split] if predictor.needs_spans else bare[split]
+    documents = {sentence.document for sentence in corpus[split]}  # a brat folder may have texts without annotations besides
+    asked = corpus[split] if predictor.needs_spans else [one for one in bare[split] if one.document in documents]
     found = predictor.stream(asked, threshold=threshold, batch_size=batch_size, context=everything)
-    return PredictedSplit(corpus, split, list(found), everything)
+    return PredictedSplit(corpus, split, list(found))
 
 
 def score_model(

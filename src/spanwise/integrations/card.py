@@ -8,7 +8,8 @@ from typing import Any
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
-from spanwise.config import LABELS, REPORT
+from spanwise.config import LABELS, REPORT, Config, is_run_folder, is_unfinished, read_config
+from spanwise.errors import SpanwiseError
 from spanwise.formats.files import read_json
 
 NOT_SAID = "not said by who published it; the licences of the encoder and of the training data may restrict its use"
@@ -16,20 +17,23 @@ NOT_SAID = "not said by who published it; the licences of the encoder and of the
 
 def model_card(folder: Path, name: str | None = None, data: str | None = None, licence: str | None = None) -> ModelCard:
     """The card of the model in a folder, called ``name`` ("owner/model") where it is going to have one."""
-    run, labels = _read(folder / REPORT), _read(folder / LABELS)
+    if not is_run_folder(folder):
+        raise SpanwiseError(f"{folder}: no trained model here")
+    config, labels = read_config(folder), read_json(folder / LABELS)
+    run = read_json(folder / REPORT) if (folder / REPORT).is_file() else {}  # exported and unfinished models have no report
     called = name or folder.absolute().name
-    corpus = data or run.get("corpus") or "the training data"
+    corpus = data or run.get("corpus")
     header = ModelCardData(
         library_name="spanwise", pipeline_tag="token-classification", license=licence, model_name=called,
-        tags=["named-entity-recognition", "spanwise", *([run["recipe"]] if "recipe" in run else [])],
-        eval_results=list(_results(run, corpus)) or None,
+        tags=["named-entity-recognition", "spanwise", config.recipe],
+        eval_results=list(_results(run, corpus or "the training data")) or None,
     )  # fmt: skip
-    text = "\n\n".join(_sections(run, labels, corpus, called, licence))
+    trained = f"trained with the recipe `{config.recipe}` of Spanwise."
+    if is_unfinished(folder):
+        trained += " Its training is unfinished: this is its best epoch so far."
+    text = f"# {called}\n\nA model for named entity recognition, {trained}\n\n"
+    text += "\n\n".join(_sections(config, run, labels, corpus, called, licence))
     return ModelCard(f"---\n{header.to_yaml()}\n---\n\n{text}\n")
-
-
-def _read(path: Path) -> dict[str, Any]:
-    return read_json(path) if path.is_file() else {}
 
 
 def _results(run: Mapping[str, Any], corpus: str) -> Iterator[EvalResult]:
@@ -47,9 +51,9 @@ def _metrics(scores: Mapping[str, Any]) -> dict[str, float]:
     return {name: round(micro[name], 4) for name in ("f1", "precision", "recall", "accuracy") if name in micro}
 
 
-def _sections(run: Mapping[str, Any], labels: Mapping[str, Any], corpus: str, name: str, licence: str | None) -> Iterator[str]:
-    recipe = f"the recipe `{run['recipe']}`" if "recipe" in run else "Spanwise"
-    yield f"# {name}\n\nA model for named entity recognition, trained with {recipe} of Spanwise."
+def _sections(
+    config: Config, run: Mapping[str, Any], labels: Mapping[str, Any], corpus: str | None, name: str, licence: str | None
+) -> Iterator[str]:
     finds_relations = any(scores.get("relations") for scores in run.get("scores", {}).values())
     for what, names in (("Entities", labels.get("entities")), ("Relations", finds_relations and labels.get("relations"))):
         if names:
@@ -65,13 +69,12 @@ def _sections(run: Mapping[str, Any], labels: Mapping[str, Any], corpus: str, na
         lines = [f"| {' | '.join(['split', *columns])} |", f"|{'---|' * (len(columns) + 1)}"]
         lines += [f"| {split} | {' | '.join(f'{values.get(column, 0):.4f}' for column in columns)} |" for split, values in rows]
         yield "## Scores\n\nAn entity is right when its type and all its words are.\n\n" + "\n".join(lines)
-    if run:
-        sizes = [f"{split} {about['sentences']:,} sentences" for split, about in run.get("data", {}).items()]
-        encoder = run.get("encoder", {})
-        facts = {
-            "Data": ", ".join([corpus, *sizes]), "Encoder": encoder.get("name") or encoder.get("kind"),
-            "Seed": run.get("seed"), "Epochs": run.get("epochs"), "Spanwise": run.get("versions", {}).get("spanwise"),
-        }  # fmt: skip
-        lines = [f"- {key}: {value}" for key, value in facts.items() if value is not None]
-        yield "## Training\n\n" + "\n".join([*lines, *(f"- Note: {note}" for note in run.get("notes", ()))])
+    sizes = [f"{split} {about['sentences']:,} sentences" for split, about in run.get("data", {}).items()]
+    facts = {
+        "Data": ", ".join([*([corpus] if corpus else []), *sizes]) or None,
+        "Encoder": config.encoder.get("name") or config.encoder.get("kind"), "Seed": config.training.seed,
+        "Epochs": run.get("epochs"), "Spanwise": run.get("versions", {}).get("spanwise"),
+    }  # fmt: skip
+    lines = [f"- {key}: {value}" for key, value in facts.items() if value is not None]
+    yield "## Training\n\n" + "\n".join([*lines, *(f"- Note: {note}" for note in run.get("notes", ()))])
     yield f"## Licence\n\n{licence or NOT_SAID}"

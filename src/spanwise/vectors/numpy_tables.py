@@ -20,7 +20,7 @@ def table_in(folder: Path) -> Path:
 
 def read_table(path: Path) -> tuple[list[str], Floats]:
     """A ``.npy`` and its words, in row order: a ``.parquet`` with one column of strings, or a ``.txt`` with one word a line."""
-    words_path = _words_beside(path)
+    words_path = words_beside(path)
     try:
         table = np.load(path, allow_pickle=False)
     except (ValueError, OSError, EOFError) as error:
@@ -53,7 +53,8 @@ def _only(folder: Path, suffixes: tuple[str, ...], rule: str) -> Path:
     return found[0]
 
 
-def _words_beside(path: Path) -> Path:
+def words_beside(path: Path) -> Path:
+    """The file with the words of a ``.npy``: of its name, or the only one that can be it."""
     for suffix in (".parquet", ".txt"):
         if path.with_suffix(suffix).exists():
             return path.with_suffix(suffix)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from spanwise.errors import FormatError, SpanwiseError
 from spanwise.formats.files import replacing
 from spanwise.vectors.binary_files import read_binary, write_binary
-from spanwise.vectors.numpy_tables import checked_table, read_table, table_in
+from spanwise.vectors.numpy_tables import checked_table, read_table, table_in, words_beside
 from spanwise.vectors.text_files import read_text, write_text
 
 Floats = npt.NDArray[np.float32]
@@ -65,10 +65,16 @@ def read_vectors(path: Path) -> Vectors:
     return _distinct(*read_text(path))
 
 
+def files_of(path: Path) -> list[Path]:
+    """What the vectors of a path are read from: the words of a ``.npy`` are in a file beside it."""
+    return [path, words_beside(path)] if path.suffix == ".npy" and path.is_file() else [path]
+
+
 def write_vectors(vectors: Vectors, path: Path) -> int:
     """Write the vectors as the name says: ``.txt`` GloVe's text, ``.vec`` and ``.bin`` word2vec's, without extension a folder.
 
-    Files cannot hold words with spaces or line ends in them: how many were left out is returned.
+    Files cannot hold words with spaces or line ends in them, nor can GloVe's text begin with a byte-order mark that is part of
+    a word: how many were left out is returned.
     """
     if path.suffix not in (".txt", ".vec", ".bin", ""):
         raise SpanwiseError(
@@ -80,6 +86,8 @@ def write_vectors(vectors: Vectors, path: Path) -> int:
             write_folder(vectors, temporary)
         return 0
     kept = [row for row, word in enumerate(vectors.words) if _fits_a_line(word)]
+    while path.suffix == ".txt" and kept and vectors.words[kept[0]].startswith("\ufeff"):
+        del kept[0]
     words, table = [vectors.words[row] for row in kept], vectors.table[kept]
     with replacing(path) as temporary:
         if path.suffix == ".bin":
