@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from tiny import corpus, digest, fit
 
-from spanwise import Corpus, SpanwiseError
+from spanwise import Corpus, SpanwiseError, SpanwiseWarning
 from spanwise.model import Model
 from spanwise.training import checkpoint, loop
 from spanwise.training.loop import Trainer
@@ -188,7 +188,8 @@ def test_leftovers_of_killed_writes_do_not_disturb(begun: Path, tmp_path: Path) 
     shutil.copytree(newest, begun / "checkpoints" / ".step-99")  # not renamed yet
     (begun / "checkpoints" / "step-1").mkdir()  # half removed
     (begun / "checkpoints" / "step-1" / "state.json").write_text("{")
-    built = Model.load(begun)
+    with pytest.warns(SpanwiseWarning, match="its training is unfinished"):
+        built = Model.load(begun)
     with pytest.MonkeyPatch.context() as patch:
         interrupt(patch, Path, "replace", 1)
         patch.setattr(shutil, "rmtree", lambda *arguments, **options: None)  # killed, nobody tidies up
