@@ -39,6 +39,9 @@ def test_help_and_version(run: Runner) -> None:
         "evaluate --pred p.jsonl --gold g.jsonl --train corpus --json corpus/train.jsonl",
         "evaluate run corpus --json corpus/train.jsonl",
         "evaluate run corpus --json run/config.yaml",
+        "evaluate run corpus --json run/static_encoder.json",
+        "evaluate run corpus --json run/head.onnx",
+        "describe texts --json texts/a.ann",
         "compare g.jsonl p.jsonl --gold g.jsonl --json link.jsonl",
         "compare a=g.jsonl b=g.jsonl,p.jsonl --gold g.jsonl --json p.jsonl",
         "compare g.jsonl p.jsonl --data corpus --split train --json corpus/train.jsonl",
@@ -52,7 +55,8 @@ def test_a_result_never_replaces_what_it_is_made_from(
     for folder, names in {
         ".": ("g.jsonl", "p.jsonl"),
         "corpus": ("train.jsonl",),
-        "run": ("config.yaml", "labels.json"),
+        "run": ("config.yaml", "labels.json", "static_encoder.json", "head.onnx"),
+        "texts": ("a.txt", "a.ann"),
     }.items():
         Path(folder).mkdir(exist_ok=True)
         for name in names:
@@ -68,9 +72,13 @@ def test_a_result_never_replaces_what_it_is_made_from(
 
 def test_a_result_beside_the_data_is_replaced_by_a_new_one(run: Runner, tmp_path: Path) -> None:
     (tmp_path / "train.jsonl").write_text('{"id": "s", "tokens": ["Oslo"], "entities": []}\n')
-    for _ in range(2):
-        assert run("describe", tmp_path, "--json", tmp_path / "counts.json").code == 0
-    assert json.loads((tmp_path / "counts.json").read_text())
+    (tmp_path / "brat").mkdir()
+    (tmp_path / "brat" / "a.txt").write_text("Oslo grew.")
+    (tmp_path / "brat" / "a.ann").write_text("T1\tPlace 0 4\tOslo\n")
+    for folder in (tmp_path, tmp_path / "brat"):
+        for _ in range(2):
+            assert run("describe", folder, "--json", folder / "counts.json").code == 0
+        assert json.loads((folder / "counts.json").read_text())
 
 
 COMMANDS = [

@@ -126,6 +126,19 @@ def test_ids_that_another_file_has_are_numbered_with_their_documents(run: Runner
     assert [(row["document"], row["id"]) for row in rows] == [("7", "7-0"), ("7", "7-1"), ("7-2", "7-0-2"), ("7-2", "7-1-2")]
 
 
+def test_documents_of_one_name_are_told_apart_whatever_their_sentences_are_called(
+    run: Runner, model: Path, tmp_path: Path
+) -> None:
+    texts = {"a.jsonl": "It rained.", "b.jsonl": "It rained. Nobody came."}  # an only sentence is called after its document
+    for name, text in texts.items():
+        (tmp_path / name).write_text(json.dumps({"id": 7, "text": text, "label": []}) + "\n", encoding="utf-8")
+    (tmp_path / "7.txt").write_text("Nobody came. It rained.")
+    rows = [json.loads(line) for line in run("predict", model, *(tmp_path / n for n in (*texts, "7.txt"))).out.splitlines()]
+    assert [(row["document"], row["id"]) for row in rows] == [
+        ("7", "7"), ("7-2", "7-0"), ("7-2", "7-1"), ("7-3", "7-0-2"), ("7-3", "7-1-2"),
+    ]  # fmt: skip
+
+
 def test_ids_that_no_other_file_has_are_left_alone(run: Runner, model: Path, tmp_path: Path) -> None:
     a, b = (tmp_path / name / "x.jsonl" for name in "ab")
     first = [Sentence(name, ("oslo",), document="d") for name in ("s1", "s1", "s2")]  # one comes twice in its own file

@@ -106,3 +106,31 @@ def test_spans_of_a_docbin_do_not_cut_its_words(tmp_path: Path) -> None:
     found = list(read(tmp_path / "x.spacy", None, ledger, annotated=False))
     assert [s.words for s in found] == [("Geneva",), ("rose", ".")]
     assert (ledger.notes, ledger.lost) == ({}, 0)
+
+
+@pytest.mark.parametrize(
+    ("name", "record"),
+    [
+        ("doccano", {"text": "Oslo grew.", "label": [[0, 5, None]]}),
+        ("prodigy", {"text": "Oslo grew.", "spans": [{"start": "x"}]}),
+    ],
+)
+def test_annotations_of_the_wrong_shape(name: str, record: dict[str, object], tmp_path: Path) -> None:
+    (tmp_path / "x.jsonl").write_text(json.dumps(record) + "\n", encoding="utf-8")
+    assert [s.words for s in read(tmp_path / "x.jsonl", name, annotated=False)] == [("Oslo", "grew", ".")]
+    with pytest.raises(SpanwiseError):
+        list(read(tmp_path / "x.jsonl", name))
+
+
+def test_a_text_with_windows_line_ends_beside_annotations_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "d.txt").write_bytes(b"Oslo grew.\r\nNobody came.")
+    (tmp_path / "d.ann").write_bytes(b"T1\tPlace 0 4\t\xff\n")
+    assert [s.words for s in read(tmp_path, "brat", annotated=False)] == [("Oslo", "grew", "."), ("Nobody", "came", ".")]
+    with pytest.raises(SpanwiseError, match="not UTF-8"):
+        list(read(tmp_path, "brat"))
+
+
+def test_no_text_is_taken_for_an_annotation(tmp_path: Path) -> None:
+    (tmp_path / "x.pubtator").write_text("1|t|Oslo grew.\n1|a|The first half,\nthe second half.\n1\t0\t4\tOslo\tPlace\n")
+    with pytest.raises(SpanwiseError, match="a line of 'the second half"):
+        list(read(tmp_path / "x.pubtator", "pubtator", annotated=False))

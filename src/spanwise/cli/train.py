@@ -77,7 +77,8 @@ def train(
     if folds and (sweep or numbers):
         raise SpanwiseError("--folds does not go together with --sweep or --seeds")
     if numbers and seed is not None:
-        raise SpanwiseError("--seed and --seeds do not go together")
+        why = "--seed and --seeds do not go together" if seeds else f"{out} holds runs of several seeds: leave --seed out"
+        raise SpanwiseError(why)
     common: dict[str, Any] = {
         "recipe": recipe, "encoder": encoder, "task": task, "epochs": epochs, "batch_size": batch_size, "device": device,
         "init": init, "trackers": tuple(track or ()), "data_format": source_format, "say": typer.echo,

@@ -93,7 +93,12 @@ def _document(name: str, path: Path, ledger: Ledger, notes: bool, annotated: boo
     for needed in (path, path.with_suffix(".txt")):
         if not needed.is_file():
             raise FormatError(path, None, f"{needed.name} is missing: brat keeps the text in .txt and its annotations in .ann")
-    text = _text(path, ledger)
+    try:
+        text = _text(path, ledger)
+    except FormatError:
+        if annotated:
+            raise
+        text = read_text(path.with_suffix(".txt"))  # the annotations cannot tell how they count
     if not annotated:
         return Document(name, text)
     found = _Annotations(path, text, ledger)

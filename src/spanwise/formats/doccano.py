@@ -23,7 +23,7 @@ from spanwise.formats.base import Format, Ledger, one_of
 from spanwise.formats.cutting import to_sentences
 from spanwise.formats.documents import Arrow, Document, Mention, to_documents, without_discontinuous
 from spanwise.formats.files import checked, default_id, json_records
-from spanwise.formats.records import Id, Number, Whole, id_value, own_id, rest, scored, with_rest, write_lines
+from spanwise.formats.records import Id, Number, Whole, id_value, own_id, rest, scored, with_rest, without, write_lines
 from spanwise.formats.sample import Sample
 from spanwise.text.utf16 import Utf16, is_wide
 from spanwise.types import Sentence, Span
@@ -59,7 +59,7 @@ class _Record(TypedDict):
 
 _SHAPE: TypeAdapter[_Record] = TypeAdapter(_Record)
 _KEYS = frozenset(_Record.__annotations__)
-_BARE = dict.fromkeys(("label", "labels", "entities", "relations"))
+_BARE = ("label", "labels", "entities", "relations")
 _ENTITY_KEYS = frozenset(_Entity.__annotations__)
 _RELATION_KEYS = frozenset(_Relation.__annotations__)
 
@@ -69,7 +69,7 @@ def read(path: Path, ledger: Ledger, /, *, offsets: str | None = None, annotated
     for number, (line, raw) in enumerate(json_records(path)):
         if isinstance(raw, dict) and "text" not in raw and isinstance(raw.get("data"), str):
             raw["text"] = raw.pop("data")  # what doccano 1.4 and 1.5 call it
-        record = checked(_SHAPE, raw, path, line) | ({} if annotated else _BARE)
+        record = checked(_SHAPE, raw if annotated else without(raw, _BARE), path, line)
         document = _document(record, default_id(path, number))
         if document.mentions and is_wide(document.text):
             _count_characters(document, offsets, path, line, ledger)

@@ -39,7 +39,8 @@ class DistinctNames:
 class DistinctIds:
     """Sentences of several files: an id that an earlier file has is numbered, and so is the document of such a sentence.
 
-    What comes twice within one file is left alone, and so is a document that goes on in another file under other ids.
+    What comes twice within one file is left alone, and so is a document that goes on in another file under other ids; one that
+    begins there is another.
 
     >>> ids, files = DistinctIds(), (("s1", "s2", "s2"), ("s2", "s3"))
     >>> [sentence.id for names in files for sentence in ids.of(Sentence(name, ("word",)) for name in names)]
@@ -59,7 +60,7 @@ class DistinctIds:
             if name not in ids:
                 ids[name] = self.ids.of(name)
             if document is not None and document not in documents:
-                goes_on = ids[name] == name and document in self.documents.taken
+                goes_on = ids[name] == name and document in self.documents.taken and sentence.position != 0
                 documents[document] = document if goes_on else self.documents.of(document)
             is_known = (name, document) == (ids[name], documents[document])
             yield sentence if is_known else replace(sentence, id=ids[name], document=documents[document])

@@ -23,7 +23,7 @@ from spanwise.formats.base import NAME, Format, Ledger
 from spanwise.formats.cutting import to_sentences
 from spanwise.formats.documents import UNNAMED, Arrow, Document, Mention, to_documents, without_discontinuous
 from spanwise.formats.files import checked, default_id, json_records
-from spanwise.formats.records import Id, Number, Whole, id_value, own_id, rest, scored, with_rest, write_lines
+from spanwise.formats.records import Id, Number, Whole, id_value, own_id, rest, scored, with_rest, without, write_lines
 from spanwise.formats.sample import Sample
 from spanwise.formats.spacy_tokens import Token, covering
 from spanwise.types import Sentence, Span
@@ -67,7 +67,7 @@ class _Record(TypedDict):
 
 _SHAPE: TypeAdapter[_Record] = TypeAdapter(_Record)
 _KEYS = frozenset(_Record.__annotations__)
-_BARE = dict.fromkeys(("spans", "relations"))
+_BARE = ("spans", "relations")
 _SPAN_KEYS = frozenset(("text", *_Span.__annotations__))
 _RELATION_KEYS = frozenset(_Relation.__annotations__)
 
@@ -79,7 +79,7 @@ def read(path: Path, ledger: Ledger, /, *, unlabelled: str | None = None, annota
         if isinstance(answer, str) and answer != "accept":
             ledger.note(f"records answered {answer!r}, not read")
             continue
-        record = checked(_SHAPE, raw, path, line) | ({} if annotated else _BARE)
+        record = checked(_SHAPE, raw if annotated else without(raw, _BARE), path, line)
         words = [Span(token["start"], token["end"]) for token in record.get("tokens") or ()]
         document = _Reader(record, words, path, line, ledger, unlabelled).document(default_id(path, number))
         yield from to_sentences(document, path, ledger, line=line, words=words or None)

@@ -63,7 +63,7 @@ def read(path: Path, ledger: Ledger, /, *, split: bool = True, annotated: bool =
         elif line.strip():
             if block is None:
                 raise FormatError(path, number, f"a document begins with its title, PMID|t|…, found {line[:40]!r}")
-            if annotated or opening is not None:
+            if annotated or opening is not None or "\t" not in line:  # what is no annotation is wrong in any case
                 block.add(number, line, opening)
     if block is not None:
         yield from to_sentences(block.document(), path, ledger, line=block.line, split=split)

@@ -80,6 +80,11 @@ def with_rest(record: dict[str, Any], extra: Extra | None, known: Set[str], ledg
     return record
 
 
+def without(record: Any, keys: Iterable[str]) -> Any:
+    """A record whose annotations are not looked at: whatever stands under the keys may be wrong."""
+    return {key: value for key, value in record.items() if key not in keys} if isinstance(record, dict) else record
+
+
 def scored(score: float | None) -> dict[str, float]:
     return {} if score is None else {"score": score}
 

@@ -30,8 +30,8 @@ def input_sentences(
     """The sentences of all sources, one after another: files, folders, and ``-`` for standard input.
 
     A ``.txt`` file and standard input are raw text, unless a format is said; any file is, where the format is ``text``.
-    Texts are called after their files, those with the name of another numbered; data keeps its ids, but for those that data
-    of an earlier file has. Annotations change nothing, unless a model ``needs_spans``. Wrong names are an error at once,
+    Texts are called after their files, those with the name of another numbered; data keeps its ids, but for those that an
+    earlier file has. Annotations change nothing, unless a model ``needs_spans``. Wrong names are an error at once,
     before anything is read, and so is an ``output`` that is an input too.
     """
     if format is not None and not is_said(format, TEXT):
@@ -42,11 +42,10 @@ def input_sentences(
     if output is not None:
         check_no_input(output, [path or _STDIN_FILE for path, _ in files])
     names = DistinctNames(ledger)
-    streams = [(_is_raw(path, format), _sentences(path, name, format, ledger, names, needs_spans)) for path, name in files]
-    if sum(not is_raw for is_raw, _ in streams) < 2:  # nothing need be remembered
-        return chain.from_iterable(stream for _, stream in streams)
-    ids = DistinctIds(ledger)
-    return chain.from_iterable(stream if is_raw else ids.of(stream) for is_raw, stream in streams)
+    streams = [_sentences(path, name, format, ledger, names, needs_spans) for path, name in files]
+    if len(streams) == 1 or all(_is_raw(path, format) for path, _ in files):  # nothing need be remembered
+        return chain.from_iterable(streams)
+    return chain.from_iterable(map(DistinctIds(ledger).of, streams))
 
 
 def _files(source: str, format: str | None) -> Iterator[tuple[Path | None, str]]:

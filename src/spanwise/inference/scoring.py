@@ -11,6 +11,7 @@ from spanwise.errors import SpanwiseError
 from spanwise.evaluation import Evaluation, evaluate
 from spanwise.evaluation.typing import Typing, typing_scores
 from spanwise.formats import Ledger
+from spanwise.formats.files import is_stream
 from spanwise.inference.base import BasePredictor
 from spanwise.types import Corpus, Sentence
 
@@ -53,6 +54,8 @@ def predict_split(
     The model reads the data as if nobody had annotated it, but for a model of given spans, which reads these without their
     types. Its document context may come from any split.
     """
+    if is_stream(Path(data)):
+        raise SpanwiseError(f"{data}: gold is read twice, with and without its entities, and a pipe cannot be; give a file")
     corpus = read_corpus(data, format, ledger)
     split = chosen_split(corpus, split, data)
     if not corpus[split]:
