@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -266,8 +267,12 @@ def test_seeds_are_added_with_the_settings_of_the_others(train: Runner, tmp_path
     train("runs", *OPTIONS, "--seeds", "1,2")
     before = contents(tmp_path / "runs")
     for words, complaint in (
-        (("--seeds", "2,3"), f"{tmp_path / 'runs'}: cannot resume without what it began with: seed-1\n"),
-        (("--seed", 1), "--seed and --seeds do not go together\n"),
+        (
+            ("--seeds", "2,3"),
+            f"{tmp_path / 'runs'}: cannot resume without what it began with: seed-1 (name it too, or remove its folder)\n",
+        ),
+        (("--seed", 1), f"{tmp_path / 'runs'} holds runs of several seeds: leave --seed out\n"),
+        (("--seed", 1, "--seeds", "1,2"), "--seed and --seeds do not go together\n"),
     ):
         result = train("runs", *words, "--resume")
         assert (result.code, result.err) == (2, complaint)
@@ -288,8 +293,61 @@ def test_what_several_runs_started_from_is_not_forgotten(train: Runner, tmp_path
     train("whole", *start)
     with interrupted(1):
         train("runs", *start)
+    before = contents(tmp_path / "runs")
+    result = train("runs", "--resume", "--init", tmp_path / "whole/seed-3")
+    assert (result.code, result.err) == (
+        2, f"{tmp_path / 'runs'}: cannot resume with --init {tmp_path / 'whole/seed-3'}, for it began with {tmp_path / 'first'}\n"
+    )  # fmt: skip
+    assert contents(tmp_path / "runs") == before
     train("runs", "--resume")
     assert [digest(tmp_path / f"runs/seed-{k}") for k in (3, 4)] == [digest(tmp_path / f"whole/seed-{k}") for k in (3, 4)]
+
+
+def test_paths_are_remembered_from_wherever_they_were_named(
+    train: Runner, two: Callable[[str], tuple[str, ...]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train("first", *OPTIONS)
+    monkeypatch.chdir(tmp_path)
+    _, folds = two("folds")
+    with interrupted(1):
+        train("runs", *OPTIONS, "--folds", Path(folds).relative_to(tmp_path), "--init", "first")
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    result = train("runs", "--resume")
+    assert (result.code, result.err) == (0, "")
+    assert result.out.count(f"started from {tmp_path / 'first'}") == 2
+
+
+def test_runs_that_never_began_or_are_taken_away_may_be_left_out(train: Runner, tmp_path: Path) -> None:
+    with interrupted(4 * EPOCH):  # in the second
+        train("runs", *OPTIONS, "--seeds", "1,2,3")
+    result = train("runs", "--seeds", "1,2", "--resume")
+    assert (result.code, result.err) == (0, "")
+    shutil.rmtree(tmp_path / "runs/seed-2")
+    assert train("runs", "--seeds", 1, "--resume").code == 0
+    assert json.loads((tmp_path / "runs/seeds.json").read_text())["seeds"] == [1]
+
+
+def test_what_was_refused_is_not_remembered(train: Runner, tmp_path: Path) -> None:
+    train("runs", *OPTIONS, "--seeds", "1,2")
+    before = contents(tmp_path / "runs")
+    for words in (("--seeds", "1,2,3", "--init", tmp_path / "none"), ("--seeds", "1,2,3", "--set", "encoder.vectors=none.txt")):
+        assert train("runs", *words, "--resume").code == 2
+        assert contents(tmp_path / "runs") == before
+    train("own/seed-1", *OPTIONS, "--seed", 1)
+    before = contents(tmp_path / "own")
+    assert train("own", *OPTIONS, "--seeds", "1,2", "--set", "head.tagging=crf").code == 2
+    assert contents(tmp_path / "own") == before
+    assert train("own", *OPTIONS, "--seeds", "1,2", "--resume").code == 0
+
+
+def test_runs_are_scored_on_the_same_test_data(train: Runner, data: Path, tmp_path: Path) -> None:
+    train("runs", *OPTIONS, "--seeds", "1")
+    lines = (data / "test.jsonl").read_text().splitlines(keepends=True)
+    (data / "test.jsonl").write_text("".join(lines[:3]))
+    result = train("runs", "--seeds", "1,2", "--resume")
+    said = f"{tmp_path / 'runs/seed-1'}: cannot resume, for the test data is not what it was scored on\n"
+    assert (result.code, result.err) == (2, said)
 
 
 @pytest.mark.parametrize("content", ["{", "[]", "{}", '{"seeds": 1, "runs": [], "config": {}}'])

@@ -154,3 +154,15 @@ def test_micro_and_judged_relations_are_those_within_sentences() -> None:
     ]
     assert micro_relations(gold, predicted) == Score(2, 3, 1)
     assert list(judged_relations(gold, predicted)) == [(0.9, True), (0.4, False), (0.7, False)]
+
+
+def test_links_in_documents_of_one_name_where_a_sentence_has_no_prediction() -> None:
+    word = (Entity("X", ((0, 1),)),)
+
+    def sentence(number: int, position: int, *links: Link) -> Sentence:
+        return Sentence(f"s{number}", (f"w{number}",), word, links=links, document="d", position=position)
+
+    gold = [sentence(0, 0), sentence(1, 1), sentence(2, 0, Link("R", 0, 1, 0)), sentence(3, 1)]  # two documents called d
+    found = evaluate(gold, gold[1:]).relations
+    assert found is not None
+    assert found.strict.micro.correct == 1

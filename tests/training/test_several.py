@@ -112,3 +112,14 @@ def test_not_in_several_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     ):
         with pytest.raises(SpanwiseError, match="one run at a time"):
             call()
+
+
+def test_points_need_folders_of_their_own(tmp_path: Path) -> None:
+    with pytest.raises(SpanwiseError, match="two points would have a folder of one name"):
+        train_sweep(corpus(), tmp_path / "runs", ["encoder.vectors=w/v.txt,w_v.txt"], say=quiet)
+
+
+def test_options_that_are_none_are_named(tmp_path: Path) -> None:
+    with pytest.raises(SpanwiseError, match="'training.head_ratee' \\(did you mean 'training.head_rate'"):
+        train_seeds(corpus(), tmp_path / "runs", [1], recipe="seqner", encoder="static", head_ratee=5, say=quiet)
+    assert not (tmp_path / "runs").exists()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import NamedTuple, TypeAlias
@@ -74,7 +74,16 @@ def in_step(gold: Sequence[Sentence], predicted: Sequence[Sentence]) -> list[Gro
 
 def align(groups: Sequence[Group]) -> tuple[Pair, ...]:
     """The groups as pairs with the same words on both sides."""
-    sides = _resolved([group.gold for group in groups]), _resolved([group.predicted or () for group in groups])
+    gold_documents = documents_of(sentence for group in groups for sentence in group.gold)
+    documents: list[list[Hashable]] = [[next(gold_documents) for _ in group.gold] for group in groups]
+    sides = (
+        _resolved([group.gold for group in groups], documents),
+        # What stands for a sentence of gold is of its document, however many other sentences are missing.
+        _resolved(
+            [group.predicted or () for group in groups],
+            [[(own[0], s.document) for s in group.predicted or ()] for group, own in zip(groups, documents, strict=True)],
+        ),
+    )
     pairs = []
     for group, gold, predicted in zip(groups, *sides, strict=True):
         if group.predicted is None:
@@ -168,19 +177,18 @@ def documents_of(sentences: Iterable[Sentence]) -> Iterator[Document]:
         yield document
 
 
-def _resolved(groups: Sequence[Sequence[Sentence]]) -> list[list[Sentence]]:
+def _resolved(groups: Sequence[Sequence[Sentence]], documents: Sequence[Sequence[Hashable]]) -> list[list[Sentence]]:
     """The groups with links that name the number of a group and an entity in it; ``NOWHERE`` where one leads to none."""
-    documents = documents_of(sentence for group in groups for sentence in group)
-    sides = [[(sentence, next(documents)) for sentence in group] for group in groups]
+    sides = [list(zip(group, own, strict=True)) for group, own in zip(groups, documents, strict=True)]
     # For each place in a document, the number of its group, and where its entities begin and end among the group's.
-    places: dict[tuple[Document, int | None], tuple[int, int, int]] = {}
+    places: dict[tuple[Hashable, int | None], tuple[int, int, int]] = {}
     for number, group in enumerate(sides):
         before = 0
         for sentence, document in group:
             places[document, sentence.position] = (number, before, before + len(sentence.entities))
             before += len(sentence.entities)
 
-    def led(link: Link, document: Document) -> Link:
+    def led(link: Link, document: Hashable) -> Link:
         number, begin, end = places.get((document, link.position), (NOWHERE, 0, 0))
         there = 0 <= link.tail < end - begin
         return replace(link, position=number if there else NOWHERE, tail=begin + link.tail if there else 0)

@@ -67,6 +67,12 @@ class Began:
         check_same(run, began, {"config": config.model_dump(mode="json"), "data": data})
 
 
+def check_same_start(run: Path, began: str | Path | None, given: str | Path | None) -> None:
+    """Refuse to go on from other weights (``--init``) than a training, or several, began with."""
+    if given is not None and (began is None or Path(given).absolute() != Path(began)):
+        raise SpanwiseError(f"{run}: cannot resume with --init {given}, for it began with {began or 'none'}")
+
+
 def save_checkpoint(
     run: Path,
     step: int,

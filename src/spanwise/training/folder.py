@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from spanwise import __version__
-from spanwise.config import ASKED, BEGAN, CONFIG, LABELS, REPORT, WEIGHTS, Config, runs_in
+from spanwise.config import BEGAN, CONFIG, LABELS, REPORT, WEIGHTS, Config, runs_in
 from spanwise.errors import SpanwiseError
 from spanwise.formats.files import replacing
 from spanwise.model import size
@@ -78,6 +78,11 @@ def is_begun(out: Path) -> bool:
     return (out / CONFIG).is_file() or (out / BEGAN).is_file()
 
 
+def runs_begun(out: Path) -> set[str]:
+    """The names of the runs in a folder to which a training has written."""
+    return {folder.name for folder in out.iterdir() if is_begun(folder)} if out.is_dir() else set()
+
+
 def check_several(out: Path, kind: str, resume: bool) -> None:
     """Refuse a folder for several runs (``kind`` is one of SEVERAL) that holds a single one, or those of another kind."""
     _check_no_run(out, resume)
@@ -94,7 +99,7 @@ def check_several(out: Path, kind: str, resume: bool) -> None:
         if (out / f"{other}.json").is_file() or found:
             what = found[0] if found else f"{other}.json"
             raise SpanwiseError(f"{out}: holds the training of --{other} ({what} is there); choose another folder")
-    if (out / ASKED).is_file() and runs_in(out) and not resume:
+    if runs_begun(out) and not resume:
         raise SpanwiseError(f"{out}: {_UNFINISHED}")
 
 

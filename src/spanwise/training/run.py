@@ -22,7 +22,7 @@ from spanwise.heads import head_class, head_settings, head_values, known_heads
 from spanwise.inference.predictor import predict
 from spanwise.model import Model
 from spanwise.tensors import fill
-from spanwise.training.checkpoint import Began, read_state
+from spanwise.training.checkpoint import Began, check_same_start, read_state
 from spanwise.training.checks import before_training
 from spanwise.training.folder import is_begun, ready_folder, report, write_json
 from spanwise.training.loop import Trainer
@@ -91,7 +91,8 @@ def train_as(
         corpus = open_corpus(data, data_format, say)
         if began is not None:
             began.check(out, config, fingerprints(corpus))
-            init = init or began.init
+            check_same_start(out, began.init, init)
+            init = began.init
         return _train(corpus, out, config, device=device, resume=resume, init=init, trackers=trackers, test=test, say=say)
 
 

@@ -51,7 +51,10 @@ def train_sweep(
     **options: Any,
 ) -> dict[str, Any]:  # fmt: skip
     """One run per point of the grid in ``out``, scored on dev; the one that dev chooses is then scored on test."""
-    points = {"+".join(point).replace("/", "_"): point for point in product(*map(_axis, sweep))}
+    grid = list(product(*map(_axis, sweep)))
+    points = {"+".join(point).replace("/", "_"): point for point in grid}
+    if len(points) < len(grid):
+        raise SpanwiseError(f"--sweep {' '.join(sweep)}: two points would have a folder of one name (/ becomes _ in it)")
     together, say = Together(out, "sweep", resume, options), options["say"]
     configs = {name: together.config(*point) for name, point in points.items()}
     corpus = open_corpus(data, data_format, say)

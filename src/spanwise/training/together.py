@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from spanwise.config import ASKED, REPORT, Config, TrainingSettings, checked, runs_in
+from spanwise.config import ASKED, REPORT, Config, checked
 from spanwise.corpora import fingerprints
 from spanwise.device import is_alone
 from spanwise.errors import SpanwiseError
 from spanwise.formats.files import read_json
-from spanwise.training.checkpoint import Began
-from spanwise.training.folder import check_several, is_begun, new_folder, write_json
+from spanwise.training.checkpoint import Began, check_same_start
+from spanwise.training.folder import check_several, new_folder, runs_begun, write_json
 from spanwise.training.run import settled, train_as
 from spanwise.types import Corpus
 
 Scores = dict[str, dict[str, Any]]
+HOW = ("device", "trackers", "say")  # options that are no settings of a model or its training
+CHOICES = ("encoder", "task")
 
 
 class Asked(BaseModel):
@@ -57,13 +60,14 @@ class Together:
         self.out, self.kind, self.resume, self.options = out, kind, resume, options
         self.say = options["say"]
         self.asked = Asked.read(out) if resume else None
-        if resume and not runs_in(out):
+        if resume and not runs_begun(out):
             self.say(f"nothing to resume in {out}: training from the start")
 
     def config(self, *point: str, **settings: Any) -> Config:
         """The settings of a run: those of the options, with further overrides and training settings."""
-        choices = {name: self.options[name] for name in ("encoder", "task") if name in self.options}
-        common = {name: value for name, value in self.options.items() if name in TrainingSettings.model_fields}
+        choices = {name: self.options[name] for name in CHOICES if name in self.options}
+        others = (*HOW, *CHOICES, "recipe", "overrides", "init")
+        common = {name: value for name, value in self.options.items() if name not in others}
         return settled(
             self.options.get("recipe"), settings=common | settings, overrides=(*self.options.get("overrides", ()), *point),
             begun=None if self.asked is None else self.asked.config, **choices,
@@ -75,31 +79,49 @@ class Together:
         ``chosen`` is what a user named to have these runs: the seeds, the grid, or the file of folds.
         """
         self._check(runs)
-        how = {name: self.options[name] for name in ("device", "trackers", "say") if name in self.options}
-        init: str | Path | None = self.options.get("init") or (None if self.asked is None else self.asked.init)
+        how = {name: self.options[name] for name in HOW if name in self.options}
+        init: str | Path | None = self.options.get("init") if self.asked is None else self.asked.init
         first, _ = next(iter(runs.values()))
         asked = Asked(
             runs=list(runs), config=first, init=None if init is None else Path(init).absolute(), **{self.kind: chosen}
         )
-        with new_folder(self.out):
-            write_json(self.out / ASKED, asked.model_dump(mode="json"))
-            try:
-                return [self._run(name, *run, init=init, test=test, **how) for name, run in runs.items()]
-            except BaseException:
-                if not any(map(is_begun, self.out.iterdir())):
-                    (self.out / ASKED).unlink()
-                raise
+        with new_folder(self.out), self._remembering(asked):
+            return [self._run(name, *run, init=init, test=test, **how) for name, run in runs.items()]
+
+    @contextmanager
+    def _remembering(self, asked: Asked) -> Iterator[None]:
+        """While runs are trained and afterwards the folder says what was asked, unless none could so much as begin."""
+        path, before = self.out / ASKED, runs_begun(self.out)
+        write_json(path, asked.model_dump(mode="json"))
+        try:
+            yield
+        except BaseException as error:
+            begun = runs_begun(self.out)
+            if not begun or (isinstance(error, SpanwiseError) and begun == before):
+                if self.asked is None:
+                    path.unlink()
+                else:
+                    write_json(path, self.asked.model_dump(mode="json"))
+            raise
 
     def _check(self, runs: Mapping[str, tuple[Config, Corpus]]) -> None:
         """Refuse to go on with less than was begun, or with anything else, before something is written or trained."""
-        missing = [] if self.asked is None else [name for name in self.asked.runs if name not in runs]
-        if missing:
-            raise SpanwiseError(f"{self.out}: cannot resume without what it began with: {', '.join(missing)}")
+        if self.asked is not None:
+            begun = runs_begun(self.out)
+            missing = [name for name in self.asked.runs if name in begun and name not in runs]
+            if missing:
+                advice = "name it too, or remove its folder" if len(missing) == 1 else "name them too, or remove their folders"
+                raise SpanwiseError(
+                    f"{self.out}: cannot resume without what it began with: {', '.join(missing)} ({advice})"
+                )  # fmt: skip
+            check_same_start(self.out, self.asked.init, self.options.get("init"))
         for name, (config, corpus) in runs.items() if self.resume else ():
             folder, report = self.out / name, self.out / name / REPORT
             began = Began.of(read_json(report), report, "asked") if report.is_file() else Began.read(folder)
             if began is not None:
                 began.check(folder, config, fingerprints(corpus))
+                if report.is_file() and began.data.get("test") != fingerprints(corpus).get("test"):
+                    raise SpanwiseError(f"{folder}: cannot resume, for the test data is not what it was scored on")
 
     def _run(self, name: str, config: Config, corpus: Corpus, **how: Any) -> Scores:
         folder = self.out / name
