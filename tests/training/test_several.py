@@ -120,6 +120,6 @@ def test_points_need_folders_of_their_own(tmp_path: Path) -> None:
 
 
 def test_options_that_are_none_are_named(tmp_path: Path) -> None:
-    with pytest.raises(SpanwiseError, match="'training.head_ratee' \\(did you mean 'training.head_rate'"):
+    with pytest.raises(SpanwiseError, match=r"training.head_ratee' \(did you mean 'training.head_rate'"):
         train_seeds(corpus(), tmp_path / "runs", [1], recipe="seqner", encoder="static", head_ratee=5, say=quiet)
     assert not (tmp_path / "runs").exists()
