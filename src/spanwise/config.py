@@ -18,6 +18,11 @@ CONFIG, LABELS, WEIGHTS = "config.yaml", "labels.json", "model.safetensors"
 BEGAN, REPORT = "began.json", "run.json"
 # What several runs in one folder began with.
 ASKED = "asked.json"
+# What training and exporting write, an encoder's own files among it.
+_OF_A_RUN = (
+    CONFIG, LABELS, WEIGHTS, BEGAN, REPORT, "*.onnx", "*.jsonl", "*.txt", "*.model", "config.json", "onnx.json",
+    "static_encoder.json", "tokenizer*.json", "*vocab*.json", "*tokens*.json",
+)  # fmt: skip
 DEFAULT_RECIPE = "spanner"
 
 T = TypeVar("T", bound=BaseModel)
@@ -85,6 +90,11 @@ def is_run_folder(folder: Path) -> bool:
 def is_unfinished(folder: Path) -> bool:
     """Whether a folder's training has begun and not ended. Exported models have neither file."""
     return (folder / BEGAN).is_file() and not (folder / REPORT).is_file()
+
+
+def files_of_run(folder: Path) -> list[Path]:
+    """The files of a run folder that are its own; others, results say, may lie beside them."""
+    return [file for pattern in _OF_A_RUN for file in folder.glob(pattern)]
 
 
 def runs_in(folder: Path) -> list[Path]:

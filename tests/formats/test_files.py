@@ -37,7 +37,7 @@ def test_arrays_are_read_in_pieces_of_any_size(
     path = tmp_path / "x.json"
     path.write_text(json.dumps(items, indent=indent, ensure_ascii=escape), encoding="utf-8")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_arrays, "_CHUNK", chunk)
+        patch.setattr(json_arrays, "CHUNK", chunk)
         assert [item for _, item in json_arrays.array_items(path)] == items
 
 

@@ -55,13 +55,6 @@ JsonOption = Annotated[
 ]
 
 
-# What training and exporting write, an encoder's own files among it.
-_OF_A_RUN = (
-    "*.yaml", "*.safetensors", "*.onnx", "*.jsonl", "*.txt", "*.model", "config.json", "labels.json", "run.json", "began.json",
-    "onnx.json", "static_encoder.json", "tokenizer*.json", "*vocab*.json", "*tokens*.json",
-)  # fmt: skip
-
-
 def check_json(json_file: Path | None, *inputs: Path | None) -> None:
     """Refuse a file for the result that the data or the model is read from, before anything is."""
     from spanwise.formats.files import check_no_input
@@ -72,11 +65,11 @@ def check_json(json_file: Path | None, *inputs: Path | None) -> None:
 
 def _files_of(path: Path) -> list[Path]:
     """What is read of a run or corpus folder, beside which a result may lie; anything else is read whole."""
-    from spanwise.config import is_run_folder
+    from spanwise.config import files_of_run, is_run_folder
     from spanwise.corpora import corpus_parts
 
     if is_run_folder(path):
-        return [file for pattern in _OF_A_RUN for file in path.glob(pattern)]
+        return files_of_run(path)
     if parts := corpus_parts(path):
         return [file for files in parts.values() for file in files]
     return [*path.rglob("*.txt"), *path.rglob("*.ann")] if path.is_dir() else [path]

@@ -15,9 +15,8 @@ from typing import IO, Any
 from pydantic import TypeAdapter, ValidationError
 
 from spanwise.errors import FormatError, SpanwiseError
-from spanwise.formats.json_arrays import array_items, parse_json
+from spanwise.formats.json_arrays import CHUNK, array_items, parse_json
 
-CHUNK = 1 << 16
 _BESIDE = {".ann": ".txt", ".txt": ".ann"}  # what brat has beside a file
 
 

@@ -23,7 +23,8 @@ from xml.parsers import expat
 
 from spanwise.errors import FormatError
 from spanwise.formats.base import Format, Ledger, one_of
-from spanwise.formats.files import CHUNK, default_id
+from spanwise.formats.files import default_id
+from spanwise.formats.json_arrays import CHUNK
 from spanwise.formats.sample import Sample
 from spanwise.types import Entity, Sentence, Span
 

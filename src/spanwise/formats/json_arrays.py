@@ -12,7 +12,7 @@ import pydantic_core
 
 from spanwise.errors import FormatError
 
-_CHUNK = 1 << 16
+CHUNK = 1 << 16
 
 
 def parse_json(text: str, path: Path, line: int) -> Any:
@@ -85,13 +85,13 @@ class _ArrayReader:
                 self._go_to(match.end())
             if self.at < len(self.buffer) or self.at_end:
                 return self.buffer[self.at : self.at + 1]
-            self._fill(_CHUNK)
+            self._fill(CHUNK)
 
     def _item(self) -> tuple[Any, int]:
         """The item that begins here, and where in the buffer it ends."""
         if self.at == len(self.buffer):
             raise self._error("the JSON array does not end: the file seems cut off")
-        size = _CHUNK
+        size = CHUNK
         while True:
             try:
                 item, end = _DECODER.raw_decode(self.buffer, self.at)
@@ -114,4 +114,4 @@ def _is_hopeless(error: ValueError, buffer: str) -> bool:
     """True when the fault lies well before the end of what was read, so that more text cannot mend it."""
     if not isinstance(error, json.JSONDecodeError):  # a number too long, or NaN
         return True
-    return len(buffer) > 64 * _CHUNK and error.pos < len(buffer) // 2 and "Unterminated" not in error.msg
+    return len(buffer) > 64 * CHUNK and error.pos < len(buffer) // 2 and "Unterminated" not in error.msg
