@@ -18,10 +18,10 @@ from typing import Any
 from rich.console import Console
 
 from spanwise.cli.compare import asked_buckets
-from spanwise.corpora import open_splits
+from spanwise.core.types import Entity, Sentence
+from spanwise.corpora.splits import open_splits
 from spanwise.evaluation.comparison import compare_systems
 from spanwise.evaluation.comparison_table import print_comparison
-from spanwise.types import Entity, Sentence
 
 
 def outputs(records: list[dict[str, Any]], name: str, gold: list[Sentence], splits: list[str]) -> list[list[Sentence]]:

@@ -31,13 +31,13 @@ from literal_spans import LiteralSpan
 from speed import CLOCKS
 from torch.utils.flop_counter import FlopCounterMode
 
-from spanwise.batching import make_batch
+from spanwise.batching.batches import make_batch
+from spanwise.core.types import Entity, Sentence
 from spanwise.encoders.transformer import TransformerEncoder, TransformerSettings
 from spanwise.heads import head_settings
 from spanwise.heads.base import Head, Labels
 from spanwise.heads.deep_span import DeepSpan, ShallowSpan
 from spanwise.heads.pruned_span import PrunedSpan
-from spanwise.types import Entity, Sentence
 
 LITERAL, PACKED, BARE, PRUNED, SHALLOW, BARE_SHALLOW = (
     "literal", "packed", "packed, no LSTM", "pruned", "shallow", "shallow, no LSTM",

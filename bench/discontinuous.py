@@ -26,11 +26,11 @@ from typing import Any
 
 import torch
 
-from spanwise.corpora import read_corpus, with_dev
+from spanwise.core.types import Corpus, Sentence
+from spanwise.corpora.splits import read_corpus, with_dev
 from spanwise.evaluation.scores import EntityItem, Score, Tally, entity_items
-from spanwise.inference.predictor import predict
+from spanwise.prediction.predictor import predict
 from spanwise.training.run import train
-from spanwise.types import Corpus, Sentence
 
 SWITCH = {"with": "auto", "without": "false"}
 KINDS = {"discontinuous": (2, 1 << 20), "contiguous": (1, 1), "all": (1, 1 << 20)}  # fewest and most fragments

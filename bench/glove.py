@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from spanwise.vectors.corpus import corpus_text
+from spanwise.inputs.vector_text import corpus_text
 from spanwise.vectors.counting import count_pairs
 from spanwise.vectors.glove import BYTES_PER_VALUE, Glove, row_length
 from spanwise.vectors.numbering import number_text

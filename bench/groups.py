@@ -19,10 +19,10 @@ from statistics import fmean
 
 from compare import outputs
 
-from spanwise.corpora import open_splits
+from spanwise.core.types import Sentence
+from spanwise.corpora.splits import open_splits
 from spanwise.evaluation.buckets import bucketed
 from spanwise.evaluation.scores import Score, Tally, entity_items
-from spanwise.types import Sentence
 
 Runs = dict[str, list[list[Sentence]]]
 

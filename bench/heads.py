@@ -29,13 +29,13 @@ import torch
 from speed import CLOCKS, WARM_UP, OurLoop, Times, in_turns
 from textbook_crf import TextbookCrf
 
-from spanwise.batching import make_batch
-from spanwise.config import configure
-from spanwise.corpora import open_splits
-from spanwise.inference.predictor import predict
-from spanwise.model import Model
+from spanwise.batching.batches import make_batch
+from spanwise.core.types import Corpus, Entity, Sentence
+from spanwise.corpora.splits import open_splits
+from spanwise.models.model import Model
+from spanwise.prediction.predictor import predict
+from spanwise.recipes.catalog import configure
 from spanwise.training.loop import Trainer
-from spanwise.types import Corpus, Entity, Sentence
 
 
 def settled(device: str) -> None:

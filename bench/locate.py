@@ -21,14 +21,14 @@ import numpy as np
 import torch
 
 import spanwise
-from spanwise.batching import moved
-from spanwise.corpora import read_corpus, with_dev
+from spanwise.batching.batches import moved
+from spanwise.batching.plan import plan
+from spanwise.core.types import Corpus, Sentence
+from spanwise.corpora.splits import read_corpus, with_dev
 from spanwise.evaluation.buckets import bucketed
 from spanwise.heads.locate_label import LocateLabel, Text
-from spanwise.inference.predictor import predict
-from spanwise.model import Model
-from spanwise.planning import plan
-from spanwise.types import Corpus, Sentence
+from spanwise.models.model import Model
+from spanwise.prediction.predictor import predict
 
 LONGEST = 20  # lengths with a row of their own, as in table 2
 

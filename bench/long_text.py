@@ -44,7 +44,7 @@ def document(words: int, seed: int, *, whole: bool) -> str:
 
 def measured(model: str, words: int, seed: int, whole: bool) -> None:
     """In a process of its own: predict a document and print what that took."""
-    from spanwise.inference.load import load
+    from spanwise.prediction.load import load
 
     predictor = load(model, "cpu")
     text = document(words, seed, whole=whole)
@@ -73,7 +73,7 @@ def in_a_process(*arguments: object) -> dict[str, float]:
 
 def same_entities(model: str, words: int) -> tuple[int, int]:
     """How many entities a document has, and in how many of its sentences others are found when these are predicted alone."""
-    from spanwise.inference.load import load
+    from spanwise.prediction.load import load
 
     predictor = load(model, "cpu")
     whole = list(predictor.stream([document(words, 0, whole=False)]))

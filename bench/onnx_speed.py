@@ -22,13 +22,13 @@ import numpy as np
 import torch
 from speed import CLOCKS, Times, in_turns
 
-from spanwise.corpora import open_splits
-from spanwise.inference.base import BasePredictor
-from spanwise.inference.load import load_torch
-from spanwise.inference.onnx.export import export_onnx
-from spanwise.inference.onnx.folder import ENCODER
-from spanwise.inference.onnx.predictor import OnnxPredictor, session
-from spanwise.planning import plan
+from spanwise.batching.plan import plan
+from spanwise.corpora.splits import open_splits
+from spanwise.export.onnx import export_onnx
+from spanwise.prediction.base import BasePredictor
+from spanwise.prediction.load import load_torch
+from spanwise.prediction.onnx.predictor import OnnxPredictor, session
+from spanwise.prediction.onnx.record import ENCODER
 
 REQUIRED = 0.85  # at least, of the bare encoder's throughput
 Batch = Mapping[str, Any]  # ids and seen

@@ -37,11 +37,11 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from spanwise.corpora import open_splits
+from spanwise.core.types import Entity, Sentence, Span
+from spanwise.corpora.splits import open_splits
+from spanwise.decoding.overlaps import chosen
 from spanwise.evaluation.evaluation import evaluate
 from spanwise.formats.jsonl import to_record
-from spanwise.inference.overlaps import chosen
-from spanwise.types import Entity, Sentence, Span
 
 WORKER = Path(__file__).parent / "peers" / "worker.py"
 Times = dict[str, list[float]]

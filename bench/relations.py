@@ -22,10 +22,10 @@ from typing import Any
 import numpy as np
 import torch
 
+from spanwise.core.types import Entity, Relation, Sentence
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.heads import make_head, pair_pointer
 from spanwise.heads.base import Labels
-from spanwise.types import Entity, Relation, Sentence
 
 WIDTH = 384  # of MiniLM's states
 FORMS: dict[str, dict[str, Any]] = {

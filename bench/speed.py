@@ -33,14 +33,14 @@ from torch import Tensor
 from torch.optim import AdamW
 from transformers import AutoModel, AutoModelForTokenClassification, AutoTokenizer
 
-from spanwise.config import configure
-from spanwise.corpora import open_splits
+from spanwise.batching.plan import plan
+from spanwise.core.types import Corpus, Sentence
+from spanwise.corpora.splits import open_splits
 from spanwise.encoders.pretrained import resolve
-from spanwise.inference.predictor import predict
-from spanwise.model import Model
-from spanwise.planning import plan
+from spanwise.models.model import Model
+from spanwise.prediction.predictor import predict
+from spanwise.recipes.catalog import configure
 from spanwise.training.loop import Trainer
-from spanwise.types import Corpus, Sentence
 
 RECIPES = ("seqner", "seqner-crf", "spanner")
 BARE, TOKENIZING = "bare", "bare with tokenizer"

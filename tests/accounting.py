@@ -12,7 +12,7 @@ from typing import Any
 
 from spanwise import Sentence
 from spanwise.formats import Ledger
-from spanwise.formats.documents import by_document, to_documents
+from spanwise.formats.shared.documents import by_document, to_documents
 
 
 @dataclasses.dataclass(frozen=True)

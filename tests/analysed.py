@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from spanwise.types import Entity, Sentence
+from spanwise.core.types import Entity, Sentence
 
 SCRIPT = "<script>alert(1)</script>"
 

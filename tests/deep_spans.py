@@ -12,13 +12,13 @@ import torch
 from tiny import mixed
 from torch import Tensor
 
-from spanwise.batching import make_batch
+from spanwise.batching.batches import make_batch
+from spanwise.core.types import Sentence
 from spanwise.encoders.base import TokenStates
 from spanwise.encoders.transformer import TransformerEncoder, TransformerSettings
 from spanwise.heads.base import Head, Labels
 from spanwise.heads.deep_settings import DeepSpanSettings, ShallowSpanSettings
 from spanwise.heads.deep_span import DeepSpan, ShallowSpan
-from spanwise.types import Sentence
 
 LABELS = Labels(("Drug", "Place"))
 SENTENCES = mixed()

@@ -10,7 +10,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 
-from spanwise.types import Corpus, Entity, Sentence, Span
+from spanwise.core.types import Corpus, Entity, Sentence, Span
 
 SITES = "knee hip elbow wrist ankle shoulder heel thumb jaw neck foot hand thigh calf temple rib".split()
 TISSUES = "muscle tendon skin joint bone nerve ligament bursa".split()

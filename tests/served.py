@@ -12,10 +12,10 @@ from itertools import product
 import uvicorn
 from fastapi import FastAPI
 
-from spanwise.evaluation.threshold import Threshold, at_least
-from spanwise.inference.base import BasePredictor
+from spanwise.core.types import Entity, Relation, Sentence
+from spanwise.decoding.thresholds import Threshold, at_least
+from spanwise.prediction.base import BasePredictor
 from spanwise.serve.server import address, listening
-from spanwise.types import Entity, Relation, Sentence
 
 # Words of an entity, its type and score; "_" stands for a word that does not belong to it.
 KNOWN = (

@@ -17,12 +17,12 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from spanwise.config import configure
+from spanwise.core.types import Corpus, Entity, Relation, Sentence
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.encoders.transformer import TransformerEncoder, TransformerSettings
-from spanwise.model import Model
+from spanwise.models.model import Model
+from spanwise.recipes.catalog import configure
 from spanwise.training.run import Run, train
-from spanwise.types import Corpus, Entity, Relation, Sentence
 
 torch.set_num_threads(1)
 

@@ -10,12 +10,12 @@ import torch
 from job import Example, GoesOn, Job
 
 import spanwise
-from spanwise.config import configure
+from spanwise.core.types import Corpus, Entity, Sentence
 from spanwise.formats.jsonl import to_record
-from spanwise.inference.predictor import predict
-from spanwise.model import Model
+from spanwise.models.model import Model
+from spanwise.prediction.predictor import predict
+from spanwise.recipes.catalog import configure
 from spanwise.training.loop import Trainer
-from spanwise.types import Corpus, Entity, Sentence
 
 
 class Peer:

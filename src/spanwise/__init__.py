@@ -5,37 +5,37 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from spanwise.errors import FormatError, SpanwiseError, SpanwiseWarning
-from spanwise.types import Corpus, Entity, Link, Relation, Sentence, Span
+from spanwise.core.errors import FormatError, SpanwiseError, SpanwiseWarning
+from spanwise.core.types import Corpus, Entity, Link, Relation, Sentence, Span
+from spanwise.core.version import __version__
 
 if TYPE_CHECKING:
-    from spanwise.conversion import convert
-    from spanwise.corpora import read_corpus
+    from spanwise.corpora.conversion import convert
+    from spanwise.corpora.splits import read_corpus
     from spanwise.data import bundled_corpus
     from spanwise.description import describe
     from spanwise.evaluation import evaluate
     from spanwise.formats import Ledger, LossError, read, write
-    from spanwise.inference.load import load
+    from spanwise.prediction.load import load
     from spanwise.training.run import train
 
-__version__ = "0.1.0"
 
 __all__ = [
     "Corpus", "Entity", "FormatError", "Ledger", "Link", "LossError", "Relation", "Sentence", "Span", "SpanwiseError",
-    "SpanwiseWarning", "bundled_corpus", "convert", "describe", "evaluate", "load", "read", "read_corpus", "train", "write",
+    "SpanwiseWarning", "__version__", "bundled_corpus", "convert", "describe", "evaluate", "load", "read", "read_corpus", "train", "write",
 ]  # fmt: skip
 
 # Loaded when first asked for, so that `import spanwise` stays quick.
 _LAZY = {
     "bundled_corpus": "spanwise.data",
-    "convert": "spanwise.conversion",
+    "convert": "spanwise.corpora.conversion",
     "Ledger": "spanwise.formats",
     "LossError": "spanwise.formats",
     "describe": "spanwise.description",
     "evaluate": "spanwise.evaluation",
-    "load": "spanwise.inference.load",
+    "load": "spanwise.prediction.load",
     "read": "spanwise.formats",
-    "read_corpus": "spanwise.corpora",
+    "read_corpus": "spanwise.corpora.splits",
     "train": "spanwise.training.run",
     "write": "spanwise.formats",
 }

@@ -21,9 +21,9 @@ from spanwise.analysis.part import Part, Table
 from spanwise.analysis.prediction_parts import lengths_part
 from spanwise.analysis.report import report
 from spanwise.analysis.writing import Drawn, draw, file_name, write_files
-from spanwise.errors import SpanwiseError
+from spanwise.core.errors import SpanwiseError
+from spanwise.core.types import Sentence
 from spanwise.evaluation import errors
-from spanwise.types import Sentence
 
 SUBJECT = Subject(
     'a <i>system</i> & "more"', "five", GOLD, PREDICTED, train=TRAIN, splits={"train": TRAIN, "gold": GOLD},

@@ -10,8 +10,8 @@ import pytest
 
 from spanwise.analysis.cosines import OVERLAPS, class_cosines, overlap_cosines, units
 from spanwise.analysis.projection import pca, projected
-from spanwise.errors import SpanwiseError
-from spanwise.types import Span
+from spanwise.core.errors import SpanwiseError
+from spanwise.core.types import Span
 
 
 def test_principal_components_are_those_of_the_singular_value_decomposition() -> None:

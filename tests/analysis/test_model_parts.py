@@ -20,13 +20,14 @@ from spanwise.analysis.part import Part
 from spanwise.analysis.representations import representations_part
 from spanwise.analysis.sample import found_entities
 from spanwise.analysis.span_sample import span_sample
-from spanwise.config import configure, recipes
-from spanwise.errors import SpanwiseError
-from spanwise.inference.load import Predictor
-from spanwise.inference.predictor import predict
-from spanwise.inference.scoring import predict_split
-from spanwise.model import Model
-from spanwise.types import Entity, Sentence
+from spanwise.core.errors import SpanwiseError
+from spanwise.core.types import Entity, Sentence
+from spanwise.models.model import Model
+from spanwise.prediction.load import Predictor
+from spanwise.prediction.predictor import predict
+from spanwise.prediction.scoring import predict_split
+from spanwise.prediction.span_vectors import span_vectors
+from spanwise.recipes.catalog import configure, recipes
 
 GOLD = sentences(20)
 VECTORS = {
@@ -87,7 +88,7 @@ def test_the_sample_of_vectors() -> None:
     made = model("static")
     found = found_entities(GOLD, [replace(sentence, entities=sentence.entities[:1]) for sentence in GOLD])
     sample = span_sample(made, GOLD, found)
-    every = made.span_vectors(GOLD)
+    every = span_vectors(made, GOLD)
     rows, types, is_first, others = [], [], [], set()
     for sentence, (spans, vectors) in zip(GOLD, every, strict=True):
         known = {tuple(span): vector for span, vector in zip(spans.tolist(), vectors, strict=True)}

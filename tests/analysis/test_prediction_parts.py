@@ -23,11 +23,11 @@ from spanwise.analysis.prediction_parts import (
     scores_part,
     typing_part,
 )
+from spanwise.core.types import Sentence
 from spanwise.evaluation import TrainIndex, bucketed, errors, evaluate
 from spanwise.evaluation.buckets import Label
 from spanwise.evaluation.scores import Score
 from spanwise.evaluation.typing import typing_scores
-from spanwise.types import Sentence
 
 FOUND = errors(GOLD, PREDICTED)
 HOSTILE = 'A<b>&"c"'

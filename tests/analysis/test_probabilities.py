@@ -11,8 +11,8 @@ from tiny import model
 from spanwise.analysis import probabilities
 from spanwise.analysis.probabilities import LOWEST, discrepancy, gold_probabilities, probabilities_part
 from spanwise.analysis.sample import found_entities
-from spanwise.inference.vectors import SentenceVectors
-from spanwise.types import Entity, Sentence
+from spanwise.core.types import Entity, Sentence
+from spanwise.prediction.span_vectors import SentenceVectors
 
 
 def test_the_volcano_by_hand() -> None:

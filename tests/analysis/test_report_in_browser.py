@@ -10,7 +10,7 @@ import pytest
 from analysed import GOLD, PREDICTED, TRAIN, entity
 
 from spanwise.analysis.analyze import Subject, analyze
-from spanwise.types import Sentence
+from spanwise.core.types import Sentence
 
 if TYPE_CHECKING:
     from browser import Browser, Page

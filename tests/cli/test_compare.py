@@ -95,7 +95,7 @@ def test_run_folders_predict(run: Runner, tmp_path: Path) -> None:
 
     from spanwise.evaluation import evaluate
     from spanwise.formats import write as write_sentences
-    from spanwise.inference.load import load
+    from spanwise.prediction.load import load
     from spanwise.training.several import train_seeds
 
     corpus = tiny.corpus(40, 8, 12)

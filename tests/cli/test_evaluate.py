@@ -126,16 +126,16 @@ def test_a_folder_with_one_split_is_enough(run: Run, gold: Path, pred: Path, tmp
 def test_what_gold_lost_in_reading_is_said_in_the_result(
     run: Run, gold: Path, pred: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import spanwise.corpora
+    import spanwise.corpora.splits
 
-    original = spanwise.corpora.open_splits
+    original = spanwise.corpora.splits.open_splits
 
     def lossy(path, format, ledger):  # type: ignore[no-untyped-def]
         if path == gold:
             ledger.lose("entities", "not on words", 2)
         return original(path, format, ledger)
 
-    monkeypatch.setattr(spanwise.corpora, "open_splits", lossy)
+    monkeypatch.setattr(spanwise.corpora.splits, "open_splits", lossy)
     _, out, err = run("--pred", pred, "--gold", gold, "--json", "-")
     assert json.loads(out)["notes"] == ["not read from gold, and not counted: 2 entities (not on words)"]
     assert err == "lost: 2 entities (not on words)\n"

@@ -15,8 +15,8 @@ from tiny import corpus, fit, model, sentences
 
 import spanwise
 from spanwise.data import FOLDER
-from spanwise.inference.describe import describe_model
-from spanwise.model import Model
+from spanwise.models.model import Model
+from spanwise.prediction.describe import describe_model
 
 RECIPES = {
     "bl-seqner": ("seqner", ["head.sequence.tagging=crf", "head.span.kind=efficient-global-pointer"]),

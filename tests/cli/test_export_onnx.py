@@ -14,9 +14,9 @@ from running import Runner
 from tiny import corpus, fit, model, related
 
 import spanwise
-from spanwise.config import configure
 from spanwise.formats import write
-from spanwise.model import Model
+from spanwise.models.model import Model
+from spanwise.recipes.catalog import configure
 from spanwise.spans.rotary import Rotary
 
 pytest.importorskip("onnxruntime", reason="onnxruntime is not installed: pip install 'spanwise[onnx]'")

@@ -16,9 +16,9 @@ import tiny
 from running import Runner
 from tiny import FILLERS, sentences
 
+from spanwise.core.types import Sentence
 from spanwise.formats import read, write
-from spanwise.inference.load import load
-from spanwise.types import Sentence
+from spanwise.prediction.load import load
 
 TEXT = "The oslo was seen. Paris <b> aspirin acid!\n\nIt rained in lima.\n"
 

@@ -19,7 +19,7 @@ import uvicorn
 from running import Runner
 from served import Fake
 
-from spanwise.inference.load import load
+from spanwise.prediction.load import load
 from spanwise.serve import server
 
 

@@ -11,7 +11,7 @@ from tiny import STATIC, corpus
 
 from spanwise import SpanwiseError
 from spanwise.formats import write
-from spanwise.inference.load import load
+from spanwise.prediction.load import load
 
 SETTINGS = (*STATIC, "encoder.glove.iterations=2", "head.hidden=8", "training.head_rate=0.03")
 

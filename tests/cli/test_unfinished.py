@@ -15,11 +15,11 @@ from running import Result, Runner
 from tiny import STATIC, corpus, digest
 
 from spanwise import Entity, load
-from spanwise.errors import SpanwiseWarning
+from spanwise.core.errors import SpanwiseWarning
+from spanwise.core.types import Corpus
 from spanwise.formats import read, write
 from spanwise.integrations.hub import HubModel
 from spanwise.training.loop import Trainer
-from spanwise.types import Corpus
 
 RATE = ("--set", "training.head_rate=0.03")
 OPTIONS = ("--recipe", "seqner", "--encoder", "static", "--epochs", "2", "--batch-size", "8", *RATE,

@@ -8,8 +8,8 @@ from fractions import Fraction
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spanwise.core.types import Entity, Link, Relation, Sentence, Span
 from spanwise.description.counts import SplitCounts, by_count, count_overlaps, quantile, quantiles
-from spanwise.types import Entity, Link, Relation, Sentence, Span
 
 WORDS = tuple("the port of Rotterdam in the south Netherlands grows fast".split())
 

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator
 from weakref import WeakSet
 
+from spanwise.core.types import Entity, Relation, Sentence
 from spanwise.description import describe
-from spanwise.types import Entity, Relation, Sentence
 
 
 def sentence(id: str, text: str, *entities: tuple[str, int, int], relations: tuple[Relation, ...] = ()) -> Sentence:

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from spanwise.core.types import Entity, Sentence
 from spanwise.description.ends import Ends, common_words, is_punctuation, is_separator
 from spanwise.formats import jsonl
 from spanwise.formats.base import Ledger
-from spanwise.types import Entity, Sentence
 
 CORPORA = "ade cluener conll04 genia germeval14 litbank ncbi_disease nerel webnlg webnlg_star weibo".split()
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from spanwise.core.types import Entity, Link, Relation, Sentence
 from spanwise.description.labels import Inventory, Types, inventory, look_alikes
-from spanwise.types import Entity, Link, Relation, Sentence
 
 
 def test_types_that_one_split_has_and_another_has_not() -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from spanwise.core.types import Entity, Link, Relation, Sentence
 from spanwise.description.overlap import Overlap, digest, label_digest
-from spanwise.types import Entity, Link, Relation, Sentence
 
 WORDS = ("Oslo", "and", "Bergen")
 OSLO, BERGEN = Entity("City", ((0, 1),)), Entity("City", ((2, 3),))

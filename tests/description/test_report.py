@@ -8,9 +8,9 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
+from spanwise.core.types import Entity, Link, Relation, Sentence
 from spanwise.description import describe, print_description
 from spanwise.description.findings import findings
-from spanwise.types import Entity, Link, Relation, Sentence
 
 
 def sentence(id: str, text: str, *entities: tuple[str, int, int]) -> Sentence:

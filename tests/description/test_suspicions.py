@@ -6,8 +6,8 @@ from collections import Counter
 
 import pytest
 
+from spanwise.core.types import Entity, Sentence
 from spanwise.description.suspicions import Suspects, Suspicion, has_stray_punctuation
-from spanwise.types import Entity, Sentence
 
 
 def sentence(text: str, *spans: tuple[int, int], id: str = "s") -> Sentence:

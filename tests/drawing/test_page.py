@@ -6,8 +6,8 @@ import io
 from collections.abc import Iterator
 from html.parser import HTMLParser
 
+from spanwise.core.types import Entity, Relation, Sentence, Span
 from spanwise.drawing.page import page, write_page
-from spanwise.types import Entity, Relation, Sentence, Span
 
 HOSTILE = Sentence(
     "s0", ("<script>alert(1)</script>", "&amp;", "b"), (Entity("<i>", ((0, 1),), 0.5), Entity("Y", ((0, 3),))),  # type: ignore[arg-type]

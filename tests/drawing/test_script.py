@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 from analysed import SCRIPT, entity
 
+from spanwise.core.types import Entity, Sentence
 from spanwise.drawing import css, draw_sentence, script, type_colours
-from spanwise.types import Entity, Sentence
 
 if TYPE_CHECKING:
     from browser import Browser

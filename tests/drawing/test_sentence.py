@@ -10,10 +10,10 @@ from html.parser import HTMLParser
 import pytest
 from analysed import SCRIPT, entity
 
+from spanwise.core.types import Entity, Sentence, Span
 from spanwise.drawing import css, draw_sentence, type_colours
 from spanwise.drawing.colours import PALETTE, shortened
 from spanwise.drawing.sentence import stacked
-from spanwise.types import Entity, Sentence, Span
 
 
 class Reading(HTMLParser):

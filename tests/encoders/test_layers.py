@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import Tensor
 
+from spanwise.core.errors import SpanwiseError
 from spanwise.encoders.layers import NAMES, layer_parts
-from spanwise.errors import SpanwiseError
 
 
 def tiny(architecture: str) -> Any:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from spanwise import Entity, Sentence, SpanwiseError
 from spanwise.evaluation import at_least, calibration, evaluate
 from spanwise.evaluation.calibration import POINTS, at_threshold
-from spanwise.evaluation.found_threshold import found_threshold
+from spanwise.evaluation.threshold_search import found_threshold
 
 Row = tuple[float, bool]
 

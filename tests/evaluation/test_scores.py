@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from spanwise.core.types import Span
 from spanwise.evaluation.confusion import Confusion
 from spanwise.evaluation.relaxed import RelaxedTally
 from spanwise.evaluation.scores import Macro, Score, Scores, Tally
 from spanwise.evaluation.selection import nested, nested_sides
-from spanwise.types import Span
 
 
 def item(type: str, *fragments: tuple[int, int]) -> tuple[str, tuple[Span, ...]]:

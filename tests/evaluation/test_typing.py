@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
+from spanwise.core.types import Entity, Sentence
 from spanwise.evaluation.tasks import Entities, GivenSpans, task_of
 from spanwise.evaluation.typing import Lookup, Typing, print_typing, typing_scores
-from spanwise.types import Entity, Sentence
 
 TRAIN = (
     Sentence(

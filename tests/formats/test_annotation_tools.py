@@ -17,10 +17,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from spanwise import Entity, Link, Relation, Sentence, Span
-from spanwise.errors import SpanwiseError
+from spanwise.core.errors import SpanwiseError
 from spanwise.formats import Ledger, docbin, doccano, hf_dataset, jsonl, label_studio, prodigy
-from spanwise.formats.documents import to_documents
-from spanwise.formats.sample import Sample
+from spanwise.formats.shared.documents import to_documents
+from spanwise.formats.shared.sample import Sample
 
 JSON = {"doccano": doccano, "label_studio": label_studio, "prodigy": prodigy}
 WITH_CHARACTERS = {**JSON, "docbin": docbin}

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from spanwise import Entity, Relation, Sentence, Span
-from spanwise.errors import FormatError, SpanwiseError
+from spanwise.core.errors import FormatError, SpanwiseError
 from spanwise.formats import Ledger, docbin
-from spanwise.formats.sample import Sample
+from spanwise.formats.shared.sample import Sample
 
 spacy = pytest.importorskip("spacy", reason="spaCy is not installed")
 from spacy.tokens import Doc, DocBin  # noqa: E402

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from spanwise import Entity, Link, Relation, Sentence, Span
-from spanwise.errors import FormatError
+from spanwise.core.errors import FormatError
 from spanwise.formats import Ledger, doccano
-from spanwise.formats.sample import Sample
+from spanwise.formats.shared.sample import Sample
 
 TEXT = "Port of Oslo. Zinc and lead arrive."
 ENTITIES = [

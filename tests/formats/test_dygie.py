@@ -10,7 +10,7 @@ import pytest
 
 from spanwise import Entity, FormatError, Link, Relation, Sentence
 from spanwise.formats import dygie, spert
-from spanwise.formats.sample import SIZE, Sample
+from spanwise.formats.shared.sample import SIZE, Sample
 
 RECORD = {
     "doc_key": "paper-1",

@@ -10,9 +10,9 @@ import pytest
 
 import spanwise
 from spanwise import Entity, Relation, Sentence, Span
-from spanwise.errors import FormatError, SpanwiseError
+from spanwise.core.errors import FormatError, SpanwiseError
 from spanwise.formats import Ledger, hf_dataset
-from spanwise.formats.sample import Sample
+from spanwise.formats.shared.sample import Sample
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed")
 import pyarrow.parquet as pq  # noqa: E402

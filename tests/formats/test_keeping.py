@@ -13,8 +13,8 @@ import pytest
 from spanwise import Entity, Relation, Sentence, convert, read, write
 from spanwise.formats import Ledger, formats
 from spanwise.formats.base import EVERYTHING
-from spanwise.formats.keeping import _NAMES
 from spanwise.formats.registry import find, writer_for
+from spanwise.formats.shared.keeping import _NAMES
 
 SPECS = (
     *(name for name, format in formats().items() if format.write),

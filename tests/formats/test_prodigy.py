@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from spanwise import Entity, Relation, Sentence, Span
-from spanwise.errors import FormatError
+from spanwise.core.errors import FormatError
 from spanwise.formats import Ledger, jsonl, prodigy
-from spanwise.formats.sample import Sample
+from spanwise.formats.shared.sample import Sample
 
 TEXT = "Anti-rust zinc  from\nOslo"
 TOKENS = [

@@ -9,7 +9,7 @@ import pytest
 
 from spanwise import Entity, FormatError, Link, Relation, Sentence
 from spanwise.formats import Ledger, detect, pubtator, read, write
-from spanwise.formats.sample import Sample
+from spanwise.formats.shared.sample import Sample
 
 FILE = """\
 

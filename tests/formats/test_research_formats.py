@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spanwise import Entity, FormatError, Link, Relation, Sentence, Span
+from spanwise.files.reading import json_records
 from spanwise.formats import (
     Ledger,
     casrel,
@@ -30,8 +31,7 @@ from spanwise.formats import (
     w2ner,
     weibo,
 )
-from spanwise.formats.files import json_records
-from spanwise.formats.sample import Sample
+from spanwise.formats.shared.sample import Sample
 
 MODULES = (dygie, w2ner, casrel, cmeee, cluener, tablert, spert, multihead, weibo)
 OF_CHARACTERS = (cluener, cmeee, weibo)

@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from spanwise import Entity, FormatError, Link, Relation, Sentence
 from spanwise.formats import Ledger, ade_rel, brat, genia_xml, pubtator
-from spanwise.formats.documents import to_documents
-from spanwise.formats.sample import Sample
+from spanwise.formats.shared.documents import to_documents
+from spanwise.formats.shared.sample import Sample
 
 MODULES = (brat, pubtator, genia_xml, ade_rel)
 WORDS = ("zinc", "zinc", "a", "a", ".", "Iron.", "北", "京", "a|b", "x:y", "T1", "\\", "é\u0301", "#1", "*", "“")

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from spanwise.core.types import Entity, Sentence
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.heads.base import Head, ScoredSpans
-from spanwise.types import Entity, Sentence
 
 SIZE = 12
 

@@ -9,11 +9,11 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
 
+from spanwise.core.types import Entity, Sentence
 from spanwise.encoders.base import TokenStates
 from spanwise.heads import head_class, head_settings, head_values, make_head
 from spanwise.heads.base import Labels, Losses
 from spanwise.heads.bundle import Bundle, BundleSettings
-from spanwise.types import Entity, Sentence
 
 LABELS = Labels(("A", "B"))
 SEQUENCE = {"softmax": {"kind": "seqner"}, "crf": {"kind": "seqner", "tagging": "crf"}}

@@ -14,14 +14,15 @@ from literal_spans import LiteralSpan
 from tiny import close, model, sentences, transformer
 from torch import Tensor
 
+from spanwise.core.errors import SpanwiseError
+from spanwise.core.types import Entity, Sentence, Span
 from spanwise.encoders.base import TokenStates
 from spanwise.encoders.transformer import TransformerEncoder, TransformerSettings
-from spanwise.errors import SpanwiseError
 from spanwise.heads.deep_settings import DeepSpanSettings
 from spanwise.heads.deep_span import DeepSpan, ShallowSpan
-from spanwise.inference.predictor import predict
-from spanwise.model import Model
-from spanwise.types import Entity, Sentence, Span
+from spanwise.models.model import Model
+from spanwise.prediction.predictor import predict
+from spanwise.prediction.span_vectors import span_vectors
 
 ARCHITECTURES = ("bert", "roberta", "electra", "mpnet")
 
@@ -299,7 +300,7 @@ def test_a_model_comes_back_from_its_folder(tiny_bert: Path, tmp_path: Path, rec
     again = Model.load(tmp_path / "run")
     assert again.head.settings == built.head.settings
     assert [s.entities for s in predict(again, SENTENCES)] == [s.entities for s in predict(built, SENTENCES)]
-    for one, other in zip(built.span_vectors(SENTENCES), again.span_vectors(SENTENCES), strict=True):
+    for one, other in zip(span_vectors(built, SENTENCES), span_vectors(again, SENTENCES), strict=True):
         np.testing.assert_array_equal(one.vectors, other.vectors)
 
 
@@ -311,7 +312,7 @@ def test_span_vectors_are_what_the_last_layer_reads(tiny_bert: Path, recipe: str
         tiny_bert, recipe, [*unit, *([] if unit else ["head.max_width=3"]), *(["head.budget=1000"] if pruned else [])]
     )
     chosen = sentences(5)
-    every = built.span_vectors(chosen, batch_size=2)
+    every = span_vectors(built, chosen, batch_size=2)
     for sentence, (spans, vectors) in zip(chosen, every, strict=True):
         words = len(sentence.words)
         found = {tuple(span) for span in spans.tolist()}
@@ -319,7 +320,7 @@ def test_span_vectors_are_what_the_last_layer_reads(tiny_bert: Path, recipe: str
         assert found == {(s, e) for s in range(words) for e in range(s + 1, min(words, s + widest) + 1)}
         assert spans.tolist() == sorted(spans.tolist())
         assert vectors.shape == (len(spans), 300)
-    some = built.span_vectors(chosen, [[Span(0, 2), Span(0, 99)] for _ in chosen])
+    some = span_vectors(built, chosen, [[Span(0, 2), Span(0, 99)] for _ in chosen])
     for (spans, vectors), (all_spans, all_vectors) in zip(some, every, strict=True):
         assert spans.tolist() == [[0, 2]]
         np.testing.assert_allclose(vectors[0], all_vectors[all_spans.tolist().index([0, 2])], atol=1e-5)
@@ -338,7 +339,7 @@ def test_span_vectors_are_what_the_last_layer_reads(tiny_bert: Path, recipe: str
 
 def test_heads_without_vectors_say_so(tiny_bert: Path) -> None:
     with pytest.raises(SpanwiseError, match="SeqNer has no vector for each span"):
-        model(tiny_bert, "seqner").span_vectors(sentences(2))
+        span_vectors(model(tiny_bert, "seqner"), sentences(2))
 
 
 @pytest.mark.parametrize("recipe", ["deep-span", "shallow-span", "deep-span-pruned"])
@@ -377,6 +378,6 @@ def test_in_a_bundle(tiny_bert: Path) -> None:
     losses = built.head.loss(states, targets)
     torch.testing.assert_close(losses.parts["span"], own.loss(states, own.targets(SENTENCES, gold=True)).mean_per_instance)
     assert len(list(built.head.pretrained_parameters())) == 3 * 16
-    assert len(built.span_vectors(sentences(2))) == 2
+    assert len(span_vectors(built, sentences(2))) == 2
     with pytest.raises(SpanwiseError, match="learn together read words"):
         model(tiny_bert, "bl-spanner", ["head.span={kind: deep-span, max_width: 3, unit: subwords}"])

@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 import torch
 
+from spanwise.core.errors import SpanwiseError
+from spanwise.core.types import Entity, Sentence
+from spanwise.decoding.fragments import in_fragments
 from spanwise.encoders.base import TokenStates
-from spanwise.errors import SpanwiseError
-from spanwise.fragments import in_fragments
 from spanwise.heads import head_settings, head_values, make_head
 from spanwise.heads.base import Head, Labels
 from spanwise.heads.bundle import Bundle
 from spanwise.heads.discontinuous import Discontinuous
 from spanwise.spans.tiles import Tiles
 from spanwise.training.checks import out_of_reach
-from spanwise.types import Entity, Sentence
 
 LABELS = Labels(("A", "B"))
 KINDS: dict[str, dict[str, Any]] = {

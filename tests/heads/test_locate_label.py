@@ -13,14 +13,14 @@ from pydantic import ValidationError
 from torch import Tensor
 from torch.nn import functional as F  # noqa: N812
 
+from spanwise.core.errors import SpanwiseError
+from spanwise.core.types import Entity, Sentence
+from spanwise.decoding.soft_nms import SoftNms
 from spanwise.encoders.base import TokenStates
-from spanwise.errors import SpanwiseError
 from spanwise.heads import head_class
 from spanwise.heads.base import Labels
 from spanwise.heads.locate_label import LocateLabel, Text
 from spanwise.heads.locate_settings import LocateSettings
-from spanwise.soft_nms import SoftNms
-from spanwise.types import Entity, Sentence
 
 LABELS = Labels(("A", "B"))
 Row = tuple[int, int, int]

@@ -8,11 +8,11 @@ import pickle
 import numpy as np
 import pytest
 
+from spanwise.core.types import Entity, Sentence
 from spanwise.heads import memo
 from spanwise.heads.base import Labels
 from spanwise.heads.memo import Memo
 from spanwise.heads.spanner import SpanNer, SpannerSettings
-from spanwise.types import Entity, Sentence
 
 
 def test_a_sentence_is_asked_once_and_equal_ones_apart(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,13 +11,13 @@ import torch
 from pydantic import ValidationError
 from torch import Tensor
 
+from spanwise.core.errors import SpanwiseError
+from spanwise.core.types import Entity, Sentence
 from spanwise.encoders.base import TokenStates
-from spanwise.errors import SpanwiseError
 from spanwise.heads import head_class
 from spanwise.heads.base import Labels
 from spanwise.heads.pointer import EfficientGlobalPointer, GlobalPointer, Pointer, PointerSettings
 from spanwise.spans.tiles import Tiles
-from spanwise.types import Entity, Sentence
 
 LABELS = Labels(("A", "B"))
 CLASSES = [GlobalPointer, EfficientGlobalPointer]

@@ -13,14 +13,14 @@ import torch
 from deep_spans import LABELS, SENTENCES, check_alone_and_together, encoder_of, logits, made, overfitted, read
 from tiny import close, corpus, fit, sentences, transformer
 
+from spanwise.core.types import Entity, Sentence
 from spanwise.encoders.base import TokenStates
 from spanwise.encoders.transformer import TransformerEncoder
-from spanwise.graphs import GRAIN
 from spanwise.heads.biaffine import Biaffine
 from spanwise.heads.deep_settings import SPARE, PrunedSpanSettings
 from spanwise.heads.pruned_span import PrunedSpan
-from spanwise.inference.kept import kept_recall
-from spanwise.types import Entity, Sentence
+from spanwise.prediction.kept_recall import kept_recall
+from spanwise.runtime.cuda_graphs import GRAIN
 
 
 def pruned(encoder: TransformerEncoder, **options: Any) -> PrunedSpan:

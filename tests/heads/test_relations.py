@@ -14,9 +14,10 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
-from spanwise.decoding import Found
+from spanwise.core.errors import SpanwiseError
+from spanwise.core.types import Entity, Relation, Sentence
+from spanwise.decoding.decode import Found
 from spanwise.encoders.base import TokenStates
-from spanwise.errors import SpanwiseError
 from spanwise.heads import head_settings, head_values, make_head
 from spanwise.heads import relations as relations_module
 from spanwise.heads.base import Labels
@@ -24,7 +25,6 @@ from spanwise.heads.gp_relations import PointerRelations
 from spanwise.heads.pair_pointer import PairPointer
 from spanwise.heads.relations import RelationHead
 from spanwise.heads.span_relations import SpanRelations
-from spanwise.types import Entity, Relation, Sentence
 
 LABELS = Labels(("A", "B"), ("likes", "made", "near"))
 POINTER = {"kind": "global-pointer", "decoding": "overlapping", "size": 4}

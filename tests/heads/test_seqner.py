@@ -12,13 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from spanwise.core.tags import decode
+from spanwise.core.types import Entity, Sentence
 from spanwise.encoders.base import TokenStates
-from spanwise.formats.tags import decode
 from spanwise.heads import head_class
 from spanwise.heads.base import Labels
 from spanwise.heads.crf import viterbi
 from spanwise.heads.seqner import SeqNer, SeqnerSettings, bio_transitions, entities_of
-from spanwise.types import Entity, Sentence
 
 LABELS = Labels(("A", "B"))
 NAMES = ("O", "B-A", "I-A", "B-B", "I-B")

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import torch
 
+from spanwise.core.types import Entity, Sentence
 from spanwise.encoders.base import TokenStates
 from spanwise.encoders.static import StaticEncoder, StaticSettings
 from spanwise.heads import head_class
 from spanwise.heads.base import Labels
 from spanwise.heads.sng import Sng, SngSettings
-from spanwise.model import size
-from spanwise.types import Entity, Sentence
+from spanwise.models.model import size
 
 LABELS = Labels(("A", "B"))
 WIDTH = 12  # of the states that the fixtures make

@@ -11,13 +11,13 @@ import pytest
 import torch
 from tiny import corpus, encoded, model, related, sentences
 
-from spanwise.config import configure, recipes
+from spanwise.core.errors import SpanwiseError
+from spanwise.core.types import Corpus, Entity, Sentence
 from spanwise.encoders.base import TokenStates
-from spanwise.errors import SpanwiseError
 from spanwise.heads.base import Head
-from spanwise.inference.vectors import span_probabilities, span_vectors
-from spanwise.model import Model
-from spanwise.types import Corpus, Entity, Sentence
+from spanwise.models.model import Model
+from spanwise.prediction.span_vectors import span_probabilities, span_vectors
+from spanwise.recipes.catalog import configure, recipes
 
 FINDERS = sorted(set(recipes()) - {"sng-paper", "locate-label-paper"})  # the one types given spans, the other is locate-label
 WITHOUT_VECTORS = {
@@ -99,7 +99,7 @@ def test_heads_without_vectors_have_no_templates(tiny_bert: Path, recipe: str) -
     made = built(tiny_bert, recipe)
     assert made.head.templates is None
     with pytest.raises(SpanwiseError, match="has no vector for each span"):
-        made.span_vectors(SENTENCES[:1])
+        span_vectors(made, SENTENCES[:1])
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,13 @@ import pytest
 import torch
 from pydantic import ValidationError
 
-from spanwise.decoding import decode
+from spanwise.core.errors import SpanwiseError
+from spanwise.core.types import Entity, Sentence
+from spanwise.decoding.decode import decode
 from spanwise.encoders.base import TokenStates
-from spanwise.errors import SpanwiseError
 from spanwise.heads import head_class
 from spanwise.heads.base import Labels
 from spanwise.heads.spanner import SpanNer, SpannerSettings
-from spanwise.types import Entity, Sentence
 
 LABELS = Labels(("A", "B"))
 REPRESENTATIONS = ["boundary", "pooling", "hybrid"]

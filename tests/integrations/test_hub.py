@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import huggingface_hub
 import pytest
 import tiny
 import yaml
@@ -15,10 +16,10 @@ from huggingface_hub import ModelCard, hub_mixin
 
 import spanwise
 from spanwise import SpanwiseError
-from spanwise.inference.export import export
-from spanwise.inference.load import load, model_folder
-from spanwise.integrations import hub
+from spanwise.export.torch_folder import export
 from spanwise.integrations.hub import HubModel
+from spanwise.prediction.load import load, model_folder
+from spanwise.runtime import hub
 
 
 @pytest.fixture(scope="module")
@@ -87,7 +88,7 @@ def test_a_card_of_little(tmp_path: Path) -> None:
 def test_the_card_of_an_exported_model_says_recipe_and_encoder(run: Path, tmp_path: Path, graphs: bool) -> None:
     if graphs:
         pytest.importorskip("onnxruntime")
-        from spanwise.inference.onnx.export import export_onnx
+        from spanwise.export.onnx import export_onnx
 
         export_onnx(run, tmp_path / "exported")
     else:
@@ -136,7 +137,7 @@ def test_pushed_and_fetched(run: Path, tmp_path: Path, monkeypatch: pytest.Monke
         assert name == "town/tagger"
         return str(FakeApi.kept)
 
-    monkeypatch.setattr(hub, "snapshot_download", download)
+    monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
     monkeypatch.setattr(hub, "hub_answers", lambda: True)
     some = tiny.sentences(10)
     assert spanwise.load("town/tagger", "cpu").predict(some) == load(run, "cpu").predict(some)

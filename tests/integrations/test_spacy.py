@@ -15,9 +15,9 @@ spacy = pytest.importorskip("spacy")
 from spacy.tokens import Doc  # noqa: E402
 from spacy.tokens import Span as SpacySpan  # noqa: E402
 
-from spanwise.inference.load import load  # noqa: E402
+from spanwise.core.types import Entity, Relation, Sentence  # noqa: E402
 from spanwise.integrations.spacy import SpanwiseComponent  # noqa: E402
-from spanwise.types import Entity, Relation, Sentence  # noqa: E402
+from spanwise.prediction.load import load  # noqa: E402
 
 TEXT = "The oslo was seen.  Paris, aspirin acid!\n\n It rained in lima — naïve cairo."
 

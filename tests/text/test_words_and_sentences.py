@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spanwise.core.types import Span
 from spanwise.text import cut_words, split_sentences, split_words
-from spanwise.types import Span
 
 TEXTS = st.text(alphabet=st.one_of(st.characters(codec="utf-8"), st.sampled_from(" .\n!?。Aa1-'\"")), max_size=200)
 

@@ -8,8 +8,8 @@ import pytest
 from tiny import STATIC, corpus, fit, model
 
 from spanwise import Corpus, Entity, Link, Relation, Sentence
-from spanwise.config import configure
-from spanwise.model import Model
+from spanwise.models.model import Model
+from spanwise.recipes.catalog import configure
 from spanwise.training.checks import before_training, out_of_reach, why_nothing
 
 

@@ -14,13 +14,13 @@ from tiny import digest, fit, quiet
 
 import spanwise
 from spanwise.cli import main
-from spanwise.corpora import read_corpus
+from spanwise.core.types import Corpus
+from spanwise.corpora.splits import read_corpus
 from spanwise.evaluation.evaluation import evaluate
+from spanwise.export.torch_folder import export
 from spanwise.formats import Ledger
-from spanwise.inference.export import export
 from spanwise.training.loop import Trainer
 from spanwise.training.run import Run, train
-from spanwise.types import Corpus
 
 SMALL = ("encoder.word_size=32", "encoder.char_hidden=0", "encoder.hidden=48", "encoder.dropout=0.1")
 

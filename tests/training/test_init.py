@@ -13,8 +13,8 @@ from safetensors.torch import load_file
 from tiny import corpus, fit, model
 
 from spanwise import Corpus, Sentence, SpanwiseError
-from spanwise.config import configure
-from spanwise.model import Model
+from spanwise.models.model import Model
+from spanwise.recipes.catalog import configure
 from spanwise.training.start import start_from
 
 

@@ -14,11 +14,11 @@ from tiny import STATIC, corpus, fit, model, quiet
 from torch import Tensor
 
 from spanwise import Corpus, Entity, Sentence, SpanwiseError
-from spanwise.batching import Batch, PackedBatch, TrainingBatches
-from spanwise.config import configure
+from spanwise.batching.batches import Batch, PackedBatch, TrainingBatches
 from spanwise.heads.base import Head
-from spanwise.inference import pieces
-from spanwise.model import Model
+from spanwise.models.model import Model
+from spanwise.prediction import windows as pieces
+from spanwise.recipes.catalog import configure
 from spanwise.training.checkpoint import save_checkpoint
 from spanwise.training.loop import Trainer
 from spanwise.training.watch import Watch

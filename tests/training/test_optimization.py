@@ -9,7 +9,7 @@ import torch
 from tiny import model
 from torch import nn
 
-from spanwise.config import TrainingSettings
+from spanwise.config.settings import TrainingSettings
 from spanwise.training.optimization import encoder_rate, make_optimizer, make_schedule
 
 

@@ -12,8 +12,8 @@ import torch
 from safetensors.torch import load_file
 from tiny import STATIC, corpus
 
+from spanwise.core.types import Entity, Sentence
 from spanwise.formats import write
-from spanwise.types import Entity, Sentence
 
 STILL = ("encoder.dropout=0", "encoder.word_dropout=0", "head.dropout=0", "training.head_rate=0.01", "training.batch_size=4")
 # One thread each; and on Linux the processes talk over the loopback, whatever the machine calls itself.

@@ -15,12 +15,12 @@ from tiny import STATIC, corpus, digest, fit, quiet, related
 import spanwise
 from spanwise import Corpus, Sentence, SpanwiseError
 from spanwise.cli import main
-from spanwise.corpora import fingerprint
-from spanwise.decoding import Found
+from spanwise.corpora.splits import fingerprint
+from spanwise.decoding.decode import Found
+from spanwise.decoding.thresholds import best_threshold
 from spanwise.evaluation import evaluate
-from spanwise.evaluation.threshold import best_threshold
-from spanwise.inference.describe import describe_model
-from spanwise.inference.load import Predictor
+from spanwise.prediction.describe import describe_model
+from spanwise.prediction.load import Predictor
 from spanwise.training.checks import before_training
 from spanwise.training.folds import cut_folds, train_folds
 from spanwise.training.run import Run
@@ -137,7 +137,7 @@ def test_a_model_that_finds_no_relation_scores_zero(run: Run, monkeypatch: pytes
     head = run.model.head
     before = head.read
     monkeypatch.setattr(head, "read", lambda scored, count: [Found(one.entities) for one in before(scored, count)])
-    from spanwise.inference.scoring import score_model
+    from spanwise.prediction.scoring import score_model
 
     evaluation = score_model(Predictor(run.model, "cpu"), tmp_path / "test.jsonl")
     assert evaluation.relations is not None

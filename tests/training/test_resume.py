@@ -14,7 +14,7 @@ import pytest
 from tiny import corpus, digest, fit
 
 from spanwise import Corpus, SpanwiseError, SpanwiseWarning
-from spanwise.model import Model
+from spanwise.models.model import Model
 from spanwise.training import checkpoint, loop
 from spanwise.training.loop import Trainer
 

@@ -16,9 +16,9 @@ from tiny import FILLERS, corpus, digest, fit, sentences
 
 import spanwise
 from spanwise import Corpus, Entity, Sentence, evaluate
-from spanwise.corpora import fingerprint
+from spanwise.corpora.splits import fingerprint
 from spanwise.encoders.static import StaticEncoder
-from spanwise.inference.scoring import score_model
+from spanwise.prediction.scoring import score_model
 from spanwise.training.loop import Trainer
 
 

@@ -15,13 +15,13 @@ import torch
 from tiny import corpus, digest, fit
 
 from spanwise import Corpus, SpanwiseError
-from spanwise.config import configure
+from spanwise.core.types import Entity, Sentence
 from spanwise.encoders import static
-from spanwise.inference.load import load
-from spanwise.model import Model
+from spanwise.models.model import Model
+from spanwise.prediction.load import load
+from spanwise.recipes.catalog import configure
 from spanwise.training.loop import Trainer
 from spanwise.training.run import settled
-from spanwise.types import Entity, Sentence
 
 SMALL = ("encoder.glove.iterations=2", "encoder.word_dropout=0.0", "head.hidden=8")
 TYPING: dict[str, Any] = {"recipe": "sng", "task": "typing"}
@@ -174,7 +174,7 @@ import sys
 sys.modules["numba"] = None
 from tiny import corpus
 from spanwise import SpanwiseError
-from spanwise.model import Model
+from spanwise.models.model import Model
 from spanwise.training.run import settled
 try:
     Model.build(settled("sng"), corpus())

@@ -18,14 +18,14 @@ from spanwise import Sentence, SpanwiseError
 from spanwise.data import FOLDER
 from spanwise.encoders.static import StaticEncoder, StaticSettings
 from spanwise.formats import write
+from spanwise.inputs.vector_text import corpus_text
+from spanwise.training.vectors import train_vectors
 from spanwise.vectors import read_vectors
 from spanwise.vectors.compiled import compiled
-from spanwise.vectors.corpus import corpus_text
 from spanwise.vectors.counting import Memory, count_pairs
 from spanwise.vectors.glove import Glove, GloveSettings, learn_vectors
 from spanwise.vectors.numbering import NumberedText, number_text
 from spanwise.vectors.tiles import make_tiles
-from spanwise.vectors.training import train_vectors
 
 pytest.importorskip("numba")
 

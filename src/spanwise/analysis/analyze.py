@@ -22,13 +22,13 @@ from spanwise.analysis.prediction_parts import (
 )
 from spanwise.analysis.report import Section, report
 from spanwise.analysis.writing import REPORT, check_folder, draw, is_analysis, write_files
+from spanwise.core.errors import SpanwiseError
+from spanwise.core.types import Sentence
 from spanwise.drawing import type_colours
-from spanwise.errors import SpanwiseError
 from spanwise.evaluation import Evaluation, TrainIndex, evaluate
 from spanwise.evaluation.errors import Errors, errors
 from spanwise.evaluation.typing import Typing, typing_scores
-from spanwise.formats.files import replacing, writing
-from spanwise.types import Sentence
+from spanwise.files.writing import replacing, writing
 
 
 @dataclass(frozen=True)

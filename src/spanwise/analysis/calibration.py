@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from spanwise.analysis.figures.reliability import precision_recall_figure, reliability_figure
 from spanwise.analysis.part import Part, Table
-from spanwise.errors import SpanwiseError
+from spanwise.core.errors import SpanwiseError
+from spanwise.core.types import Sentence
 from spanwise.evaluation.calibration import AtThreshold, Bin, Calibration, calibration
-from spanwise.types import Sentence
 
 
 def calibration_part(gold: Sequence[Sentence], predicted: Sequence[Sentence]) -> Part:

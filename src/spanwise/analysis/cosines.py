@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from spanwise.spans.iou import iou
+from spanwise.core.iou import iou
 
 Floats = npt.NDArray[np.float64]
 # By the share of words in common; the paper's "weakly" are the second and third, its "strongly" the two behind them.

@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from spanwise.analysis.part import Cell, Part, Table
+from spanwise.core.types import Sentence
 from spanwise.description import describe
 from spanwise.description.counts import SplitCounts, by_count, quantiles
 from spanwise.description.findings import findings
-from spanwise.types import Sentence
 
 COUNTS = (
     "sentences", "words", "documents", "entities", "nested", "crossing", "discontinuous", "same_span_two_types",

@@ -9,6 +9,7 @@ from spanwise.analysis.figures.buckets import bucket_range
 from spanwise.analysis.figures.difference import Panel, difference_figure
 from spanwise.analysis.part import Cell, Part, Table
 from spanwise.analysis.prediction_parts import TITLES, asked_attributes
+from spanwise.core.types import Sentence
 from spanwise.evaluation.bootstrap import FEWEST
 from spanwise.evaluation.buckets import PARTS
 from spanwise.evaluation.differences import BucketDifference, bucket_differences, error_differences, mean_rates
@@ -16,7 +17,6 @@ from spanwise.evaluation.errors import errors
 from spanwise.evaluation.judging import MISTAKES
 from spanwise.evaluation.pairing import pair
 from spanwise.evaluation.train_index import TrainIndex
-from spanwise.types import Sentence
 
 Runs = Sequence[Sequence[Sentence]]  # what one run of a system predicted, or each of several
 Differences = Mapping[str, Mapping[str, list[BucketDifference]]]  # of each system, by attribute

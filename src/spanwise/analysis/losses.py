@@ -8,7 +8,7 @@ from typing import Any
 
 from spanwise.analysis.figures.losses import losses_figure
 from spanwise.analysis.part import Part, Table
-from spanwise.errors import SpanwiseError
+from spanwise.core.errors import SpanwiseError
 from spanwise.evaluation.tasks import Task
 
 METRICS = "metrics.jsonl"

@@ -11,8 +11,8 @@ from spanwise.analysis.probabilities import probabilities_part
 from spanwise.analysis.projection import check_projection
 from spanwise.analysis.representations import representations_part
 from spanwise.analysis.sample import found_entities
-from spanwise.model import Model
-from spanwise.types import Sentence
+from spanwise.core.types import Sentence
+from spanwise.models.model import Model
 
 
 def model_parts(

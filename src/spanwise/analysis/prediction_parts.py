@@ -12,6 +12,7 @@ from spanwise.analysis.figures.errors import errors_figure
 from spanwise.analysis.figures.lengths import entity_lengths_figure, sentence_lengths_figure
 from spanwise.analysis.figures.scores import scores_figure
 from spanwise.analysis.part import Cell, Part, Table
+from spanwise.core.types import Sentence
 from spanwise.evaluation.attributes import ATTRIBUTES
 from spanwise.evaluation.bootstrap import FEWEST
 from spanwise.evaluation.buckets import PARTS, Bucket, bucketed
@@ -23,7 +24,6 @@ from spanwise.evaluation.relaxed import RelaxedScore
 from spanwise.evaluation.scores import Macro, Score, Scores
 from spanwise.evaluation.train_index import TrainIndex
 from spanwise.evaluation.typing import Typing
-from spanwise.types import Sentence
 
 SCORE = ("precision", "recall", "f1", "support", "predicted", "correct")
 TITLES = {

@@ -14,9 +14,9 @@ from spanwise.analysis.figures.volcano import volcano_figure
 from spanwise.analysis.part import Part, Table
 from spanwise.analysis.projection import pca
 from spanwise.analysis.sample import NONE, Found, chosen, contiguous_entities
-from spanwise.inference.vectors import span_probabilities
-from spanwise.model import Model
-from spanwise.types import Entity, Sentence
+from spanwise.core.types import Entity, Sentence
+from spanwise.models.model import Model
+from spanwise.prediction.span_vectors import span_probabilities
 
 Floats = npt.NDArray[np.float64]
 LOWEST = 1e-6  # a smaller probability of the gold type counts as this one, lest its inverse leave the page

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spanwise.errors import SpanwiseError, unknown
+from spanwise.core.errors import SpanwiseError, unknown
 
 try:
     from sklearn.decomposition import PCA

@@ -11,11 +11,11 @@ from html import escape
 from importlib.resources import files
 from string import Template
 
-from spanwise import __version__
 from spanwise.analysis.figures.style import DPI
 from spanwise.analysis.inline_svg import inline_svg
 from spanwise.analysis.part import Cell, Part, Table
 from spanwise.analysis.writing import FIGURES, TABLES, Drawn, file_name
+from spanwise.core.version import __version__
 from spanwise.drawing import css, head
 
 LARGEST_SVG = 150_000  # letters; a figure of many points is smaller as a picture

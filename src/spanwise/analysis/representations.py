@@ -19,9 +19,9 @@ from spanwise.analysis.part import Cell, Part, Table
 from spanwise.analysis.projection import PROJECTIONS, pca, projected
 from spanwise.analysis.sample import NONE, Found
 from spanwise.analysis.span_sample import SpanSample, span_sample
+from spanwise.core.types import Sentence
 from spanwise.heads import head_values
-from spanwise.model import Model
-from spanwise.types import Sentence
+from spanwise.models.model import Model
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -7,8 +7,8 @@ from typing import TypeAlias
 
 import numpy as np
 
+from spanwise.core.types import Entity, Sentence
 from spanwise.evaluation.errors import errors
-from spanwise.types import Entity, Sentence
 
 NONE = "no entity"  # what the class behind the types is called
 Found: TypeAlias = Set[tuple[int, Entity]]  # gold entities that were predicted, each with the number of its sentence

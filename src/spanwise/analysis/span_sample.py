@@ -10,9 +10,9 @@ import numpy.typing as npt
 
 from spanwise.analysis.cosines import OVERLAPS, overlap_cosines
 from spanwise.analysis.sample import Found, chosen, contiguous_entities
-from spanwise.inference.vectors import span_vectors
-from spanwise.model import Model
-from spanwise.types import Sentence
+from spanwise.core.types import Sentence
+from spanwise.models.model import Model
+from spanwise.prediction.span_vectors import span_vectors
 
 Floats = npt.NDArray[np.float64]
 SENTENCES = 300

@@ -7,16 +7,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from spanwise import __version__
 from spanwise.analysis.analyze import Subject
-from spanwise.config import REPORT
-from spanwise.corpora import split_of, train_split
-from spanwise.errors import SpanwiseError
-from spanwise.evaluation.threshold import at_least
+from spanwise.core.errors import SpanwiseError
+from spanwise.core.types import Sentence
+from spanwise.core.version import __version__
+from spanwise.corpora.splits import split_of, train_split
+from spanwise.decoding.thresholds import at_least
+from spanwise.files.names import readable, stem
+from spanwise.files.reading import read_json
 from spanwise.formats import Ledger
-from spanwise.formats.files import read_json, readable, stem
-from spanwise.inference.systems import NamedSystem, gold_sentences, named_systems, outputs, predictions
-from spanwise.types import Sentence
+from spanwise.prediction.systems import NamedSystem, gold_sentences, named_systems, outputs, predictions
+from spanwise.runs.files import REPORT
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,8 @@ def of_predictions(pred: Path, gold: Path, *, train: Path | None, against: Seque
 def of_model(run: Path, data: Path, *, train: Path | None, against: Sequence[str], reading: Reading) -> Subject:
     """A trained model, on one split of data."""
     from spanwise.analysis.model_parts import model_parts
-    from spanwise.inference.load import load_torch
-    from spanwise.inference.scoring import predict_split
+    from spanwise.prediction.load import load_torch
+    from spanwise.prediction.scoring import predict_split
 
     name = readable(run.absolute().name)
     others = _named(against, name)

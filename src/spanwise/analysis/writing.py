@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spanwise import __version__
 from spanwise.analysis.part import Cell, Part, Table
-from spanwise.errors import SpanwiseError
-from spanwise.formats.files import writing
+from spanwise.core.errors import SpanwiseError
+from spanwise.core.version import __version__
+from spanwise.files.writing import writing
 
 FIGURES, TABLES, NUMBERS, REPORT = "figures", "tables", "numbers.json", "report.html"
 

@@ -15,7 +15,6 @@ from typing import Any, NoReturn
 
 import typer
 
-from spanwise import __version__
 from spanwise.cli.analyze import analyze
 from spanwise.cli.command import Command
 from spanwise.cli.compare import compare
@@ -30,7 +29,8 @@ from spanwise.cli.recipes import recipes
 from spanwise.cli.serve import serve
 from spanwise.cli.train import train
 from spanwise.cli.vectors import vectors
-from spanwise.errors import SpanwiseError, SpanwiseWarning
+from spanwise.core.errors import SpanwiseError, SpanwiseWarning
+from spanwise.core.version import __version__
 
 app = typer.Typer(
     name="spanwise",

@@ -9,7 +9,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand
 
-from spanwise.errors import UnknownFormatError
+from spanwise.core.errors import UnknownFormatError
 
 
 class Command(TyperCommand):

@@ -46,11 +46,11 @@ def compare(
     """
     from rich.console import Console
 
-    from spanwise.corpora import chosen_split, one_split, open_splits, train_split
+    from spanwise.corpora.splits import chosen_split, one_split, open_splits, train_split
     from spanwise.evaluation.comparison import compare_systems
     from spanwise.evaluation.comparison_table import print_comparison
     from spanwise.formats import Ledger
-    from spanwise.inference.systems import named_systems, outputs
+    from spanwise.prediction.systems import named_systems, outputs
 
     if (gold is None) == (data is None):
         raise typer.BadParameter("give either --gold FILE or --data DATA")

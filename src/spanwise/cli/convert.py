@@ -26,8 +26,8 @@ def convert(
     Nothing is lost silently: what the target format cannot hold is counted, and nothing is written unless --lossy is given.
     `spanwise formats` lists the formats and their options.
     """
-    from spanwise.conversion import convert as run
-    from spanwise.formats.files import is_stream
+    from spanwise.corpora.conversion import convert as run
+    from spanwise.files.writing import is_stream
 
     result = run(source, target, source_format, target_format, lossy=lossy)
     to_stream = is_stream(target)  # data may go to standard output: what is said about it goes beside

@@ -27,10 +27,10 @@ def demo(
     from rich.console import Console
 
     from spanwise.cli.training_report import print_scores
-    from spanwise.corpora import open_splits
+    from spanwise.corpora.splits import open_splits
     from spanwise.data import FOLDER
     from spanwise.description import describe, print_description
-    from spanwise.inference.load import Predictor
+    from spanwise.prediction.load import Predictor
     from spanwise.training.run import train
 
     folder = out or Path(tempfile.mkdtemp(prefix="spanwise-demo-")) / "run"

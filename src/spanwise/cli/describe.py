@@ -27,9 +27,9 @@ def describe(
 
 def _is_model(folder: Path) -> bool:
     """Whether a folder is a run, or nothing but a place of runs, which is told what to name instead."""
-    from spanwise.config import is_run_folder, runs_in
-    from spanwise.corpora import corpus_parts
+    from spanwise.corpora.splits import corpus_parts
     from spanwise.formats import is_known
+    from spanwise.runs.files import is_run_folder, runs_in
 
     return is_run_folder(folder) or (bool(runs_in(folder)) and not corpus_parts(folder) and not is_known(folder))
 
@@ -37,7 +37,7 @@ def _is_model(folder: Path) -> bool:
 def _describe_data(data: Path, source_format: str | None, json_file: Path | None) -> None:
     from rich.console import Console
 
-    from spanwise.corpora import open_splits
+    from spanwise.corpora.splits import open_splits
     from spanwise.description import describe as run
     from spanwise.description import print_description
     from spanwise.formats import Ledger
@@ -49,7 +49,7 @@ def _describe_data(data: Path, source_format: str | None, json_file: Path | None
 
 
 def _describe_model(folder: Path, json_file: Path | None) -> None:
-    from spanwise.inference.describe import describe_folder
+    from spanwise.prediction.describe import describe_folder
 
     description = describe_folder(folder)
     show(json_file, description.to_json, lambda: typer.echo("\n".join(description.lines())))

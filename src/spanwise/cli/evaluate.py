@@ -26,7 +26,7 @@ from spanwise.cli.options import (
 
 if TYPE_CHECKING:
     from spanwise.evaluation import Evaluation
-    from spanwise.evaluation.found_threshold import FoundThreshold
+    from spanwise.evaluation.threshold_search import FoundThreshold
     from spanwise.evaluation.typing import Typing
 
 
@@ -71,16 +71,16 @@ def evaluate(
         raise typer.BadParameter("give either --threshold or --find-threshold")
     check_json(json_file, model, data, pred, gold, train)
 
-    from spanwise.corpora import train_split
+    from spanwise.corpora.splits import train_split
     from spanwise.formats import Ledger
 
     evaluation: Evaluation | Typing
     ledger, gold_ledger = Ledger(), Ledger()
     known = None if train is None else train_split(train, gold_format, ledger)
     if model is not None and data is not None and pred is None and gold is None:
-        from spanwise.inference.load import load
-        from spanwise.inference.scoring import score_model
-        from spanwise.inference.thresholds import find_threshold
+        from spanwise.prediction.load import load
+        from spanwise.prediction.scoring import score_model
+        from spanwise.prediction.threshold_search import find_threshold
 
         predictor = load(model, device)
         found = find_threshold(predictor, data, format=gold_format, batch_size=batch_size) if finds_threshold else None
@@ -91,8 +91,8 @@ def evaluate(
     elif pred is not None and gold is not None and model is None:
         from spanwise.evaluation import at_least
         from spanwise.evaluation import evaluate as run
-        from spanwise.evaluation.found_threshold import found_threshold
-        from spanwise.inference.systems import gold_sentences, predictions
+        from spanwise.evaluation.threshold_search import found_threshold
+        from spanwise.prediction.systems import gold_sentences, predictions
 
         right = gold_sentences(gold, gold_format, gold_ledger)
         predicted = predictions(pred, right, pred_format, ledger)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from spanwise.inference.onnx.export import Exported
+    from spanwise.export.onnx import Exported
 
 
 def export(
@@ -26,18 +26,18 @@ def export(
     With --onnx the model becomes graphs that onnxruntime computes; torch is needed for the export only. What they find is
     compared with what the model itself finds, on DATA or on sentences that come with the package.
     """
-    from spanwise.errors import SpanwiseError
+    from spanwise.core.errors import SpanwiseError
 
     if onnx:
-        from spanwise.inference.onnx.export import export_onnx
+        from spanwise.export.onnx import export_onnx
 
         for line in _lines(out, export_onnx(model, out, int8=int8, data=data)):
             typer.echo(line)
         return
     if int8 or data is not None:
         raise SpanwiseError(f"{'--int8' if int8 else '--data'} goes with --onnx")
-    from spanwise.inference.export import export as run
-    from spanwise.model import size
+    from spanwise.export.torch_folder import export as run
+    from spanwise.models.model import size
 
     written = run(model, out)
     typer.echo(f"wrote {out}: {written.config.head['kind']}, {size(written):,} weights")

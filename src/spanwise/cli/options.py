@@ -57,7 +57,7 @@ JsonOption = Annotated[
 
 def check_json(json_file: Path | None, *inputs: Path | None) -> None:
     """Refuse a file for the result that the data or the model is read from, before anything is."""
-    from spanwise.formats.files import check_no_input
+    from spanwise.files.writing import check_no_input
 
     if json_file is not None and str(json_file) != "-":
         check_no_input(json_file, [file for path in inputs if path is not None for file in _files_of(path)])
@@ -65,8 +65,8 @@ def check_json(json_file: Path | None, *inputs: Path | None) -> None:
 
 def _files_of(path: Path) -> list[Path]:
     """What is read of a run or corpus folder, beside which a result may lie; anything else is read whole."""
-    from spanwise.config import files_of_run, is_run_folder
-    from spanwise.corpora import corpus_parts
+    from spanwise.corpora.splits import corpus_parts
+    from spanwise.runs.files import files_of_run, is_run_folder
 
     if is_run_folder(path):
         return files_of_run(path)
@@ -77,7 +77,7 @@ def _files_of(path: Path) -> list[Path]:
 
 def show(json_file: Path | None, to_json: Callable[[], Any], print_it: Callable[[], None]) -> None:
     """Write a result for programs where that is asked for, and print it for people unless the other goes to standard output."""
-    from spanwise.formats.files import replacing
+    from spanwise.files.writing import replacing
 
     if json_file is not None:
         text = json.dumps(to_json(), ensure_ascii=False, indent=1) + "\n"

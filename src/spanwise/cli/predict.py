@@ -51,9 +51,9 @@ def predict(
     are read, of a brat folder all texts. What the output format cannot hold is left out and counted.
     """
     from spanwise.formats import Ledger
-    from spanwise.inference.inputs import STDIN, input_sentences
-    from spanwise.inference.load import load
-    from spanwise.inference.outputs import check_output, parse_thresholds, print_found, write_found
+    from spanwise.inputs.sources import STDIN, input_sentences
+    from spanwise.prediction.load import load
+    from spanwise.prediction.outputs import check_output, parse_thresholds, print_found, write_found
 
     thresholds = parse_thresholds(threshold or ())
     check_output(output, target_format)

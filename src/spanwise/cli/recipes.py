@@ -7,9 +7,10 @@ import typer
 
 def recipes() -> None:
     """List the systems that can be trained, with their paper and settings."""
-    from spanwise.config import configure, sections
-    from spanwise.config import recipes as known
+    from spanwise.config.settings import sections
     from spanwise.heads import head_settings
+    from spanwise.recipes.catalog import configure
+    from spanwise.recipes.catalog import recipes as known
 
     for name in known():
         config = configure(name)

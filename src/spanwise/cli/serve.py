@@ -37,7 +37,7 @@ def serve(
     Requests that come at the same time are predicted together. Also there: /health, and /metrics for Prometheus. Nothing
     that is sent is written to a log.
     """
-    from spanwise.errors import SpanwiseError
+    from spanwise.core.errors import SpanwiseError
     from spanwise.serve.server import serve as run
 
     if token is not None and not (token and token.isascii() and token.isprintable() and " " not in token):

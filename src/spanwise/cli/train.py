@@ -63,8 +63,8 @@ def train(
 ) -> None:
     """Train a recipe on annotated data and leave model, scores and settings in a run folder."""
     from spanwise.cli.training_report import print_scores
-    from spanwise.device import is_main_process
-    from spanwise.errors import SpanwiseError
+    from spanwise.core.errors import SpanwiseError
+    from spanwise.runtime.device import is_main_process
     from spanwise.training.folds import train_folds
     from spanwise.training.several import train_seeds, train_sweep
     from spanwise.training.together import Asked
@@ -103,7 +103,7 @@ def train(
 @contextmanager
 def _saying_how_to_go_on(out: Path) -> Iterator[None]:
     """What an interrupted training leaves in its folder can be gone on with, if it has begun."""
-    from spanwise.config import is_unfinished, runs_in
+    from spanwise.runs.files import is_unfinished, runs_in
 
     try:
         yield
@@ -115,7 +115,7 @@ def _saying_how_to_go_on(out: Path) -> Iterator[None]:
 
 
 def _numbers(text: str) -> list[int]:
-    from spanwise.errors import SpanwiseError
+    from spanwise.core.errors import SpanwiseError
 
     try:
         return [int(part) for part in text.split(",")]

@@ -59,8 +59,8 @@ def train(
     the number of threads.
     """
     from spanwise.formats import Ledger
+    from spanwise.training.vectors import train_vectors
     from spanwise.vectors.glove import GloveSettings
-    from spanwise.vectors.training import train_vectors
 
     settings = GloveSettings(dim=dim, window=window, x_max=x_max, min_count=min_count, iterations=iterations, seed=seed)
     ledger = Ledger()
@@ -100,7 +100,7 @@ def convert(
     ],
 ) -> None:
     """Write vectors in another format, as the name of the output says."""
-    from spanwise.formats.files import check_no_input
+    from spanwise.files.writing import check_no_input
     from spanwise.vectors import files_of, read_vectors, write_vectors
 
     check_no_input(target, files_of(source))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from spanwise.types import Corpus
+from spanwise.core.types import Corpus
 
 FOLDER = Path(__file__).parent / "newsmed"
 
@@ -15,6 +15,6 @@ def bundled_corpus() -> Corpus:
     >>> sorted(bundled_corpus())
     ['dev', 'test', 'train']
     """
-    from spanwise.corpora import read_corpus
+    from spanwise.corpora.splits import read_corpus
 
     return read_corpus(FOLDER)

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+from spanwise.core.nesting import inside_others
+from spanwise.core.types import Sentence, Span
 from spanwise.description.overlap import digest
-from spanwise.nesting import inside_others
-from spanwise.types import Sentence, Span
 
 QUANTILES = {
     "min": Fraction(0),

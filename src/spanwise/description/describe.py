@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from spanwise.core.types import Sentence
 from spanwise.description.counts import SplitCounts
 from spanwise.description.labels import Inventory, Types, inventory
 from spanwise.description.overlap import Conflicts, Overlap
 from spanwise.description.suspicions import Suspects, Suspicion
-from spanwise.types import Sentence
 
 
 @dataclass
@@ -47,7 +47,7 @@ def describe(splits: Mapping[str, Iterable[Sentence]]) -> Description:
 
     Memory grows with the vocabulary and by an id and some sixteen-byte digests a sentence, not with the text.
 
-    >>> from spanwise.types import Entity
+    >>> from spanwise.core.types import Entity
     >>> train = [Sentence("s1", ("New", "York", "grows"), entities=(Entity("Place", ((0, 2),)),))]
     >>> test = [Sentence("s2", ("York", "shrinks"), entities=(Entity("Place", ((0, 1),)),))]
     >>> description = describe({"train": train, "test": test})

@@ -21,8 +21,8 @@ from collections.abc import Hashable
 from functools import lru_cache
 from typing import Literal
 
+from spanwise.core.types import Sentence
 from spanwise.description.overlap import EXAMPLES, Example, example
-from spanwise.types import Sentence
 
 SAMPLE = 20_000  # entities looked at: more would cost memory and not change the answer
 FEWEST = 100  # entities without which there is no answer

@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from spanwise.core.types import Link, Relation, Sentence
 from spanwise.description.counts import by_count
 from spanwise.description.overlap import EXAMPLES, Example, example
 from spanwise.description.suspicions import Suspicion
-from spanwise.types import Link, Relation, Sentence
 
 _SEPARATORS = re.compile(r"[\s_./:\\|-]+")
 

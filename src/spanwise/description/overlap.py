@@ -10,7 +10,7 @@ from hashlib import blake2b
 from itertools import combinations
 from typing import Any
 
-from spanwise.types import Entity, Sentence
+from spanwise.core.types import Entity, Sentence
 
 SIZE = 16
 EXAMPLES = 5

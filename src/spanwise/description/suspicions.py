@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from spanwise.core.types import Entity, Sentence
 from spanwise.description.ends import VERDICTS, Ends, is_punctuation
 from spanwise.description.overlap import EXAMPLES, Example, example
-from spanwise.types import Entity, Sentence
 
 LONG = 512  # words: more than most encoders take at once
 WHOLE_SENTENCES = 0.05  # more entities that fill their sentence than this share of the sentences are no accident

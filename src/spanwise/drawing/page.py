@@ -7,10 +7,10 @@ from html import escape
 from importlib.resources import files
 from typing import IO
 
+from spanwise.core.types import Sentence
 from spanwise.drawing.colours import type_colours
 from spanwise.drawing.head import head
 from spanwise.drawing.sentence import css, draw_sentence
-from spanwise.types import Sentence
 
 
 def write_page(sentences: Iterable[Sentence], file: IO[str], types: Sequence[str], title: str) -> None:

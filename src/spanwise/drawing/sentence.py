@@ -17,9 +17,9 @@ from html import escape
 from importlib.resources import files
 from itertools import pairwise
 
+from spanwise.core.nesting import levels
+from spanwise.core.types import Entity, Sentence
 from spanwise.drawing.colours import shortened, type_colours
-from spanwise.nesting import levels
-from spanwise.types import Entity, Sentence
 
 NAME = 0.44  # em of the text that a letter of a name takes (see sentence.css)
 LETTER = 0.3  # em that a letter of the text takes at least, on the average of a word

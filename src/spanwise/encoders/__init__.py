@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from spanwise.config import checked
-from spanwise.errors import unknown
-from spanwise.types import Sentence
+from spanwise.config.validation import checked
+from spanwise.core.errors import unknown
+from spanwise.core.types import Sentence
 
 if TYPE_CHECKING:  # what is a matter of words alone (rows of subwords, vocabularies) needs no torch
     from spanwise.encoders.base import Encoder

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 from torch import Tensor, nn
 
+from spanwise.core.errors import SpanwiseError
+from spanwise.core.types import Sentence
 from spanwise.encoders.layers import LayerParts
-from spanwise.errors import SpanwiseError
-from spanwise.types import Sentence
 
 
 @dataclass(slots=True)

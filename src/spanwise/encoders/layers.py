@@ -9,7 +9,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from spanwise.errors import SpanwiseError
+from spanwise.core.errors import SpanwiseError
 
 _BERT = {
     "query": "attention.self.query",

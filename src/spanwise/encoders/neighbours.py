@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from spanwise.core.types import Sentence
 from spanwise.encoders.subwords import NONE, Ints
-from spanwise.types import Sentence
 
 
 def with_documents(sentences: Sequence[Sentence], context: Sequence[Sentence]) -> list[Sentence]:

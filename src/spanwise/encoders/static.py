@@ -17,12 +17,12 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from torch import Tensor, nn
 
+from spanwise.core.errors import SpanwiseError
+from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.encoders.numbers import FILE, NumberedWords, Numbers
 from spanwise.encoders.recurrent import BiLSTM, VariationalDropout, strongest
 from spanwise.encoders.vocabulary import PADDING, UNKNOWN, Vocabulary
-from spanwise.errors import SpanwiseError
-from spanwise.types import Sentence
 from spanwise.vectors.glove import GloveSettings, learn_vectors
 from spanwise.vectors.store import Floats, Vectors, read_vectors
 

@@ -8,11 +8,11 @@ from pathlib import Path
 import torch
 from torch import Tensor
 
+from spanwise.core.errors import SpanwiseError
 from spanwise.encoders.base import Encoder
 from spanwise.encoders.concat import ConcatEncoder
 from spanwise.encoders.static import StaticEncoder
 from spanwise.encoders.transformer import TransformerEncoder
-from spanwise.errors import SpanwiseError
 
 
 def take_over(own: Encoder, other: Encoder, source: Path) -> None:

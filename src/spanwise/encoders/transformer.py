@@ -10,16 +10,16 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 
-from spanwise.device import is_traced
+from spanwise.core.errors import SpanwiseError
+from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.encoders.layers import LayerParts, layer_parts
 from spanwise.encoders.pretrained import load_pretrained
 from spanwise.encoders.rows import Context, Pooling, Rows, RowSettings
 from spanwise.encoders.subwords import Ints, Subwords
 from spanwise.encoders.tokenizing import WordTokenizer
-from spanwise.errors import SpanwiseError
-from spanwise.graphs import GRAIN, Graphs
-from spanwise.types import Sentence
+from spanwise.runtime.cuda_graphs import GRAIN, Graphs
+from spanwise.runtime.device import is_traced
 
 # Architectures whose forward takes a complete mask and never waits for the device: their training steps can be recorded.
 RECORDABLE = frozenset(("bert", "roberta", "xlm-roberta", "camembert", "electra"))

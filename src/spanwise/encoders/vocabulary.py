@@ -10,7 +10,7 @@ from typing import Self
 import numpy as np
 import numpy.typing as npt
 
-from spanwise.types import Sentence
+from spanwise.core.types import Sentence
 
 Ints = npt.NDArray[np.int32]
 

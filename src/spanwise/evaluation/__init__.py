@@ -1,5 +1,6 @@
 """Scores of any system's output against gold: works on sentences alone, whoever predicted them."""
 
+from spanwise.decoding.thresholds import at_least
 from spanwise.evaluation.alignment import Pair
 from spanwise.evaluation.attributes import ATTRIBUTES
 from spanwise.evaluation.bootstrap import Interval, f1_interval
@@ -13,7 +14,6 @@ from spanwise.evaluation.pairing import Pairing, pair
 from spanwise.evaluation.scores import Macro, Score, Scores
 from spanwise.evaluation.significance import Comparison, compare
 from spanwise.evaluation.table import print_evaluation
-from spanwise.evaluation.threshold import at_least
 from spanwise.evaluation.train_index import TrainIndex
 
 __all__ = [

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 from bisect import bisect_right
-from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
-from spanwise.errors import SpanwiseError
-from spanwise.types import Entity, Link, Relation, Sentence, Span
+from spanwise.core.documents import documents_of
+from spanwise.core.errors import SpanwiseError
+from spanwise.core.types import Entity, Link, Relation, Sentence, Span
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,25 +156,6 @@ def _moved(entity: Entity, sentence: Sentence, places: Sequence[int]) -> Entity:
 
 
 NOWHERE = sys.maxsize  # the place of a sentence that is not in the data
-Document: TypeAlias = tuple[str | None, int]  # its name, and which of that name
-
-
-def documents_of(sentences: Iterable[Sentence]) -> Iterator[Document]:
-    """The document of each sentence. As one has one sentence at a position, a second there begins another of the same name.
-
-    >>> list(documents_of(Sentence("s", ("a",), document="d", position=position) for position in (1, 0, 0, 1)))
-    [('d', 0), ('d', 0), ('d', 1), ('d', 1)]
-    """
-    numbers: Counter[str | None] = Counter()
-    taken: set[tuple[Document, int]] = set()
-    for sentence in sentences:
-        document = sentence.document, numbers[sentence.document]
-        if (document, sentence.position) in taken:
-            numbers[sentence.document] += 1
-            document = sentence.document, numbers[sentence.document]
-        if sentence.position is not None:
-            taken.add((document, sentence.position))
-        yield document
 
 
 def _resolved(groups: Sequence[Sequence[Sentence]], documents: Sequence[Sequence[Hashable]]) -> list[list[Sentence]]:

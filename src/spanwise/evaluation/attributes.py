@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
+from spanwise.core.nesting import inside_others
+from spanwise.core.types import Sentence, Span
 from spanwise.evaluation.alignment import Home, Pair, homes
 from spanwise.evaluation.scores import EntityItem, ratio
 from spanwise.evaluation.train_index import TrainIndex
-from spanwise.nesting import inside_others
-from spanwise.types import Sentence, Span
 
 NESTING = ("flat", "nested", "covering", "both")
 

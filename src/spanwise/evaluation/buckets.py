@@ -10,13 +10,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from spanwise.errors import SpanwiseError
+from spanwise.core.errors import SpanwiseError
+from spanwise.core.types import Sentence
 from spanwise.evaluation.attributes import ATTRIBUTES, mentions
 from spanwise.evaluation.bootstrap import Interval, f1_interval
 from spanwise.evaluation.pairing import Output, Pairing, pair
 from spanwise.evaluation.scores import EntityItem, Score
 from spanwise.evaluation.train_index import TrainIndex
-from spanwise.types import Sentence
 
 SIZES = ("XS", "S", "L", "XL")  # the buckets between the published cuts
 PARTS = 4  # buckets where no cuts are published
@@ -74,7 +74,7 @@ def bucketed(
     entity of gold and stands where gold has it, so that the buckets sum to the counts of the whole, whatever was predicted
     around it.
 
-    >>> from spanwise.types import Entity
+    >>> from spanwise.core.types import Entity
     >>> words = ("Oslo", "and", "New", "York")
     >>> gold = Sentence("s1", words, (Entity("Place", ((0, 1),)), Entity("Place", ((2, 4),))))
     >>> found = Sentence("s1", words, (Entity("Place", ((0, 1),)), Entity("Place", ((3, 4),))))

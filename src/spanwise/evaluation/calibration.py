@@ -12,13 +12,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from spanwise.errors import SpanwiseError
+from spanwise.core.errors import SpanwiseError
+from spanwise.core.types import Sentence
+from spanwise.decoding.thresholds import at_least, best_threshold
 from spanwise.evaluation.buckets import equal_cuts
 from spanwise.evaluation.judging import best_scores
 from spanwise.evaluation.pairing import pair
 from spanwise.evaluation.scores import EntityItem, Score, Tally, entity_items, ratio
-from spanwise.evaluation.threshold import at_least, best_threshold
-from spanwise.types import Sentence
 
 BINS = 10
 POINTS = 200  # of the curve, at most
@@ -109,7 +109,7 @@ def calibration(
     Every predicted entity must have a score between 0 and 1. ``lowest`` is the score from which on they were proposed at all:
     no threshold is looked for below.
 
-    >>> from spanwise.types import Entity
+    >>> from spanwise.core.types import Entity
     >>> words = ("Oslo", "and", "York")
     >>> right = Sentence("s1", words, (Entity("Place", ((0, 1),)),))
     >>> found = Sentence("s1", words, (Entity("Place", ((0, 1),), 0.8), Entity("Place", ((2, 3),), 0.4)))

@@ -8,7 +8,8 @@ from itertools import combinations
 from statistics import fmean
 from typing import Any
 
-from spanwise.errors import SpanwiseError
+from spanwise.core.errors import SpanwiseError
+from spanwise.core.types import Sentence
 from spanwise.evaluation.agreement import Agreement, Combination, agreement, combination
 from spanwise.evaluation.differences import BucketDifference, bucket_differences, error_differences, mean_rates
 from spanwise.evaluation.errors import Errors, errors
@@ -16,7 +17,6 @@ from spanwise.evaluation.pairing import Output, Pairing, pair
 from spanwise.evaluation.scores import Score
 from spanwise.evaluation.significance import Comparison, Runs, compare
 from spanwise.evaluation.train_index import TrainIndex
-from spanwise.types import Sentence
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def compare_systems(
     ``buckets`` are attributes to compare by (see ``bucketed``), each with the number of buckets of equal count, or None for
     the published ones. Some of them need ``train``.
 
-    >>> from spanwise.types import Entity
+    >>> from spanwise.core.types import Entity
     >>> gold = [Sentence("s1", ("Oslo", "and", "York"), (Entity("Place", ((0, 1),)), Entity("Place", ((2, 3),))))]
     >>> first, second = ([Sentence("s1", gold[0].words, (entity,))] for entity in gold[0].entities)
     >>> result = compare_systems(gold, {"A": [first], "B": [second]})

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Set
 from dataclasses import dataclass, field
 from typing import Any
 
+from spanwise.core.types import Span
 from spanwise.evaluation.scores import EntityItem
-from spanwise.types import Span
 
 
 @dataclass

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import Any
 
-from spanwise.errors import SpanwiseError
+from spanwise.core.errors import SpanwiseError
+from spanwise.core.types import Sentence
 from spanwise.evaluation.bootstrap import Interval
 from spanwise.evaluation.buckets import Label, divided, total
 from spanwise.evaluation.errors import Errors
@@ -15,7 +16,6 @@ from spanwise.evaluation.judging import MISTAKES
 from spanwise.evaluation.pairing import Output, pair
 from spanwise.evaluation.significance import Runs, counted, difference_interval, shared_units
 from spanwise.evaluation.train_index import TrainIndex
-from spanwise.types import Sentence
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -54,7 +54,7 @@ def bucket_differences(
 ) -> list[BucketDifference]:
     """Two systems, of one run each or several, bucket by bucket; the other arguments are those of ``bucketed``.
 
-    >>> from spanwise.types import Entity
+    >>> from spanwise.core.types import Entity
     >>> gold = [Sentence("s1", ("Oslo", "and", "York"), (Entity("Place", ((0, 1),)), Entity("Place", ((2, 3),))))]
     >>> found = [Sentence("s1", gold[0].words, gold[0].entities[:1])]
     >>> first = bucket_differences(gold, [found], [gold])[0]

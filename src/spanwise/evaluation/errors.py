@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from spanwise.core.types import Sentence
 from spanwise.evaluation.confusion import Confusion
 from spanwise.evaluation.judging import KINDS, MISTAKES, Claim, Judgement, covered, judge
 from spanwise.evaluation.pairing import Output, gold_numbers, pair
 from spanwise.evaluation.scores import EntityItem, Score, entity_items, ratio
-from spanwise.types import Sentence
 
 MOST = 50  # mistakes, and strings, in a list
 
@@ -119,7 +119,7 @@ class Errors:
 def errors(gold: Iterable[Sentence], predicted: Output) -> Errors:
     """Judge predicted sentences against gold ones; see ``pair`` for which belongs to which.
 
-    >>> from spanwise.types import Entity
+    >>> from spanwise.core.types import Entity
     >>> words = ("Oslo", "and", "New", "York")
     >>> right = Sentence("s1", words, (Entity("Place", ((0, 1),)), Entity("Place", ((2, 4),))))
     >>> found = Sentence("s1", words, (Entity("Team", ((0, 1),)), Entity("Place", ((3, 4),)), Entity("Food", ((1, 2),))))

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from spanwise.core.types import Sentence
 from spanwise.evaluation.bootstrap import Interval, f1_interval
 from spanwise.evaluation.confusion import Confusion
 from spanwise.evaluation.pairing import Pairing, pair
@@ -13,7 +14,6 @@ from spanwise.evaluation.relations import RelationScores, count_relations, score
 from spanwise.evaluation.relaxed import RelaxedScore, RelaxedTally
 from spanwise.evaluation.scores import EntityItem, Score, Scores, Tally, entity_items
 from spanwise.evaluation.selection import discontinuous, nested_sides
-from spanwise.types import Sentence
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def evaluate(
     With ``train``, also on those gold sentences alone that are not in it. A system that predicts no relation is taken for one
     that does not look for them, unless ``finds_relations``. ``last_words`` also scores relations by the entities' last words.
 
-    >>> from spanwise.types import Entity
+    >>> from spanwise.core.types import Entity
     >>> words = ("Oslo", "and", "New", "York")
     >>> gold = Sentence("s1", words, (Entity("Place", ((0, 1),)), Entity("Place", ((2, 4),))))
     >>> found = Sentence("s1", words, (Entity("Place", ((0, 1),)), Entity("Place", ((3, 4),))))

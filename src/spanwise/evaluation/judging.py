@@ -24,9 +24,9 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from spanwise.core.types import Entity, Sentence, Span, places_in
 from spanwise.evaluation.alignment import Pair, homes
 from spanwise.evaluation.scores import EntityItem, entity_items
-from spanwise.types import Entity, Sentence, Span, places_in
 
 MISTAKES = ("type", "boundary", "both", "spurious", "missed")
 KINDS = ("correct", *MISTAKES)

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Literal, TypeAlias
 
-from spanwise.errors import SpanwiseError
+from spanwise.core.errors import SpanwiseError
+from spanwise.core.types import Sentence
 from spanwise.evaluation.alignment import Group, Pair, align, in_step, squeezed
-from spanwise.types import Sentence
 
 
 @dataclass(frozen=True, slots=True)

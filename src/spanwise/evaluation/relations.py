@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from spanwise.core.types import Sentence
 from spanwise.evaluation.alignment import Pair
 from spanwise.evaluation.scores import Item, Score, Scores, Tally
-from spanwise.types import Sentence
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Set
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from spanwise.types import Sentence, Span
+from spanwise.core.types import Sentence, Span
 
 # What is compared: a tuple that begins with a type. Sets of them, so that what is given twice counts once.
 Item: TypeAlias = tuple[Any, ...]

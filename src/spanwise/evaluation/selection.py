@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Set
 
+from spanwise.core.nesting import inside_others
+from spanwise.core.types import Span
 from spanwise.evaluation.scores import EntityItem
-from spanwise.nesting import inside_others
-from spanwise.types import Span
 
 
 def discontinuous(items: Iterable[EntityItem]) -> set[EntityItem]:

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any
 
-from spanwise.errors import SpanwiseError
+from spanwise.core.errors import SpanwiseError
+from spanwise.core.types import Sentence
 from spanwise.evaluation.bootstrap import LEVEL, SEED, Interval, are_enough, blocks, f1_of, percentiles, resampled
 from spanwise.evaluation.pairing import Output, Pairing, gold_numbers, pair
 from spanwise.evaluation.scores import entity_items
-from spanwise.types import Sentence
 
 if TYPE_CHECKING:
     import numpy as np
@@ -85,7 +85,7 @@ def compare(
     What is tested is thus these runs on other sentences of the kind; how much other seeds would differ is for the
     deviations to say.
 
-    >>> from spanwise.types import Entity
+    >>> from spanwise.core.types import Entity
     >>> gold = [Sentence(str(n), ("Oslo",), (Entity("Place", ((0, 1),)),)) for n in range(20)]
     >>> nothing = [Sentence(str(n), ("Oslo",)) for n in range(20)]
     >>> result = compare(gold, [gold], [gold[:5] + nothing[5:]])

@@ -6,11 +6,11 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
+from spanwise.core.types import Sentence
 from spanwise.evaluation.evaluation import evaluate
 from spanwise.evaluation.relations import micro_relations
 from spanwise.evaluation.scores import Score, Tally, entity_items
 from spanwise.evaluation.typing import typing_line, typing_scores
-from spanwise.types import Sentence
 
 
 class Task(ABC):

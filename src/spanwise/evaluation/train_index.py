@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from spanwise.core.types import Sentence
 from spanwise.evaluation.scores import ratio
-from spanwise.types import Sentence
 
 Words = tuple[str, ...]
 
@@ -17,7 +17,7 @@ class TrainIndex:
     A string is a sequence of words, letter case kept. It occurs wherever these words stand one behind the other, and where a
     discontinuous entity has them.
 
-    >>> from spanwise.types import Entity
+    >>> from spanwise.core.types import Entity
     >>> index = TrainIndex([Sentence("s", ("rain", "and", "rain"), (Entity("Weather", ((0, 1),)),))])
     >>> index.occurrences(("rain",)), index.annotated(("rain",)), index.consistency(("rain",), "Weather")
     (2, 1, 0.5)

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from spanwise.core.types import Entity, Sentence
 from spanwise.evaluation.scores import entity_items, ratio
-from spanwise.types import Entity, Sentence
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -21,14 +21,15 @@ from functools import partial
 from itertools import chain, groupby
 from pathlib import Path
 
-from spanwise.errors import FormatError
+from spanwise.core.errors import FormatError
+from spanwise.core.types import Entity, Sentence, Span
+from spanwise.files.reading import lines
+from spanwise.files.writing import writing
 from spanwise.formats.base import Format, Ledger, one_of
-from spanwise.formats.cutting import to_sentences
-from spanwise.formats.documents import Arrow, Document, Mention
-from spanwise.formats.files import lines, writing
-from spanwise.formats.fitting import fitted
-from spanwise.formats.sample import Sample
-from spanwise.types import Entity, Sentence, Span
+from spanwise.formats.shared.cutting import to_sentences
+from spanwise.formats.shared.documents import Arrow, Document, Mention
+from spanwise.formats.shared.fitting import fitted
+from spanwise.formats.shared.sample import Sample
 
 # The sentence may hold a bar, so the columns behind it are counted from the end.
 _ROW = re.compile(r"([^|]+)\|(.+)" + r"\|([^|]+)\|([0-9]{1,9})\|([0-9]{1,9})" * 2)

@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from spanwise.errors import SpanwiseError, unknown
-from spanwise.types import Sentence
+from spanwise.core.errors import SpanwiseError, unknown
+from spanwise.core.types import Sentence
 
 if TYPE_CHECKING:
-    from spanwise.formats.sample import Sample
+    from spanwise.formats.shared.sample import Sample
 
 
 class Ledger:

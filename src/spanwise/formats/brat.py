@@ -23,15 +23,16 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from spanwise.errors import FormatError
+from spanwise.core.errors import FormatError
+from spanwise.core.types import Sentence, Span
+from spanwise.files.names import readable
+from spanwise.files.reading import lines, read_text
 from spanwise.formats.base import YES_OR_NO, Format, Ledger
 from spanwise.formats.brat_writer import write
-from spanwise.formats.cutting import to_sentences
-from spanwise.formats.documents import Arrow, Document, Mention
-from spanwise.formats.files import lines, read_text, readable
-from spanwise.formats.sample import Sample
+from spanwise.formats.shared.cutting import to_sentences
+from spanwise.formats.shared.documents import Arrow, Document, Mention
+from spanwise.formats.shared.sample import Sample
 from spanwise.text.blanks import says
-from spanwise.types import Sentence, Span
 
 _LINE = re.compile(r"([TREAMN#]\S*|\*)\t([^\t]*)(?:\t(.*))?", re.DOTALL)
 _RANGE = r"[0-9]{1,15} [0-9]{1,15}"

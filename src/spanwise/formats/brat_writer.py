@@ -12,11 +12,11 @@ from typing import NotRequired
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
+from spanwise.core.types import Extra, Sentence, Span
+from spanwise.files.writing import writing
 from spanwise.formats.base import Ledger
-from spanwise.formats.documents import Document, to_documents
-from spanwise.formats.files import writing
-from spanwise.formats.naming import DistinctNames
-from spanwise.types import Extra, Sentence, Span
+from spanwise.formats.shared.documents import Document, to_documents
+from spanwise.formats.shared.naming import DistinctNames
 
 
 class _Note(TypedDict):

@@ -14,11 +14,11 @@ from typing import Any, NotRequired
 from pydantic import ConfigDict, TypeAdapter
 from typing_extensions import TypedDict
 
+from spanwise.core.types import Entity, Relation, Sentence, Span
 from spanwise.formats.base import Format, Ledger
-from spanwise.formats.fitting import fitted
-from spanwise.formats.records import Id, id_value, own_id, read_records, rest, with_rest, write_array
-from spanwise.formats.sample import Sample
-from spanwise.types import Entity, Relation, Sentence, Span
+from spanwise.formats.shared.fitting import fitted
+from spanwise.formats.shared.records import Id, id_value, own_id, read_records, rest, with_rest, write_array
+from spanwise.formats.shared.sample import Sample
 
 TYPE = "Entity"
 

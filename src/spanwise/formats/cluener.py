@@ -12,12 +12,12 @@ from typing import Any, NotRequired
 from pydantic import ConfigDict, TypeAdapter
 from typing_extensions import TypedDict
 
+from spanwise.core.types import Entity, Sentence, Span
 from spanwise.formats.base import Format, Ledger
-from spanwise.formats.characters import mention, of_characters, to_characters
-from spanwise.formats.fitting import fitted
-from spanwise.formats.records import Id, Whole, id_value, own_id, read_records, rest, with_rest, write_lines
-from spanwise.formats.sample import Sample
-from spanwise.types import Entity, Sentence, Span
+from spanwise.formats.shared.characters import mention, of_characters, to_characters
+from spanwise.formats.shared.fitting import fitted
+from spanwise.formats.shared.records import Id, Whole, id_value, own_id, read_records, rest, with_rest, write_lines
+from spanwise.formats.shared.sample import Sample
 
 
 class _Record(TypedDict):

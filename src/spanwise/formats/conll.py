@@ -13,13 +13,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
-from spanwise.errors import FormatError
-from spanwise.formats import tags
+from spanwise.core import tags
+from spanwise.core.errors import FormatError
+from spanwise.core.types import Entity, Sentence
+from spanwise.files.names import default_id, stem
+from spanwise.files.reading import lines
+from spanwise.files.writing import writing
 from spanwise.formats.base import NAME, WHOLE, YES_OR_NO, Format, Ledger, Option, one_of, whole
 from spanwise.formats.conll_layout import DOCUMENT, Layout, cells_at, find_layout, look, tag_in
-from spanwise.formats.files import default_id, lines, stem, writing
-from spanwise.formats.sample import Sample
-from spanwise.types import Entity, Sentence
+from spanwise.formats.shared.sample import Sample
 
 _ID = re.compile(r"#\s*(?:sent_)?id\s*[=:]\s*(\S.*)")
 _SEPARATORS = {"tab": "\t", "space": " "}

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from spanwise.errors import FormatError
-from spanwise.formats import tags
-from spanwise.formats.sample import Sample
+from spanwise.core import tags
+from spanwise.core.errors import FormatError
+from spanwise.formats.shared.sample import Sample
 
 DOCUMENT = "-DOCSTART-"
 _CHUNKS = frozenset("NP VP PP ADVP ADJP SBAR PRT CONJP INTJ LST UCP".split())

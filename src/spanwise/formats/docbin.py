@@ -17,16 +17,16 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spanwise.errors import FormatError, SpanwiseError
-from spanwise.formats import tags
+from spanwise.core import tags
+from spanwise.core.errors import FormatError, SpanwiseError
+from spanwise.core.types import Entity, Extra, Sentence, Span
+from spanwise.files.names import default_id
 from spanwise.formats.base import NAME, Format, Ledger
-from spanwise.formats.cutting import to_sentences
-from spanwise.formats.documents import Document, Mention, to_documents, without_discontinuous
-from spanwise.formats.files import default_id
-from spanwise.formats.records import own_id, with_rest
-from spanwise.formats.sample import Sample
-from spanwise.formats.spacy_tokens import covering
-from spanwise.types import Entity, Extra, Sentence, Span
+from spanwise.formats.shared.cutting import to_sentences
+from spanwise.formats.shared.documents import Document, Mention, to_documents, without_discontinuous
+from spanwise.formats.shared.records import own_id, with_rest
+from spanwise.formats.shared.sample import Sample
+from spanwise.formats.shared.spacy_tokens import covering
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc

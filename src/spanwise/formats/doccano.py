@@ -18,15 +18,16 @@ from typing import Any, NotRequired
 from pydantic import ConfigDict, TypeAdapter
 from typing_extensions import TypedDict
 
-from spanwise.errors import FormatError
+from spanwise.core.errors import FormatError
+from spanwise.core.types import Sentence, Span
+from spanwise.files.names import default_id
+from spanwise.files.reading import checked, json_records
 from spanwise.formats.base import Format, Ledger, one_of
-from spanwise.formats.cutting import to_sentences
-from spanwise.formats.documents import Arrow, Document, Mention, to_documents, without_discontinuous
-from spanwise.formats.files import checked, default_id, json_records
-from spanwise.formats.records import Id, Number, Whole, id_value, own_id, rest, scored, with_rest, without, write_lines
-from spanwise.formats.sample import Sample
+from spanwise.formats.shared.cutting import to_sentences
+from spanwise.formats.shared.documents import Arrow, Document, Mention, to_documents, without_discontinuous
+from spanwise.formats.shared.records import Id, Number, Whole, id_value, own_id, rest, scored, with_rest, without, write_lines
+from spanwise.formats.shared.sample import Sample
 from spanwise.text.utf16 import Utf16, is_wide
-from spanwise.types import Sentence, Span
 
 
 class _Entity(TypedDict):

@@ -15,13 +15,14 @@ from typing import Any, NotRequired
 from pydantic import ConfigDict, TypeAdapter
 from typing_extensions import TypedDict
 
-from spanwise.errors import FormatError
+from spanwise.core.errors import FormatError
+from spanwise.core.types import Entity, Extra, Link, Relation, Sentence, Span
+from spanwise.files.names import default_id
+from spanwise.files.reading import checked, json_records
 from spanwise.formats.base import Format, Ledger
-from spanwise.formats.documents import by_document, keys_of
-from spanwise.formats.files import checked, default_id, json_records
-from spanwise.formats.records import Id, own_id, rest, with_rest, write_lines
-from spanwise.formats.sample import Sample
-from spanwise.types import Entity, Extra, Link, Relation, Sentence, Span
+from spanwise.formats.shared.documents import by_document, keys_of
+from spanwise.formats.shared.records import Id, own_id, rest, with_rest, write_lines
+from spanwise.formats.shared.sample import Sample
 
 
 class _Record(TypedDict):

@@ -21,12 +21,12 @@ from pathlib import Path
 from typing import Any
 from xml.parsers import expat
 
-from spanwise.errors import FormatError
+from spanwise.core.errors import FormatError
+from spanwise.core.types import Entity, Sentence, Span
+from spanwise.files.json_arrays import CHUNK
+from spanwise.files.names import default_id
 from spanwise.formats.base import Format, Ledger, one_of
-from spanwise.formats.files import default_id
-from spanwise.formats.json_arrays import CHUNK
-from spanwise.formats.sample import Sample
-from spanwise.types import Entity, Sentence, Span
+from spanwise.formats.shared.sample import Sample
 
 _FIVE = re.compile(r"G#(?:(DNA|RNA|protein)(?:_.*)?|(cell_line|cell_type))")
 

@@ -17,15 +17,15 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from spanwise.errors import FormatError, SpanwiseError
-from spanwise.formats import tags as tagging
+from spanwise.core import tags as tagging
+from spanwise.core.errors import FormatError, SpanwiseError
+from spanwise.core.types import Entity, Sentence
+from spanwise.files.names import default_id
 from spanwise.formats.base import NAME, Format, Ledger, Option
-from spanwise.formats.files import default_id
-from spanwise.formats.fitting import fitted
 from spanwise.formats.hf_files import ROWS, open_rows, pyarrow
-from spanwise.formats.records import own_id
-from spanwise.formats.sample import Sample
-from spanwise.types import Entity, Sentence
+from spanwise.formats.shared.fitting import fitted
+from spanwise.formats.shared.records import own_id
+from spanwise.formats.shared.sample import Sample
 
 TOKENS = ("tokens", "words")
 TAGS = ("ner_tags", "tags", "labels")

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spanwise.errors import FormatError, SpanwiseError
+from spanwise.core.errors import FormatError, SpanwiseError
 
 if TYPE_CHECKING:
     import pyarrow as pa

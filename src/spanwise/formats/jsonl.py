@@ -15,10 +15,13 @@ from typing import Any, NotRequired
 from pydantic import ConfigDict, TypeAdapter
 from typing_extensions import TypedDict
 
-from spanwise.errors import FormatError
+from spanwise.core.errors import FormatError
+from spanwise.core.types import Entity, Link, Sentence, Span
+from spanwise.core.word_starts import find_words, joined_starts
+from spanwise.files.names import default_id
+from spanwise.files.reading import checked, json_records
 from spanwise.formats.base import EVERYTHING, Format, Ledger, one_of
-from spanwise.formats.files import checked, default_id, json_records
-from spanwise.formats.records import (
+from spanwise.formats.shared.records import (
     RELATION_KEYS,
     Id,
     Number,
@@ -31,10 +34,8 @@ from spanwise.formats.records import (
     with_rest,
     write_lines,
     write_relations,
-)  # fmt: skip
-from spanwise.formats.sample import Sample
-from spanwise.types import Entity, Link, Sentence, Span
-from spanwise.word_starts import find_words, joined_starts
+)
+from spanwise.formats.shared.sample import Sample
 
 
 class _Entity(TypedDict):

@@ -15,16 +15,16 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from spanwise.errors import FormatError
+from spanwise.core.errors import FormatError
+from spanwise.core.types import Sentence
+from spanwise.files.names import default_id
 from spanwise.formats.base import NAME, Format, Ledger, one_of
-from spanwise.formats.cutting import to_sentences
-from spanwise.formats.documents import UNNAMED, Arrow, Document, Mention, to_documents, without_discontinuous
-from spanwise.formats.files import default_id
 from spanwise.formats.label_studio_regions import place_of
 from spanwise.formats.label_studio_tasks import RESULT_KEYS, TASK_KEYS, chosen, labels_key, tasks
-from spanwise.formats.records import id_value, own_id, rest, scored, with_rest, write_array
-from spanwise.formats.sample import Sample
-from spanwise.types import Sentence
+from spanwise.formats.shared.cutting import to_sentences
+from spanwise.formats.shared.documents import UNNAMED, Arrow, Document, Mention, to_documents, without_discontinuous
+from spanwise.formats.shared.records import id_value, own_id, rest, scored, with_rest, write_array
+from spanwise.formats.shared.sample import Sample
 
 
 def read(path: Path, ledger: Ledger, /, *, text: str | None = None, annotated: bool = True) -> Iterator[Sentence]:

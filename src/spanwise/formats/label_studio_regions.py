@@ -10,11 +10,11 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from spanwise.errors import FormatError
+from spanwise.core.errors import FormatError
+from spanwise.core.types import Span
 from spanwise.formats.base import Ledger
 from spanwise.text.blanks import Collapsed, says
 from spanwise.text.utf16 import Utf16, is_wide
-from spanwise.types import Span
 
 
 def place_of(value: dict[str, Any], text: str, path: Path, line: int, ledger: Ledger) -> Span | None:

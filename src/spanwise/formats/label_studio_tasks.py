@@ -9,9 +9,9 @@ from typing import Any, NotRequired
 from pydantic import ConfigDict, TypeAdapter
 from typing_extensions import TypedDict
 
+from spanwise.files.reading import checked, json_records
 from spanwise.formats.base import Ledger
-from spanwise.formats.files import checked, json_records
-from spanwise.formats.records import Id, Number, Whole
+from spanwise.formats.shared.records import Id, Number, Whole
 
 
 class _Result(TypedDict):

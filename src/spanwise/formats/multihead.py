@@ -16,14 +16,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from spanwise.errors import FormatError
-from spanwise.formats import tags
+from spanwise.core import tags
+from spanwise.core.errors import FormatError
+from spanwise.core.types import Relation, Sentence
+from spanwise.files.names import default_id
+from spanwise.files.reading import lines
+from spanwise.files.writing import writing
 from spanwise.formats.base import Format, Ledger
 from spanwise.formats.conll import safe_words
-from spanwise.formats.files import default_id, lines, writing
-from spanwise.formats.fitting import fitted, not_in_a_column
-from spanwise.formats.sample import Sample
-from spanwise.types import Relation, Sentence
+from spanwise.formats.shared.fitting import fitted, not_in_a_column
+from spanwise.formats.shared.sample import Sample
 
 _MARK = re.compile(r"#doc(?:\s+(.*))?", re.DOTALL)
 _NAME = re.compile(r"""'([^'\\]*)'|"([^"\\]*)\"""")

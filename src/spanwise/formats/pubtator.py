@@ -24,14 +24,15 @@ from typing import NotRequired
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from spanwise.errors import FormatError
+from spanwise.core.errors import FormatError
+from spanwise.core.types import Extra, Sentence, Span
+from spanwise.files.reading import lines
+from spanwise.files.writing import writing
 from spanwise.formats.base import YES_OR_NO, Format, Ledger
-from spanwise.formats.cutting import to_sentences
-from spanwise.formats.documents import Document, Mention, to_documents, without_discontinuous
-from spanwise.formats.files import lines, writing
-from spanwise.formats.sample import Sample
+from spanwise.formats.shared.cutting import to_sentences
+from spanwise.formats.shared.documents import Document, Mention, to_documents, without_discontinuous
+from spanwise.formats.shared.sample import Sample
 from spanwise.text.blanks import says
-from spanwise.types import Extra, Sentence, Span
 
 _TEXT = re.compile(r"([^|\t]+)\|([ta])\|(.*)", re.DOTALL)
 _OFFSET = re.compile(r"[0-9]{1,15}")

@@ -11,12 +11,12 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from spanwise.errors import SpanwiseError, UnknownFormatError, unknown
+from spanwise.core.errors import SpanwiseError, UnknownFormatError, unknown
+from spanwise.core.types import Sentence
+from spanwise.files.writing import is_stream, replacing
 from spanwise.formats.base import EVERYTHING, Format, Ledger, parse_options
-from spanwise.formats.files import is_stream, replacing
-from spanwise.formats.keeping import noted
-from spanwise.formats.sample import Sample
-from spanwise.types import Sentence
+from spanwise.formats.shared.keeping import noted
+from spanwise.formats.shared.sample import Sample
 
 # In the order in which they are asked whether a file is theirs: the particular before the general.
 _MODULES = (

@@ -13,9 +13,10 @@ from typing import Any, NotRequired
 from pydantic import ConfigDict, TypeAdapter
 from typing_extensions import TypedDict
 
+from spanwise.core.types import Entity, Sentence, Span
 from spanwise.formats.base import Format, Ledger
-from spanwise.formats.fitting import fitted
-from spanwise.formats.records import (
+from spanwise.formats.shared.fitting import fitted
+from spanwise.formats.shared.records import (
     Id,
     Number,
     RelationRecord,
@@ -29,9 +30,8 @@ from spanwise.formats.records import (
     with_rest,
     write_array,
     write_relations,
-)  # fmt: skip
-from spanwise.formats.sample import Sample
-from spanwise.types import Entity, Sentence, Span
+)
+from spanwise.formats.shared.sample import Sample
 
 
 class _Entity(TypedDict):

@@ -12,10 +12,11 @@ from typing import Any, NotRequired
 from pydantic import ConfigDict, TypeAdapter
 from typing_extensions import TypedDict
 
-from spanwise.formats import tags
+from spanwise.core import tags
+from spanwise.core.types import Sentence
 from spanwise.formats.base import Format, Ledger
-from spanwise.formats.fitting import fitted
-from spanwise.formats.records import (
+from spanwise.formats.shared.fitting import fitted
+from spanwise.formats.shared.records import (
     Id,
     RelationRecord,
     id_value,
@@ -26,9 +27,8 @@ from spanwise.formats.records import (
     with_rest,
     write_array,
     write_relations,
-)  # fmt: skip
-from spanwise.formats.sample import Sample
-from spanwise.types import Sentence
+)
+from spanwise.formats.shared.sample import Sample
 
 
 class _Record(TypedDict):

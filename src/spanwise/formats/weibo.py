@@ -12,15 +12,17 @@ from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any
 
-from spanwise.errors import FormatError
-from spanwise.formats import tags
+from spanwise.core import tags
+from spanwise.core.errors import FormatError
+from spanwise.core.types import Sentence
+from spanwise.files.names import default_id
+from spanwise.files.reading import lines
+from spanwise.files.writing import writing
 from spanwise.formats.base import Format, Ledger
-from spanwise.formats.characters import of_characters, to_characters
 from spanwise.formats.conll import safe_words
-from spanwise.formats.files import default_id, lines, writing
-from spanwise.formats.fitting import fitted, not_in_a_column
-from spanwise.formats.sample import Sample
-from spanwise.types import Sentence
+from spanwise.formats.shared.characters import of_characters, to_characters
+from spanwise.formats.shared.fitting import fitted, not_in_a_column
+from spanwise.formats.shared.sample import Sample
 
 # A character outside the first plane came out of the corpus's making as two replacement characters, one for each surrogate.
 _BROKEN = "\ufffd\ufffd"

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from spanwise.config import checked
+from spanwise.config.validation import checked
+from spanwise.core.errors import SpanwiseError, unknown
+from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder
-from spanwise.errors import SpanwiseError, unknown
 from spanwise.heads.base import Head, HeadSettings, Labels
-from spanwise.types import Sentence
 
 _KINDS = {
     "biaffine": ("biaffine", "Biaffine"),

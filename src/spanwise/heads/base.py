@@ -12,10 +12,10 @@ import torch
 from pydantic import BaseModel, ConfigDict
 from torch import Tensor, nn
 
-from spanwise.decoding import Found, Policy, decode
+from spanwise.core.errors import SpanwiseError
+from spanwise.core.types import Sentence
+from spanwise.decoding.decode import Found, Policy, decode
 from spanwise.encoders.base import Encoder, TokenStates
-from spanwise.errors import SpanwiseError
-from spanwise.types import Sentence
 
 
 @dataclass(frozen=True)

@@ -10,12 +10,12 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.heads.base import Labels, Losses, ScoredSpans, SpanVectors
 from spanwise.heads.span_head import SoftmaxHead, SoftmaxSettings
 from spanwise.losses.smoothing import soft_cross_entropy
 from spanwise.spans.tiles import Tiles
-from spanwise.types import Sentence
 
 
 class BiaffineSettings(SoftmaxSettings):

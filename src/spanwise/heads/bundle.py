@@ -10,12 +10,12 @@ import numpy as np
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from spanwise.decoding import Found
+from spanwise.core.errors import SpanwiseError
+from spanwise.core.types import Sentence
+from spanwise.decoding.decode import Found
 from spanwise.encoders.base import Encoder, TokenStates
-from spanwise.errors import SpanwiseError
 from spanwise.heads import fitted_values, head_class, inner_settings, make_head
 from spanwise.heads.base import Head, HeadSettings, Labels, Losses, ScoredSpans, SpanVectors, own_targets
-from spanwise.types import Sentence
 
 
 class BundleSettings(HeadSettings):

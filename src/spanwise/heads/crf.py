@@ -24,7 +24,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
-from spanwise.device import exact_products
+from spanwise.runtime.device import exact_products
 
 BOUND = 20.0
 

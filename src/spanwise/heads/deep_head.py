@@ -9,15 +9,15 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from spanwise.core.errors import SpanwiseError
+from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.encoders.layers import LayerParts
-from spanwise.errors import SpanwiseError
 from spanwise.heads.base import Labels
 from spanwise.heads.deep_settings import DeepSettings
 from spanwise.heads.memo import Ints, Memo
 from spanwise.heads.span_head import SoftmaxHead
 from spanwise.spans.deep import SpanTransformer
-from spanwise.types import Sentence
 
 
 class DeepHead(SoftmaxHead):

@@ -8,9 +8,9 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
+from spanwise.core.types import Sentence
 from spanwise.heads.span_head import SoftmaxSettings
 from spanwise.spans.deep import Aggregation
-from spanwise.types import Sentence
 
 WIDEST = 25  # the paper's largest size, and what an automatic width is bounded by
 TIMES, SPARE = 8.0, 4  # a sentence keeps so many times the expected number of entities, and so many spans more

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from spanwise.core.types import Sentence
 from spanwise.encoders.base import TokenStates
 from spanwise.encoders.layers import LayerParts
 from spanwise.encoders.recurrent import BiLSTM
@@ -19,7 +20,6 @@ from spanwise.heads.deep_settings import DeepSpanSettings, ShallowSpanSettings
 from spanwise.losses.smoothing import soft_cross_entropy
 from spanwise.spans.blocks import TiledSpans
 from spanwise.spans.candidates import Ints, grid, packed
-from spanwise.types import Sentence
 
 
 class Places(NamedTuple):

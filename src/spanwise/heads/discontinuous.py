@@ -11,11 +11,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from spanwise.decoding import Found, in_text_order
+from spanwise.core.errors import unknown
+from spanwise.core.types import Sentence
+from spanwise.decoding.decode import Found, in_text_order
+from spanwise.decoding.fragments import LINKS, Columns, fragment_rows, in_fragments, joined, link_rows, perfect
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.encoders.recurrent import BiLSTM
-from spanwise.errors import unknown
-from spanwise.fragments import LINKS, Columns, fragment_rows, in_fragments, joined, link_rows, perfect
 from spanwise.heads.base import Head, Labels, Losses, ScoredSpans, SpanVectors, own_targets
 from spanwise.heads.memo import Ints, Memo
 from spanwise.heads.pair_pointer import PRIOR
@@ -23,7 +24,6 @@ from spanwise.heads.pointer import GlobalPointer, Pointer, PointerSettings
 from spanwise.heads.span_classifier import summed
 from spanwise.heads.span_head import SpanSettings, packed_rows
 from spanwise.spans.tiles import Tiles
-from spanwise.types import Sentence
 
 HIDDEN = 200  # of the LSTM over the encoder's states, per direction
 
@@ -87,7 +87,7 @@ class FragmentTypes(nn.Module):
 
 
 class FragmentLinks(RarePointer):
-    """Which fragments belong together: a link is told by two spans, see ``spanwise.fragments``.
+    """Which fragments belong together: a link is told by two spans, see ``spanwise.decoding.fragments``.
 
     So links are learned as spans are: the earlier fragment comes first, and their distance counts.
     """

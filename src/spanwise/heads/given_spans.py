@@ -10,10 +10,10 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from spanwise.decoding import Found
+from spanwise.core.types import Entity, Sentence, Span, places_in
+from spanwise.decoding.decode import Found
 from spanwise.heads.base import ScoredSpans
 from spanwise.spans.reading import reading
-from spanwise.types import Entity, Sentence, Span, places_in
 
 Ints = npt.NDArray[np.int64]
 Fragments = tuple[Span, ...]

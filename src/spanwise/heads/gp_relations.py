@@ -10,13 +10,13 @@ import numpy as np
 from pydantic import Field
 from torch import Tensor
 
+from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.heads.base import Labels, ScoredPairs, ScoredSpans
 from spanwise.heads.memo import Ints, Memo
 from spanwise.heads.pair_pointer import FullPairPointer, SharedPairPointer, packed_cells, pair_cells
 from spanwise.heads.relations import RelationHead, RelationSettings
 from spanwise.spans.matching import PackedSpans
-from spanwise.types import Sentence
 
 FORMS = {"full": FullPairPointer, "shared": SharedPairPointer}
 

@@ -11,22 +11,22 @@ import numpy.typing as npt
 import torch
 from torch import Tensor, nn
 
+from spanwise.core.errors import SpanwiseError
+from spanwise.core.iou import iou
+from spanwise.core.types import Sentence
+from spanwise.decoding.soft_nms import SoftNms
 from spanwise.encoders.base import Encoder, TokenStates
-from spanwise.errors import SpanwiseError
 from spanwise.heads.base import Labels, Losses, ScoredSpans, SpanVectors
 from spanwise.heads.locate_settings import LocateSettings
 from spanwise.heads.memo import Ints, Memo
 from spanwise.heads.span_head import SpanHead, owners
 from spanwise.losses.focal import boundary_loss, focal, soft_weights
 from spanwise.losses.smoothing import smoothed
-from spanwise.soft_nms import SoftNms
 from spanwise.spans.boundary_mlp import BoundaryMlp
 from spanwise.spans.candidates import grid, packed
-from spanwise.spans.iou import iou
 from spanwise.spans.matching import PackedSpans, matched
 from spanwise.spans.pooling import Maxima
 from spanwise.spans.regression import adjusted
-from spanwise.types import Sentence
 
 
 class Gold(NamedTuple):

@@ -7,8 +7,8 @@ from typing import Literal, Self
 
 from pydantic import Field, field_validator
 
+from spanwise.core.types import Sentence
 from spanwise.heads.span_head import SpanSettings, covering, whole_spans
-from spanwise.types import Sentence
 
 WIDEST = 15  # of automatic seeds: the paper's on ACE
 COVERAGE = 99  # percent of the training entities that automatic seeds cover, as far as WIDEST allows
@@ -67,7 +67,7 @@ class LocateSettings(SpanSettings):
     def fitted(self, sentences: Sequence[Sentence]) -> Self:
         """With the lengths settled too.
 
-        >>> from spanwise.types import Entity
+        >>> from spanwise.core.types import Entity
         >>> LocateSettings().fitted([Sentence("s1", ("a", "b", "c"), (Entity("X", ((0, 2),)),))]).lengths
         (1, 2)
         """

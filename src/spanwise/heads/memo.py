@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from spanwise.types import Sentence
+from spanwise.core.types import Sentence
 
 Ints = npt.NDArray[np.int64]
 T = TypeVar("T")

@@ -13,13 +13,13 @@ import torch
 from pydantic import Field, field_validator
 from torch import Tensor, nn
 
+from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.heads.base import Labels, Losses, ScoredSpans, SpanVectors
 from spanwise.heads.span_head import SpanHead, SpanSettings
 from spanwise.losses.imbalance import binary_cross_entropy, class_imbalance
 from spanwise.spans.rotary import Rotary
 from spanwise.spans.tiles import Tiles
-from spanwise.types import Sentence
 
 LOSSES = {"imbalance": class_imbalance, "binary": binary_cross_entropy}
 

@@ -18,20 +18,20 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import pad
 
-from spanwise.device import is_traced
+from spanwise.core.types import Sentence
 from spanwise.encoders.base import TokenStates
 from spanwise.encoders.layers import LayerParts
 from spanwise.encoders.recurrent import BiLSTM, reordered
-from spanwise.graphs import Graphs, padded_to_grain
 from spanwise.heads.base import Labels, Losses, ScoredSpans, SpanVectors
 from spanwise.heads.biaffine import Biaffine, BiaffineSettings, ScoredCells
 from spanwise.heads.deep_head import DeepHead
 from spanwise.heads.deep_settings import SPARE, PrunedSpanSettings
 from spanwise.heads.memo import Ints
 from spanwise.losses.smoothing import soft_cross_entropy
+from spanwise.runtime.cuda_graphs import Graphs, padded_to_grain
+from spanwise.runtime.device import is_traced
 from spanwise.spans.blocks import ChosenSpans
 from spanwise.spans.tiles import Tiles
-from spanwise.types import Sentence
 
 
 class Chosen(NamedTuple):

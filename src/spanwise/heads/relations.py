@@ -15,15 +15,15 @@ import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
-from spanwise.decoding import Found
+from spanwise.core.errors import SpanwiseError
+from spanwise.core.types import Relation, Sentence
+from spanwise.decoding.decode import Found
+from spanwise.decoding.thresholds import HIGHEST, LOWEST, best_threshold
 from spanwise.encoders.base import Encoder, TokenStates
-from spanwise.errors import SpanwiseError
 from spanwise.evaluation.relations import gold_relations, judged_relations
-from spanwise.evaluation.threshold import HIGHEST, LOWEST, best_threshold
 from spanwise.heads import fitted_values, head_class, inner_settings, make_head
 from spanwise.heads.base import Head, HeadSettings, Labels, Losses, ScoredPairs, ScoredSpans, SpanVectors, own_targets
 from spanwise.heads.memo import Ints
-from spanwise.types import Relation, Sentence
 
 Floats = npt.NDArray[np.float64]
 MOST = 100  # entities of a sentence that are paired, the surest: a model that has learned nothing yet may propose thousands

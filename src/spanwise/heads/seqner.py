@@ -11,12 +11,12 @@ import torch.nn.functional as F  # noqa: N812
 from pydantic import Field
 from torch import Tensor, nn
 
+from spanwise.core.tags import levels
+from spanwise.core.types import Entity, Sentence
 from spanwise.encoders.base import Encoder, TokenStates
-from spanwise.formats.tags import levels
 from spanwise.heads.base import Head, HeadSettings, Labels, Losses, ScoredSpans, SpanVectors
 from spanwise.heads.crf import Crf, viterbi
 from spanwise.heads.memo import Ints, Memo
-from spanwise.types import Entity, Sentence
 
 
 class SeqnerSettings(HeadSettings):
@@ -156,7 +156,7 @@ def bio_transitions(types: int) -> Tensor:
 def entities_of(tags: Tensor, probability: Tensor, mask: Tensor) -> ScoredSpans:
     """The entities that ``tags`` [B, T] spell, each word's tag with its ``probability`` [B, T].
 
-    Read as ``spanwise.formats.tags.decode`` reads tags: an I that continues nothing begins an entity.
+    Read as ``spanwise.core.tags.decode`` reads tags: an I that continues nothing begins an entity.
 
     >>> tags, mask = torch.tensor([[1, 2, 0, 4]]), torch.ones(1, 4, dtype=torch.bool)
     >>> found = entities_of(tags, torch.full((1, 4), 0.5), mask)

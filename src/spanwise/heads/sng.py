@@ -11,14 +11,14 @@ import torch.nn.functional as F  # noqa: N812
 from pydantic import Field
 from torch import Tensor, nn
 
-from spanwise.decoding import Found
+from spanwise.core.types import Sentence
+from spanwise.decoding.decode import Found
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.encoders.recurrent import BiLSTM, VariationalDropout
 from spanwise.heads.base import Labels, Losses, ScoredSpans, SpanVectors
 from spanwise.heads.given_spans import TypedSpans, given_targets, words_of_entities
 from spanwise.heads.span_classifier import ClassifierSettings, SpanClassifier, summed
 from spanwise.spans.reading import SpanReader, reading
-from spanwise.types import Sentence
 
 
 class SngSettings(ClassifierSettings):

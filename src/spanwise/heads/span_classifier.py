@@ -11,12 +11,12 @@ import torch
 from pydantic import Field
 from torch import Tensor, nn
 
+from spanwise.core.types import Sentence
 from spanwise.encoders.base import TokenStates
 from spanwise.heads.base import Labels, Losses, ScoredSpans, SpanVectors
 from spanwise.heads.span_head import SoftmaxHead, SoftmaxSettings
 from spanwise.losses.smoothing import SoftSpans, soft_cross_entropy
 from spanwise.spans.candidates import Ints, Spans, grid, packed, sampled_negatives
-from spanwise.types import Sentence
 
 
 class ClassifierSettings(SoftmaxSettings):

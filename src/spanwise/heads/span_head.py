@@ -11,12 +11,12 @@ import torch
 from pydantic import Field, field_validator
 from torch import Tensor
 
-from spanwise.errors import SpanwiseError
-from spanwise.fragments import discontinuous_types, in_fragments
+from spanwise.core.errors import SpanwiseError
+from spanwise.core.types import Sentence, Span
+from spanwise.decoding.fragments import discontinuous_types, in_fragments
 from spanwise.heads.base import Head, HeadSettings, Labels
 from spanwise.heads.memo import Ints, Memo
 from spanwise.losses.smoothing import SoftSpans, smoothed
-from spanwise.types import Sentence, Span
 
 
 class SpanSettings(HeadSettings):
@@ -44,7 +44,7 @@ class SpanSettings(HeadSettings):
         Width and decoding are those of the contiguous entities, where there are none, of their fragments; and fragments that
         are to be found are no wider.
 
-        >>> from spanwise.types import Entity
+        >>> from spanwise.core.types import Entity
         >>> SpanSettings().fitted([Sentence("s1", ("a", "b", "c"), (Entity("X", ((0, 2),)),))]).decoding
         'flat'
         >>> SpanSettings().fitted([Sentence("s1", ("a", "b", "c"), (Entity("X", ((0, 1), (2, 3))),))]).discontinuous

@@ -11,6 +11,7 @@ import torch.nn.functional as F  # noqa: N812
 from pydantic import Field
 from torch import Tensor, nn
 
+from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.heads.base import Labels, ScoredPairs, ScoredSpans
 from spanwise.heads.memo import Ints, Memo
@@ -18,7 +19,6 @@ from spanwise.heads.relations import RelationHead, RelationSettings
 from spanwise.heads.span_head import owners
 from spanwise.spans.matching import PackedSpans
 from spanwise.spans.pairs import PairLayer
-from spanwise.types import Sentence
 
 PAIRS = 1 << 16  # that are judged at a time
 

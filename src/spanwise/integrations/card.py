@@ -8,9 +8,10 @@ from typing import Any
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
-from spanwise.config import LABELS, REPORT, Config, is_run_folder, is_unfinished, read_config
-from spanwise.errors import SpanwiseError
-from spanwise.formats.files import read_json
+from spanwise.config.settings import Config
+from spanwise.core.errors import SpanwiseError
+from spanwise.files.reading import read_json
+from spanwise.runs.files import LABELS, REPORT, is_run_folder, is_unfinished, read_config
 
 NOT_SAID = "not said by who published it; the licences of the encoder and of the training data may restrict its use"
 

@@ -6,13 +6,12 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-from huggingface_hub import ModelCard, ModelHubMixin, snapshot_download
+from huggingface_hub import ModelCard, ModelHubMixin
 
-from spanwise.config import WEIGHTS
-from spanwise.encoders.pretrained import hub_answers
-from spanwise.errors import SpanwiseError
-from spanwise.inference.base import BasePredictor
 from spanwise.integrations.card import model_card
+from spanwise.prediction.base import BasePredictor
+from spanwise.runs.files import WEIGHTS
+from spanwise.runtime.hub import fetched
 
 RUN = "run.json"
 
@@ -30,7 +29,7 @@ class HubModel(ModelHubMixin):
 
     def load(self, device: str = "auto") -> BasePredictor:
         """The model, ready to predict."""
-        from spanwise.inference.load import load
+        from spanwise.prediction.load import load
 
         return load(self.folder, device)
 
@@ -43,7 +42,7 @@ class HubModel(ModelHubMixin):
 
     def _save_pretrained(self, save_directory: Path) -> None:
         if (self.folder / WEIGHTS).is_file():
-            from spanwise.model import Model
+            from spanwise.models.model import Model
 
             Model.load(self.folder).exported().save(save_directory)
             copied = [self.folder / RUN]
@@ -58,13 +57,3 @@ class HubModel(ModelHubMixin):
     def _from_pretrained(cls, *, model_id: str, **options: Any) -> HubModel:
         kept = {key: options.pop(key) for key in ("data", "licence") if key in options}
         return cls(model_id if Path(model_id).is_dir() else fetched(model_id, **options), **kept)
-
-
-def fetched(name: str, **options: Any) -> Path:
-    """The folder where the hub's files of a model ("owner/model") are kept here, fetched unless they are there."""
-    options = {**options, "local_files_only": options.get("local_files_only") or not hub_answers()}
-    try:
-        return Path(snapshot_download(name, **options))
-    except Exception as error:  # of whatever library the session is
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise SpanwiseError(f"{name}: no such folder, and the model hub did not give a model of this name ({reason})") from None

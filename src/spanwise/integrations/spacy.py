@@ -18,9 +18,9 @@ from spacy.tokens import Span as SpacySpan
 from spacy.tokens import SpanGroup
 from spacy.util import filter_spans, minibatch
 
-from spanwise.inference.overlaps import chosen
+from spanwise.core.types import Entity, Sentence, Span
+from spanwise.decoding.overlaps import chosen
 from spanwise.text import split_sentences
-from spanwise.types import Entity, Sentence, Span
 
 if TYPE_CHECKING:
     from spacy.tokens import Doc
@@ -56,7 +56,7 @@ class SpanwiseComponent:
         self, model: str, threshold: float | dict[str, float], spans_key: str, ents: str, batch_size: int, device: str
     ) -> None:  # fmt: skip
         # Imported here, for spaCy imports this file whenever it makes a pipeline, whatever its components.
-        from spanwise.inference.load import load
+        from spanwise.prediction.load import load
 
         self.predictor = load(model, device)
         self.threshold, self.spans_key, self.ents, self.batch_size = threshold, spans_key, ents, batch_size

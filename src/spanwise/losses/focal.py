@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
-from spanwise.spans.iou import iou
+from spanwise.core.iou import iou
 from spanwise.spans.regression import offsets
 
 

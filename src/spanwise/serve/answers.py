@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from spanwise.types import Sentence, Span
+from spanwise.core.types import Sentence, Span
 
 
 def to_answer(results: Iterable[Iterable[Sentence]]) -> dict[str, Any]:
@@ -16,7 +16,7 @@ def to_answer(results: Iterable[Iterable[Sentence]]) -> dict[str, Any]:
 def to_json(sentence: Sentence) -> dict[str, Any]:
     """A sentence with what is found in it; characters are those of the text that it was cut from.
 
-    >>> from spanwise.types import Entity
+    >>> from spanwise.core.types import Entity
     >>> to_json(Sentence("s", ("in", "Oslo"), (Entity("Place", ((1, 2),), 0.9),), start=7))["entities"]
     [{'type': 'Place', 'text': 'Oslo', 'score': 0.9, 'characters': [[10, 14]], 'spans': [[1, 2]]}]
     """

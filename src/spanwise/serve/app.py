@@ -10,8 +10,8 @@ from fastapi import Body, FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
-from spanwise import __version__
-from spanwise.inference.base import BasePredictor
+from spanwise.core.version import __version__
+from spanwise.prediction.base import BasePredictor
 from spanwise.serve import schema
 from spanwise.serve.answers import to_answer
 from spanwise.serve.batching import Batcher, Question

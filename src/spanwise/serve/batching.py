@@ -16,13 +16,14 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import TypeAlias
 
-from spanwise.evaluation.threshold import LOWEST, Threshold
-from spanwise.inference.base import BasePredictor, to_sentences
-from spanwise.inference.streaming import REACH
+from spanwise.core.types import Sentence
+from spanwise.decoding.thresholds import LOWEST, Threshold
+from spanwise.inputs.texts import to_sentences
+from spanwise.prediction.base import BasePredictor
+from spanwise.prediction.streaming import REACH
 from spanwise.serve.limits import Limits
 from spanwise.serve.metrics import Metrics
 from spanwise.serve.refusals import RefusedError, as_refusal
-from spanwise.types import Sentence
 
 TURN = 4096  # words that are predicted together
 SHARE = 1024  # words that one request has of them

@@ -11,8 +11,8 @@ from html import escape
 from importlib.resources import files
 from string import Template
 
+from spanwise.decoding.thresholds import LOWEST
 from spanwise.drawing import css, head, script, type_colours
-from spanwise.evaluation.threshold import LOWEST
 
 
 @dataclass(frozen=True)

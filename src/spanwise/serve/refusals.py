@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import traceback
 
-from spanwise.errors import SpanwiseError
+from spanwise.core.errors import SpanwiseError
 
 log = logging.getLogger("spanwise.serve")
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag
 
-from spanwise.evaluation.threshold import LOWEST
+from spanwise.decoding.thresholds import LOWEST
 
 GIVE_ONE = "expected an object with one of text, texts and tokens"
 

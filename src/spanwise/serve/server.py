@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
-from spanwise.errors import SpanwiseError
+from spanwise.core.errors import SpanwiseError
 
 try:
     import fastapi as fastapi
@@ -20,8 +20,8 @@ try:
 except ImportError:
     raise SpanwiseError("serving needs FastAPI, uvicorn and prometheus-client: pip install 'spanwise[serve]'") from None
 
-from spanwise.formats.files import readable
-from spanwise.inference.load import load
+from spanwise.files.names import readable
+from spanwise.prediction.load import load
 from spanwise.serve.app import make_app
 from spanwise.serve.limits import Limits
 

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from torch import Tensor
 
-from spanwise.spans.iou import iou
+from spanwise.core.iou import iou
 
 
 class PackedSpans(NamedTuple):

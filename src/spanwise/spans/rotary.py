@@ -11,7 +11,7 @@ from math import pi
 import torch
 from torch import Tensor, nn
 
-from spanwise.device import is_traced
+from spanwise.runtime.device import is_traced
 
 BASE = 10_000.0
 

@@ -16,7 +16,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
-from spanwise.device import is_traced
+from spanwise.runtime.device import is_traced
 
 SMALLEST = 16  # rows of a tile at least: smaller products are no quicker
 

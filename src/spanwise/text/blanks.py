@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Iterable
 from itertools import accumulate, zip_longest
 
-from spanwise.types import Span
+from spanwise.core.types import Span
 
 _WORD = re.compile(r"\S+")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from spanwise.types import Span
+from spanwise.core.types import Span
 
 _CLOSERS = "\"'’”»)\\]』」）】"
 # 1: an ender before white space (the white space goes to the sentence it ends); 2: a Chinese ender; 3: a line end.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from itertools import accumulate
 
-from spanwise.types import Span
+from spanwise.core.types import Span
 
 
 class Utf16:

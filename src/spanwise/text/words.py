@@ -7,7 +7,7 @@ import unicodedata
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
 
-from spanwise.types import Span
+from spanwise.core.types import Span
 
 # Scripts written without spaces: Han with its extensions, kana. Each character is a word, as in all Chinese corpora.
 _UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"

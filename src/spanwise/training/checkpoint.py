@@ -21,11 +21,14 @@ from torch import Tensor
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
-from spanwise.config import BEGAN, Config, checked
-from spanwise.errors import SpanwiseError
-from spanwise.formats.files import read_json, replacing
-from spanwise.model import Model
-from spanwise.tensors import fill, read_tensors, weights, write_tensors
+from spanwise.config.settings import Config
+from spanwise.config.validation import checked
+from spanwise.core.errors import SpanwiseError
+from spanwise.files.reading import read_json
+from spanwise.files.writing import replacing
+from spanwise.models.model import Model
+from spanwise.runs.files import BEGAN
+from spanwise.runtime.tensors import fill, read_tensors, weights, write_tensors
 
 CHECKPOINTS = "checkpoints"
 States = Mapping[str, Tensor]

@@ -6,10 +6,10 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 
+from spanwise.core.types import Corpus, Entity, Sentence, Span
 from spanwise.heads.base import Head
 from spanwise.heads.discontinuous import Discontinuous
-from spanwise.model import labels_of
-from spanwise.types import Corpus, Entity, Sentence, Span
+from spanwise.models.model import labels_of
 
 
 def before_training(corpus: Corpus, head: Head) -> list[str]:

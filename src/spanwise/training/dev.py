@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from spanwise.core.types import Sentence
 from spanwise.evaluation.tasks import Entities
 from spanwise.heads.base import Head
-from spanwise.inference.kept import kept_recall
-from spanwise.inference.pieces import pieces_of, put_together
-from spanwise.inference.predictor import predict_with
-from spanwise.model import Model
-from spanwise.types import Sentence
+from spanwise.models.model import Model
+from spanwise.prediction.kept_recall import kept_recall
+from spanwise.prediction.predictor import predict_with
+from spanwise.prediction.windows import pieces_of, put_together
 
 
 class Dev:

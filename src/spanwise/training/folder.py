@@ -12,11 +12,12 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from spanwise import __version__
-from spanwise.config import BEGAN, CONFIG, LABELS, REPORT, WEIGHTS, Config, runs_in
-from spanwise.errors import SpanwiseError
-from spanwise.formats.files import replacing
-from spanwise.model import size
+from spanwise.config.settings import Config
+from spanwise.core.errors import SpanwiseError
+from spanwise.core.version import __version__
+from spanwise.files.writing import replacing
+from spanwise.models.model import size
+from spanwise.runs.files import BEGAN, CONFIG, LABELS, REPORT, WEIGHTS, runs_in
 from spanwise.training.loop import METRICS, Trainer
 
 # What trainings of several runs leave beside them, and what these are called.

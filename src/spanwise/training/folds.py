@@ -13,13 +13,13 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
-from spanwise.corpora import with_dev
-from spanwise.errors import SpanwiseError
+from spanwise.core.errors import SpanwiseError
+from spanwise.core.types import Corpus
+from spanwise.corpora.splits import with_dev
 from spanwise.evaluation.tasks import task_of
 from spanwise.training.folder import write_json
 from spanwise.training.run import read_aloud
 from spanwise.training.together import Together
-from spanwise.types import Corpus
 
 
 class Fold(TypedDict):

@@ -17,13 +17,14 @@ from accelerate.utils import DistributedDataParallelKwargs, broadcast_object_lis
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from spanwise.batching import PackedBatch, TrainingBatches
-from spanwise.config import BEGAN
-from spanwise.corpora import fingerprints
-from spanwise.device import is_alone, wants_cuda
-from spanwise.formats.files import replacing
+from spanwise.batching.batches import PackedBatch, TrainingBatches
+from spanwise.core.types import Corpus
+from spanwise.corpora.splits import fingerprints
+from spanwise.files.writing import replacing
 from spanwise.heads.base import Head
-from spanwise.model import Model
+from spanwise.models.model import Model
+from spanwise.runs.files import BEGAN
+from spanwise.runtime.device import is_alone, wants_cuda
 from spanwise.training.checkpoint import CHECKPOINTS, check_same, load_checkpoint, random_states, read_state, save_checkpoint
 from spanwise.training.checks import why_nothing
 from spanwise.training.dev import Dev
@@ -31,7 +32,6 @@ from spanwise.training.optimization import SMALL, make_optimizer, make_schedule
 from spanwise.training.progress import Progress
 from spanwise.training.trackers import flat
 from spanwise.training.watch import Watch
-from spanwise.types import Corpus
 
 METRICS = "metrics.jsonl"
 WATCH = 64  # losses and gradients that are looked at together on a GPU

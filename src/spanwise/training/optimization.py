@@ -6,8 +6,8 @@ from torch import nn
 from torch.optim import AdamW
 from torch.optim.lr_scheduler import LambdaLR
 
-from spanwise.config import TrainingSettings
-from spanwise.model import Model
+from spanwise.config.settings import TrainingSettings
+from spanwise.models.model import Model
 
 SMALL = 30_000_000  # parameters below which an encoder bears (and, in short runs, needs) a higher rate
 

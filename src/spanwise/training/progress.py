@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import Tensor
 
-from spanwise.terminal import Bar
+from spanwise.runtime.terminal import Bar
 
 
 class Progress:

@@ -11,24 +11,26 @@ from typing import Any
 
 import torch
 
-from spanwise.config import DEFAULT_RECIPE, REPORT, WEIGHTS, Config, configure
-from spanwise.corpora import fingerprints, read_corpus, with_dev
-from spanwise.device import is_main_process, wants_cuda
+from spanwise.config.settings import Config
+from spanwise.core.errors import SpanwiseError, unknown
+from spanwise.core.types import Corpus
+from spanwise.corpora.splits import fingerprints, read_corpus, with_dev
 from spanwise.encoders import encoder_settings
-from spanwise.errors import SpanwiseError, unknown
 from spanwise.evaluation.tasks import TASKS
 from spanwise.formats import Ledger
 from spanwise.heads import head_class, head_settings, head_values, known_heads
-from spanwise.inference.predictor import predict
-from spanwise.model import Model
-from spanwise.tensors import fill
+from spanwise.models.model import Model
+from spanwise.prediction.predictor import predict
+from spanwise.recipes.catalog import DEFAULT_RECIPE, configure
+from spanwise.runs.files import REPORT, WEIGHTS
+from spanwise.runtime.device import is_main_process, wants_cuda
+from spanwise.runtime.tensors import fill
 from spanwise.training.checkpoint import Began, check_same_start, read_state
 from spanwise.training.checks import before_training
 from spanwise.training.folder import is_begun, ready_folder, report, write_json
 from spanwise.training.loop import Trainer
 from spanwise.training.start import start_from
 from spanwise.training.trackers import check_trackers
-from spanwise.types import Corpus
 
 
 @dataclass

@@ -8,15 +8,15 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-from spanwise.config import REPORT
-from spanwise.errors import SpanwiseError
+from spanwise.core.errors import SpanwiseError
+from spanwise.core.types import Corpus
 from spanwise.evaluation.tasks import task_of
-from spanwise.formats.files import read_json
-from spanwise.inference.load import load_torch
+from spanwise.files.reading import read_json
+from spanwise.prediction.load import load_torch
+from spanwise.runs.files import REPORT
 from spanwise.training.folder import write_json
 from spanwise.training.run import final_scores, open_corpus
 from spanwise.training.together import Scores, Together, scores_in
-from spanwise.types import Corpus
 
 
 def train_seeds(

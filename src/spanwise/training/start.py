@@ -8,7 +8,7 @@ from pathlib import Path
 from spanwise.encoders.transfer import take_over
 from spanwise.heads.base import Head
 from spanwise.heads.discontinuous import Discontinuous
-from spanwise.model import Model
+from spanwise.models.model import Model
 from spanwise.spans.deep import SpanTransformer
 
 

@@ -9,15 +9,17 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict
 
-from spanwise.config import ASKED, REPORT, Config, checked
-from spanwise.corpora import fingerprints
-from spanwise.device import is_alone
-from spanwise.errors import SpanwiseError
-from spanwise.formats.files import read_json
+from spanwise.config.settings import Config
+from spanwise.config.validation import checked
+from spanwise.core.errors import SpanwiseError
+from spanwise.core.types import Corpus
+from spanwise.corpora.splits import fingerprints
+from spanwise.files.reading import read_json
+from spanwise.runs.files import ASKED, REPORT
+from spanwise.runtime.device import is_alone
 from spanwise.training.checkpoint import Began, check_same_start
 from spanwise.training.folder import check_several, new_folder, runs_begun, write_json
 from spanwise.training.run import settled, train_as
-from spanwise.types import Corpus
 
 Scores = dict[str, dict[str, Any]]
 HOW = ("device", "trackers", "say")  # options that are no settings of a model or its training

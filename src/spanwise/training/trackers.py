@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from spanwise.errors import SpanwiseError, unknown
+from spanwise.core.errors import SpanwiseError, unknown
 
 
 def check_trackers(names: Iterable[str]) -> list[str]:

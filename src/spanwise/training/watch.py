@@ -8,9 +8,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from spanwise.batching import TrainingBatches
-from spanwise.errors import SpanwiseError
-from spanwise.types import Sentence
+from spanwise.batching.batches import TrainingBatches
+from spanwise.core.errors import SpanwiseError
+from spanwise.core.types import Sentence
 
 SHOWN = 8  # sentences of a batch that are named
 

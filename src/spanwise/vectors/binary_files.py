@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from spanwise.errors import FormatError
+from spanwise.core.errors import FormatError
 
 Floats = npt.NDArray[np.float32]
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import cache, wraps
 from typing import Any, TypeVar, cast
 
-from spanwise.errors import SpanwiseError
+from spanwise.core.errors import SpanwiseError
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spanwise.errors import SpanwiseError
+from spanwise.core.errors import SpanwiseError
 from spanwise.vectors.compiled import compiled
 from spanwise.vectors.numbering import END, Ints, NumberedText
 

@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 
-from spanwise.errors import SpanwiseError
-from spanwise.terminal import Bar
+from spanwise.core.errors import SpanwiseError
+from spanwise.runtime.terminal import Bar
 from spanwise.vectors.compiled import compiled
 from spanwise.vectors.counting import MEMORY, Memory, count_pairs
 from spanwise.vectors.numbering import Ints, number_text

@@ -6,7 +6,7 @@ import difflib
 
 import numpy as np
 
-from spanwise.errors import SpanwiseError
+from spanwise.core.errors import SpanwiseError
 from spanwise.vectors.store import Floats, Vectors
 
 Neighbours = list[tuple[str, float]]

@@ -11,7 +11,7 @@ from typing import IO
 import numpy as np
 import numpy.typing as npt
 
-from spanwise.errors import SpanwiseError
+from spanwise.core.errors import SpanwiseError
 
 Ints = npt.NDArray[np.int64]
 Numbers = npt.NDArray[np.int32]

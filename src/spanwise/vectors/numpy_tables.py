@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from spanwise.errors import FormatError, SpanwiseError
-from spanwise.formats.files import lines
+from spanwise.core.errors import FormatError, SpanwiseError
+from spanwise.files.reading import lines
 
 Floats = npt.NDArray[np.float32]
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from spanwise.errors import FormatError, SpanwiseError
-from spanwise.formats.files import replacing
+from spanwise.core.errors import FormatError, SpanwiseError
+from spanwise.files.writing import replacing
 from spanwise.vectors.binary_files import read_binary, write_binary
 from spanwise.vectors.numpy_tables import checked_table, read_table, table_in, words_beside
 from spanwise.vectors.text_files import read_text, write_text

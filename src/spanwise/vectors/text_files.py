@@ -9,8 +9,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from spanwise.errors import FormatError
-from spanwise.formats.files import lines, writing
+from spanwise.core.errors import FormatError
+from spanwise.files.reading import lines
+from spanwise.files.writing import writing
 
 Floats = npt.NDArray[np.float32]
 

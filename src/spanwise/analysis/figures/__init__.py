@@ -1,6 +1,6 @@
 """Figures, one module per kind, in one style. They need matplotlib (the extra ``analysis``) and leave its settings alone."""
 
-from spanwise.errors import SpanwiseError
+from spanwise.core.errors import SpanwiseError
 
 try:
     import matplotlib as matplotlib

@@ -1,0 +1,35 @@
+"""Turn plain values into settings, with errors that name the wrong key."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from spanwise.core.errors import SpanwiseError, unknown
+
+T = TypeVar("T", bound=BaseModel)
+
+
+def checked(model: type[T], values: Any, what: str) -> T:
+    """Settings from plain values; an unknown key is an error that names the nearest known one."""
+    try:
+        return model.model_validate(values)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(str(part) for part in first["loc"])
+        if first["type"] == "extra_forbidden":
+            raise unknown(f"setting of {what}", place, _keys(model, first["loc"][:-1])) from None
+        problem = first["msg"].removeprefix("Value error, ")
+        value = repr(first["input"])
+        found = f", found {value}" if place and first["type"] != "missing" and len(value) < 100 else ""
+        raise SpanwiseError(f"{what}: {place}{': ' * bool(place)}{problem[:1].lower()}{problem[1:]}{found}") from None
+
+
+def _keys(model: type[BaseModel], path: Iterable[Any]) -> list[str]:
+    prefix, current = "", model
+    for part in path:
+        prefix += f"{part}."
+        current = current.model_fields[part].annotation  # type: ignore[assignment]
+    return [prefix + name for name in current.model_fields]

@@ -1,0 +1,51 @@
+"""From corpora to a folder of word vectors."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
+from itertools import chain
+from pathlib import Path
+from typing import get_args
+
+from spanwise.core.errors import SpanwiseError, unknown
+from spanwise.files.writing import replacing
+from spanwise.formats import Ledger
+from spanwise.inputs.vector_text import Unit, corpus_text
+from spanwise.runtime.device import available_cores
+from spanwise.vectors.glove import DEFAULTS, GloveSettings, Learned, learn_vectors
+from spanwise.vectors.store import write_folder
+
+
+def train_vectors(
+    corpora: Sequence[Path],
+    out: Path,
+    settings: GloveSettings = DEFAULTS,
+    *,
+    unit: str = "words",
+    format: str | None = None,
+    threads: int | None = None,
+    ledger: Ledger | None = None,
+    say: Callable[[str], None] = lambda line: None,
+) -> Learned:
+    """Learn vectors from the text of corpora and write them to a folder, which appears whole or not at all.
+
+    Beside the vectors, ``training.json`` has the settings, the size of the text, and the loss of each iteration.
+    """
+    if unit not in get_args(Unit):
+        raise unknown("unit", unit, get_args(Unit))
+    for path in corpora:
+        if not path.exists():
+            raise SpanwiseError(f"{path}: no such file or folder")
+    text = chain.from_iterable(corpus_text(path, format, ledger, unit) for path in corpora)  # type: ignore[arg-type]
+    with replacing(out, folder=True) as folder:
+        learned = learn_vectors(text, settings, threads=threads or available_cores(), say=say)
+        write_folder(learned.vectors, folder)
+        record = {
+            "settings": asdict(settings), "unit": unit, "corpora": [path.name for path in corpora],
+            "words": learned.words, "distinct_words": len(learned.vectors.words), "pairs": learned.pairs,
+            "losses": learned.losses, "seconds": round(learned.seconds, 3),
+        }  # fmt: skip
+        (folder / "training.json").write_text(json.dumps(record, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    return learned

@@ -1,0 +1,347 @@
+"""Conversion as a whole: what is detected, what is refused, and that nothing half-written stays."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from pathlib import Path
+
+import pytest
+from samples import TEXTS
+
+from spanwise import SpanwiseError, convert, read, read_corpus
+from spanwise.core.types import Entity, Sentence
+from spanwise.data import FOLDER
+from spanwise.formats import Ledger, LossError, detect, formats, write
+
+NESTED = Sentence("s1", ("Bank", "of", "Japan"), (Entity("ORG", ((0, 3),)), Entity("LOC", ((2, 3),))))
+ONE = Sentence("s1", ("Oslo", "waits"), (Entity("LOC", ((0, 1),)),))
+
+
+@pytest.fixture
+def nested(tmp_path: Path) -> Path:
+    path = tmp_path / "in.jsonl"
+    write([NESTED, NESTED], path)
+    return path
+
+
+def test_what_would_be_lost_is_counted_and_nothing_is_written(nested: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.conll"
+    with pytest.raises(LossError, match=r"not written, for conll would lose 2 entities \(overlapping another\); --lossy"):
+        convert(nested, out)
+    assert not out.exists()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["in.jsonl"]
+
+
+def test_an_old_output_survives_a_refusal(nested: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.conll"
+    out.write_text("precious")
+    with pytest.raises(LossError):
+        convert(nested, out)
+    assert out.read_text() == "precious"
+
+
+def test_lossy_goes_on_and_says_what_it_dropped(nested: Path, tmp_path: Path) -> None:
+    result = convert(nested, tmp_path / "out.conll", lossy=True)
+    assert str(result.ledger) == "2 entities (overlapping another)"
+    assert result.counts["all"] == {"sentences": 2, "entities": 4, "relations": 0}
+    assert [e.type for s in read(tmp_path / "out.conll") for e in s.entities] == ["ORG", "ORG"]
+
+
+def test_options_ride_on_the_format_name(nested: Path, tmp_path: Path) -> None:
+    convert(nested, tmp_path / "out.txt", target_format="conll:levels=2,scheme=bioes")
+    assert (tmp_path / "out.txt").read_text() == 2 * "Bank\tB-ORG\tO\nof\tI-ORG\tO\nJapan\tE-ORG\tS-LOC\n\n"
+
+
+@pytest.mark.parametrize(
+    ("format", "complaint"),
+    [
+        ("conl", "unknown format 'conl' (did you mean 'conll'?)"),
+        ("conll:level=2", "unknown option of conll 'level' (did you mean 'levels'?)"),
+        ("conll:levels=two", "option 'levels' of conll: expected a whole number, found 'two'"),
+        ("conll:levels=0", "expected 1 or more"),
+        ("conll:levels", "needs a value"),
+        ("conll:scheme=iobes", "expected one of bio, bioes"),
+        ("genia_xml", "genia_xml can be read but not written"),
+    ],
+)
+def test_wrong_formats_and_options(nested: Path, tmp_path: Path, format: str, complaint: str) -> None:
+    with pytest.raises(SpanwiseError) as caught:
+        convert(nested, tmp_path / "out", target_format=format)
+    assert complaint in str(caught.value)
+
+
+def test_an_ambiguous_name_needs_a_format(nested: Path, tmp_path: Path) -> None:
+    with pytest.raises(SpanwiseError, match=r"say it with --to .*spert"):
+        convert(nested, tmp_path / "out.json")
+    with pytest.raises(SpanwiseError, match="the name does not tell which format to write"):
+        convert(nested, tmp_path / "out.xyz")
+
+
+def test_a_broken_line_leaves_no_output(tmp_path: Path) -> None:
+    source = tmp_path / "in.jsonl"
+    source.write_text('{"tokens": ["a"]}\n' * 100 + "oops\n")
+    with pytest.raises(SpanwiseError, match=r"in.jsonl:101: not JSON"):
+        convert(source, tmp_path / "out.jsonl")
+    assert [p.name for p in tmp_path.iterdir()] == ["in.jsonl"]
+
+
+@pytest.mark.parametrize("target", ["in.jsonl", "other/../in.jsonl", "link.jsonl", "linked/in.jsonl"])
+def test_a_source_is_never_replaced(nested: Path, monkeypatch: pytest.MonkeyPatch, target: str) -> None:
+    monkeypatch.chdir(nested.parent)
+    Path("other").mkdir()
+    Path("link.jsonl").symlink_to(nested)
+    Path("linked").symlink_to(nested.parent)
+    before = nested.read_bytes()
+    for form in ("conll", "jsonl"):
+        with pytest.raises(SpanwiseError, match=f"^{re.escape(target)}: is an input too, and would be replaced"):
+            convert(nested, target, target_format=form, lossy=True)
+    assert nested.read_bytes() == before
+
+
+def test_a_source_folder_and_what_is_in_it_are_never_replaced(tmp_path: Path) -> None:
+    write([NESTED], tmp_path / "brat", "brat")
+    before = {path.name: path.read_bytes() for path in (tmp_path / "brat").iterdir()}
+    assert len(before) > 1
+    for target in ("brat", *(f"brat/{name}" for name in before)):
+        with pytest.raises(SpanwiseError, match="is an input too"):
+            convert(tmp_path / "brat", tmp_path / target, target_format="jsonl")
+    assert {path.name: path.read_bytes() for path in (tmp_path / "brat").iterdir()} == before
+    convert(tmp_path / "brat", tmp_path / "brat" / "new.jsonl")
+    assert [s.entities for s in read(tmp_path / "brat" / "new.jsonl")]
+
+
+@pytest.mark.parametrize(("source", "target"), [("a.ann", "a.txt"), ("a.txt", "a.ann"), ("link.ann", "a.txt")])
+def test_neither_of_a_text_and_its_annotations_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str, target: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.txt").write_text("Oslo.")
+    Path("a.ann").write_text("T1\tPlace 0 4\tOslo\n")
+    Path("link.txt").symlink_to("a.txt")
+    Path("link.ann").symlink_to("a.ann")
+    with pytest.raises(SpanwiseError, match=f"^{target}: is an input too, and would be replaced"):
+        convert(source, target, target_format="conll", lossy=True)
+    assert (Path("a.txt").read_text(), Path("a.ann").read_text()) == ("Oslo.", "T1\tPlace 0 4\tOslo\n")
+    Path("b.txt").write_text("of something else")
+    convert(source, "b.txt", target_format="conll", lossy=True)
+    assert Path("b.txt").read_text().startswith("Oslo\t")
+
+
+def test_a_device_is_no_source_to_protect() -> None:
+    assert convert("/dev/null", "/dev/null", "jsonl", "jsonl").counts["all"]["sentences"] == 0
+
+
+def test_a_corpus_folder_becomes_a_folder(tmp_path: Path) -> None:
+    result = convert(FOLDER, tmp_path / "out", target_format="brat")
+    assert result.format == "brat"
+    before, after = read_corpus(FOLDER), read_corpus(tmp_path / "out")
+    for split in ("train", "dev", "test"):
+        kinds = [sorted((e.type, s.text_of(e)) for s in c[split] for e in s.entities) for c in (before, after)]
+        assert kinds[0] == kinds[1]
+        relations = [sum(len(s.relations) + len(s.links) for s in c[split]) for c in (before, after)]
+        assert relations[0] == relations[1]
+        assert result.counts[split]["entities"] == len(kinds[0])
+
+
+def test_a_corpus_folder_is_refused_as_a_whole(tmp_path: Path) -> None:
+    with pytest.raises(LossError, match="discontinuous"):
+        convert(FOLDER, tmp_path / "out", target_format="spert")
+    assert list(tmp_path.iterdir()) == []
+    with pytest.raises(SpanwiseError, match="the target must be a folder"):
+        convert(FOLDER, tmp_path / "out.jsonl")
+
+
+def test_splits_are_known_by_their_names(tmp_path: Path) -> None:
+    for name in ("training.jsonl", "valid.jsonl", "x.test", "test_unlabelled.jsonl", "notes.md"):
+        write([NESTED], tmp_path / "w.jsonl")
+        (tmp_path / "w.jsonl").rename(tmp_path / name)
+    assert list(read_corpus(tmp_path)) == ["train", "dev", "test"]
+    write([NESTED], tmp_path / "train.jsonl")
+    with pytest.raises(SpanwiseError, match=r"train.jsonl and training.jsonl both look like the train split"):
+        read_corpus(tmp_path)
+
+
+def test_missing_and_empty_inputs(tmp_path: Path) -> None:
+    with pytest.raises(SpanwiseError, match="no such file or folder"):
+        convert(tmp_path / "nothing.jsonl", tmp_path / "out.jsonl")
+    (tmp_path / "empty.jsonl").touch()
+    assert convert(tmp_path / "empty.jsonl", tmp_path / "out.jsonl").counts["all"]["sentences"] == 0
+    (tmp_path / "empty.xyz").touch()
+    with pytest.raises(SpanwiseError, match="the file is empty"):
+        detect(tmp_path / "empty.xyz")
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(SpanwiseError, match="no files named train, dev or test"):
+        read_corpus(tmp_path / "folder")
+    (tmp_path / "prose.txt").write_text("Nothing but prose here.\nAnd more of it.\n")
+    with pytest.raises(SpanwiseError, match="cannot tell the format; it has to be named \\(jsonl, "):
+        detect(tmp_path / "prose.txt")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "complaint"),
+    [
+        ("x.jsonl.gz", b"\x1f\x8b\x08\x00", "is compressed (gzip); unpack it first"),
+        ("x.conll", "Oslo\tB-LOC\n".encode("utf-16"), "is UTF-16 text; save it as UTF-8"),
+        ("x.json", b'[{"words": [], "marks": []}]', "; its records have the keys 'words', 'marks'"),
+        ("x.json", b'{\n"tokens": []}', "; it begins like JSON, but not like an array of records or with one record a line"),
+        ("x.jsonl", b'{"tokens": [}\n', ":1: not JSON"),
+        ("x.xml", b"<html></html>", ":1: expected <set>, the root of a GENIA file, found <html>"),
+    ],
+)
+def test_what_no_format_knows_is_said_as_far_as_it_can_be_seen(
+    tmp_path: Path, name: str, content: bytes, complaint: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(SpanwiseError, match=re.escape(complaint)):
+        list(read(tmp_path / name))
+
+
+def test_names_are_known_however_they_are_spelled(tmp_path: Path) -> None:
+    write([ONE], tmp_path / "x.conll", "CoNLL:scheme=BIOES")
+    assert "S-" in (tmp_path / "x.conll").read_text()
+    write([ONE], tmp_path / "x.json", "label-studio")
+    assert detect(tmp_path / "x.json").name == "label_studio"
+
+
+def test_losses_of_reading_are_not_laid_at_the_door_of_jsonl(tmp_path: Path) -> None:
+    record = {"doc_key": "d", "sentences": [["a", "b"]], "ner": [[[0, 0, "X"]]], "relations": [[[0, 0, 1, 1, "R"]]]}
+    (tmp_path / "x.json").write_text(json.dumps(record))
+    with pytest.raises(LossError) as caught:
+        convert(tmp_path / "x.json", tmp_path / "out.jsonl")
+    assert str(caught.value).endswith(
+        "not written, for reading would lose 1 relation (whose argument is no entity of the ner layer); --lossy writes the rest"
+    )
+
+
+def test_files_beside_the_splits_are_noted(tmp_path: Path) -> None:
+    for name in ("eng.train", "eng.testa", "eng.testb", "extra.train", "eng.train~"):
+        (tmp_path / name).write_text("Oslo B-LOC\n")
+    (tmp_path / "extra.train").rename(tmp_path / "old.testb")
+    with pytest.raises(SpanwiseError, match=r"eng.testb and old.testb both look like the test split"):
+        read_corpus(tmp_path)
+    (tmp_path / "old.testb").unlink()
+    assert list(read_corpus(tmp_path)) == ["train", "dev", "test"]
+    folder = tmp_path / "other"
+    folder.mkdir()
+    for name in ("train.conll", "train_2.conll", "notes.md"):
+        (folder / name).write_text("Oslo B-LOC\n")
+    ledger = Ledger()
+    read_corpus(folder, ledger=ledger)
+    assert ledger.notes == {"files that are named after no split, not read (train_2.conll)": 1}
+
+
+RAW = {
+    "ade/raw_sample/DRUG-AE.rel.sample": "ade_rel",
+    "ade/raw_sample/ade_split_0_test.sample.json": "spert",
+    "cluener/raw_sample/dev.sample.json": "cluener",
+    "conll04/raw_sample/conll04_dev.sample.json": "spert",
+    "conll04/raw_sample/conll04_dev.tablert_bilou.sample.json": "tablert",
+    "conll04/raw_sample/multihead_dev.sample.txt": "multihead",
+    "genia/raw_sample/GENIAcorpus3.02.sample.xml": "genia_xml",
+    "germeval14/raw_sample/NER-de-dev.sample.tsv": "conll",
+    "germeval14/raw_sample/germ.dev.iob2.sample": "conll",
+    "litbank/raw_sample/105_persuasion_brat.ann": "brat",
+    "litbank/raw_sample/105_persuasion_brat.tsv": "conll",
+    "ncbi_disease/raw_sample/NCBIdevelopset_corpus.PubTator.sample.txt": "pubtator",
+    "ncbi_disease/raw_sample/devel.sample.tsv": "conll",
+    "nerel/raw_sample": "brat",
+    "webnlg/raw_sample/test_triples.sample.json": "casrel",
+    "webnlg_star/raw_sample/test_triples.sample.json": "casrel",
+    "weibo/raw_sample/weiboNER_2nd_conll.dev": "weibo",
+}
+
+
+@pytest.mark.parametrize(("sample", "format"), RAW.items(), ids=list(RAW))
+def test_every_raw_sample_is_recognised_and_survives_the_interchange_format(
+    shared_data: Path, tmp_path: Path, sample: str, format: str
+) -> None:
+    assert detect(shared_data / sample).name == format
+    result = convert(shared_data / sample, tmp_path / "out.jsonl")
+    assert result.ledger.lost == 0
+    ((_, counts),) = result.counts.items()
+    assert counts["sentences"] > 0
+    assert counts["entities"] > 0
+    records = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert len(records) == counts["sentences"]
+    assert sum(len(r["entities"]) for r in records) == counts["entities"]
+    assert sum(len(r.get("relations", ())) + len(r.get("links", ())) for r in records) == counts["relations"]
+    if formats()[format].write:
+        back = Ledger()
+        name = tmp_path / ("again" + (formats()[format].extensions or ("",))[0] * (not formats()[format].writes_folder))
+        spec = "conll:levels=4" if format == "conll" else format
+        write(read(tmp_path / "out.jsonl"), name, spec, ledger=back)
+        again = list(read(name, format))
+        assert sum(len(s.entities) for s in again) == counts["entities"]
+        assert sum(len(s.relations) + len(s.links) for s in again) == counts["relations"]
+
+
+def test_every_corpus_file_is_recognised(shared_data: Path) -> None:
+    files = list(shared_data.glob("*/*.jsonl"))
+    assert len(files) > 25
+    assert {detect(path).name for path in files} == {"jsonl"}
+
+
+def test_a_folder_may_have_a_dot_in_its_name(tmp_path: Path) -> None:
+    convert(FOLDER, tmp_path / "out-1.0")
+    assert sorted(path.name for path in (tmp_path / "out-1.0").iterdir()) == ["dev.jsonl", "test.jsonl", "train.jsonl"]
+
+
+def test_what_was_written_is_counted_beside_what_was_read(nested: Path, tmp_path: Path) -> None:
+    result = convert(nested, tmp_path / "out.conll", lossy=True)
+    assert result.counts["all"] == {"sentences": 2, "entities": 4, "relations": 0}
+    assert result.written["all"] == {"sentences": 2, "entities": 2, "relations": 0}
+
+
+def test_a_brat_folder_called_train_is_one_file(tmp_path: Path) -> None:
+    write([ONE], tmp_path / "train", "brat")
+    convert(tmp_path / "train", tmp_path / "out.jsonl")
+    assert [s.entities for s in read(tmp_path / "out.jsonl")] == [ONE.entities]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has files whose names are no text")
+@pytest.mark.parametrize("format", [name for name in TEXTS if name != "brat"])
+def test_a_file_whose_name_is_no_text(tmp_path: Path, format: str) -> None:
+    path = tmp_path / os.fsdecode(b"caf\xe9.data")
+    path.write_text(TEXTS[format], encoding="utf-8")
+    convert(path, tmp_path / "out.jsonl", format, lossy=True)
+    assert all("\udce9" not in s.id for s in read(tmp_path / "out.jsonl"))
+
+
+@pytest.mark.parametrize("format", formats())
+def test_ids_that_nobody_gave_count_from_0(tmp_path: Path, format: str) -> None:
+    texts = {
+        "jsonl": '{"tokens": ["a"]}\n' * 2,
+        "w2ner": '{"sentence": ["a"], "ner": []}\n' * 2,
+        "spert": '{"tokens": ["a"], "entities": []}\n' * 2,
+        "tablert": '{"tokens": ["a"], "tags": ["O"]}\n' * 2,
+        "casrel": '{"text": "a", "triple_list": []}\n' * 2,
+        "cmeee": '{"text": "a", "entities": []}\n' * 2,
+        "cluener": '{"text": "a", "label": {}}\n' * 2,
+        "dygie": '{"sentences": [["a"]]}\n' * 2,
+        "doccano": '{"text": "a", "label": []}\n' * 2,
+        "prodigy": '{"text": "a", "spans": []}\n' * 2,
+        "label_studio": '{"data": {"text": "a"}, "annotations": []}\n' * 2,
+        "conll": "a\tO\n\n" * 2,
+        "weibo": "a0\tO\n\n" * 2,
+        "multihead": "#doc\n0\ta\tO\t['N']\t[0]\n" * 2,
+        "genia_xml": f"<set>{'<article><sentence>a</sentence></article>' * 2}</set>",
+    }
+    if format not in texts:
+        pytest.skip("names every sentence, or is not a text file")
+    (tmp_path / "x.y").write_text(texts[format])
+    ids = [s.document if format == "genia_xml" else s.id for s in read(tmp_path / "x.y", format)]
+    assert ids == ["x-0", "x-1"]
+
+
+def test_the_page_of_formats_is_true() -> None:
+    page = (Path(__file__).parents[2] / "docs/formats.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `(\w+)` \| [^|]+ \| (yes|no) \| ([^|]+) \|$", page, re.MULTILINE)
+    assert [name for name, _, _ in rows] != []
+    assert {name for name, _, _ in rows} == set(formats())
+    for name, written, holds in rows:
+        format = formats()[name]
+        assert written == ("yes" if format.write else "no")
+        assert set(holds.split(";")[0].split(", ")) - {"flat entities"} == format.holds, name

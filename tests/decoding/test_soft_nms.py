@@ -1,0 +1,139 @@
+"""Soft-NMS against Algorithm 1 as it is written, and what the authors' program does besides."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spanwise.core.types import Span
+from spanwise.decoding.decode import decode
+from spanwise.decoding.soft_nms import SoftNms
+
+Row = tuple[int, int, int, int, float]
+
+
+def overlap(one: Row, other: Row) -> float:
+    here, there = set(range(one[1], one[2])), set(range(other[1], other[2]))
+    return len(here & there) / len(here | there)
+
+
+def algorithm_1(rows: list[Row], decay: float, near: float, threshold: float) -> list[Row]:
+    """One sentence's spans, traversed in the order of their scores; the list is sorted again after every change."""
+    rest, output = list(rows), []
+    while rest:
+        rest.sort(key=lambda row: (-row[4], row))
+        best, *rest = rest
+        output.append(best)
+        rest = [(*row[:4], row[4] * decay) if overlap(best, row) >= near else row for row in rest]
+    return sorted(row for row in output if row[4] > threshold)
+
+
+def run(rows: list[Row], **options: Any) -> list[Row]:
+    columns = [np.array([row[n] for row in rows], np.int64) for n in range(4)]
+    nms = SoftNms(**{"decay": 0.9, "overlap": 0.7, "threshold": 0.45, **options})
+    found = nms(*columns, np.array([row[4] for row in rows], np.float64))
+    return list(zip(*(column.tolist() for column in found), strict=True))
+
+
+def test_worked_by_hand() -> None:
+    # 0-4 is best. It overlaps 0-5 by 4/5 and 1-4 by 3/4, which 0-5 overlaps by 3/5 only; 2-6 by 2/6.
+    rows = [(0, 0, 4, 0, 0.9), (0, 0, 5, 1, 0.8), (0, 1, 4, 0, 0.49), (0, 2, 6, 0, 0.5)]
+    assert run(rows) == [(0, 0, 4, 0, 0.9), (0, 0, 5, 1, pytest.approx(0.72)), (0, 2, 6, 0, 0.5)]
+    assert run(rows, decay=1.0) == sorted(rows)
+    assert run(rows, overlap=0.3, decay=0.5) == [(0, 0, 4, 0, 0.9)]
+
+
+def test_what_was_lowered_is_traversed_later() -> None:
+    # 0-5 falls behind 0-6, so that 0-6, whom 0-4 leaves alone, lowers 0-5 once more and not the other way round.
+    rows = [(0, 0, 4, 0, 0.9), (0, 0, 5, 0, 0.8), (0, 0, 6, 0, 0.75)]
+    assert run(rows, overlap=0.75, threshold=0.1) == [
+        (0, 0, 4, 0, 0.9), (0, 0, 5, 0, pytest.approx(0.8 * 0.81)), (0, 0, 6, 0, 0.75),
+    ]  # fmt: skip
+
+
+scores = st.integers(1, 100).map(lambda number: number / 101)
+spans = st.lists(
+    st.tuples(st.integers(0, 2), st.integers(0, 6), st.integers(1, 5), st.integers(0, 1), scores),
+    max_size=14,
+    unique_by=(lambda row: row[:4], lambda row: row[4]),  # without ties the order is settled
+)
+
+
+@given(spans, st.sampled_from([0.4, 0.9]), st.sampled_from([0.3, 0.5, 0.7]), st.sampled_from([0.0, 0.45]), st.randoms())
+def test_it_is_algorithm_1(drawn: list[Row], decay: float, near: float, threshold: float, choose: Any) -> None:
+    rows = [(sentence, start, start + width, label, score) for sentence, start, width, label, score in drawn]
+    expected = []
+    for number in range(3):
+        expected += algorithm_1([row for row in rows if row[0] == number], decay, near, threshold)
+    choose.shuffle(rows)
+    found = run(rows, decay=decay, overlap=near, threshold=threshold)
+    assert [row[:4] for row in found] == [row[:4] for row in expected]
+    assert [row[4] for row in found] == pytest.approx([row[4] for row in expected])
+
+
+def test_a_span_found_twice_counts_once_with_its_best_score() -> None:
+    rows = [(0, 0, 2, 0, 0.5), (0, 0, 2, 0, 0.6), (0, 5, 6, 0, 0.2), (0, 5, 6, 0, 0.2), (1, 0, 2, 0, 0.5)]
+    assert run(rows) == [(0, 0, 2, 0, 0.6), (1, 0, 2, 0, 0.5)]
+
+
+def test_published_a_span_found_n_times_has_n_times_its_score() -> None:
+    rows = [(0, 0, 2, 0, 0.3), (0, 0, 2, 0, 0.3), (0, 5, 6, 0, 0.3), (1, 0, 1, 0, 0.4), (1, 0, 1, 0, 0.4), (1, 0, 1, 0, 0.4)]
+    assert run(rows) == []
+    # Only what is handed on is at most 1: the comparison is with 1.2.
+    assert run(rows, counts_duplicates=True) == [(0, 0, 2, 0, pytest.approx(0.6)), (1, 0, 1, 0, 1.0)]
+
+
+def test_published_of_two_spans_that_cross_neither_is_kept() -> None:
+    rows = [(0, 0, 3, 0, 0.9), (0, 2, 5, 0, 0.8), (0, 2, 3, 0, 0.7), (0, 5, 6, 0, 0.6), (1, 0, 3, 0, 0.9), (1, 2, 5, 0, 0.4)]
+    assert run(rows) == sorted(rows)[:5]
+    # 2-3 lies inside both; 5-6 touches; of sentence 1's pair one was too low to count.
+    assert run(rows, drops_crossing=True) == [(0, 2, 3, 0, 0.7), (0, 5, 6, 0, 0.6), (1, 0, 3, 0, 0.9)]
+
+
+@given(spans)
+def test_published_deletion_is_that_of_every_crossing_pair(drawn: list[Row]) -> None:
+    rows = [(sentence, start, start + width, label, score) for sentence, start, width, label, score in drawn]
+    kept = run(rows, decay=1.0)
+    by_sentence = defaultdict(list)
+    for row in kept:
+        by_sentence[row[0]].append(Span(row[1], row[2]))
+    expected = [row for row in kept if not any(Span(row[1], row[2]).crosses(other) for other in by_sentence[row[0]])]
+    assert run(rows, decay=1.0, drops_crossing=True) == expected
+
+
+def test_decoding_goes_on_with_what_is_left() -> None:
+    rows = [(0, 0, 4, 0, 0.9), (0, 0, 5, 1, 0.8), (0, 4, 6, 0, 0.7), (2, 0, 1, 1, 0.6), (2, 3, 4, 1, 0.1)]
+    columns = [np.array([row[n] for row in rows], np.int64) for n in range(4)]
+    for policy, kept in (("overlapping", 3), ("nested", 2), ("flat", 2)):
+        found = decode(
+            *columns, np.array([row[4] for row in rows], np.float32), count=3, types=("A", "B"),
+            policy=SoftNms(0.9, 0.7, 0.45, policy),
+        )  # fmt: skip
+        assert [len(entities) for entities in found] == [kept, 0, 1]
+        assert Counter(e.score for e in found[0])[0.9] == 1
+    every = decode(*columns, np.ones(5, np.float32), count=3, types=("A", "B"), policy="overlapping")
+    assert [len(entities) for entities in every] == [3, 0, 2]
+
+
+def test_nothing_to_suppress() -> None:
+    assert run([]) == []
+    assert run([(0, 0, 1, 0, 0.0)], threshold=0.0) == []
+
+
+def test_what_is_too_low_for_its_own_type_lowers_nobody() -> None:
+    spans = [np.array(column) for column in ([0, 0], [0, 0], [2, 3], [0, 1])]
+    policy = SoftNms(decay=0.7, overlap=0.5, threshold=0.45)
+
+    def found(least: dict[str, float] | None) -> dict[str, float | None]:
+        score = np.array([0.8, 0.6], np.float32)
+        (entities,) = decode(*spans, score, count=1, types=("A", "B"), policy=policy, least=least)
+        return {entity.type: entity.score for entity in entities}
+
+    assert found(None) == {"A": pytest.approx(0.8)}  # B falls to 0.42
+    assert found({"A": 0.9, "B": 0.45}) == {"B": pytest.approx(0.6)}
+    assert found({"A": 0.5, "B": 0.45}) == {"A": pytest.approx(0.8)}
