@@ -16,6 +16,7 @@ check: $(VENV)/.installed-dev
 	$(BIN)/ruff check src tests bench
 	$(BIN)/ruff format --check src tests bench
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 # The tests of pages need a browser and are skipped without one, so this never fails.
 browser:

@@ -80,7 +80,7 @@ def trained(corpus: Corpus, recipe: str, mechanism: str, seed: int, arguments: a
     with tempfile.TemporaryDirectory() as folder:
         run = train(
             corpus, Path(folder) / "run", recipe=recipe, encoder=arguments.encoder, overrides=overrides, seed=seed,
-            epochs=arguments.epochs, batch_size=arguments.batch_size, device=arguments.device, test=False, say=_silent,
+            epochs=arguments.epochs, batch_size=arguments.batch_size, device=arguments.device, test=False, log=_silent,
         )  # fmt: skip
     seconds = time.perf_counter() - began
     everything = [sentence for split in corpus for sentence in corpus[split]]
@@ -91,7 +91,7 @@ def trained(corpus: Corpus, recipe: str, mechanism: str, seed: int, arguments: a
 
 
 def _silent(line: str) -> None:
-    """For ``say``."""
+    """For ``log``."""
 
 
 def pooled(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:

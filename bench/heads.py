@@ -38,7 +38,7 @@ from spanwise.recipes.catalog import configure
 from spanwise.training.loop import Trainer
 
 
-def settled(device: str) -> None:
+def resolve_config(device: str) -> None:
     if device == "cuda":
         torch.cuda.synchronize()
 
@@ -61,7 +61,7 @@ def make_trainer(recipe: str, corpus: Corpus, folder: Path, arguments: argparse.
     steps = arguments.block * (arguments.turns + 1) + arguments.warm_up
     torch.manual_seed(1)
     model = build(recipe, corpus, arguments, epochs=-(-steps // per_epoch), batch_size=arguments.batch_size)
-    return Trainer(model, corpus, folder, device=arguments.device, say=lambda line: None)
+    return Trainer(model, corpus, folder, device=arguments.device, log=lambda line: None)
 
 
 def time_training(trainers: dict[str, Trainer], arguments: argparse.Namespace) -> Times:
@@ -72,7 +72,7 @@ def time_training(trainers: dict[str, Trainer], arguments: argparse.Namespace) -
         for _ in range(steps):
             loops[recipe].step(done[recipe])
             done[recipe] += 1
-        settled(arguments.device)
+        resolve_config(arguments.device)
 
     for recipe in loops:  # recording graphs, filling caches
         block(recipe, arguments.warm_up)
@@ -90,7 +90,7 @@ def time_prediction(models: dict[str, Model], sentences: Sequence[Sentence], arg
     def predicted(recipe: str, chosen: Sequence[Sentence]) -> None:
         for _ in predict(models[recipe], chosen, batch_size=arguments.predict_batch):
             pass
-        settled(arguments.device)
+        resolve_config(arguments.device)
 
     for turn in range(1 + arguments.turns):
         first = turn * size % max(1, len(sentences) - size + 1)
@@ -129,11 +129,11 @@ def head_costs(recipes: Sequence[str], arguments: argparse.Namespace, words: int
 
             def encode(model: Model = model, batch: Any = batch) -> None:
                 model.encoder(batch.inputs)
-                settled(arguments.device)
+                resolve_config(arguments.device)
 
             def score(model: Model = model, batch: Any = batch, states: Any = states) -> None:
                 model.head.score(states, batch.targets)
-                settled(arguments.device)
+                resolve_config(arguments.device)
 
             contenders: dict[str, Callable[[], None]] = {"encoder": encode, "head": score}
             for turn in range(WARM_UP + arguments.turns):

@@ -35,7 +35,7 @@ LONGEST = 20  # lengths with a row of their own, as in table 2
 
 def stages(model: Model, sentences: list[Sentence], everything: list[Sentence]) -> dict[str, Any]:
     """The counts of both stages and the histogram of offsets."""
-    head = model.head.reader.inner
+    head = model.head.prediction_head.inner
     if not isinstance(head, LocateLabel):
         raise SystemExit("this is no locate-label model")
     device = next(model.parameters()).device

@@ -89,7 +89,7 @@ def trained(folder: Path, encoder: str, recipe: str) -> str:
     from spanwise.training.run import train
 
     epochs = 15 if encoder == "static" else 3
-    train(FOLDER, folder, recipe=recipe, encoder=encoder, epochs=epochs, batch_size=8, device="cpu", say=lambda line: None)
+    train(FOLDER, folder, recipe=recipe, encoder=encoder, epochs=epochs, batch_size=8, device="cpu", log=lambda line: None)
     return str(folder)
 
 

@@ -109,7 +109,7 @@ def make_trainer(recipe: str, corpus: Corpus, folder: Path, arguments: argparse.
     settings = {"epochs": -(-(WARM_UP + arguments.steps) // steps), "batch_size": arguments.batch_size, "seed": seed}
     config = configure(recipe, encoder=arguments.encoder, settings=settings)
     torch.manual_seed(seed)
-    return Trainer(Model.build(config, corpus), corpus, folder, device="cpu", say=lambda line: None)
+    return Trainer(Model.build(config, corpus), corpus, folder, device="cpu", log=lambda line: None)
 
 
 def time_training(trainers: Mapping[str, Trainer], source: str, arguments: argparse.Namespace) -> Times:

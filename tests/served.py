@@ -13,7 +13,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from spanwise.core.types import Entity, Relation, Sentence
-from spanwise.decoding.thresholds import Threshold, at_least
+from spanwise.decoding.thresholds import Threshold, apply_threshold
 from spanwise.prediction.base import BasePredictor
 from spanwise.serve.server import address, listening
 
@@ -50,7 +50,7 @@ class Fake(BasePredictor):
         assert self.gate.wait(30)
         if any("poison" in sentence.words for sentence in sentences):
             raise ZeroDivisionError("the secret text")
-        return list(at_least(map(annotated, sentences), threshold or dict.fromkeys(self.types, 0.5)))
+        return list(apply_threshold(map(annotated, sentences), threshold or dict.fromkeys(self.types, 0.5)))
 
 
 def annotated(sentence: Sentence) -> Sentence:

@@ -138,7 +138,7 @@ def model(encoder: str | Path, recipe: str = "spanner", overrides: Iterable[str]
 
 
 def quiet(line: str) -> None:
-    """For ``say``."""
+    """For ``log``."""
 
 
 def fit(out: Path, data: Corpus | None = None, overrides: Iterable[str] = (), **options: Any) -> Run:

@@ -9,14 +9,14 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
-Found = tuple[str, int, int]  # type, first word, word behind the last
+Predictions = tuple[str, int, int]  # type, first word, word behind the last
 GoesOn = Callable[[], bool]  # called by a training loop behind every epoch: whether to go on
 
 
 @dataclass(frozen=True)
 class Example:
     words: list[str]
-    entities: list[Found]
+    entities: list[Predictions]
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ def read(path: str) -> list[Example]:
     return [Example(r["tokens"], [(e["type"], *e["spans"][0]) for e in r.get("entities", ())]) for r in records]
 
 
-def written(entities: Iterable[Found]) -> list[dict[str, Any]]:
+def written(entities: Iterable[Predictions]) -> list[dict[str, Any]]:
     return [{"type": type, "spans": [[start, end]]} for type, start, end in entities]
 
 
@@ -89,13 +89,13 @@ def tags(example: Example) -> list[str]:
     return result
 
 
-def entities(tags: Sequence[str]) -> list[Found]:
+def entities(tags: Sequence[str]) -> list[Predictions]:
     """The entities of BIO tags; one that begins with I is one all the same, as for seqeval.
 
     >>> entities(["B-A", "I-A", "I-B", "O", "B-A", "B-A"])
     [('A', 0, 2), ('B', 2, 3), ('A', 4, 5), ('A', 5, 6)]
     """
-    result: list[Found] = []
+    result: list[Predictions] = []
     for place, tag in enumerate(tags):
         kind, _, type = tag.partition("-")
         if kind == "I" and result and result[-1][0] == type and result[-1][2] == place:

@@ -37,7 +37,7 @@ class Peer:
         config = configure(self.job.options["recipe"], encoder=self.job.encoder, settings=settings)
         self.model = Model.build(config, self.corpus)  # the number of epochs is part of the configuration, so not before
         with TemporaryDirectory() as folder:
-            trainer = Trainer(self.model, self.corpus, Path(folder), device="cpu", say=lambda line: None)
+            trainer = Trainer(self.model, self.corpus, Path(folder), device="cpu", log=lambda line: None)
             stream, done = trainer._stream(0), 0
             for end in trainer.batches.ends:
                 trainer.wrapped.train()

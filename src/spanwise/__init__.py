@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Corpus", "Entity", "FormatError", "Ledger", "Link", "LossError", "Relation", "Sentence", "Span", "SpanwiseError",
-    "SpanwiseWarning", "__version__", "bundled_corpus", "convert", "describe", "evaluate", "load", "read", "read_corpus", "train", "write",
+    "SpanwiseWarning", "__version__", "bundled_corpus", "convert", "describe", "evaluate", "load", "read", "read_corpus",
+    "train", "write",
 ]  # fmt: skip
 
 # Loaded when first asked for, so that `import spanwise` stays quick.

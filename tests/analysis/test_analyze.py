@@ -65,7 +65,7 @@ def test_tables_and_numbers_agree(folder: Path) -> None:
     for part, values in numbers["parts"].items():
         for table, rows in values["tables"].items():
             with (folder / "tables" / f"{part}-{table}.csv").open(encoding="utf-8", newline="") as file:
-                header, *read = csv.reader(file)
+                header, *read = csv.prediction_head(file)
             assert read == [["" if value is None else str(value) for value in row.values()] for row in rows]
             assert all(list(row) == header for row in rows)
     summary = numbers["parts"]["scores"]["tables"]["summary"]
@@ -77,7 +77,7 @@ def test_no_text_of_the_data_is_a_formula_in_a_spreadsheet(tmp_path: Path) -> No
     part = Part("words", "Words", "", {"all": Table(("=class", "count"), rows)})
     write_files(tmp_path, "title", [part], {})
     with (tmp_path / "tables" / "words-all.csv").open(encoding="utf-8", newline="") as file:
-        header, *read = csv.reader(file)
+        header, *read = csv.prediction_head(file)
     assert header == ["'=class", "count"]
     assert [row[0] for row in read] == ["'=cmd|' /C calc'!A0", "'-like", "'+", "'@home", "IL-2 = x", "'\tx"]
     assert [row[1] for row in read] == ["-1", "-0.5", "", "0", "1e-09", "2"]

@@ -52,7 +52,7 @@ def test_what_is_exported_predicts_the_same(tiny_bert: Path, tmp_path: Path, run
     assert config["head"]["kind"] == kind
     assert not any(isinstance(value, dict) for value in config["head"].values())
     before, after = (load_file(tmp_path / name / "model.safetensors") for name in ("run", "model"))
-    head = len(built.head.reader.state_dict())
+    head = len(built.head.prediction_head.state_dict())
     assert len(after) == len(built.encoder.state_dict()) + head
     assert len(before) - len(after) == len(built.head.state_dict()) - head
     names = {path.name for path in (tmp_path / "model").rglob("*")}

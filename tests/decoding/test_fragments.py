@@ -110,9 +110,9 @@ def test_whatever_the_scores_entities_are_valid_and_those_of_a_search_through_al
     for one, groups in zip(found, expected, strict=True):
         assert len(one) == len(groups)
         for entity in one:
-            least, typing = groups[entity.fragments]
+            min_scores, typing = groups[entity.fragments]
             assert typing[TYPES.index(entity.type)] == pytest.approx(max(typing))
-            assert entity.score == pytest.approx(min(least, max(typing)), abs=1e-5)
+            assert entity.score == pytest.approx(min(min_scores, max(typing)), abs=1e-5)
             assert entity.is_discontinuous
 
 

@@ -129,9 +129,9 @@ def test_what_is_too_low_for_its_own_type_lowers_nobody() -> None:
     spans = [np.array(column) for column in ([0, 0], [0, 0], [2, 3], [0, 1])]
     policy = SoftNms(decay=0.7, overlap=0.5, threshold=0.45)
 
-    def found(least: dict[str, float] | None) -> dict[str, float | None]:
+    def found(min_scores: dict[str, float] | None) -> dict[str, float | None]:
         score = np.array([0.8, 0.6], np.float32)
-        (entities,) = decode(*spans, score, count=1, types=("A", "B"), policy=policy, least=least)
+        (entities,) = decode(*spans, score, count=1, types=("A", "B"), policy=policy, min_scores=min_scores)
         return {entity.type: entity.score for entity in entities}
 
     assert found(None) == {"A": pytest.approx(0.8)}  # B falls to 0.42

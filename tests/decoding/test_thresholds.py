@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from spanwise import Entity, Link, Relation, Sentence
 from spanwise.decoding.thresholds import Threshold
-from spanwise.evaluation import at_least, evaluate
+from spanwise.evaluation import apply_threshold, evaluate
 
 WORDS = ("Oslo", "and", "York", "and", "Rome")
 
@@ -29,10 +29,10 @@ def test_a_link_still_leads_to_its_entity_when_another_goes() -> None:
         sentence(1, place(0, 0.1), place(2, 0.9), place(4, 0.9)),
     ]
     for threshold in (0.0, 0.15, 0.5):
-        relations = evaluate(gold, at_least(found, threshold)).relations
+        relations = evaluate(gold, apply_threshold(found, threshold)).relations
         assert relations is not None
         assert relations.strict.micro.f1 == 1.0, threshold
-    first, second = at_least(found, 0.5)
+    first, second = apply_threshold(found, 0.5)
     assert (first.links, second.entities) == ((Link("near", 0, 1, 0),), (place(2), place(4)))
 
 
@@ -40,20 +40,20 @@ def test_a_link_goes_with_its_tail_and_by_its_own_score() -> None:
     links = (Link("a", 0, 1, 0), Link("b", 0, 1, 1, score=0.4), Link("c", 0, 1, 1, score=0.6), Link("lost", 0, 7, 3))
     found = [sentence(0, place(0, 0.9), links=links), sentence(1, place(0, 0.1), place(2, 0.9))]
     # One that leads to no sentence here stays as it is: it was predicted, and is wrong.
-    assert next(at_least(found, 0.5)).links == (Link("c", 0, 1, 0), Link("lost", 0, 7, 3))
-    assert [link.type for link in next(at_least(found, {"c": 0.7})).links] == ["a", "b", "lost"]
+    assert next(apply_threshold(found, 0.5)).links == (Link("c", 0, 1, 0), Link("lost", 0, 7, 3))
+    assert [link.type for link in next(apply_threshold(found, {"c": 0.7})).links] == ["a", "b", "lost"]
 
 
 def test_documents_of_one_name_have_their_own_numbers() -> None:
     linked = sentence(0, place(0), links=(Link("near", 0, 1, 1),))
     found = [linked, sentence(1, place(0, 0.1), place(2)), linked, sentence(1, place(0, 0.9), place(2))]
-    assert [s.links[0].tail for s in at_least(found, 0.5) if s.links] == [0, 1]
+    assert [s.links[0].tail for s in apply_threshold(found, 0.5) if s.links] == [0, 1]
 
 
 def test_nothing_below_nothing_new() -> None:
     one = replace(sentence(0, place(0, 0.9), links=(Link("a", 0, 1, 0),)), relations=(Relation("r", 0, 0, score=0.8),))
-    assert next(at_least([one], 0.5)) is one
-    assert next(at_least([one], 0.85)).relations == ()
+    assert next(apply_threshold([one], 0.5)) is one
+    assert next(apply_threshold([one], 0.85)).relations == ()
 
 
 scores = st.sampled_from([None, 0.1, 0.5, 0.9])
@@ -94,4 +94,4 @@ def test_links_name_what_they_named(sentences: list[Sentence], threshold: Thresh
         for head, tail, score in led(sentences)
         if {head, tail} <= above and (score is None or score >= threshold)
     ]
-    assert led(list(at_least(sentences, threshold))) == expected
+    assert led(list(apply_threshold(sentences, threshold))) == expected

@@ -95,8 +95,8 @@ def test_examples_show_the_word_behind_or_the_mark_at_the_end() -> None:
 
 def test_common_words_are_few_and_frequent() -> None:
     assert common_words(Counter()) == set()
-    assert common_words(Counter({"a": 5, "b": 4, "c": 1}), share=0.9, least=1) == {"a", "b"}
-    assert common_words(Counter({"a": 5, "b": 4, "c": 1}), share=0.5, least=2) == {"a", "b"}
+    assert common_words(Counter({"a": 5, "b": 4, "c": 1}), share=0.9, min_count=1) == {"a", "b"}
+    assert common_words(Counter({"a": 5, "b": 4, "c": 1}), share=0.5, min_count=2) == {"a", "b"}
 
 
 def test_brackets_and_quotation_marks_are_punctuation_and_no_separators() -> None:

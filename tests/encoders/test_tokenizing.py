@@ -43,7 +43,7 @@ def trained(kind: str) -> Any:
     return PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="<unk>", pad_token="<pad>")
 
 
-def in_sentences(tokenizer: Any, blank: str, unknown: int) -> list[tuple[list[int], list[int]]]:
+def in_sentences(tokenizer: Any, blank: str, unknown_id: int) -> list[tuple[list[int], list[int]]]:
     """Ids and counts of whole sentences, as the tokenizer gives them."""
     results = []
     for words in TEXTS:
@@ -51,7 +51,7 @@ def in_sentences(tokenizer: Any, blank: str, unknown: int) -> list[tuple[list[in
         pieces: list[list[int]] = [[] for _ in words]
         for place, piece in zip(encoded.word_ids() if words else (), encoded["input_ids"], strict=True):
             pieces[place].append(piece)
-        pieces = [found or [unknown] for found in pieces]
+        pieces = [found or [unknown_id] for found in pieces]
         results.append(([piece for found in pieces for piece in found], [len(found) for found in pieces]))
     return results
 
@@ -66,7 +66,7 @@ def test_words_have_the_subwords_of_their_sentence(kind: str, request: pytest.Fi
     else:
         tokenizer = AutoTokenizer.from_pretrained(request.getfixturevalue(kind), add_prefix_space=True)
     tokenize = WordTokenizer.of(tokenizer)
-    expected = in_sentences(tokenizer, tokenize.blank, tokenize.unknown)
+    expected = in_sentences(tokenizer, tokenize.blank, tokenize.unknown_id)
     assert len({piece for ids, _ in expected for piece in ids}) > 20
     for _ in range(2):  # the second time from what was kept
         found = [(ids.tolist(), counts.tolist()) for ids, counts in tokenize(TEXTS)]

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spanwise import Entity, Sentence, SpanwiseError
-from spanwise.evaluation import at_least, calibration, evaluate
+from spanwise.evaluation import apply_threshold, calibration, evaluate
 from spanwise.evaluation.calibration import POINTS, at_threshold
 from spanwise.evaluation.threshold_search import found_threshold
 
@@ -89,14 +89,14 @@ def test_each_type_has_its_own_threshold() -> None:
 def test_the_best_threshold_is_the_best_of_all(rows: list[Row], missed: int) -> None:
     gold, found = data(rows, missed)
     result = calibration(gold, found)
-    every = [evaluate(gold, at_least(found, threshold)).f1 for threshold in (0, 0.2, 0.3, 0.5, 0.5000005, 0.7, 0.95)]
+    every = [evaluate(gold, apply_threshold(found, threshold)).f1 for threshold in (0, 0.2, 0.3, 0.5, 0.5000005, 0.7, 0.95)]
     assert (result.best.score.f1 if result.best else 0.0) == pytest.approx(max(every))
     if result.best:
         assert result.best.threshold >= min(score for score, _ in rows), "below what was proposed nothing is known"
-        assert evaluate(gold, at_least(found, result.best.threshold)).entities.micro == result.best.score
+        assert evaluate(gold, apply_threshold(found, result.best.threshold)).entities.micro == result.best.score
         assert at_threshold(gold, found, result.best.threshold) == result.best
     for point in result.curve:
-        assert evaluate(gold, at_least(found, point.threshold)).entities.micro == point.score
+        assert evaluate(gold, apply_threshold(found, point.threshold)).entities.micro == point.score
 
 
 def test_a_long_curve_is_thinned_and_keeps_its_low_end() -> None:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from spanwise import FormatError, SpanwiseError
 from spanwise.files import json_arrays
 from spanwise.files.reading import json_records
-from spanwise.files.writing import replacing
+from spanwise.files.writing import atomic_output
 
 JSON = st.recursive(
     st.none()
@@ -88,7 +88,7 @@ def test_a_long_broken_array_is_given_up_early(tmp_path: Path) -> None:
 
 
 def write_half_and_fail(path: Path) -> None:
-    with replacing(path) as temporary:
+    with atomic_output(path) as temporary:
         temporary.write_text("half")
         raise ZeroDivisionError
 
@@ -99,7 +99,7 @@ def test_a_file_is_replaced_only_when_all_went_well(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError):
         write_half_and_fail(path)
     assert path.read_text() == "old"
-    with replacing(path) as temporary:
+    with atomic_output(path) as temporary:
         temporary.write_text("new")
         assert path.read_text() == "old"
     assert path.read_text() == "new"
@@ -117,16 +117,16 @@ def test_an_interrupt_leaves_nothing_however_early_it_comes(
         raise KeyboardInterrupt
 
     monkeypatch.setattr(os, "mkdir", interrupted)
-    with pytest.raises(KeyboardInterrupt), replacing(tmp_path / "out", folder=folder):
+    with pytest.raises(KeyboardInterrupt), atomic_output(tmp_path / "out", folder=folder):
         pass
     assert not list(tmp_path.iterdir())
 
 
 def test_a_folder_with_content_is_never_touched(tmp_path: Path) -> None:
     folder = tmp_path / "out"
-    with replacing(folder, folder=True) as temporary:
+    with atomic_output(folder, folder=True) as temporary:
         (temporary / "a").write_text("x")
-    with pytest.raises(SpanwiseError, match="is not empty"), replacing(folder, folder=True):
+    with pytest.raises(SpanwiseError, match="is not empty"), atomic_output(folder, folder=True):
         pass
     assert [p.name for p in folder.iterdir()] == ["a"]
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
@@ -140,7 +140,7 @@ def test_targets_of_the_wrong_kind_are_refused(tmp_path: Path) -> None:
         (tmp_path / "folder", False, "a file was expected"),
         (tmp_path / "file", True, "a folder was expected"),
     ):
-        with pytest.raises(SpanwiseError, match=complaint), replacing(path, folder=folder):
+        with pytest.raises(SpanwiseError, match=complaint), atomic_output(path, folder=folder):
             pass
 
 
@@ -148,7 +148,7 @@ def test_a_link_stays_a_link_and_its_file_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "far").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "far" / "file")
     for text in ("first", "second"):  # the file is not there at first
-        with replacing(tmp_path / "link") as temporary:
+        with atomic_output(tmp_path / "link") as temporary:
             temporary.write_text(text)
         assert (tmp_path / "link").is_symlink()
         assert (tmp_path / "far" / "file").read_text() == text
@@ -160,11 +160,11 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     with ThreadPoolExecutor() as pool:
         received = pool.submit(pipe.read_text)
-        with replacing(pipe) as temporary:
+        with atomic_output(pipe) as temporary:
             temporary.write_text("through")
         assert received.result() == "through"
     assert pipe.is_fifo()
-    with pytest.raises(SpanwiseError, match="a folder was expected"), replacing(pipe, folder=True):
+    with pytest.raises(SpanwiseError, match="a folder was expected"), atomic_output(pipe, folder=True):
         pass
 
 
@@ -172,7 +172,7 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
 def test_a_full_device_is_an_error_that_names_it() -> None:
     with (
         pytest.raises(SpanwiseError, match="/dev/full: not written: No space left on device"),
-        replacing(Path("/dev/full")) as f,
+        atomic_output(Path("/dev/full")) as f,
     ):
         f.write_text("x")
     assert Path("/dev/full").is_char_device()

@@ -126,7 +126,7 @@ def test_targets_bear_the_names_of_their_branches(encoder: Any) -> None:
     for branch in ("sequence", "span"):
         bundle = make(encoder, branch=branch)
         scoring, gold = bundle.targets(sentences, gold=False), bundle.targets(sentences, gold=True)
-        assert scoring.keys() == {f"{branch}.{key}" for key in bundle.reader.targets(sentences, gold=False)}
+        assert scoring.keys() == {f"{branch}.{key}" for key in bundle.prediction_head.targets(sentences, gold=False)}
         assert {key.partition(".")[0] for key in gold} == {"sequence", "span"}
         assert gold["sequence.tags"].tolist() == [[1, 2, 0, 0, 0, 0]]
     generators = [np.random.default_rng(5) for _ in range(2)]
@@ -138,7 +138,7 @@ def test_targets_bear_the_names_of_their_branches(encoder: Any) -> None:
 def test_one_branch_predicts(encoder: Any, random_batch: Any, joined: Any, branch: str) -> None:
     bundle = make(encoder, "crf", "global-pointer", branch=branch).eval()
     reader = bundle.branches[branch]
-    assert bundle.reader is reader
+    assert bundle.prediction_head is reader
     assert bundle.decoding == reader.decoding == {"sequence": "flat", "span": "nested"}[branch]
     sentences, states = random_batch()
     ours = bundle.score(joined(states), bundle.targets(sentences, gold=False))
@@ -160,7 +160,7 @@ def test_a_branch_without_weight_is_not_there(
     sentences, states = random_batch()
     targets = bundle.targets(sentences, gold=True)
     assert not any(key.startswith(other) for key in targets)
-    losses, head = bundle.loss(joined(states), targets), bundle.reader
+    losses, head = bundle.loss(joined(states), targets), bundle.prediction_head
     alone = head.loss(joined(states), head.targets(sentences, gold=True))
     torch.testing.assert_close(losses.mean, alone.mean_per_instance)
     assert losses.parts.keys() == {branch}

@@ -183,8 +183,8 @@ def test_the_loss_makes_no_gpu_wait(encoder: Any, random_batch: Any, joined: Any
     with waits() as counted:
         head.loss(batch, targets).mean.backward()
     assert counted == alone
-    assert all(parameter.grad is not None for parameter in head.learning_apart())
-    assert {*head.parameters()} == {*head.head.parameters(), *head.learning_apart()}
+    assert all(parameter.grad is not None for parameter in head.separately_clipped_parameters())
+    assert {*head.parameters()} == {*head.head.parameters(), *head.separately_clipped_parameters()}
 
 
 @every
@@ -277,7 +277,7 @@ def test_reach(encoder: Any) -> None:
     assert out_of_reach(sentence(8, ("B", (0, 1), (2, 3))), head) == {"discontinuous": 1}
 
 
-def lesson() -> list[Sentence]:
+def training_sentences() -> list[Sentence]:
     """Coordinations that share fragments and cross, beside contiguous entities on the same spans as fragments."""
     return [
         Sentence(
@@ -302,9 +302,9 @@ def test_it_learns_a_few_sentences(overfit: Any, kind: str) -> None:
     class Built(Discontinuous):
         @classmethod
         def build(cls, encoder: Any, labels: Labels, settings: Any) -> Head:
-            return make_head(encoder, labels, settings, lesson())
+            return make_head(encoder, labels, settings, training_sentences())
 
-    assert overfit(Built, LABELS, {"kind": kind, "dropout": 0.0}, lesson())
+    assert overfit(Built, LABELS, {"kind": kind, "dropout": 0.0}, training_sentences())
 
 
 def test_as_the_span_branch_of_a_bundle(encoder: Any, broken_batch: Any) -> None:
@@ -313,7 +313,7 @@ def test_as_the_span_branch_of_a_bundle(encoder: Any, broken_batch: Any) -> None
     torch.manual_seed(3)
     bundle = make_head(encoder, LABELS, values, sentences)
     assert isinstance(bundle, Bundle)
-    branch = bundle.reader
+    branch = bundle.prediction_head
     assert isinstance(branch, Discontinuous)
     assert head_values(bundle)["span"]["discontinuous"] == ["A", "B"]
     loud(bundle).eval()

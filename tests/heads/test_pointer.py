@@ -297,13 +297,13 @@ def test_it_learns_nested_entities_and_two_types_of_one_span(
     overfit: Any, nested_lesson: list[Sentence], kind: type[Pointer], options: dict[str, Any]
 ) -> None:
     """Every A is a B as well."""
-    lesson = [
+    training_sentences = [
         Sentence(one.id, one.words, (*one.entities, *(Entity("B", e.fragments) for e in one.entities if e.type == "A")))
         for one in nested_lesson
     ]
-    settings = PointerSettings(**{"size": 16, **options}).fitted(lesson)
+    settings = PointerSettings(**{"size": 16, **options}).fitted(training_sentences)
     assert (settings.max_width, settings.decoding) == (options.get("max_width"), "nested")
-    assert overfit(kind, LABELS, settings, lesson)
+    assert overfit(kind, LABELS, settings, training_sentences)
 
 
 def test_decoding_follows_the_training_data_and_the_width_does_not() -> None:

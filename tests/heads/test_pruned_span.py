@@ -163,7 +163,7 @@ def test_kept_spans_are_read_in_the_order_of_the_text(tiny_bert: Path, options: 
         vectors = head._vectors(states, chosen).view(*chosen.alive.shape, -1)
         plain._vectors(states, chosen)
         assert head.lstm is not None
-        checked = 0
+        validate_record = 0
         for number, alive in enumerate(chosen.alive):
             places = [
                 (int(chosen.start[number, m]), int(chosen.end[number, m]), m) for m in alive.nonzero().squeeze(1).tolist()
@@ -175,8 +175,8 @@ def test_kept_spans_are_read_in_the_order_of_the_text(tiny_bert: Path, options: 
                 back, _ = head.lstm.backwards[0](sequence.flip(0))
                 size = (chosen.end - chosen.start)[number, order]
                 close(vectors[number, order], head.reduced(torch.cat((there, back.flip(0)), 1), size))
-                checked += order != sorted(order)
-    assert checked  # some sentence's spans are not in order by chance
+                validate_record += order != sorted(order)
+    assert validate_record  # some sentence's spans are not in order by chance
 
 
 def test_probabilities_are_the_mean_of_both_judges(tiny_bert: Path) -> None:

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Entity, Relation, Sentence
-from spanwise.decoding.decode import Found
+from spanwise.decoding.decode import Predictions
 from spanwise.encoders.base import TokenStates
 from spanwise.heads import head_settings, head_values, make_head
 from spanwise.heads import relations as relations_module
@@ -48,11 +48,11 @@ def make(encoder: Any, kind: str, labels: Labels = LABELS, **options: Any) -> An
     return head
 
 
-def triples(found: Found | Sentence) -> set[tuple[str, Entity, Entity]]:
+def triples(found: Predictions | Sentence) -> set[tuple[str, Entity, Entity]]:
     return {(r.type, found.entities[r.head], found.entities[r.tail]) for r in found.relations}
 
 
-def lesson() -> list[Sentence]:
+def training_sentences() -> list[Sentence]:
     """Every kind of overlap, and what has none: entities without relations, sentences without entities."""
     a, b = Entity("A", ((0, 2),)), Entity("B", ((3, 4),))
     inner, last = Entity("B", ((1, 2),)), Entity("A", ((5, 8),))
@@ -85,7 +85,7 @@ class Perfect(PairPointer):
         return torch.einsum("bid,mde,bje->bmij", words, self.matrices[first:last], words)
 
 
-@pytest.mark.parametrize("sentence", lesson(), ids=lambda sentence: sentence.id)
+@pytest.mark.parametrize("sentence", training_sentences(), ids=lambda sentence: sentence.id)
 def test_perfect_scores_of_pointers_are_decoded_exactly(encoder: Any, sentence: Sentence) -> None:
     head = make(encoder, "full").eval()
     length = len(sentence.words)
@@ -107,12 +107,12 @@ def test_perfect_scores_of_pointers_are_decoded_exactly(encoder: Any, sentence: 
     assert all(relation.score == pytest.approx(1 / (1 + exp(-5)), abs=1e-5) for relation in found.relations)
 
 
-@pytest.mark.parametrize("sentence", lesson(), ids=lambda sentence: sentence.id)
+@pytest.mark.parametrize("sentence", training_sentences(), ids=lambda sentence: sentence.id)
 def test_perfect_scores_of_pairs_are_decoded_exactly(encoder: Any, sentence: Sentence) -> None:
     head = make(encoder, "spans").eval()
     gold = triples(sentence)
     head.entities.score = lambda states, targets: None
-    head.entities.read = lambda scored, count: [Found(sentence.entities)]
+    head.entities.read = lambda scored, count: [Predictions(sentence.entities)]
 
     def logits(words: Tensor, spans: Any, label: Tensor, first: Tensor, second: Tensor) -> Tensor:
         starts, ends, labels = spans.start.tolist(), spans.end.tolist(), label.tolist()
@@ -272,7 +272,9 @@ def test_the_loss_of_pointers_is_a_sum_over_relations(encoder: Any, random_batch
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_overlap_can_be_learned(encoder: Any, kind: str) -> None:
     entities = {**KINDS[kind]["entities"], "size": 16}
-    learn(encoder, {**KINDS[kind], "entities": entities, **({"size": 16} if "size" in KINDS[kind] else {})}, lesson())
+    learn(
+        encoder, {**KINDS[kind], "entities": entities, **({"size": 16} if "size" in KINDS[kind] else {})}, training_sentences()
+    )
 
 
 @pytest.mark.parametrize("kind", ["gp-relations", "span-relations"])
@@ -280,7 +282,7 @@ def test_discontinuous_entities_have_relations_too(encoder: Any, kind: str) -> N
     broken, whole = Entity("A", ((0, 1), (3, 4))), Entity("B", ((5, 6),))
     words = ("left", "and", "right", "knee", "after", "fall")
     more = Sentence("broken", words, (broken, Entity("A", ((2, 4),)), whole), (Relation("made", 2, 0), Relation("near", 1, 2)))
-    learn(encoder, {"kind": kind}, [*lesson()[:3], *[more] * 4], steps=200)
+    learn(encoder, {"kind": kind}, [*training_sentences()[:3], *[more] * 4], steps=200)
 
 
 def learn(encoder: Any, values: dict[str, Any], sentences: Sequence[Sentence], steps: int = 150) -> None:
@@ -324,9 +326,9 @@ def test_nothing_to_learn_and_nothing_to_read(encoder: Any, kind: str) -> None:
     states = TokenStates(torch.zeros(2, 2, 12), torch.zeros(2, 12), torch.tensor([[True, False], [True, True]]))
     losses = head.loss(states, head.targets(sentences, gold=True))
     assert torch.isfinite(losses.mean)
-    head.entities.read = lambda scored, count: [Found(())] * count
+    head.entities.read = lambda scored, count: [Predictions(())] * count
     with torch.no_grad():
-        assert head.read(head.score(states, head.targets(sentences, gold=False)), 2) == [Found(())] * 2
+        assert head.read(head.score(states, head.targets(sentences, gold=False)), 2) == [Predictions(())] * 2
 
 
 def test_types_that_train_does_not_have_are_passed_over(encoder: Any) -> None:
@@ -360,12 +362,12 @@ def test_only_the_surest_entities_are_paired(encoder: Any, monkeypatch: pytest.M
     head = make(encoder, "spans").eval()
     scores = (0.9, 0.6, 0.8)
     own = tuple(Entity("A", ((place, place + 1),), score=score) for place, score in enumerate(scores))
-    head.entities.read = lambda scored, count: [Found(()), Found(own)]
+    head.entities.read = lambda scored, count: [Predictions(()), Predictions(own)]
     head.entities.score = lambda states, targets: None
     head.logits = lambda words, spans, label, first, second: torch.ones(len(first), 3)
     states = TokenStates(torch.zeros(2, 3, 12), torch.zeros(2, 12), torch.ones(2, 3, dtype=torch.bool))
     nothing, found = head.read(head.score(states, {}), 2)
-    assert nothing == Found(())
+    assert nothing == Predictions(())
     assert found.entities == own
     assert {(r.head, r.tail) for r in found.relations} == {(0, 0), (0, 2), (2, 0), (2, 2)}
 
@@ -373,7 +375,7 @@ def test_only_the_surest_entities_are_paired(encoder: Any, monkeypatch: pytest.M
 @pytest.mark.parametrize("kind", ["full", "spans"])
 def test_a_head_that_is_sure_of_right_and_wrong_has_a_threshold(encoder: Any, kind: str) -> None:
     head = make(encoder, kind, threshold="dev")
-    gold = lesson()[:1]
+    gold = training_sentences()[:1]
     right = tuple(replace(relation, score=1.0) for relation in gold[0].relations)
     found = [replace(gold[0], relations=(*right, Relation("near", 1, 2, score=0.999999)))]
     assert head.tune(gold, lambda: found)
@@ -384,7 +386,7 @@ def test_a_head_that_is_sure_of_right_and_wrong_has_a_threshold(encoder: Any, ki
 
 @pytest.mark.parametrize("kind", ["gp-relations", "span-relations"])
 def test_settings_are_whole_and_make_the_same_head_again(encoder: Any, kind: str) -> None:
-    head = make_head(encoder, LABELS, {"kind": kind}, lesson())
+    head = make_head(encoder, LABELS, {"kind": kind}, training_sentences())
     values = head_values(head)
     assert values["entities"]["decoding"] == "nested"
     assert values["entities"]["kind"] == {"gp-relations": "global-pointer", "span-relations": "biaffine"}[kind]
@@ -393,7 +395,7 @@ def test_settings_are_whole_and_make_the_same_head_again(encoder: Any, kind: str
         name: value.shape for name, value in head.state_dict().items()
     }
     assert head.finds_relations
-    assert head.out_of_reach(replace(lesson()[0], entities=(Entity("C", ((0, 1),)),), relations=())) == 1
+    assert head.out_of_reach(replace(training_sentences()[0], entities=(Entity("C", ((0, 1),)),), relations=())) == 1
 
 
 @pytest.mark.parametrize(
@@ -415,4 +417,4 @@ def test_wrong_settings(values: dict[str, Any], message: str) -> None:
 @pytest.mark.parametrize("kind", ["gp-relations", "span-relations"])
 def test_data_without_relations_is_refused(encoder: Any, kind: str) -> None:
     with pytest.raises(SpanwiseError, match="the training data has no relations"):
-        make_head(encoder, Labels(("A",)), {"kind": kind}, lesson())
+        make_head(encoder, Labels(("A",)), {"kind": kind}, training_sentences())

@@ -41,7 +41,7 @@ def built(encoder: Path, recipe: str, overrides: Iterable[str] = ()) -> Model:
 
 def head_of(made: Model) -> Head:
     """The one that judges spans, which has targets and scores of its own."""
-    return getattr(made.head, "entities", made.head.reader)  # type: ignore[no-any-return]
+    return getattr(made.head, "entities", made.head.prediction_head)  # type: ignore[no-any-return]
 
 
 @torch.no_grad()

@@ -133,7 +133,7 @@ def test_thresholds_of_types(pointer: Predictor, decoding: str, monkeypatch: pyt
             assert list(sentence.entities) == sorted(kept, key=text_order)
     assert pointer.predict(some, threshold=dict.fromkeys(pointer.types, 0.3)) == pointer.predict(some, threshold=0.3)
     assert pointer.predict(some) == pointer.predict(some, threshold={})
-    assert pointer.model.head.least is None
+    assert pointer.model.head.min_scores is None
 
 
 def test_thresholds_of_types_and_of_relations() -> None:

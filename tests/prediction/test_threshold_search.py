@@ -11,7 +11,7 @@ from tiny import corpus, fit, related
 from spanwise import SpanwiseError
 from spanwise.core.types import Sentence
 from spanwise.decoding.thresholds import LOWEST
-from spanwise.evaluation import at_least, evaluate
+from spanwise.evaluation import apply_threshold, evaluate
 from spanwise.formats import write
 from spanwise.prediction.load import Predictor, load
 from spanwise.prediction.predictor import proposing
@@ -63,7 +63,7 @@ def test_keeping_what_is_above_a_threshold_is_decoding_with_it(
     monkeypatch.setattr(pointer.model.head, "decoding", decoding)
     everything = found(pointer, dev, LOWEST)
     for threshold in (0.05, 0.2, 0.5, 0.6):
-        assert list(at_least(everything, threshold)) == found(pointer, dev, threshold)
+        assert list(apply_threshold(everything, threshold)) == found(pointer, dev, threshold)
 
 
 def test_the_best_threshold_on_dev(pointer: Predictor, data: Path, dev: tuple[Sentence, ...]) -> None:

@@ -11,11 +11,11 @@ from tiny import STATIC, corpus, related
 
 from spanwise import SpanwiseError
 from spanwise.config.settings import Config, TrainingSettings, sections
-from spanwise.config.validation import checked
+from spanwise.config.validation import validate_settings
 from spanwise.heads import head_settings
 from spanwise.models.model import Model
 from spanwise.recipes.catalog import configure, default_encoder, recipes
-from spanwise.training.run import settled
+from spanwise.training.run import resolve_config
 
 SHALLOW = ("encoder.parts.0.layers=2", "encoder.hidden=8")  # what an encoder of four layers gives, one of three does not
 
@@ -42,7 +42,7 @@ def test_every_recipe_builds(request: pytest.FixtureRequest, recipe: str, encode
 @pytest.mark.parametrize("recipe", sorted(recipes()))
 def test_a_configuration_as_text_is_the_same_configuration(recipe: str) -> None:
     config = configure(recipe, encoder="static", settings={"patience": 3}, overrides=["training.encoder_rate=1e-5", *STATIC])
-    again = checked(Config, yaml.safe_load(config.to_yaml()), "config.yaml")
+    again = validate_settings(Config, yaml.safe_load(config.to_yaml()), "config.yaml")
     assert again == config
     assert again.training.encoder_rate == 1e-5
 
@@ -53,7 +53,7 @@ def test_the_three_recipes_of_the_engine_are_there() -> None:
 
 def wrong(**choices: Any) -> str:
     with pytest.raises(SpanwiseError) as caught:
-        settled(**{"recipe": "spanner", "encoder": "static", **choices})
+        resolve_config(**{"recipe": "spanner", "encoder": "static", **choices})
     message = str(caught.value)
     assert "\n" not in message
     return message

@@ -51,14 +51,14 @@ def test_it_is_equations_6_and_7_wherever_they_give_a_span() -> None:
     moves = 3 * torch.randn(500, 2, generator=generator)
     first, last = adjusted(start, end, moves, torch.full((500,), LENGTH))
     assert bool(((first >= 0) & (first < last) & (last <= LENGTH)).all())
-    checked = 0
+    validate_record = 0
     for n in range(500):
         left, right = moves[n].tolist()
         wanted = max(0, int(start[n]) + floor(left + 0.5)), min(LENGTH - 1, int(end[n]) - 1 + floor(right + 0.5))  # inclusive
         if wanted[0] <= wanted[1]:
             assert (int(first[n]), int(last[n]) - 1) == wanted
-            checked += 1
-    assert checked > 300
+            validate_record += 1
+    assert validate_record > 300
 
 
 def test_offsets_are_what_moves_a_span_onto_its_entity() -> None:

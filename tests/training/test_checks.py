@@ -139,13 +139,13 @@ def test_why_nothing_was_found(built: Model, name: str) -> None:
 
 def test_the_cause_is_said_after_the_first_epoch_alone(tmp_path: Path) -> None:
     said: list[str] = []
-    fit(tmp_path / "run", corpus(), epochs=3, head_rate=0.0, say=said.append)
+    fit(tmp_path / "run", corpus(), epochs=3, head_rate=0.0, log=said.append)
     assert len([line for line in said if line.startswith("dev F1 is 0 after the first epoch: ")]) == 1
 
 
 def test_what_looks_wrong_is_said_before_the_first_step(tmp_path: Path) -> None:
     said: list[str] = []
     data = Corpus({**corpus().splits, "dev": (one(("Gene", 0, 1)),)})
-    fit(tmp_path / "run", data, epochs=1, say=said.append)
+    fit(tmp_path / "run", data, epochs=1, log=said.append)
     notes = [number for number, line in enumerate(said) if line.startswith("note: dev has types that train does not")]
     assert notes[0] < next(number for number, line in enumerate(said) if line.startswith("training seqner on 24 sentences"))

@@ -26,7 +26,7 @@ SMALL = ("encoder.word_size=32", "encoder.char_hidden=0", "encoder.hidden=48", "
 
 
 def learned(out: Path, corpus: Corpus, *overrides: str, **options: Any) -> Run:
-    options = {"recipe": "spanner", "epochs": 6, "head_rate": 0.01, "say": quiet, **options}
+    options = {"recipe": "spanner", "epochs": 6, "head_rate": 0.01, "log": quiet, **options}
     return train(corpus, out, encoder="static", overrides=(*SMALL, *overrides), batch_size=8, device="cpu", **options)
 
 
@@ -51,7 +51,7 @@ def test_they_are_found_end_to_end(run: Run) -> None:
 
 def test_without_the_mechanism_they_are_out_of_reach(corpus: Corpus, tmp_path: Path) -> None:
     said: list[str] = []
-    run = learned(tmp_path / "run", corpus, "head.discontinuous=false", epochs=1, say=said.append)
+    run = learned(tmp_path / "run", corpus, "head.discontinuous=false", epochs=1, log=said.append)
     assert run.scores["test"]["discontinuous"]["predicted"] == 0
     count = sum(entity.is_discontinuous for sentence in corpus["train"] for entity in sentence.entities)
     assert any(f"({count:,} discontinuous)" in line for line in said)
@@ -133,7 +133,7 @@ def test_a_start_from_a_model_without_them(corpus: Corpus, run: Run, tmp_path: P
     few = Corpus({split: corpus[split][:40] for split in corpus})
     said: list[str] = []
     plain = learned(tmp_path / "plain", few, "head.discontinuous=false", "head.max_width=3", epochs=1)
-    learned(tmp_path / "more", few, "head.max_width=3", epochs=1, init=plain.folder, say=said.append)
+    learned(tmp_path / "more", few, "head.max_width=3", epochs=1, init=plain.folder, log=said.append)
     taken, count = len(plain.model.head.state_dict()), len(run.model.head.state_dict())
     assert count > taken
     assert any(f"its encoder and {taken} of {count} weight tensors of the head" in line for line in said)

@@ -27,7 +27,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_init_takes_over_encoder_and_head(run: Path, tmp_path: Path) -> None:
     said: list[str] = []
-    fit(tmp_path / "next", epochs=1, head_rate=0.0, init=run, say=said.append)
+    fit(tmp_path / "next", epochs=1, head_rate=0.0, init=run, log=said.append)
     assert (tmp_path / "next" / "model.safetensors").read_bytes() == (run / "model.safetensors").read_bytes()
     assert f"started from {run}: its encoder and 2 of 2 weight tensors of the head were taken over" in said
 
@@ -38,7 +38,7 @@ def test_init_with_other_labels_takes_over_the_encoder_alone(run: Path, tmp_path
 
     data = Corpus({split: tuple(map(renamed, found)) for split, found in corpus(60).splits.items()})
     said: list[str] = []
-    fit(tmp_path / "next", data, epochs=1, head_rate=0.0, init=run, say=said.append)
+    fit(tmp_path / "next", data, epochs=1, head_rate=0.0, init=run, log=said.append)
     one, other = load_file(run / "model.safetensors"), load_file(tmp_path / "next" / "model.safetensors")
     assert {name for name in one if not torch.equal(one[name], other[name])} == {
         "head.classifier.weight",

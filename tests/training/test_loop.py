@@ -29,7 +29,7 @@ def trainer(folder: Path, recipe: str = "seqner", overrides: tuple[str, ...] = (
     still = ("encoder.dropout=0", "encoder.word_dropout=0", "head.dropout=0")
     config = configure(recipe, encoder="static", overrides=(*STATIC, *still, "training.batch_size=8", *overrides))
     data = data or corpus(60)
-    return Trainer(Model.build(config, data), data, folder, device="cpu", say=quiet)
+    return Trainer(Model.build(config, data), data, folder, device="cpu", log=quiet)
 
 
 # --- several batches to a step ----------------------------------------------------------------------------------------
@@ -192,7 +192,7 @@ def test_the_loss_of_an_epoch_is_the_mean_of_its_batches(tmp_path: Path) -> None
 
 def test_a_bar_on_a_terminal_and_lines_in_a_log(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     said: list[str] = []
-    fit(tmp_path / "log", corpus(), epochs=2, say=said.append)
+    fit(tmp_path / "log", corpus(), epochs=2, log=said.append)
     assert [line.split(":")[0] for line in said if line.startswith("epoch")] == ["epoch 1", "epoch 2"]
 
     import io
@@ -204,7 +204,7 @@ def test_a_bar_on_a_terminal_and_lines_in_a_log(monkeypatch: pytest.MonkeyPatch,
 
     screen, said = Terminal(), []
     monkeypatch.setattr(sys, "stderr", screen)
-    fit(tmp_path / "bar", corpus(), epochs=2, say=said.append)
+    fit(tmp_path / "bar", corpus(), epochs=2, log=said.append)
     assert not any(line.startswith("epoch") for line in said)
     assert "epoch 2: loss" in screen.getvalue()
 

@@ -66,7 +66,7 @@ def test_data_that_nothing_can_be_learned_from(tmp_path: Path) -> None:
 def test_one_sentence_is_enough_to_train_on(tmp_path: Path) -> None:
     said: list[str] = []
     only = Corpus({"train": (Sentence("s1", ("oslo", "was"), (Entity("Place", ((0, 1),)),)),)})
-    done = fit(tmp_path / "run", only, epochs=2, say=said.append)
+    done = fit(tmp_path / "run", only, epochs=2, log=said.append)
     assert done.scores["dev"]["sentences"] == 0
     assert any("dev has no entities at all" in line for line in said)
 

@@ -16,7 +16,7 @@ import spanwise
 from spanwise import Corpus, Sentence, SpanwiseError
 from spanwise.cli import main
 from spanwise.corpora.splits import fingerprint
-from spanwise.decoding.decode import Found
+from spanwise.decoding.decode import Predictions
 from spanwise.decoding.thresholds import best_threshold
 from spanwise.evaluation import evaluate
 from spanwise.prediction.describe import describe_model
@@ -71,9 +71,9 @@ def test_a_threshold_drops_entities_with_their_relations_and_keeps_the_places_ri
     """Of what is found every third entity and every fourth relation is made to be unsure."""
     before = run.model.head.read
 
-    def read(scored: Any, count: int) -> list[Found]:
+    def read(scored: Any, count: int) -> list[Predictions]:
         return [
-            Found(
+            Predictions(
                 tuple(replace(entity, score=0.9 if number % 3 else 0.2) for number, entity in enumerate(one.entities)),
                 tuple(replace(relation, score=0.8 if number % 4 else 0.3) for number, relation in enumerate(one.relations)),
             )
@@ -136,7 +136,7 @@ def test_a_model_that_finds_no_relation_scores_zero(run: Run, monkeypatch: pytes
     spanwise.write(test, tmp_path / "test.jsonl")
     head = run.model.head
     before = head.read
-    monkeypatch.setattr(head, "read", lambda scored, count: [Found(one.entities) for one in before(scored, count)])
+    monkeypatch.setattr(head, "read", lambda scored, count: [Predictions(one.entities) for one in before(scored, count)])
     from spanwise.prediction.scoring import score_model
 
     evaluation = score_model(Predictor(run.model, "cpu"), tmp_path / "test.jsonl")
@@ -163,7 +163,7 @@ def test_resuming_gives_the_same_run(tmp_path: Path) -> None:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        fit(tmp_path / "halves", data, recipe="gp-relations", epochs=2, say=stop, overrides=["training.checkpoint_steps=1"])
+        fit(tmp_path / "halves", data, recipe="gp-relations", epochs=2, log=stop, overrides=["training.checkpoint_steps=1"])
     fit(tmp_path / "halves", data, recipe="gp-relations", epochs=2, resume=True, overrides=["training.checkpoint_steps=1"])
     assert digest(tmp_path / "whole") == digest(tmp_path / "halves")
 
@@ -177,7 +177,7 @@ def test_other_relations_are_other_data() -> None:
 
 def test_a_recipe_that_leaves_relations_alone_is_told_so(tmp_path: Path) -> None:
     said: list[str] = []
-    fit(tmp_path / "run", related(corpus()), epochs=1, say=said.append)
+    fit(tmp_path / "run", related(corpus()), epochs=1, log=said.append)
     count = sum(len(sentence.relations) for sentence in related(corpus())["train"])
     assert any(f"train has {count:,} relations, which this method does not learn" in line for line in said)
     assert not any("does not learn" in line for line in before_training(corpus(), fit(tmp_path / "b", epochs=1).model.head))
@@ -213,7 +213,7 @@ def test_every_fold_is_tested_once_and_never_learned_from(folds: Path) -> None:
 
 def test_folds_give_mean_and_deviation_and_can_be_resumed(tmp_path: Path, folds: Path) -> None:
     data, out, said = related(corpus()), tmp_path / "out", []
-    summary = train_folds(data, out, folds, overrides=STATIC, **{**OPTIONS, "say": said.append})
+    summary = train_folds(data, out, folds, overrides=STATIC, **{**OPTIONS, "log": said.append})
     assert json.loads((out / "folds.json").read_text()) == summary
     assert summary["folds"] == [0, 1, 2]
     reports = [json.loads((out / f"fold-{k}" / "run.json").read_text()) for k in range(3)]
@@ -226,7 +226,7 @@ def test_folds_give_mean_and_deviation_and_can_be_resumed(tmp_path: Path, folds:
     (out / "fold-1" / "run.json").unlink()
     (out / "fold-1").rename(tmp_path / "away")
     before = (out / "fold-0" / "run.json").read_bytes()
-    assert train_folds(data, out, folds, overrides=STATIC, resume=True, **{**OPTIONS, "say": quiet}) == summary
+    assert train_folds(data, out, folds, overrides=STATIC, resume=True, **{**OPTIONS, "log": quiet}) == summary
     assert (out / "fold-0" / "run.json").read_bytes() == before
 
 
@@ -309,7 +309,7 @@ def test_a_threshold_that_is_given_stays(tmp_path: Path) -> None:
 def test_seeds_and_sweeps_look_at_relations_too(tmp_path: Path) -> None:
     data = related(corpus())
     said: list[str] = []
-    options = {**OPTIONS, "recipe": "span-relations", "say": said.append}
+    options = {**OPTIONS, "recipe": "span-relations", "log": said.append}
     summary = train_seeds(data, tmp_path / "seeds", [1, 2], overrides=STATIC, **options)
     reports = [json.loads((tmp_path / "seeds" / f"seed-{seed}" / "run.json").read_text()) for seed in (1, 2)]
     f1 = [report["scores"]["test"]["relations"]["strict"]["micro"]["f1"] for report in reports]
@@ -349,5 +349,5 @@ def test_weights_of_other_relations_are_not_taken_over(tmp_path: Path) -> None:
     )
     for corpus_, message in ((data, "weight tensors of the head were taken over"), (other, "the head begins anew")):
         said: list[str] = []
-        fit(tmp_path / message[:3], corpus_, recipe="gp-relations", epochs=1, init=tmp_path / "first", say=said.append)
+        fit(tmp_path / message[:3], corpus_, recipe="gp-relations", epochs=1, init=tmp_path / "first", log=said.append)
         assert any(message in line for line in said)

@@ -208,7 +208,7 @@ def test_only_the_newest_checkpoint_is_kept(begun: Path) -> None:
 
 def test_without_a_checkpoint_it_starts_at_the_beginning(tmp_path: Path) -> None:
     said: list[str] = []
-    fit(tmp_path / "new", epochs=1, resume=True, say=said.append)
+    fit(tmp_path / "new", epochs=1, resume=True, log=said.append)
     fit(tmp_path / "whole", epochs=1)
     assert f"nothing to resume in {tmp_path / 'new'}: training from the start" in said
     assert digest(tmp_path / "new") == digest(tmp_path / "whole")

@@ -114,7 +114,7 @@ def test_from_files_and_without_a_dev_split(tmp_path: Path) -> None:
     spanwise.write(sentences(60), tmp_path / "all.jsonl")
     said: list[str] = []
     done = spanwise.train(
-        tmp_path / "all.jsonl", tmp_path / "run", recipe="spanner", encoder="static", epochs=1, device="cpu", say=said.append
+        tmp_path / "all.jsonl", tmp_path / "run", recipe="spanner", encoder="static", epochs=1, device="cpu", log=said.append
     )
     assert "no dev split: 10 of 60 training sentences were cut off as dev (fixed seed 13)" in said
     assert done.scores.keys() == {"dev"}
@@ -133,7 +133,7 @@ def test_the_report_and_a_later_evaluation_agree(tiny_bert: Path, tmp_path: Path
         spanwise.write(found, tmp_path / "data" / f"{split}.jsonl")
     done = spanwise.train(
         tmp_path / "data", tmp_path / "run", recipe="seqner", encoder=str(tiny_bert), epochs=8, batch_size=4, device="cpu",
-        overrides=["encoder.context=document"], encoder_rate=1e-3, head_rate=0.01, say=lambda line: None,
+        overrides=["encoder.context=document"], encoder_rate=1e-3, head_rate=0.01, log=lambda line: None,
     )  # fmt: skip
     for split in ("dev", "test"):
         again = score_model(spanwise.load(tmp_path / "run", "cpu"), tmp_path / "data", split=split).to_json()
@@ -263,7 +263,7 @@ def test_what_cannot_be_reached_is_a_miss(request: pytest.FixtureRequest, tmp_pa
     name = encoder if encoder == "static" else str(request.getfixturevalue(encoder))
     data, said = unreachable(), list[str]()
     overrides = ["head.max_width=3"] if recipe == "spanner" else []
-    fit(tmp_path / "run", data, overrides, recipe=recipe, encoder=name, epochs=2, encoder_rate=1e-3, say=said.append)
+    fit(tmp_path / "run", data, overrides, recipe=recipe, encoder=name, epochs=2, encoder_rate=1e-3, log=said.append)
     scores = json.loads((tmp_path / "run" / "run.json").read_text())["scores"]
     predictor = spanwise.load(tmp_path / "run", "cpu")
     for split in ("dev", "test"):

@@ -13,7 +13,7 @@ from tiny import STATIC, corpus, digest, fit, quiet
 from spanwise import Corpus, SpanwiseError
 from spanwise.training.several import train_seeds, train_sweep
 
-OPTIONS: dict[str, Any] = {"recipe": "seqner", "encoder": "static", "epochs": 3, "batch_size": 8, "device": "cpu", "say": quiet}
+OPTIONS: dict[str, Any] = {"recipe": "seqner", "encoder": "static", "epochs": 3, "batch_size": 8, "device": "cpu", "log": quiet}
 FIXED = (*STATIC, "training.head_rate=0.03")
 
 
@@ -61,7 +61,7 @@ def test_a_seed_named_twice(tmp_path: Path) -> None:
 def test_a_sweep_chooses_on_dev_and_tests_what_it_chose(tmp_path: Path) -> None:
     said: list[str] = []
     sweep = ["training.head_rate=0,0.03", "encoder.dropout=0,0.5"]
-    summary = train_sweep(corpus(60), tmp_path, sweep, overrides=STATIC, seed=2, **{**OPTIONS, "say": said.append})
+    summary = train_sweep(corpus(60), tmp_path, sweep, overrides=STATIC, seed=2, **{**OPTIONS, "log": said.append})
     assert json.loads((tmp_path / "sweep.json").read_text()) == summary
     rows = summary["grid"]
     assert len(rows) == 4
@@ -116,10 +116,10 @@ def test_not_in_several_processes(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_points_need_folders_of_their_own(tmp_path: Path) -> None:
     with pytest.raises(SpanwiseError, match="two points would have a folder of one name"):
-        train_sweep(corpus(), tmp_path / "runs", ["encoder.vectors=w/v.txt,w_v.txt"], say=quiet)
+        train_sweep(corpus(), tmp_path / "runs", ["encoder.vectors=w/v.txt,w_v.txt"], log=quiet)
 
 
 def test_options_that_are_none_are_named(tmp_path: Path) -> None:
     with pytest.raises(SpanwiseError, match=r"training.head_ratee' \(did you mean 'training.head_rate'"):
-        train_seeds(corpus(), tmp_path / "runs", [1], recipe="seqner", encoder="static", head_ratee=5, say=quiet)
+        train_seeds(corpus(), tmp_path / "runs", [1], recipe="seqner", encoder="static", head_ratee=5, log=quiet)
     assert not (tmp_path / "runs").exists()

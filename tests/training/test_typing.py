@@ -21,7 +21,7 @@ from spanwise.models.model import Model
 from spanwise.prediction.load import load
 from spanwise.recipes.catalog import configure
 from spanwise.training.loop import Trainer
-from spanwise.training.run import settled
+from spanwise.training.run import resolve_config
 
 SMALL = ("encoder.glove.iterations=2", "encoder.word_dropout=0.0", "head.hidden=8")
 TYPING: dict[str, Any] = {"recipe": "sng", "task": "typing"}
@@ -53,7 +53,7 @@ def small_fit(out: Path, **options: Any) -> Any:
 def test_a_run_says_typing_accuracy_and_never_f1(tmp_path: Path, recipe: str) -> None:
     said: list[str] = []
     epochs = 4 if recipe == "sng" else 40  # which makes one step an epoch
-    run = small_fit(tmp_path / "run", data=hard(), recipe=recipe, epochs=epochs, say=said.append)
+    run = small_fit(tmp_path / "run", data=hard(), recipe=recipe, epochs=epochs, log=said.append)
     report = json.loads((tmp_path / "run" / "run.json").read_text())
     for split in ("dev", "test"):
         typing = report["scores"][split]["typing"]
@@ -95,7 +95,7 @@ def test_vectors_are_made_of_the_training_sentences_alone_and_kept(tmp_path: Pat
     monkeypatch.setattr(static, "learn_vectors", spied)
     said: list[str] = []
     data = hard()
-    run = small_fit(tmp_path / "run", data=data, epochs=1, say=said.append, overrides=("encoder.freeze_words=true",))
+    run = small_fit(tmp_path / "run", data=data, epochs=1, log=said.append, overrides=("encoder.freeze_words=true",))
     assert texts == [[s.words for s in data["train"]]]
     assert any("no word vectors given: making some of 16 values from the 60 training sentences" in line for line in said)
     assert "dev" not in run.model.encoder.vocabulary.given
@@ -137,35 +137,35 @@ def test_a_resumed_run_makes_no_vectors(tmp_path: Path, monkeypatch: pytest.Monk
 def test_what_there_is_nothing_to_learn_from_is_not_read() -> None:
     data = hard()
     bare = Sentence("bare", ("it", "rained"))
-    config = settled("sng", task="typing", overrides=SMALL)
+    config = resolve_config("sng", task="typing", overrides=SMALL)
     model = Model.build(config, data)
-    assert model.head.lesson(bare) is None
+    assert model.head.training_example(bare) is None
     sentence = data["train"][0]
-    lesson = model.head.lesson(sentence)
-    assert lesson is not None
-    assert len(lesson.words) < len(sentence.words)
-    assert [lesson.text_of(e) for e in lesson.entities] == [sentence.text_of(e) for e in sentence.entities]
-    assert [len(e.fragments) for e in lesson.entities] == [len(e.fragments) for e in sentence.entities]
+    training_example = model.head.training_example(sentence)
+    assert training_example is not None
+    assert len(training_example.words) < len(sentence.words)
+    assert [training_example.text_of(e) for e in training_example.entities] == [sentence.text_of(e) for e in sentence.entities]
+    assert [len(e.fragments) for e in training_example.entities] == [len(e.fragments) for e in sentence.entities]
     model.eval()
     batches = [
         (model.encoder(model.encoder.collate(model.encoder.prepare([s]))), model.head.targets([s], gold=True))
-        for s in (sentence, lesson)
+        for s in (sentence, training_example)
     ]
     one, other = (model.head.loss(*batch).sums for batch in batches)
     torch.testing.assert_close(one, other)
-    with_context = Model.build(settled("sng", task="typing", overrides=(*SMALL, "head.context=true")), data)
-    assert with_context.head.lesson(bare) is None
-    assert with_context.head.lesson(sentence) is sentence
-    assert Model.build(settled("sng", overrides=SMALL), data).head.lesson(bare) is bare
+    with_context = Model.build(resolve_config("sng", task="typing", overrides=(*SMALL, "head.context=true")), data)
+    assert with_context.head.training_example(bare) is None
+    assert with_context.head.training_example(sentence) is sentence
+    assert Model.build(resolve_config("sng", overrides=SMALL), data).head.training_example(bare) is bare
 
 
 def test_heads_that_cannot_type_say_so() -> None:
     with pytest.raises(SpanwiseError, match="--task typing: the head spanner cannot do that; of the heads, sng can"):
-        settled("spanner", task="typing")
+        resolve_config("spanner", task="typing")
     with pytest.raises(SpanwiseError, match="unknown task 'typng'"):
-        settled("sng", task="typng")
-    assert settled("spanner", task="entities") == configure("spanner")
-    assert settled("sng-paper", task="entities").head["task"] == "entities"
+        resolve_config("sng", task="typng")
+    assert resolve_config("spanner", task="entities") == configure("spanner")
+    assert resolve_config("sng-paper", task="entities").head["task"] == "entities"
 
 
 def test_without_numba_it_says_what_is_missing() -> None:

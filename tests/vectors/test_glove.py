@@ -153,7 +153,7 @@ def test_without_numba_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) 
 
 def test_a_folder_has_the_vectors_and_how_they_came_about(tmp_path: Path) -> None:
     lines: list[str] = []
-    learned = train_vectors([FOLDER], tmp_path / "v", GloveSettings(dim=5, iterations=2), threads=1, say=lines.append)
+    learned = train_vectors([FOLDER], tmp_path / "v", GloveSettings(dim=5, iterations=2), threads=1, log=lines.append)
     assert sorted(path.name for path in (tmp_path / "v").iterdir()) == ["training.json", "vectors.safetensors", "words.json"]
     found = read_vectors(tmp_path / "v")
     assert found.words == learned.vectors.words
@@ -174,7 +174,7 @@ def test_an_interrupted_training_leaves_nothing(tmp_path: Path, monkeypatch: pyt
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        train_vectors([FOLDER], tmp_path / "v", GloveSettings(dim=5, iterations=4), say=interrupt)
+        train_vectors([FOLDER], tmp_path / "v", GloveSettings(dim=5, iterations=4), log=interrupt)
     assert [path.name for path in tmp_path.rglob("*")] == ["scratch"]
 
 

@@ -28,7 +28,7 @@ from spanwise.drawing import type_colours
 from spanwise.evaluation import Evaluation, TrainIndex, evaluate
 from spanwise.evaluation.errors import Errors, errors
 from spanwise.evaluation.typing import Typing, typing_scores
-from spanwise.files.writing import replacing, writing
+from spanwise.files.writing import atomic_output, writing
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ def analyze(subject: Subject, out: str | Path) -> Path:
         evaluation = evaluate(subject.gold, subject.predicted, subject.train, finds_relations=subject.finds_relations)
     evaluation = replace(evaluation, notes=(*evaluation.notes, *subject.notes))
     parts = _parts(subject, evaluation, found)
-    with replacing(out, folder=True, over=is_analysis) as folder:
+    with atomic_output(out, folder=True, over=is_analysis) as folder:
         drawn = draw(parts)
         write_files(folder, subject.title, parts, drawn)
         browser = Section("browser", "Every sentence with a mistake", error_browser(found, type_colours(_types(found))))

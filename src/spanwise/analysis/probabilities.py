@@ -13,7 +13,7 @@ from spanwise.analysis.figures.violin import Halves, violin_figure
 from spanwise.analysis.figures.volcano import volcano_figure
 from spanwise.analysis.part import Part, Table
 from spanwise.analysis.projection import pca
-from spanwise.analysis.sample import NONE, Found, chosen, contiguous_entities
+from spanwise.analysis.sample import NONE, Predictions, chosen, contiguous_entities
 from spanwise.core.types import Entity, Sentence
 from spanwise.models.model import Model
 from spanwise.prediction.span_vectors import span_probabilities
@@ -76,7 +76,7 @@ def discrepancy(values: Floats, label: npt.NDArray[np.int64]) -> Discrepancy:
 
 
 def gold_probabilities(
-    model: Model, gold: Sequence[Sentence], found: Found, *, context: Sequence[Sentence] = (), seed: int = 0
+    model: Model, gold: Sequence[Sentence], found: Predictions, *, context: Sequence[Sentence] = (), seed: int = 0
 ) -> GoldProbabilities:
     """Those of the contiguous gold entities of at most ``SENTENCES`` sentences."""
     places = chosen(gold, SENTENCES, seed)
@@ -100,7 +100,7 @@ def gold_probabilities(
 
 
 def probabilities_part(
-    model: Model, gold: Sequence[Sentence], found: Found, *, context: Sequence[Sentence] = (), seed: int = 0
+    model: Model, gold: Sequence[Sentence], found: Predictions, *, context: Sequence[Sentence] = (), seed: int = 0
 ) -> Part:
     judged = gold_probabilities(model, gold, found, context=context, seed=seed)
     title = "Probabilities of what is true"

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from spanwise.core.errors import SpanwiseError, unknown
+from spanwise.core.errors import SpanwiseError, unknown_name
 
 try:
     from sklearn.decomposition import PCA
@@ -46,7 +46,7 @@ def pca(vectors: npt.NDArray[Any]) -> Plane:
 def check_projection(method: str) -> None:
     """Whether a method is known and installed: asked before the model is, which may have nothing to project."""
     if method not in PROJECTIONS:
-        raise unknown("projection", method, PROJECTIONS)
+        raise unknown_name("projection", method, PROJECTIONS)
     if method == "umap" and find_spec("umap") is None:  # not imported: that takes seconds
         raise SpanwiseError("this projection needs UMAP: pip install umap-learn")
 

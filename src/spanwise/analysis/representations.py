@@ -17,7 +17,7 @@ from spanwise.analysis.figures.overlaps import overlaps_figure
 from spanwise.analysis.figures.points import points_figure
 from spanwise.analysis.part import Cell, Part, Table
 from spanwise.analysis.projection import PROJECTIONS, pca, projected
-from spanwise.analysis.sample import NONE, Found
+from spanwise.analysis.sample import NONE, Predictions
 from spanwise.analysis.span_sample import SpanSample, span_sample
 from spanwise.core.types import Sentence
 from spanwise.heads import head_values
@@ -30,13 +30,13 @@ Vectors = Mapping[str, npt.NDArray[Any]]
 
 
 def representations_part(
-    model: Model, gold: Sequence[Sentence], found: Found, *, context: Sequence[Sentence] = (),
+    model: Model, gold: Sequence[Sentence], found: Predictions, *, context: Sequence[Sentence] = (),
     projection: str = "pca", seed: int = 0,
 ) -> Part:  # fmt: skip
     """Norms, cosines and projections of span vectors, and of the classifier's templates."""
     title = "Span vectors"
     if model.head.templates is None:
-        kind = head_values(model.head.reader)["kind"]
+        kind = head_values(model.head.prediction_head)["kind"]
         text = f"The head {kind} has no vector for each span that a linear layer would classify: there is nothing to draw."
         return Part("vectors", title, text)
     sample = span_sample(model, gold, found, context=context, seed=seed)

@@ -11,7 +11,7 @@ from spanwise.core.types import Entity, Sentence
 from spanwise.evaluation.errors import errors
 
 NONE = "no entity"  # what the class behind the types is called
-Found: TypeAlias = Set[tuple[int, Entity]]  # gold entities that were predicted, each with the number of its sentence
+Predictions: TypeAlias = Set[tuple[int, Entity]]  # gold entities that were predicted, each with the number of its sentence
 
 
 def chosen(sentences: Sequence[Sentence], most: int, seed: int) -> list[int]:
@@ -26,7 +26,7 @@ def chosen(sentences: Sequence[Sentence], most: int, seed: int) -> list[int]:
     return sorted(np.random.default_rng(seed).choice(places, most, replace=False).tolist())
 
 
-def found_entities(gold: Sequence[Sentence], predicted: Sequence[Sentence]) -> Found:
+def found_entities(gold: Sequence[Sentence], predicted: Sequence[Sentence]) -> Predictions:
     """What is right in the predictions, which may be cut into other sentences and words than gold is.
 
     >>> gold = [Sentence("s1", ("Oslo", "rained"), (Entity("Place", ((0, 1),)), Entity("Event", ((1, 2),))))]

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spanwise.analysis.cosines import OVERLAPS, overlap_cosines
-from spanwise.analysis.sample import Found, chosen, contiguous_entities
+from spanwise.analysis.sample import Predictions, chosen, contiguous_entities
 from spanwise.core.types import Sentence
 from spanwise.models.model import Model
 from spanwise.prediction.span_vectors import span_vectors
@@ -35,7 +35,7 @@ class SpanSample:
 
 
 def span_sample(
-    model: Model, gold: Sequence[Sentence], found: Found, *, context: Sequence[Sentence] = (), seed: int = 0
+    model: Model, gold: Sequence[Sentence], found: Predictions, *, context: Sequence[Sentence] = (), seed: int = 0
 ) -> SpanSample:
     """From at most ``SENTENCES`` sentences with entities; of other spans, as many as there are entities, drawn at random."""
     generator = np.random.default_rng(seed)

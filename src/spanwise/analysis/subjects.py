@@ -12,8 +12,8 @@ from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
 from spanwise.core.version import __version__
 from spanwise.corpora.splits import split_of, train_split
-from spanwise.decoding.thresholds import at_least
-from spanwise.files.names import readable, stem
+from spanwise.decoding.thresholds import apply_threshold
+from spanwise.files.names import printable, stem
 from spanwise.files.reading import read_json
 from spanwise.formats import Ledger
 from spanwise.prediction.systems import NamedSystem, gold_sentences, named_systems, outputs, predictions
@@ -44,7 +44,7 @@ def of_predictions(pred: Path, gold: Path, *, train: Path | None, against: Seque
     gold_ledger = Ledger()
     right = gold_sentences(gold, reading.data_format, gold_ledger)
     reading.ledger.add(gold_ledger)
-    found = list(at_least(predictions(pred, right, reading.pred_format, reading.ledger), reading.threshold))
+    found = list(apply_threshold(predictions(pred, right, reading.pred_format, reading.ledger), reading.threshold))
     known = None if train is None else list(train_split(train, reading.data_format, reading.ledger))
     return Subject(
         name,
@@ -65,7 +65,7 @@ def of_model(run: Path, data: Path, *, train: Path | None, against: Sequence[str
     from spanwise.prediction.load import load_torch
     from spanwise.prediction.scoring import predict_split
 
-    name = readable(run.absolute().name)
+    name = printable(run.absolute().name)
     others = _named(against, name)
     predictor = load_torch(run, reading.device)
     model = predictor.model
@@ -90,7 +90,7 @@ def of_model(run: Path, data: Path, *, train: Path | None, against: Sequence[str
         against=_outputs(others, done.gold, data, reading),
         notes=_lost(gold_ledger),
         given_spans=model.needs_spans,
-        finds_relations=model.head.reader.finds_relations,
+        finds_relations=model.head.prediction_head.finds_relations,
         more=model_parts(model, done.gold, done.predicted, run=run, context=done.context, projection=reading.projection),
     )
 
@@ -112,7 +112,7 @@ def _outputs(
             system, gold, data, reading.split, format=reading.pred_format, data_format=reading.data_format,
             ledger=reading.ledger, device=reading.device,
         )  # fmt: skip
-        found[system.name] = [list(at_least(run, reading.threshold)) for run in runs]
+        found[system.name] = [list(apply_threshold(run, reading.threshold)) for run in runs]
     return found
 
 
@@ -128,7 +128,7 @@ def _where(data: Path, split: str) -> str:
     ('genia test', 'genia test', 'a')
     """
     if split_of(data):
-        return f"{readable(data.absolute().parent.name)} {split_of(data)}"
+        return f"{printable(data.absolute().parent.name)} {split_of(data)}"
     return f"{stem(data)} {split}" if split not in ("", "all") else stem(data)
 
 

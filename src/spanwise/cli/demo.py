@@ -37,7 +37,7 @@ def demo(
     typer.echo(f"The bundled corpus, {FOLDER}:\n")
     print_description(describe(open_splits(FOLDER)), Console())
     typer.echo("\nTraining on it:\n")
-    run = train(FOLDER, folder, recipe="spanner", encoder="static", epochs=epochs, batch_size=8, device="cpu", say=typer.echo)
+    run = train(FOLDER, folder, recipe="spanner", encoder="static", epochs=epochs, batch_size=8, device="cpu", log=typer.echo)
     typer.echo("")
     print_scores(run.scores)
     typer.echo("\nWhat it finds in a text it has not seen:\n")

@@ -89,7 +89,7 @@ def evaluate(
             threshold=found.threshold if found else threshold, last_words=last_words,
         )  # fmt: skip
     elif pred is not None and gold is not None and model is None:
-        from spanwise.evaluation import at_least
+        from spanwise.evaluation import apply_threshold
         from spanwise.evaluation import evaluate as run
         from spanwise.evaluation.threshold_search import found_threshold
         from spanwise.prediction.systems import gold_sentences, predictions
@@ -97,7 +97,9 @@ def evaluate(
         right = gold_sentences(gold, gold_format, gold_ledger)
         predicted = predictions(pred, right, pred_format, ledger)
         found = found_threshold(right, predicted) if finds_threshold else None
-        evaluation = run(right, at_least(predicted, found.threshold if found else threshold), known, last_words=last_words)
+        evaluation = run(
+            right, apply_threshold(predicted, found.threshold if found else threshold), known, last_words=last_words
+        )
     else:
         raise typer.BadParameter("give either MODEL and DATA, or --pred FILE and --gold FILE")
     if gold_ledger.lost:

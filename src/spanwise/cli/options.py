@@ -77,14 +77,14 @@ def _files_of(path: Path) -> list[Path]:
 
 def show(json_file: Path | None, to_json: Callable[[], Any], print_it: Callable[[], None]) -> None:
     """Write a result for programs where that is asked for, and print it for people unless the other goes to standard output."""
-    from spanwise.files.writing import replacing
+    from spanwise.files.writing import atomic_output
 
     if json_file is not None:
         text = json.dumps(to_json(), ensure_ascii=False, indent=1) + "\n"
         if str(json_file) == "-":
             sys.stdout.write(text)
             return
-        with replacing(json_file) as temporary:
+        with atomic_output(json_file) as temporary:
             temporary.write_text(text, encoding="utf-8")
     print_it()
 

@@ -43,4 +43,4 @@ def serve(
     if token is not None and not (token and token.isascii() and token.isprintable() and " " not in token):
         raise SpanwiseError("--token must be ASCII characters without blanks")
     limits = Limits(max_body, max_characters, max_words, max_waiting, timeout)
-    run(model, host=host, port=port, token=token, limits=limits, device=device, say=typer.echo)
+    run(model, host=host, port=port, token=token, limits=limits, device=device, log=typer.echo)

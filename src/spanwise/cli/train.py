@@ -81,7 +81,7 @@ def train(
         raise SpanwiseError(why)
     common: dict[str, Any] = {
         "recipe": recipe, "encoder": encoder, "task": task, "epochs": epochs, "batch_size": batch_size, "device": device,
-        "init": init, "trackers": tuple(track or ()), "data_format": source_format, "say": typer.echo,
+        "init": init, "trackers": tuple(track or ()), "data_format": source_format, "log": typer.echo,
     }  # fmt: skip
     overrides = tuple(settings or ())
     with _saying_how_to_go_on(out):

@@ -64,7 +64,7 @@ def train(
 
     settings = GloveSettings(dim=dim, window=window, x_max=x_max, min_count=min_count, iterations=iterations, seed=seed)
     ledger = Ledger()
-    train_vectors(corpora, out, settings, unit=unit, format=source_format, threads=threads, ledger=ledger, say=typer.echo)
+    train_vectors(corpora, out, settings, unit=unit, format=source_format, threads=threads, ledger=ledger, log=typer.echo)
     print_ledger(ledger)
     typer.echo(f"wrote {out}")
 

@@ -7,12 +7,12 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from spanwise.core.errors import SpanwiseError, unknown
+from spanwise.core.errors import SpanwiseError, unknown_name
 
 T = TypeVar("T", bound=BaseModel)
 
 
-def checked(model: type[T], values: Any, what: str) -> T:
+def validate_settings(model: type[T], values: Any, what: str) -> T:
     """Settings from plain values; an unknown key is an error that names the nearest known one."""
     try:
         return model.model_validate(values)
@@ -20,7 +20,7 @@ def checked(model: type[T], values: Any, what: str) -> T:
         first = error.errors(include_url=False)[0]
         place = ".".join(str(part) for part in first["loc"])
         if first["type"] == "extra_forbidden":
-            raise unknown(f"setting of {what}", place, _keys(model, first["loc"][:-1])) from None
+            raise unknown_name(f"setting of {what}", place, _keys(model, first["loc"][:-1])) from None
         problem = first["msg"].removeprefix("Value error, ")
         value = repr(first["input"])
         found = f", found {value}" if place and first["type"] != "missing" and len(value) < 100 else ""

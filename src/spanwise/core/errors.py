@@ -43,10 +43,10 @@ class UnknownFormatError(SpanwiseError):
         return UnknownFormatError(**(vars(self) | changes))
 
 
-def unknown(kind: str, name: str, known: Iterable[str]) -> SpanwiseError:
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> SpanwiseError:
     """The error for a name nobody knows, with the nearest known one.
 
-    >>> str(unknown("format", "conl", ["conll", "brat"]))
+    >>> str(unknown_name("format", "conl", ["conll", "brat"]))
     "unknown format 'conl' (did you mean 'conll'?); known: brat, conll"
     """
     names = sorted(known)

@@ -12,7 +12,7 @@ from typing import Any
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
 from spanwise.corpora.splits import corpus_parts, open_splits
-from spanwise.files.writing import check_no_input, replacing
+from spanwise.files.writing import atomic_output, check_no_input
 from spanwise.formats import Format, Ledger, LossError, formats
 from spanwise.formats.registry import write_as, writer_for
 
@@ -47,7 +47,7 @@ def convert(
     if is_corpus and format.for_corpus:
         again = open_splits(source, source_format, Ledger())
         options = format.for_corpus(chain.from_iterable(again.values()), options)
-    with replacing(target, folder=is_corpus or format.writes_folder) as temporary:
+    with atomic_output(target, folder=is_corpus or format.writes_folder) as temporary:
         for split, sentences in splits.items():
             path = temporary / _file_name(split, format) if is_corpus else temporary
             if is_corpus and format.writes_folder:

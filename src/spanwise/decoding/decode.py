@@ -18,7 +18,7 @@ _Spans: TypeAlias = tuple[_Ints, _Ints, _Ints, _Ints, npt.NDArray[np.float32]]  
 _Row: TypeAlias = tuple[float, int, int, str]  # the score below zero, so that the surest comes first; start, end, type
 
 
-class Found(NamedTuple):
+class Predictions(NamedTuple):
     """What is found in a sentence."""
 
     entities: tuple[Entity, ...]
@@ -35,20 +35,20 @@ def decode(
     count: int,
     types: tuple[str, ...],
     policy: Policy = "nested",
-    least: Mapping[str, float] | None = None,
+    min_scores: Mapping[str, float] | None = None,
 ) -> list[tuple[Entity, ...]]:
     """The entities of each of ``count`` sentences, in text order, from packed scored spans.
 
     ``policy`` "overlapping" keeps every span. "nested" and "flat" take the most probable first and drop what crosses, or what
     overlaps, one already taken. A ``SoftNms`` lowers the scores of near rivals before any of these. What scores less than the
-    ``least`` of its type, at first or when it has been lowered, does not come in anybody's way.
+    ``min_scores`` of its type, at first or when it has been lowered, does not come in anybody's way.
 
     >>> spans = [np.array(x) for x in ([0, 0], [0, 1], [2, 3], [0, 0])]
     >>> [e.range for e in decode(*spans, np.array([0.6, 0.9]), count=1, types=("X",), policy="flat")[0]]
     [Span(start=1, end=3)]
     """
     spans = (sentence, start, end, label, score)
-    bars = None if least is None else np.array([least.get(type, 0.0) for type in types])
+    bars = None if min_scores is None else np.array([min_scores.get(type, 0.0) for type in types])
     if isinstance(policy, SoftNms):
         spans = policy(*_high_enough(spans, bars))
         policy = policy.policy
@@ -113,10 +113,10 @@ def text_order(entity: Entity) -> tuple[int, int, str, tuple[Span, ...]]:
     return entity.range.start, -entity.range.end, entity.type, entity.fragments
 
 
-def in_text_order(found: Found, more: Iterable[Entity]) -> Found:
+def in_text_order(found: Predictions, more: Iterable[Entity]) -> Predictions:
     """What is found with more entities at their places in the text; relations name the same entities as before.
 
-    >>> found = Found((Entity("X", ((2, 3),)), Entity("Y", ((4, 5),))), (Relation("R", 0, 1),))
+    >>> found = Predictions((Entity("X", ((2, 3),)), Entity("Y", ((4, 5),))), (Relation("R", 0, 1),))
     >>> [(r.head, r.tail) for r in in_text_order(found, [Entity("Z", ((0, 1), (3, 4)))]).relations]
     [(1, 2)]
     """
@@ -124,7 +124,7 @@ def in_text_order(found: Found, more: Iterable[Entity]) -> Found:
     order = sorted(range(len(entities)), key=lambda number: text_order(entities[number]))
     place = {number: at for at, number in enumerate(order)}
     relations = (replace(relation, head=place[relation.head], tail=place[relation.tail]) for relation in found.relations)
-    return Found(tuple(entities[number] for number in order), tuple(relations))
+    return Predictions(tuple(entities[number] for number in order), tuple(relations))
 
 
 def without_clashes(entities: Iterable[Entity], clash: Callable[[Span, Span], bool]) -> list[Entity]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from spanwise.core.errors import unknown
+from spanwise.core.errors import unknown_name
 from spanwise.core.types import Entity, Sentence, Span
 from spanwise.decoding.decode import without_clashes
 from spanwise.decoding.thresholds import without
@@ -20,7 +20,7 @@ def chosen(overlap: str) -> Callable[[Sentence], Sentence]:
     [['Org', 'Place'], ['Place'], ['Org']]
     """
     if overlap not in OVERLAPS:
-        raise unknown("choice of overlapping entities", overlap, OVERLAPS)
+        raise unknown_name("choice of overlapping entities", overlap, OVERLAPS)
     keep = OVERLAPS[overlap]
 
     def choose(sentence: Sentence) -> Sentence:

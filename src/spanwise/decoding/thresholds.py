@@ -14,16 +14,16 @@ HIGHEST = 1 - 1e-6  # that a head can have: odds must be finite
 Threshold: TypeAlias = float | Mapping[str, float]  # one for all, or for types of entities and relations by name
 
 
-def at_least(sentences: Iterable[Sentence], threshold: Threshold) -> Iterator[Sentence]:
+def apply_threshold(sentences: Iterable[Sentence], threshold: Threshold) -> Iterator[Sentence]:
     """The sentences without entities and relations of a lower score; what has no score stays, unless its entity goes.
 
     Types that have no threshold keep everything. Relations across sentences find their entities again where others are gone.
 
     >>> from spanwise.core.types import Entity
     >>> sentence = Sentence("s", ("a", "b"), (Entity("X", ((0, 1),), 0.2), Entity("Y", ((1, 2),), 0.8)))
-    >>> [entity.type for entity in next(at_least([sentence], 0.5)).entities]
+    >>> [entity.type for entity in next(apply_threshold([sentence], 0.5)).entities]
     ['Y']
-    >>> [entity.type for entity in next(at_least([sentence], {"Y": 0.9})).entities]
+    >>> [entity.type for entity in next(apply_threshold([sentence], {"Y": 0.9})).entities]
     ['X']
     """
     sentences = list(sentences)

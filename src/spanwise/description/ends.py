@@ -153,16 +153,16 @@ class _Predictability:
         return self.foreseen / self.repeated
 
 
-def common_words(vocabulary: Counter[str], share: float = COMMON, least: int = FEWEST_COMMON) -> set[str]:
+def common_words(vocabulary: Counter[str], share: float = COMMON, min_count: int = FEWEST_COMMON) -> set[str]:
     """The most frequent words, as many as it takes to make up this share of a text, and some in any case.
 
-    >>> sorted(common_words(Counter({"the": 3, ",": 2, "cell": 1, "of": 1}), share=0.6, least=1))
+    >>> sorted(common_words(Counter({"the": 3, ",": 2, "cell": 1, "of": 1}), share=0.6, min_count=1))
     [',', 'the']
     """
     missing = share * vocabulary.total()
     found: set[str] = set()
     for word, count in vocabulary.most_common():
-        if missing <= 0 and len(found) >= least:
+        if missing <= 0 and len(found) >= min_count:
             break
         found.add(word)
         missing -= count

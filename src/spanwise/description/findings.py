@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from spanwise.description.ends import VERDICTS
 from spanwise.description.labels import Inventory, listed
 from spanwise.description.overlap import Example
-from spanwise.description.suspicions import KINDS, Suspicion, say
+from spanwise.description.suspicions import KINDS, Suspicion, format_suspicion
 
 if TYPE_CHECKING:
     from spanwise.description.describe import Description
@@ -109,7 +109,7 @@ def _over_splits(kind: str, description: Description) -> Iterator[Finding]:
     if found:
         counts = {suspicion.split or "": suspicion.count for suspicion in found}
         places = _places(counts) if len(description.splits) > 1 else ""
-        yield Finding(f"{say(kind, sum(counts.values()))}{places}", _gathered(found))
+        yield Finding(f"{format_suspicion(kind, sum(counts.values()))}{places}", _gathered(found))
 
 
 def _gathered(found: list[Suspicion]) -> list[Example]:

@@ -110,13 +110,13 @@ class Suspects:
         for kind in KINDS:
             count = self.counts[kind]
             if count and not (kind == "whole sentences" and count <= max(STRAY, WHOLE_SENTENCES * self.sentences)):
-                yield Suspicion(kind, self.split, count, f"{self.split}: {say(kind, count)}", self.examples[kind])
+                yield Suspicion(kind, self.split, count, f"{self.split}: {format_suspicion(kind, count)}", self.examples[kind])
 
 
-def say(kind: str, count: int) -> str:
+def format_suspicion(kind: str, count: int) -> str:
     """One of the kinds in words.
 
-    >>> say("empty sentences", 1), say("long sentences", 2000)
+    >>> format_suspicion("empty sentences", 1), format_suspicion("long sentences", 2000)
     ('1 sentence has no words', '2,000 sentences have more than 512 words')
     """
     one, several, rest = KINDS[kind]

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel
 
-from spanwise.config.validation import checked
-from spanwise.core.errors import unknown
+from spanwise.config.validation import validate_settings
+from spanwise.core.errors import unknown_name
 from spanwise.core.types import Sentence
 
 if TYPE_CHECKING:  # what is a matter of words alone (rows of subwords, vocabularies) needs no torch
@@ -28,11 +28,11 @@ def encoder_settings(values: Mapping[str, Any]) -> Any:
     """The settings that a configuration's ``encoder`` section names, checked."""
     kind = str(values.get("kind", ""))
     settings_class: type[BaseModel] = _named(kind, 2)
-    return checked(settings_class, values, f"the {kind} encoder")
+    return validate_settings(settings_class, values, f"the {kind} encoder")
 
 
 def build_encoder(
-    values: Mapping[str, Any], sentences: Sequence[Sentence], say: Callable[[str], None] = lambda line: None
+    values: Mapping[str, Any], sentences: Sequence[Sentence], log: Callable[[str], None] = lambda line: None
 ) -> Encoder:
     """A fresh encoder: pretrained weights, or a vocabulary from the training sentences. What takes long is said."""
     settings = encoder_settings(values)
@@ -41,9 +41,9 @@ def build_encoder(
     if settings.kind == "transformer":
         encoder = found.build(settings)
     elif settings.kind == "static":
-        encoder = found.build(settings, sentences, say)
+        encoder = found.build(settings, sentences, log)
     else:
-        encoder = found.build(settings, sentences, partial(build_encoder, say=say))
+        encoder = found.build(settings, sentences, partial(build_encoder, log=log))
     return encoder
 
 
@@ -64,5 +64,5 @@ def load_encoder(values: Mapping[str, Any], folder: Path) -> Encoder:
 def _named(kind: str, place: int) -> Any:
     """The class of an encoder (1) or of its settings (2), imported only when it is asked for."""
     if kind not in _KINDS:
-        raise unknown("kind of encoder", kind, _KINDS)
+        raise unknown_name("kind of encoder", kind, _KINDS)
     return getattr(import_module(f"spanwise.encoders.{_KINDS[kind][0]}"), _KINDS[kind][place])

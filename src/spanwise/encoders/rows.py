@@ -67,7 +67,7 @@ class Rows:
         if len(ids) <= size:
             row = np.concatenate([settings.before, before, ids, behind, settings.after]).astype(np.int64)
             # A row needs something in it, even of a sentence without words and a tokenizer without special tokens.
-            rows = [row if len(row) else np.array([self.tokenize.unknown])]
+            rows = [row if len(row) else np.array([self.tokenize.unknown_id])]
             place = np.arange(len(ids), dtype=np.int64) + len(settings.before) + len(before)
             return Subwords(rows, np.zeros(len(ids), np.int64), place, counts)
         starts, owner, place = windows(len(ids), size, size // 4)

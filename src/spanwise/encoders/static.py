@@ -91,12 +91,12 @@ class StaticEncoder(Encoder):
 
     @classmethod
     def build(
-        cls, settings: StaticSettings, sentences: Sequence[Sentence], say: Callable[[str], None] = lambda line: None
+        cls, settings: StaticSettings, sentences: Sequence[Sentence], log: Callable[[str], None] = lambda line: None
     ) -> Self:
         """A fresh encoder, its vocabulary from the training sentences and the vectors, of a file or made of these sentences."""
         if settings.pos_size and not any(sentence.pos for sentence in sentences):
             raise SpanwiseError(f"pos_size is {settings.pos_size}, but no training sentence has part-of-speech tags")
-        vectors = read_vectors(settings.vectors) if settings.vectors else _learned(settings, sentences, say)
+        vectors = read_vectors(settings.vectors) if settings.vectors else _learned(settings, sentences, log)
         if vectors and settings.word_size not in (None, vectors.size):
             raise SpanwiseError(f"{settings.vectors}: vectors of {vectors.size} values, but word_size is {settings.word_size}")
         vocabulary = Vocabulary.build(
@@ -219,14 +219,14 @@ class CharacterBiLSTM(nn.Module):
         return torch.cat(rows)
 
 
-def _learned(settings: StaticSettings, sentences: Sequence[Sentence], say: Callable[[str], None]) -> Vectors | None:
+def _learned(settings: StaticSettings, sentences: Sequence[Sentence], log: Callable[[str], None]) -> Vectors | None:
     """Vectors made of the sentences, where the settings ask for them."""
     if settings.glove is None or settings.word_size == 0:
         return None
     glove = settings.glove if settings.word_size is None else replace(settings.glove, dim=settings.word_size)
-    say(f"no word vectors given: making some of {glove.dim} values from the {len(sentences):,} training sentences")
+    log(f"no word vectors given: making some of {glove.dim} values from the {len(sentences):,} training sentences")
     learned = learn_vectors((sentence.words for sentence in sentences), glove, threads=torch.get_num_threads())
-    say(f"vectors of {len(learned.vectors.words):,} words made from {learned.words:,} in {learned.seconds:.1f} s")
+    log(f"vectors of {len(learned.vectors.words):,} words made from {learned.words:,} in {learned.seconds:.1f} s")
     return learned.vectors
 
 

@@ -22,8 +22,8 @@ class WordTokenizer:
     when it comes again, which is several times as fast. Copies start empty.
     """
 
-    def __init__(self, tokenizer: Tokenizer, unknown: int) -> None:
-        self.tokenizer, self.unknown = tokenizer, unknown
+    def __init__(self, tokenizer: Tokenizer, unknown_id: int) -> None:
+        self.tokenizer, self.unknown_id = tokenizer, unknown_id
         # A tokenizer's file may ask for both: nothing is cut off here, and rows are padded where they are made.
         tokenizer.no_truncation()
         tokenizer.no_padding()
@@ -35,8 +35,8 @@ class WordTokenizer:
     def of(cls, tokenizer: Any) -> WordTokenizer:
         """From one of transformers' fast tokenizers; a copy, for theirs changes with every call."""
         known = (tokenizer.unk_token_id, tokenizer.pad_token_id, tokenizer.eos_token_id, 0)
-        unknown = next(number for number in known if number is not None)
-        return cls(Tokenizer.from_str(tokenizer.backend_tokenizer.to_str()), int(unknown))
+        unknown_id = next(number for number in known if number is not None)
+        return cls(Tokenizer.from_str(tokenizer.backend_tokenizer.to_str()), int(unknown_id))
 
     def __call__(self, texts: Sequence[Sequence[str]]) -> list[tuple[Ints, Ints]]:
         """Ids and subwords per word of each text. A word that the tokenizer does not see (a lone joiner, say) is unknown."""
@@ -60,7 +60,7 @@ class WordTokenizer:
             pieces: list[list[int]] = [[] for _ in group]
             for place, piece in zip(encoding.word_ids, encoding.ids, strict=True):
                 pieces[place].append(piece)  # type: ignore[index]  # of no special token
-            kept.update(zip(group, (found or [self.unknown] for found in pieces), strict=True))
+            kept.update(zip(group, (found or [self.unknown_id] for found in pieces), strict=True))
             self._size += sum(map(len, group))
         return kept
 
@@ -69,8 +69,8 @@ class WordTokenizer:
         try:
             return self.tokenizer.encode_batch(texts, **options)
         except (TypeError, UnicodeError):  # half a pair of surrogates is no text to a tokenizer
-            readable = [[word.encode("utf-8", "replace").decode("utf-8") for word in words] for words in texts]
-            return self.tokenizer.encode_batch(readable, **options)
+            encodable = [[word.encode("utf-8", "replace").decode("utf-8") for word in words] for words in texts]
+            return self.tokenizer.encode_batch(encodable, **options)
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_kept": {}, "_size": 0}

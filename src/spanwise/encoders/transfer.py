@@ -15,14 +15,14 @@ from spanwise.encoders.static import StaticEncoder
 from spanwise.encoders.transformer import TransformerEncoder
 
 
-def take_over(own: Encoder, other: Encoder, source: Path) -> None:
+def transfer_weights(own: Encoder, other: Encoder, source: Path) -> None:
     """Give an encoder the weights of another one of the same make; ``source`` is the run it comes from.
 
     Words, characters and tags of a static encoder go by their names: those that the other one does not know stay as they are.
     """
     if isinstance(own, ConcatEncoder) and isinstance(other, ConcatEncoder) and len(own.parts) == len(other.parts):
         for one, another in zip(own.parts, other.parts, strict=True):
-            take_over(one, another, source)  # type: ignore[arg-type]
+            transfer_weights(one, another, source)  # type: ignore[arg-type]
     tensors = other.state_dict()
     if isinstance(own, StaticEncoder) and isinstance(other, StaticEncoder):
         tensors |= _renumbered(own, other)

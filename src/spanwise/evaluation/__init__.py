@@ -1,6 +1,6 @@
 """Scores of any system's output against gold: works on sentences alone, whoever predicted them."""
 
-from spanwise.decoding.thresholds import at_least
+from spanwise.decoding.thresholds import apply_threshold
 from spanwise.evaluation.alignment import Pair
 from spanwise.evaluation.attributes import ATTRIBUTES
 from spanwise.evaluation.bootstrap import Interval, f1_interval
@@ -18,6 +18,7 @@ from spanwise.evaluation.train_index import TrainIndex
 
 __all__ = [
     "ATTRIBUTES", "KINDS", "MISTAKES", "Bucket", "BucketDifference", "Calibration", "Comparison", "Errors", "Evaluation",
-    "Interval", "Judgement", "Macro", "Pair", "Pairing", "Score", "Scores", "TrainIndex", "at_least", "bucket_differences",
-    "bucketed", "calibration", "compare", "error_differences", "errors", "evaluate", "f1_interval", "pair", "print_evaluation",
+    "Interval", "Judgement", "Macro", "Pair", "Pairing", "Score", "Scores", "TrainIndex", "apply_threshold",
+    "bucket_differences", "bucketed", "calibration", "compare", "error_differences", "errors", "evaluate", "f1_interval",
+    "pair", "print_evaluation",
 ]  # fmt: skip

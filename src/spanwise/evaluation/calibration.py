@@ -14,7 +14,7 @@ from typing import Any
 
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
-from spanwise.decoding.thresholds import at_least, best_threshold
+from spanwise.decoding.thresholds import apply_threshold, best_threshold
 from spanwise.evaluation.buckets import equal_cuts
 from spanwise.evaluation.judging import best_scores
 from spanwise.evaluation.pairing import pair
@@ -145,7 +145,7 @@ def calibration(
 def at_threshold(gold: Iterable[Sentence], predicted: Iterable[Sentence], threshold: float) -> AtThreshold:
     """The score of what is left when predictions below a threshold are dropped."""
     tally = Tally()
-    for both in pair(gold, at_least(predicted, threshold)).pairs:
+    for both in pair(gold, apply_threshold(predicted, threshold)).pairs:
         tally.add(entity_items(both.gold), entity_items(both.predicted))
     return AtThreshold(threshold, tally.scores.micro)
 

@@ -160,8 +160,8 @@ def _notes(pairing: Pairing, scores: Scores, gold_relations: int, predicted_rela
             f"gold sentences that are not in the predictions, and whose entities count as misses: "
             f"{len(missing):,} of {pairing.sentences:,} (the first is {missing[0]!r})"
         )
-    if unknown := sorted(type for type, score in scores.types.items() if not score.support):
-        names = ", ".join(unknown[:5]) + (", …" if len(unknown) > 5 else "")
+    if types_without_gold := sorted(type for type, score in scores.types.items() if not score.support):
+        names = ", ".join(types_without_gold[:5]) + (", …" if len(types_without_gold) > 5 else "")
         yield f"the predictions have types that gold does not have: {names}"
     if gold_relations and not predicted_relations:
         yield f"relations are not scored, for the predictions have none (gold: {gold_relations:,})"

@@ -18,7 +18,7 @@ from spanwise.evaluation import evaluate
 from spanwise.export.graphs import write_graphs
 from spanwise.export.support import described
 from spanwise.export.torch_folder import export
-from spanwise.files.writing import replacing
+from spanwise.files.writing import atomic_output
 from spanwise.heads.pointer import Pointer
 from spanwise.models.model import Model
 from spanwise.prediction.base import BasePredictor
@@ -64,7 +64,7 @@ def export_onnx(run: str | Path, out: str | Path, *, int8: bool = False, data: s
     error, and nothing is written.
     """
     _needs_onnx()
-    with replacing(Path(out), folder=True) as temporary, TemporaryDirectory() as folder:
+    with atomic_output(Path(out), folder=True) as temporary, TemporaryDirectory() as folder:
         export(run, Path(folder) / "model")  # loaded again, its encoder gives no more than the head that predicts reads
         model = Model.load(Path(folder) / "model")
         write(model, temporary, int8=int8)

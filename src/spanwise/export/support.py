@@ -52,7 +52,7 @@ def described(encoder: Encoder, head: Head, precision: Literal["float32", "int8"
         precision=precision,
         entities=head.labels.entities,
         rows=None if rows is None else rows.settings,
-        unknown=0 if rows is None else rows.tokenize.unknown,
+        unknown_id=0 if rows is None else rows.tokenize.unknown_id,
         widths=_widths(inner),
         threshold=own,
         policy=inner.decoding,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from spanwise.files.writing import replacing
+from spanwise.files.writing import atomic_output
 from spanwise.models.model import Model
 
 
@@ -13,7 +13,7 @@ def export(run: str | Path, out: str | Path) -> Model:
 
     Of a bundle only the branch that predicts is left, an ordinary head from now on.
     """
-    with replacing(Path(out), folder=True) as temporary:
+    with atomic_output(Path(out), folder=True) as temporary:
         model = Model.load(run).exported()
         model.save(temporary)
     return model

@@ -6,17 +6,17 @@ import os
 from pathlib import Path
 
 
-def readable(name: str) -> str:
+def printable(name: str) -> str:
     """A file's name as text: what the system could not decode in it is replaced.
 
-    >>> readable("caf\\udce9")
+    >>> printable("caf\\udce9")
     'caf\ufffd'
     """
     return os.fsencode(name).decode("utf-8", "replace")
 
 
 def stem(path: Path) -> str:
-    return readable(path.stem)
+    return printable(path.stem)
 
 
 def default_id(path: Path, number: int) -> str:

@@ -72,7 +72,7 @@ def _json_lines(path: Path) -> Iterator[tuple[int, Any]]:
             yield number, parse_json(line, path, number)
 
 
-def checked(shape: TypeAdapter[Any], record: Any, path: Path, line: int) -> Any:
+def validate_record(shape: TypeAdapter[Any], record: Any, path: Path, line: int) -> Any:
     """The record, when it has the shape; otherwise an error that names the first key that is wrong.
 
     Readers of JSON formats describe a record as a ``TypedDict`` and need no checks of their own.

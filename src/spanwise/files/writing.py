@@ -17,7 +17,7 @@ _BESIDE = {".ann": ".txt", ".txt": ".ann"}  # what brat has beside a file
 
 
 @contextmanager
-def replacing(path: Path, *, folder: bool = False, over: Callable[[Path], bool] = lambda folder: False) -> Iterator[Path]:
+def atomic_output(path: Path, *, folder: bool = False, over: Callable[[Path], bool] = lambda folder: False) -> Iterator[Path]:
     """A temporary path beside ``path`` that takes its place when the block ends well and vanishes when it does not.
 
     A file is replaced at once; where the path is a link, the file it leads to is. A folder may be new or empty: an existing one

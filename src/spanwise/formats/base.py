@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from spanwise.core.errors import SpanwiseError, unknown
+from spanwise.core.errors import SpanwiseError, unknown_name
 from spanwise.core.types import Sentence
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def parse_options(text: str, known: Options, name: str) -> dict[str, Any]:
         if key not in known:
             if not known:
                 raise SpanwiseError(f"{name} takes no options here, found {part!r}")
-            raise unknown(f"option of {name}", key, known)
+            raise unknown_name(f"option of {name}", key, known)
         if not equals:
             raise SpanwiseError(f"option {key!r} of {name} needs a value, as in {key}=…")
         try:

@@ -25,7 +25,7 @@ from typing import Any
 
 from spanwise.core.errors import FormatError
 from spanwise.core.types import Sentence, Span
-from spanwise.files.names import readable
+from spanwise.files.names import printable
 from spanwise.files.reading import lines, read_text
 from spanwise.formats.base import YES_OR_NO, Format, Ledger
 from spanwise.formats.brat_writer import write
@@ -70,12 +70,12 @@ def read(
     for file in files:
         if file.suffix == kind:
             where = file.relative_to(path) if path.is_dir() else Path(file.name)
-            name = readable(where.with_suffix("").as_posix())
+            name = printable(where.with_suffix("").as_posix())
             yield from to_sentences(_document(name, file, ledger, notes, annotated), file, ledger, split=split)
     alone = [file for file in files if file.suffix == other and not file.with_suffix(kind).exists()]
     ledger.note(f"{other} files without a {kind}, passed over", len(alone))
     besides = [file for file in files if file.suffix not in (kind, other, ".conf")]  # .conf: brat's own settings
-    ledger.note_files("files besides .txt and .ann", [readable(file.relative_to(path).as_posix()) for file in besides])
+    ledger.note_files("files besides .txt and .ann", [printable(file.relative_to(path).as_posix()) for file in besides])
 
 
 def _visible_files(path: Path) -> Iterator[Path]:

@@ -21,7 +21,7 @@ from typing_extensions import TypedDict
 from spanwise.core.errors import FormatError
 from spanwise.core.types import Sentence, Span
 from spanwise.files.names import default_id
-from spanwise.files.reading import checked, json_records
+from spanwise.files.reading import json_records, validate_record
 from spanwise.formats.base import Format, Ledger, one_of
 from spanwise.formats.shared.cutting import to_sentences
 from spanwise.formats.shared.documents import Arrow, Document, Mention, to_documents, without_discontinuous
@@ -70,7 +70,7 @@ def read(path: Path, ledger: Ledger, /, *, offsets: str | None = None, annotated
     for number, (line, raw) in enumerate(json_records(path)):
         if isinstance(raw, dict) and "text" not in raw and isinstance(raw.get("data"), str):
             raw["text"] = raw.pop("data")  # what doccano 1.4 and 1.5 call it
-        record = checked(_SHAPE, raw if annotated else without(raw, _BARE), path, line)
+        record = validate_record(_SHAPE, raw if annotated else without(raw, _BARE), path, line)
         document = _document(record, default_id(path, number))
         if document.mentions and is_wide(document.text):
             _count_characters(document, offsets, path, line, ledger)

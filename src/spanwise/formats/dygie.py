@@ -18,7 +18,7 @@ from typing_extensions import TypedDict
 from spanwise.core.errors import FormatError
 from spanwise.core.types import Entity, Extra, Link, Relation, Sentence, Span
 from spanwise.files.names import default_id
-from spanwise.files.reading import checked, json_records
+from spanwise.files.reading import json_records, validate_record
 from spanwise.formats.base import Format, Ledger
 from spanwise.formats.shared.documents import by_document, keys_of
 from spanwise.formats.shared.records import Id, own_id, rest, with_rest, write_lines
@@ -40,7 +40,7 @@ _SCORES = "scores"  # where the numbers behind a type are kept
 
 def read(path: Path, ledger: Ledger, /) -> Iterator[Sentence]:
     for number, (line, raw) in enumerate(json_records(path)):
-        record = checked(_SHAPE, raw, path, line)
+        record = validate_record(_SHAPE, raw, path, line)
         try:
             found = _sentences(record, default_id(path, number), ledger)
         except ValueError as error:

@@ -19,7 +19,7 @@ from spanwise.core.errors import FormatError
 from spanwise.core.types import Entity, Link, Sentence, Span
 from spanwise.core.word_starts import find_words, joined_starts
 from spanwise.files.names import default_id
-from spanwise.files.reading import checked, json_records
+from spanwise.files.reading import json_records, validate_record
 from spanwise.formats.base import EVERYTHING, Format, Ledger, one_of
 from spanwise.formats.shared.records import (
     RELATION_KEYS,
@@ -74,7 +74,7 @@ def read(path: Path, ledger: Ledger, /, *, ends: str = "exclusive") -> Iterator[
     """``ends="inclusive"`` reads files whose ranges name their last word."""
     extend = ends == "inclusive"
     for count, (number, raw) in enumerate(json_records(path)):
-        record = checked(_SHAPE, raw, path, number)
+        record = validate_record(_SHAPE, raw, path, number)
         try:
             sentence = _sentence(record, default_id(path, count), extend)
         except ValueError as error:

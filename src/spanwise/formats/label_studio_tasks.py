@@ -9,7 +9,7 @@ from typing import Any, NotRequired
 from pydantic import ConfigDict, TypeAdapter
 from typing_extensions import TypedDict
 
-from spanwise.files.reading import checked, json_records
+from spanwise.files.reading import json_records, validate_record
 from spanwise.formats.base import Ledger
 from spanwise.formats.shared.records import Id, Number, Whole
 
@@ -53,7 +53,7 @@ _MIN_KEYS = {"annotator": "completed_by", "annotation_id": "id", "created_at": "
 def tasks(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """The tasks of a file in the form of the export, checked, with the lines they begin on."""
     for line, task in _records(path):
-        yield line, checked(_SHAPE, task, path, line)
+        yield line, validate_record(_SHAPE, task, path, line)
 
 
 def _records(path: Path) -> Iterator[tuple[int, Any]]:

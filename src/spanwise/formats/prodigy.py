@@ -21,7 +21,7 @@ from typing_extensions import TypedDict
 from spanwise.core.errors import FormatError
 from spanwise.core.types import Sentence, Span
 from spanwise.files.names import default_id
-from spanwise.files.reading import checked, json_records
+from spanwise.files.reading import json_records, validate_record
 from spanwise.formats.base import NAME, Format, Ledger
 from spanwise.formats.shared.cutting import to_sentences
 from spanwise.formats.shared.documents import UNNAMED, Arrow, Document, Mention, to_documents, without_discontinuous
@@ -80,7 +80,7 @@ def read(path: Path, ledger: Ledger, /, *, unlabelled: str | None = None, annota
         if isinstance(answer, str) and answer != "accept":
             ledger.note(f"records answered {answer!r}, not read")
             continue
-        record = checked(_SHAPE, raw if annotated else without(raw, _BARE), path, line)
+        record = validate_record(_SHAPE, raw if annotated else without(raw, _BARE), path, line)
         words = [Span(token["start"], token["end"]) for token in record.get("tokens") or ()]
         document = _Reader(record, words, path, line, ledger, unlabelled).document(default_id(path, number))
         yield from to_sentences(document, path, ledger, line=line, words=words or None)

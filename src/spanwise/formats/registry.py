@@ -11,9 +11,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from spanwise.core.errors import SpanwiseError, UnknownFormatError, unknown
+from spanwise.core.errors import SpanwiseError, UnknownFormatError, unknown_name
 from spanwise.core.types import Sentence
-from spanwise.files.writing import is_stream, replacing
+from spanwise.files.writing import atomic_output, is_stream
 from spanwise.formats.base import EVERYTHING, Format, Ledger, parse_options
 from spanwise.formats.shared.keeping import noted
 from spanwise.formats.shared.sample import Sample
@@ -40,14 +40,14 @@ def find(spec: str, known: Iterable[str] | None = None) -> tuple[Format, str]:
     said, _, options = spec.partition(":")
     name = _plain(said)
     if name not in formats():
-        raise unknown("format", said, formats() if known is None else known)
+        raise unknown_name("format", said, formats() if known is None else known)
     return formats()[name], options
 
 
-def is_said(spec: str | None, name: str) -> bool:
+def names_format(spec: str | None, name: str) -> bool:
     """Whether ``spec`` names what is no format of annotated text but stands beside them on some commands, without options.
 
-    >>> is_said("HTML", "html"), is_said("conll", "html"), is_said(None, "html")
+    >>> names_format("HTML", "html"), names_format("conll", "html"), names_format(None, "html")
     (True, False, False)
     """
     said, _, options = (spec or "").partition(":")
@@ -191,7 +191,7 @@ def write(
     path = Path(path)
     ledger = ledger if ledger is not None else Ledger()
     chosen, options = writer_for(path, format)
-    with replacing(path, folder=chosen.writes_folder) as temporary:
+    with atomic_output(path, folder=chosen.writes_folder) as temporary:
         write_as(chosen, options, sentences, temporary, ledger)
         if ledger.lost and not lossy:
             raise LossError(path, chosen, ledger)

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from spanwise.config.validation import checked
-from spanwise.core.errors import SpanwiseError, unknown
+from spanwise.config.validation import validate_settings
+from spanwise.core.errors import SpanwiseError, unknown_name
 from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder
 from spanwise.heads.base import Head, HeadSettings, Labels
@@ -37,7 +37,7 @@ def known_heads() -> tuple[str, ...]:
 def head_class(kind: str, place: str = "head") -> type[Head]:
     """The class of a head; ``place`` is where in the configuration the kind stands, for the error where there is none."""
     if kind not in _KINDS:
-        raise unknown(place, kind, _KINDS)
+        raise unknown_name(place, kind, _KINDS)
     module, name = _KINDS[kind]
     found: type[Head] = getattr(import_module(f"spanwise.heads.{module}"), name)
     return found
@@ -49,7 +49,7 @@ def head_settings(values: Mapping[str, Any], place: str = "head") -> HeadSetting
         raise SpanwiseError(f"{place}: kind is missing; known: {', '.join(_KINDS)}")
     kind = str(values["kind"])
     rest = {key: value for key, value in values.items() if key != "kind"}
-    return checked(head_class(kind, place).settings_class, rest, f"{place} {kind}")
+    return validate_settings(head_class(kind, place).settings_class, rest, f"{place} {kind}")
 
 
 def inner_settings(values: Mapping[str, Any], place: str) -> HeadSettings:

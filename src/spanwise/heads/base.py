@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
-from spanwise.decoding.decode import Found, Policy, decode
+from spanwise.decoding.decode import Policy, Predictions, decode
 from spanwise.encoders.base import Encoder, TokenStates
 
 
@@ -172,7 +172,7 @@ class Head(nn.Module, ABC):
     @abstractmethod
     def build(cls, encoder: Encoder, labels: Labels, settings: Any) -> Head: ...
 
-    def lesson(self, sentence: Sentence) -> Sentence | None:
+    def training_example(self, sentence: Sentence) -> Sentence | None:
         """What this head needs of a sentence to learn all there is to learn from it; None where that is nothing."""
         return sentence
 
@@ -187,14 +187,14 @@ class Head(nn.Module, ABC):
     @abstractmethod
     def score(self, states: TokenStates, targets: Mapping[str, Tensor]) -> ScoredSpans: ...
 
-    def read(self, scored: ScoredSpans, count: int) -> list[Found]:
+    def read(self, scored: ScoredSpans, count: int) -> list[Predictions]:
         """What is found in each of ``count`` sentences, from what ``score`` proposed for them."""
         sentence, start, end, label, score = (column.detach().cpu().numpy() for column in scored.columns)
         entities = decode(
             sentence, start, end, label, score,
-            count=count, types=self.labels.entities, policy=self.decoding, least=self.least,
+            count=count, types=self.labels.entities, policy=self.decoding, min_scores=self.min_scores,
         )  # fmt: skip
-        return [Found(own) for own in entities]
+        return [Predictions(own) for own in entities]
 
     def out_of_reach(self, sentence: Sentence) -> int:
         """How many of the sentence's entities this head can never predict (too wide, overlapping …), said before training."""
@@ -228,7 +228,7 @@ class Head(nn.Module, ABC):
         """Its parameters that come from pretraining and learn at the lower rate."""
         return iter(())
 
-    def learning_apart(self) -> Iterator[nn.Parameter]:
+    def separately_clipped_parameters(self) -> Iterator[nn.Parameter]:
         """Its parameters that have a loss of their own, so that their gradients are clipped by themselves."""
         return iter(())
 
@@ -259,20 +259,20 @@ class Head(nn.Module, ABC):
         return self
 
     @property
-    def reader(self) -> Head:
+    def prediction_head(self) -> Head:
         """The head that predicts: this one, or one of its branches. Nothing else need be kept when training is over."""
         return self
 
     #: "flat", "nested", "overlapping" or a ``SoftNms``: what ``decoding.decode`` makes of the scored spans.
     decoding: Policy = "nested"
     #: The score that an entity of each type must have, while a prediction asks for one.
-    least: Mapping[str, float] | None = None
+    min_scores: Mapping[str, float] | None = None
 
 
-def own_targets(targets: Mapping[str, Tensor], name: str) -> dict[str, Tensor]:
+def select_targets(targets: Mapping[str, Tensor], name: str) -> dict[str, Tensor]:
     """The targets under a name, as ``name.key``, by their keys: what one of several heads is handed.
 
-    >>> own_targets({"span.start": torch.zeros(2), "sequence.tags": torch.zeros(3)}, "span")
+    >>> select_targets({"span.start": torch.zeros(2), "sequence.tags": torch.zeros(3)}, "span")
     {'start': tensor([0., 0.])}
     """
     return {key.removeprefix(f"{name}."): value for key, value in targets.items() if key.startswith(f"{name}.")}

@@ -12,10 +12,10 @@ from torch import Tensor, nn
 
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
-from spanwise.decoding.decode import Found
+from spanwise.decoding.decode import Predictions
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.heads import fitted_values, head_class, inner_settings, make_head
-from spanwise.heads.base import Head, HeadSettings, Labels, Losses, ScoredSpans, SpanVectors, own_targets
+from spanwise.heads.base import Head, HeadSettings, Labels, Losses, ScoredSpans, SpanVectors, select_targets
 
 
 class BundleSettings(HeadSettings):
@@ -67,7 +67,7 @@ class Bundle(Head):
     def __init__(self, labels: Labels, settings: BundleSettings, heads: Mapping[str, Head]) -> None:
         super().__init__(labels, settings)
         self.heads = nn.ModuleDict(heads)
-        self.decoding = self.reader.decoding
+        self.decoding = self.prediction_head.decoding
 
     @classmethod
     def build(cls, encoder: Encoder, labels: Labels, settings: BundleSettings) -> Bundle:
@@ -80,14 +80,14 @@ class Bundle(Head):
         return dict(self.heads.items())  # type: ignore[arg-type]
 
     @property
-    def reader(self) -> Head:
+    def prediction_head(self) -> Head:
         return self.branches[self.settings.branch]
 
     def targets(
         self, sentences: Sequence[Sentence], *, gold: bool, generator: np.random.Generator | None = None
     ) -> dict[str, Tensor]:
         """The branches' targets, each under the branch's name; for scoring only those of the one that predicts."""
-        heads = self.branches if gold else {self.settings.branch: self.reader}
+        heads = self.branches if gold else {self.settings.branch: self.prediction_head}
         return {
             f"{name}.{key}": value
             for name, head in heads.items()
@@ -96,30 +96,32 @@ class Bundle(Head):
 
     def loss(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Losses:
         weights = self.settings.weights
-        terms = {name: (weights[name], head.loss(states, own_targets(targets, name))) for name, head in self.branches.items()}
+        terms = {
+            name: (weights[name], head.loss(states, select_targets(targets, name))) for name, head in self.branches.items()
+        }
         return Losses.joined(terms)
 
     def score(self, states: TokenStates, targets: Mapping[str, Tensor]) -> ScoredSpans:
-        return self.reader.score(states, own_targets(targets, self.settings.branch))
+        return self.prediction_head.score(states, select_targets(targets, self.settings.branch))
 
-    def read(self, scored: ScoredSpans, count: int) -> list[Found]:
-        return self.reader.read(scored, count)
+    def read(self, scored: ScoredSpans, count: int) -> list[Predictions]:
+        return self.prediction_head.read(scored, count)
 
     def out_of_reach(self, sentence: Sentence) -> int:
-        return self.reader.out_of_reach(sentence)
+        return self.prediction_head.out_of_reach(sentence)
 
     def set_threshold(self, threshold: float) -> float | None:
-        return self.reader.set_threshold(threshold)
+        return self.prediction_head.set_threshold(threshold)
 
     def pretrained_parameters(self) -> Iterator[nn.Parameter]:
         return chain.from_iterable(head.pretrained_parameters() for head in self.branches.values())
 
     def span_vectors(self, states: TokenStates, targets: Mapping[str, Tensor]) -> SpanVectors:
-        return self.reader.span_vectors(states, own_targets(targets, self.settings.branch))
+        return self.prediction_head.span_vectors(states, select_targets(targets, self.settings.branch))
 
     def span_probabilities(self, states: TokenStates, targets: Mapping[str, Tensor]) -> SpanVectors:
-        return self.reader.span_probabilities(states, own_targets(targets, self.settings.branch))
+        return self.prediction_head.span_probabilities(states, select_targets(targets, self.settings.branch))
 
     @property
     def templates(self) -> Tensor | None:
-        return self.reader.templates
+        return self.prediction_head.templates

@@ -11,13 +11,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
-from spanwise.core.errors import unknown
+from spanwise.core.errors import unknown_name
 from spanwise.core.types import Sentence
-from spanwise.decoding.decode import Found, in_text_order
+from spanwise.decoding.decode import Predictions, in_text_order
 from spanwise.decoding.fragments import LINKS, Columns, fragment_rows, in_fragments, joined, link_rows, perfect
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.encoders.recurrent import BiLSTM
-from spanwise.heads.base import Head, Labels, Losses, ScoredSpans, SpanVectors, own_targets
+from spanwise.heads.base import Head, Labels, Losses, ScoredSpans, SpanVectors, select_targets
 from spanwise.heads.memo import Ints, Memo
 from spanwise.heads.pair_pointer import PRIOR
 from spanwise.heads.pointer import GlobalPointer, Pointer, PointerSettings
@@ -128,7 +128,7 @@ class Discontinuous(Head):
         super().__init__(head.labels, head.settings)
         missing = next((kind for kind in types if kind not in head.labels.entities), None)
         if missing is not None:
-            raise unknown("type of head.discontinuous", missing, head.labels.entities)
+            raise unknown_name("type of head.discontinuous", missing, head.labels.entities)
         self.head, self.types = head, tuple(types)
         self.decoding, self.prunes = head.decoding, head.prunes
         widest = self.settings.max_width
@@ -163,7 +163,7 @@ class Discontinuous(Head):
 
     def loss(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Losses:
         losses, states = self.head.loss(states, targets), self._in_context(states)
-        terms = {name: part.loss(states, own_targets(targets, name)) for name, part in self._parts.items()}
+        terms = {name: part.loss(states, select_targets(targets, name)) for name, part in self._parts.items()}
         return losses.plus("spans", terms)
 
     def score(self, states: TokenStates, targets: Mapping[str, Tensor]) -> ScoredFragments:
@@ -176,11 +176,11 @@ class Discontinuous(Head):
         words = self.context(states.words.detach().float(), states.mask.sum(1))
         return TokenStates(words, states.cls, states.mask)
 
-    def learning_apart(self) -> Iterator[nn.Parameter]:
+    def separately_clipped_parameters(self) -> Iterator[nn.Parameter]:
         for part in (self.context, *self._parts.values()):
             yield from part.parameters()
 
-    def read(self, scored: ScoredSpans, count: int) -> list[Found]:
+    def read(self, scored: ScoredSpans, count: int) -> list[Predictions]:
         assert isinstance(scored, ScoredFragments)
         found = self.head.read(scored.spans, count)
         columns = [

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from spanwise.core.types import Entity, Sentence, Span, places_in
-from spanwise.decoding.decode import Found
+from spanwise.decoding.decode import Predictions
 from spanwise.heads.base import ScoredSpans
 from spanwise.spans.reading import reading
 
@@ -25,7 +25,7 @@ class TypedSpans(ScoredSpans):
 
     entity: Tensor
 
-    def read(self, count: int, types: Sequence[str]) -> list[Found]:
+    def read(self, count: int, types: Sequence[str]) -> list[Predictions]:
         """The given entities with their types. One whose fragments got different types has none, and is left out."""
         found: list[list[Entity]] = [[] for _ in range(count)]
         columns = (column.tolist() for column in (self.entity, *self.columns))
@@ -37,7 +37,7 @@ class TypedSpans(ScoredSpans):
             if all(piece[3] == kind for piece in own):
                 fragments = tuple(Span(start, end) for _, start, end, _, _ in own)
                 found[where].append(Entity(types[kind], fragments, score=round(min(piece[4] for piece in own), 6)))
-        return [Found(tuple(entities)) for entities in found]
+        return [Predictions(tuple(entities)) for entities in found]
 
 
 def given_targets(

@@ -71,12 +71,12 @@ class LocateSettings(SpanSettings):
         >>> LocateSettings().fitted([Sentence("s1", ("a", "b", "c"), (Entity("X", ((0, 2),)),))]).lengths
         (1, 2)
         """
-        settled = super().fitted(sentences)
+        resolved = super().fitted(sentences)
         widths = [span.width for spans in whole_spans(sentences) for span in spans]
         if self.lengths is not None or not widths:
-            return settled
+            return resolved
         widest = self.max_width or min(covering(widths, COVERAGE), WIDEST)
-        return settled.model_copy(update={"lengths": tuple(range(1, widest + 1))})
+        return resolved.model_copy(update={"lengths": tuple(range(1, widest + 1))})
 
     @property
     def reach(self) -> set[int]:

@@ -17,12 +17,12 @@ from torch import Tensor, nn
 
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Relation, Sentence
-from spanwise.decoding.decode import Found
+from spanwise.decoding.decode import Predictions
 from spanwise.decoding.thresholds import HIGHEST, LOWEST, best_threshold
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.evaluation.relations import gold_relations, judged_relations
 from spanwise.heads import fitted_values, head_class, inner_settings, make_head
-from spanwise.heads.base import Head, HeadSettings, Labels, Losses, ScoredPairs, ScoredSpans, SpanVectors, own_targets
+from spanwise.heads.base import Head, HeadSettings, Labels, Losses, ScoredPairs, ScoredSpans, SpanVectors, select_targets
 from spanwise.heads.memo import Ints
 
 Floats = npt.NDArray[np.float64]
@@ -58,7 +58,7 @@ class RelationSettings(HeadSettings):
 class ScoredEntities(ScoredSpans):
     """The entities that the entities' head found, packed in the order in which they are found, and pairs between them."""
 
-    found: list[Found]
+    found: list[Predictions]
 
 
 class RelationHead(Head):
@@ -109,8 +109,8 @@ class RelationHead(Head):
         return {f"{name}.{key}": value for name, part in parts.items() for key, value in part.items()}
 
     def loss(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Losses:
-        entities = self.entities.loss(states, own_targets(targets, "entities")).sums
-        relations = self.relation_loss(states, own_targets(targets, "relations"))
+        entities = self.entities.loss(states, select_targets(targets, "entities")).sums
+        relations = self.relation_loss(states, select_targets(targets, "relations"))
         counts = states.mask.any(1).float()
         parts = {name: Losses(sums, counts).mean for name, sums in (("entities", entities), ("relations", relations))}
         return Losses(entities + self.settings.weight * relations, counts, parts)
@@ -118,7 +118,7 @@ class RelationHead(Head):
     def score(self, states: TokenStates, targets: Mapping[str, Tensor]) -> ScoredEntities:
         """Waits twice: for the entities, and for what joins them."""
         count = len(states.words)
-        found = self.entities.read(self.entities.score(states, own_targets(targets, "entities")), count)
+        found = self.entities.read(self.entities.score(states, select_targets(targets, "entities")), count)
         rows = [
             (where, *entity.range, self.entity_place[entity.type], entity.score or 0.0)
             for where, one in enumerate(found)
@@ -132,7 +132,7 @@ class RelationHead(Head):
         pairs = replace(pairs, first=place[pairs.first], second=place[pairs.second])
         return ScoredEntities(*_packed(columns, device).columns, found, pairs=pairs)
 
-    def read(self, scored: ScoredSpans, count: int) -> list[Found]:
+    def read(self, scored: ScoredSpans, count: int) -> list[Predictions]:
         assert isinstance(scored, ScoredEntities)
         assert scored.pairs is not None
         pairs = scored.pairs
@@ -149,7 +149,7 @@ class RelationHead(Head):
             relations[where] = tuple(
                 Relation(self.labels.relations[kind], head, tail, score=round(value, 6)) for _, kind, head, tail, value in own
             )
-        return [Found(one.entities, own) for one, own in zip(scored.found, relations, strict=True)]
+        return [Predictions(one.entities, own) for one, own in zip(scored.found, relations, strict=True)]
 
     def tune(self, gold: Sequence[Sentence], predict: Callable[[], Iterable[Sentence]]) -> bool:
         if self.settings.threshold != "dev":
@@ -172,16 +172,16 @@ class RelationHead(Head):
         return self.entities.set_threshold(threshold)
 
     def kept_gold(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Tensor:
-        return self.entities.kept_gold(states, own_targets(targets, "entities"))
+        return self.entities.kept_gold(states, select_targets(targets, "entities"))
 
     def pretrained_parameters(self) -> Iterator[nn.Parameter]:
         return self.entities.pretrained_parameters()
 
     def span_vectors(self, states: TokenStates, targets: Mapping[str, Tensor]) -> SpanVectors:
-        return self.entities.span_vectors(states, own_targets(targets, "entities"))
+        return self.entities.span_vectors(states, select_targets(targets, "entities"))
 
     def span_probabilities(self, states: TokenStates, targets: Mapping[str, Tensor]) -> SpanVectors:
-        return self.entities.span_probabilities(states, own_targets(targets, "entities"))
+        return self.entities.span_probabilities(states, select_targets(targets, "entities"))
 
     @property
     def templates(self) -> Tensor | None:

@@ -12,7 +12,7 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from spanwise.core.types import Sentence
-from spanwise.decoding.decode import Found
+from spanwise.decoding.decode import Predictions
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.encoders.recurrent import BiLSTM, VariationalDropout
 from spanwise.heads.base import Labels, Losses, ScoredSpans, SpanVectors
@@ -63,7 +63,7 @@ class Sng(SpanClassifier):
     def build(cls, encoder: Encoder, labels: Labels, settings: SngSettings) -> Sng:
         return cls(encoder.width, labels, settings, is_context_free=encoder.is_context_free)
 
-    def lesson(self, sentence: Sentence) -> Sentence | None:
+    def training_example(self, sentence: Sentence) -> Sentence | None:
         """In typing, sentences without entities teach nothing, nor do words outside of them where there is no context."""
         if self.task == "entities":
             return sentence
@@ -108,7 +108,7 @@ class Sng(SpanClassifier):
         score, label = (column.index_select(0, targets["read"]) for column in (scores, labels))
         return TypedSpans(targets["sentence"], targets["start"], targets["end"], label, score, targets["entity"])
 
-    def read(self, scored: ScoredSpans, count: int) -> list[Found]:
+    def read(self, scored: ScoredSpans, count: int) -> list[Predictions]:
         if isinstance(scored, TypedSpans):
             return scored.read(count, self.labels.entities)
         return super().read(scored, count)

@@ -9,11 +9,11 @@ from pathlib import Path
 
 from spanwise.core.errors import FormatError, SpanwiseError, UnknownFormatError
 from spanwise.core.types import Sentence
-from spanwise.files.names import readable, stem
+from spanwise.files.names import printable, stem
 from spanwise.files.reading import json_records
 from spanwise.files.writing import check_no_input
 from spanwise.formats import Ledger, formats, is_known, read
-from spanwise.formats.registry import find, is_said
+from spanwise.formats.registry import find, names_format
 from spanwise.formats.shared.naming import DistinctIds, DistinctNames
 from spanwise.formats.shared.sample import Sample
 from spanwise.inputs.texts import NEEDS_SPANS
@@ -36,7 +36,7 @@ def input_sentences(
     earlier file has. Annotations change nothing, unless a model ``needs_spans``. Wrong names are an error at once,
     before anything is read, and so is an ``output`` that is an input too.
     """
-    if format is not None and not is_said(format, TEXT):
+    if format is not None and not names_format(format, TEXT):
         find(format, OFFERED)
     files = [file for source in sources for file in _files(source, format)]
     if needs_spans and any(_is_raw(path, format) for path, _ in files):
@@ -65,7 +65,7 @@ def _files(source: str, format: str | None) -> Iterator[tuple[Path | None, str]]
         if not inside:
             raise SpanwiseError(f"{source}: there is no file in this folder")
         for file in inside:
-            yield file, readable(file.relative_to(path).with_suffix("").as_posix())
+            yield file, printable(file.relative_to(path).with_suffix("").as_posix())
 
 
 def _is_hidden(path: Path) -> bool:
@@ -75,12 +75,12 @@ def _is_hidden(path: Path) -> bool:
 def _is_one(folder: Path, format: str | None) -> bool:
     """Whether a folder is data by itself, as brat's are."""
     if format is not None:
-        return not is_said(format, TEXT) and find(format)[0].reads(folder=True)
+        return not names_format(format, TEXT) and find(format)[0].reads(folder=True)
     return is_known(folder)
 
 
 def _is_raw(path: Path | None, format: str | None) -> bool:
-    return is_said(format, TEXT) or (format is None and (path is None or path.suffix.lower() == ".txt"))
+    return names_format(format, TEXT) or (format is None and (path is None or path.suffix.lower() == ".txt"))
 
 
 def _sentences(

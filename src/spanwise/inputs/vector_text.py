@@ -11,7 +11,7 @@ from spanwise.core.types import Sentence
 from spanwise.corpora.splits import train_split
 from spanwise.files.names import stem
 from spanwise.formats import Ledger, is_known
-from spanwise.formats.registry import find, is_said
+from spanwise.formats.registry import find, names_format
 from spanwise.inputs.sources import OFFERED
 from spanwise.text.reading import TEXT, raw_sentences
 
@@ -32,7 +32,7 @@ def corpus_text(
 
 
 def _sentences(path: Path, format: str | None, ledger: Ledger | None) -> Iterator[Sentence]:
-    said = is_said(format, TEXT)
+    said = names_format(format, TEXT)
     if said and path.is_dir():
         raise SpanwiseError(f"{path}: is a folder, and text is read from a file")
     if said or (format is None and path.is_file() and path.suffix.lower() == ".txt" and not is_known(path)):

@@ -17,7 +17,7 @@ from spanwise.encoders import build_encoder, load_encoder
 from spanwise.encoders.base import Encoder
 from spanwise.evaluation.tasks import Entities, GivenSpans, Task
 from spanwise.files.reading import read_json
-from spanwise.files.writing import replacing
+from spanwise.files.writing import atomic_output
 from spanwise.heads import head_values, make_head
 from spanwise.heads.base import Head, Labels, Losses, ScoredSpans
 from spanwise.runs.files import CONFIG, LABELS, WEIGHTS, is_exported, is_unfinished, read_config, runs_in
@@ -38,12 +38,12 @@ class Model(nn.Module):
     @property
     def task(self) -> Task:
         """What the head that predicts does, and how that is scored."""
-        return GivenSpans() if self.needs_spans else Entities(self.head.reader.finds_relations)
+        return GivenSpans() if self.needs_spans else Entities(self.head.prediction_head.finds_relations)
 
     @property
     def needs_spans(self) -> bool:
         """Whether it types the spans of the entities that sentences come with, and finds none by itself."""
-        return self.head.reader.task == "typing"
+        return self.head.prediction_head.task == "typing"
 
     def forward(self, inputs: Mapping[str, Tensor], targets: Mapping[str, Tensor]) -> dict[str, Tensor]:
         losses = self.head.loss(self.encoder(inputs), targets)
@@ -58,7 +58,7 @@ class Model(nn.Module):
 
     @classmethod
     def build(
-        cls, config: Config, corpus: Corpus, *, saved: Path | None = None, say: Callable[[str], None] = lambda line: None
+        cls, config: Config, corpus: Corpus, *, saved: Path | None = None, log: Callable[[str], None] = lambda line: None
     ) -> Model:
         """A model to be trained on a corpus: its labels, and whatever settings follow from the training sentences.
 
@@ -68,14 +68,14 @@ class Model(nn.Module):
         labels = Labels(labels_of(train), relation_labels_of(train))
         if not labels.entities:
             raise SpanwiseError("the training data has no entities: nothing can be learned from it")
-        encoder = load_encoder(config.encoder, saved) if saved else build_encoder(config.encoder, train, say)
+        encoder = load_encoder(config.encoder, saved) if saved else build_encoder(config.encoder, train, log)
         head = make_head(encoder, labels, config.head, train)
-        settled = {"head": head_values(head), "training": config.training.fitted(len(train))}
-        return cls(encoder, head, config.model_copy(update=settled))
+        resolved = {"head": head_values(head), "training": config.training.fitted(len(train))}
+        return cls(encoder, head, config.model_copy(update=resolved))
 
     def exported(self) -> Model:
         """What prediction needs of this model: the same encoder with the head that predicts, as a model of its own."""
-        head = self.head.reader
+        head = self.head.prediction_head
         return Model(self.encoder, head, self.config.model_copy(update={"head": head_values(head)})).train(self.training)
 
     def save(self, folder: Path) -> None:
@@ -86,14 +86,14 @@ class Model(nn.Module):
     def save_frame(self, folder: Path) -> None:
         """All but the weights. The configuration comes first: it makes the folder a run folder."""
         folder.mkdir(parents=True, exist_ok=True)
-        with replacing(folder / CONFIG) as temporary:
+        with atomic_output(folder / CONFIG) as temporary:
             temporary.write_text(self.config.to_yaml(), encoding="utf-8")
         self.encoder.save(folder)
-        with replacing(folder / LABELS) as temporary:
+        with atomic_output(folder / LABELS) as temporary:
             temporary.write_text(json.dumps(self.labels.to_json(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
     def save_weights(self, folder: Path) -> None:
-        with replacing(folder / WEIGHTS) as temporary:
+        with atomic_output(folder / WEIGHTS) as temporary:
             write_tensors(weights(self), temporary)
 
     @classmethod

@@ -6,7 +6,7 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from spanwise.core.errors import SpanwiseError, unknown
+from spanwise.core.errors import SpanwiseError, unknown_name
 from spanwise.core.types import Sentence
 from spanwise.decoding.overlaps import chosen
 from spanwise.decoding.thresholds import Threshold
@@ -98,7 +98,7 @@ class BasePredictor(ABC):
                 raise SpanwiseError(f"threshold {bar!r}: expected a number from 0 to 1, or one for each of some types by name")
         known = (*self.types, *self.relation_types)
         for name in bars.keys() - known if isinstance(threshold, Mapping) else ():
-            raise unknown("type with a threshold", name, known)
+            raise unknown_name("type with a threshold", name, known)
 
     def _sentences(self, text: Text, name: str, splitter: Splitter | None) -> Iterator[Sentence]:
         if self.needs_spans and not isinstance(text, Sentence):

@@ -104,7 +104,7 @@ def describe_model(model: Model) -> ModelDescription:
     related = replace(labels, relations=(*labels.relations, "one more"))
     parameters = {"encoder": size(model.encoder), "head": size(head)}
     parameters |= {f"head.{name}": size(one) for name, one in head.branches.items()}
-    found = labels if head.reader.finds_relations else replace(labels, relations=())
+    found = labels if head.prediction_head.finds_relations else replace(labels, relations=())
     return ModelDescription(
         recipe=config.recipe, title=config.title, paper=config.paper, encoder=config.encoder, head=config.head,
         labels=found.to_json(), parameters=parameters,

@@ -22,7 +22,7 @@ def kept_recall(model: Model, sentences: Sequence[Sentence], prepared: Sequence[
 
     Spans that are out of the head's reach count as dropped.
     """
-    head, kept = model.head.reader, torch.zeros((), dtype=torch.int64)
+    head, kept = model.head.prediction_head, torch.zeros((), dtype=torch.int64)
     for numbers, states, device in encoded(model, prepared, batch_size):
         targets = head.targets([sentences[number] for number in numbers], gold=True)
         kept = kept.to(device) + head.kept_gold(states, moved(targets, device)).sum()

@@ -28,7 +28,7 @@ class Predictor(BasePredictor):
         super().__init__()
         self.model = model.to("cuda" if wants_cuda(device) else "cpu").eval()
         self.types, self.needs_spans = model.labels.entities, model.needs_spans
-        self.finds_relations = model.head.reader.finds_relations
+        self.finds_relations = model.head.prediction_head.finds_relations
         self.relation_types = model.labels.relations if self.finds_relations else ()
         with proposing(model.head, 0.5) as own:
             self.own_threshold = own

@@ -10,11 +10,11 @@ from pathlib import Path
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
 from spanwise.decoding.thresholds import Threshold
-from spanwise.files.names import readable
-from spanwise.files.writing import replacing, to_json, writing
+from spanwise.files.names import printable
+from spanwise.files.writing import atomic_output, to_json, writing
 from spanwise.formats import Ledger, write
 from spanwise.formats.jsonl import to_record
-from spanwise.formats.registry import is_said, writer_for
+from spanwise.formats.registry import names_format, writer_for
 
 HTML = "html"
 
@@ -59,8 +59,8 @@ def write_found(
     if _is_page(output, format):
         from spanwise.drawing.page import write_page
 
-        with replacing(output) as temporary, writing(temporary) as file:
-            write_page(found, file, types, readable(output.stem))
+        with atomic_output(output) as temporary, writing(temporary) as file:
+            write_page(found, file, types, printable(output.stem))
         return
     chosen, options = writer_for(output, format)
     if chosen.name == "label_studio" and "kind" not in options:  # for people to correct, not as if people had made it
@@ -71,13 +71,13 @@ def write_found(
 
 
 def _is_page(output: Path, format: str | None) -> bool:
-    return is_said(format, HTML) or (format is None and output.suffix.lower() in (".html", ".htm"))
+    return names_format(format, HTML) or (format is None and output.suffix.lower() in (".html", ".htm"))
 
 
 def _by(model: str, found: Iterable[Sentence]) -> Iterator[Sentence]:
     """With the name of the model, which Label Studio shows beside its predictions."""
     for sentence in found:
-        yield replace(sentence, extra={**(sentence.extra or {}), "prediction": {"model_version": readable(Path(model).name)}})
+        yield replace(sentence, extra={**(sentence.extra or {}), "prediction": {"model_version": printable(Path(model).name)}})
 
 
 def print_found(found: Iterable[Sentence]) -> None:

@@ -12,8 +12,8 @@ import torch
 
 from spanwise.batching.batches import moved
 from spanwise.core.types import Sentence
-from spanwise.decoding.decode import Found
-from spanwise.decoding.thresholds import Threshold, at_least, lowest
+from spanwise.decoding.decode import Predictions
+from spanwise.decoding.thresholds import Threshold, apply_threshold, lowest
 from spanwise.heads.base import Head
 from spanwise.models.model import Model
 from spanwise.prediction.encoding import encoded
@@ -64,7 +64,7 @@ def predict_with(
     threshold: Threshold = 0.0,
 ) -> dict[Head, list[Sentence]]:  # fmt: skip
     """What each of the heads, which learned on the model's encoder, predicts; each sentence is encoded once."""
-    every: dict[Head, list[Found]] = {head: [Found(())] * len(sentences) for head in heads}
+    every: dict[Head, list[Predictions]] = {head: [Predictions(())] * len(sentences) for head in heads}
     with ExitStack() as stack:
         for head in every:
             stack.enter_context(proposing(head, threshold))
@@ -76,7 +76,7 @@ def predict_with(
                     found[number] = one
     return {
         head: list(
-            at_least((replace(s, **own._asdict(), links=()) for s, own in zip(sentences, found, strict=True)), threshold)
+            apply_threshold((replace(s, **own._asdict(), links=()) for s, own in zip(sentences, found, strict=True)), threshold)
         )
         for head, found in every.items()
     }
@@ -96,10 +96,10 @@ def proposing(head: Head, threshold: Threshold) -> Iterator[float | None]:
         if own is not None and own < asked:
             head.set_threshold(own)  # what is over is dropped later
         for one in heads if bars else ():
-            one.least = {type: bars.get(type) or own or 0.0 for type in one.labels.entities}
+            one.min_scores = {type: bars.get(type) or own or 0.0 for type in one.labels.entities}
         yield own
     finally:
         if own is not None:
             head.set_threshold(own)
         for one in heads:
-            one.least = None
+            one.min_scores = None

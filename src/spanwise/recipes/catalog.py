@@ -9,8 +9,8 @@ from typing import Any
 import yaml
 
 from spanwise.config.settings import Config
-from spanwise.config.validation import checked
-from spanwise.core.errors import SpanwiseError, unknown
+from spanwise.config.validation import validate_settings
+from spanwise.core.errors import SpanwiseError, unknown_name
 from spanwise.encoders.pretrained import alias_folder
 
 DEFAULT_RECIPE = "spanner"
@@ -41,7 +41,7 @@ def configure(
     else:
         known = recipes()
         if recipe not in known:
-            raise unknown("recipe", recipe, known)
+            raise unknown_name("recipe", recipe, known)
         values = {"recipe": recipe, **known[recipe]}
     values["encoder"] = dict(values.get("encoder") or {})
     if encoder is not None or _is_open(values["encoder"]):
@@ -49,7 +49,7 @@ def configure(
     values["training"] = {**(values.get("training") or {}), **{k: v for k, v in (settings or {}).items() if v is not None}}
     for override in overrides:
         _apply(values, override)
-    return checked(Config, values, "the configuration")
+    return validate_settings(Config, values, "the configuration")
 
 
 def default_encoder() -> str:
@@ -93,7 +93,7 @@ def _apply(values: dict[str, Any], override: str) -> None:
     if not equals or not names or not all(names):
         raise SpanwiseError(f"--set {override}: expected section.key=value, as in head.representation=boundary")
     if section not in ("encoder", "head", "training"):
-        raise unknown("section", section, ("encoder", "head", "training"))
+        raise unknown_name("section", section, ("encoder", "head", "training"))
     try:
         value = yaml.safe_load(text)
     except yaml.YAMLError:

@@ -7,7 +7,7 @@ from pathlib import Path
 import yaml
 
 from spanwise.config.settings import Config
-from spanwise.config.validation import checked
+from spanwise.config.validation import validate_settings
 from spanwise.core.errors import SpanwiseError
 
 # The files of a run folder without which there is no model.
@@ -57,4 +57,4 @@ def read_config(folder: Path) -> Config:
         values = yaml.safe_load((folder / CONFIG).read_text(encoding="utf-8"))
     except (yaml.YAMLError, ValueError) as error:
         raise SpanwiseError(f"{folder / CONFIG}: cannot be read: {' '.join(str(error).split())}") from None
-    return checked(Config, values, str(folder / CONFIG))
+    return validate_settings(Config, values, str(folder / CONFIG))

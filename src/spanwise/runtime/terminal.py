@@ -39,9 +39,9 @@ class Bar:
             self.shown = now
             self._bar.update(self._task, completed=done, description=text())
 
-    def line(self, text: str, say: Callable[[str], None]) -> None:
+    def line(self, text: str, log: Callable[[str], None]) -> None:
         """A line that stays: above the bar where there is one, said otherwise."""
         if self._bar:
             self._bar.console.print(text, highlight=False, markup=False)
         else:
-            say(text)
+            log(text)

@@ -28,7 +28,7 @@ from spanwise.serve.refusals import RefusedError, as_refusal
 TURN = 4096  # words that are predicted together
 SHARE = 1024  # words that one request has of them
 
-Found: TypeAlias = list[list[Sentence]]  # for each text of a request, its sentences
+Predictions: TypeAlias = list[list[Sentence]]  # for each text of a request, its sentences
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class _Job:
 
     number: int
     question: Question
-    answer: asyncio.Future[Found]
+    answer: asyncio.Future[Predictions]
     sentences: list[Sentence] = field(default_factory=list)  # of all texts
     lengths: list[int] = field(default_factory=list)  # how many of each text
     found: list[Sentence] = field(default_factory=list)
@@ -106,7 +106,7 @@ class _Job:
         return len(self.found) == len(self.sentences)
 
     @property
-    def result(self) -> Found:
+    def result(self) -> Predictions:
         found = iter(self.found)
         return [[next(found) for _ in range(length)] for length in self.lengths]
 
@@ -120,7 +120,7 @@ class Batcher:
         self._waiting: deque[_Job] = deque()  # the thread's, while it works
         self._numbers = count()
 
-    async def answer(self, question: Question) -> Found:
+    async def answer(self, question: Question) -> Predictions:
         """What is found in each text, or ``RefusedError``."""
         job = _Job(next(self._numbers), question, asyncio.get_running_loop().create_future())
         self._arriving.put_nowait(job)
@@ -154,9 +154,9 @@ class Batcher:
                 else:
                     job.answer.set_result(outcome)
 
-    def _turn(self) -> dict[_Job, Found | RefusedError]:
+    def _turn(self) -> dict[_Job, Predictions | RefusedError]:
         """Predict for those who wait and are first; what became of those who need wait no longer. It never raises."""
-        outcomes: dict[_Job, Found | RefusedError] = {}
+        outcomes: dict[_Job, Predictions | RefusedError] = {}
         alike: dict[tuple[object, ...], list[_Job]] = {}
         words = 0
         while self._waiting and words < TURN:

@@ -20,7 +20,7 @@ try:
 except ImportError:
     raise SpanwiseError("serving needs FastAPI, uvicorn and prometheus-client: pip install 'spanwise[serve]'") from None
 
-from spanwise.files.names import readable
+from spanwise.files.names import printable
 from spanwise.prediction.load import load
 from spanwise.serve.app import make_app
 from spanwise.serve.limits import Limits
@@ -36,7 +36,7 @@ def serve(
     token: str | None = None,
     limits: Limits | None = None,
     device: str = "auto",
-    say: Callable[[str], None] = print,
+    log: Callable[[str], None] = print,
 ) -> None:
     """Serve a model until the process is told to end (SIGTERM, an interrupt); what is being answered by then is answered."""
     limits = limits or Limits()
@@ -45,7 +45,7 @@ def serve(
         if predictor.needs_spans:
             raise SpanwiseError("this model types given spans and finds none by itself: it cannot be served")
         predictor.predict("A first sentence, so that nobody waits for what is made ready once.")
-        app = make_app(predictor, title=readable(Path(source).resolve().name), limits=limits, token=token)
+        app = make_app(predictor, title=printable(Path(source).resolve().name), limits=limits, token=token)
         config = uvicorn.Config(
             app, lifespan="on", log_level="warning", access_log=False, server_header=False, timeout_keep_alive=30,
             timeout_graceful_shutdown=int(limits.seconds) + 1,
@@ -53,7 +53,7 @@ def serve(
         if token is None and not is_loopback(listener):
             sys.stderr.write(f"warning: {OPEN}\n")
         listener.listen(2048)  # who comes as soon as it is said waits a moment, and is not turned away
-        say(f"serving {readable(str(source))} at {address(listener)} (Ctrl+C ends it)")
+        log(f"serving {printable(str(source))} at {address(listener)} (Ctrl+C ends it)")
         run(uvicorn.Server(config), listener)
 
 

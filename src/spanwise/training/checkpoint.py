@@ -22,10 +22,10 @@ from torch.optim import Optimizer
 from torch.optim.lr_scheduler import LambdaLR
 
 from spanwise.config.settings import Config
-from spanwise.config.validation import checked
+from spanwise.config.validation import validate_settings
 from spanwise.core.errors import SpanwiseError
 from spanwise.files.reading import read_json
-from spanwise.files.writing import replacing
+from spanwise.files.writing import atomic_output
 from spanwise.models.model import Model
 from spanwise.runs.files import BEGAN
 from spanwise.runtime.tensors import fill, read_tensors, weights, write_tensors
@@ -44,7 +44,7 @@ class Began:
 
     def write(self, run: Path) -> None:
         values = {"config": self.config.model_dump(mode="json"), "data": self.data, "init": self.init}
-        with replacing(run / BEGAN) as temporary:
+        with atomic_output(run / BEGAN) as temporary:
             temporary.write_text(json.dumps(values), encoding="utf-8")
 
     @classmethod
@@ -60,7 +60,7 @@ class Began:
         """From what a file says, the settings under the key ``config``."""
         try:
             data = {split: own if isinstance(own, str) else str(own["fingerprint"]) for split, own in values["data"].items()}
-            return cls(checked(Config, values[config], str(path)), data, values.get("init"))
+            return cls(validate_settings(Config, values[config], str(path)), data, values.get("init"))
         except (KeyError, TypeError, AttributeError) as error:
             raise SpanwiseError(f"{path}: cannot be read: does not say what the training began with ({error!r})") from None
 

@@ -33,9 +33,9 @@ def before_training(corpus: Corpus, head: Head) -> list[str]:
     known = set(labels_of(corpus["train"]))
     for split in corpus:
         counts = Counter(entity.type for sentence in corpus[split] for entity in sentence.entities)
-        unknown = {kind: count for kind, count in counts.items() if kind not in known}
-        if unknown:
-            names = ", ".join(f"{kind} ({count})" for kind, count in sorted(unknown.items()))
+        unseen_types = {kind: count for kind, count in counts.items() if kind not in known}
+        if unseen_types:
+            names = ", ".join(f"{kind} ({count})" for kind, count in sorted(unseen_types.items()))
             found.append(f"{split} has types that train does not, which no model can learn: {names}")
         if split != "train" and counts and known - counts.keys():
             found.append(f"{split} has no entity of {', '.join(sorted(known - counts.keys()))}")

@@ -22,18 +22,18 @@ class Dev:
         self._pieces = gold if model.needs_spans else [piece for sentence in gold for piece in pieces_of(sentence)]
         self._prepared = model.encoder.prepare(self._pieces, context)
         # What a head keeps of gold is counted in whole sentences.
-        self._whole = model.encoder.prepare(gold, context) if model.head.reader.prunes else []
+        self._whole = model.encoder.prepare(gold, context) if model.head.prediction_head.prunes else []
 
     def scores(self) -> tuple[dict[str, Any], list[Sentence]]:
         """The model's scores as it is now, those of a bundle's branches among them, and the sentences as it predicts them."""
         head = self.model.head
-        found = self._found([head.reader, *head.branches.values()])
-        scores = self.model.task.dev(self.gold, found[head.reader])
-        if head.reader.prunes:
+        found = self._found([head.prediction_head, *head.branches.values()])
+        scores = self.model.task.dev(self.gold, found[head.prediction_head])
+        if head.prediction_head.prunes:
             scores["kept_recall"] = kept_recall(self.model, self.gold, self._whole)
         if head.branches:
             scores["branches"] = {name: Entities().dev(self.gold, found[branch]) for name, branch in head.branches.items()}
-        return scores, found[head.reader]
+        return scores, found[head.prediction_head]
 
     def _found(self, heads: list[Head]) -> dict[Head, list[Sentence]]:
         found = predict_with(heads, self.model, self._pieces, self._prepared)

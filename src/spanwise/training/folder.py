@@ -15,7 +15,7 @@ from typing import Any
 from spanwise.config.settings import Config
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.version import __version__
-from spanwise.files.writing import replacing
+from spanwise.files.writing import atomic_output
 from spanwise.models.model import size
 from spanwise.runs.files import BEGAN, CONFIG, LABELS, REPORT, WEIGHTS, runs_in
 from spanwise.training.loop import METRICS, Trainer
@@ -23,7 +23,7 @@ from spanwise.training.loop import METRICS, Trainer
 # What trainings of several runs leave beside them, and what these are called.
 SEVERAL = {"seeds": r"seed-\d+", "folds": r"fold-\d+", "sweep": r".+=.*"}
 _UNFINISHED = "holds an unfinished training; --resume goes on with it, or choose another folder"
-# What a killed write leaves behind begins with a dot and the name of the file (see ``replacing``).
+# What a killed write leaves behind begins with a dot and the name of the file (see ``atomic_output``).
 _LEFTOVERS = tuple(f".{name}." for name in (BEGAN, CONFIG, LABELS, WEIGHTS, METRICS, REPORT))
 
 
@@ -138,5 +138,5 @@ def _versions() -> dict[str, str]:
 
 
 def write_json(path: Path, value: Any) -> None:
-    with replacing(path) as temporary:
+    with atomic_output(path) as temporary:
         temporary.write_text(json.dumps(value, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")

@@ -37,16 +37,16 @@ def train_folds(
     Every fold is tested on once by a model that learned from all other sentences, whichever split they stand in; dev is cut
     from these. (SpERT's protocol for ADE has no dev and takes the last epoch. Its figures are the macro ones.)
     """
-    together, say = Together(out, "folds", resume, options), options["say"]
+    together, log = Together(out, "folds", resume, options), options["log"]
     config = together.config()
-    corpus = read_aloud(data, data_format, say)
+    corpus = read_aloud(data, data_format, log)
     parts, runs = list(cut_folds(corpus, folds)), {}
     untested = sum(map(len, corpus.splits.values())) - sum(len(part["test"]) for _, part in parts)
     if untested:
-        say(f"note: {untested:,} sentences are in no fold: they are learned from and never tested")
+        log(f"note: {untested:,} sentences are in no fold: they are learned from and never tested")
     for number, part in parts:
         whole, cut = with_dev(part)
-        say(f"fold {number}: {cut or 'as given'}")
+        log(f"fold {number}: {cut or 'as given'}")
         runs[f"fold-{number}"] = config, whole
     found = [scores["test"] for scores in together.train(folds.absolute(), runs)]
     summary: dict[str, Any] = {"folds": [number for number, _ in parts], "scores": {}}
@@ -54,7 +54,7 @@ def train_folds(
         values = [figures[name] for figures in map(_figures, found) if name in figures]  # a fold may have no relations
         deviation = stdev(values) if len(values) > 1 else 0.0
         summary["scores"][name] = {"mean": mean(values), "deviation": deviation, "folds": values}
-        say(f"{name}: {mean(values):.4f} ± {deviation:.4f} over {len(values)} folds")
+        log(f"{name}: {mean(values):.4f} ± {deviation:.4f} over {len(values)} folds")
     write_json(out / "folds.json", summary)
     return summary
 

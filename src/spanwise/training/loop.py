@@ -20,7 +20,7 @@ from torch.utils.data import DataLoader
 from spanwise.batching.batches import PackedBatch, TrainingBatches
 from spanwise.core.types import Corpus
 from spanwise.corpora.splits import fingerprints
-from spanwise.files.writing import replacing
+from spanwise.files.writing import atomic_output
 from spanwise.heads.base import Head
 from spanwise.models.model import Model
 from spanwise.runs.files import BEGAN
@@ -42,9 +42,9 @@ class Trainer:
 
     def __init__(
         self, model: Model, corpus: Corpus, folder: Path, *, device: str = "auto", trackers: Iterable[str] = (),
-        say: Callable[[str], None] = print,
+        log: Callable[[str], None] = print,
     ) -> None:  # fmt: skip
-        self.model, self.corpus, self.folder, self.say = model, corpus, folder, say
+        self.model, self.corpus, self.folder, self.log = model, corpus, folder, log
         self.settings = model.config.training
         assert self.settings.batch_size is not None  # settled when the model was built
         on_cpu = not wants_cuda(device)
@@ -55,7 +55,7 @@ class Trainer:
         self.accelerator = _accelerator(on_cpu, self.precision, self.trackers, folder)
         self.device = self.accelerator.device
         everything = [sentence for split in corpus.splits.values() for sentence in split]
-        train = [lesson for sentence in corpus["train"] if (lesson := model.head.lesson(sentence)) is not None]
+        train = [example for sentence in corpus["train"] if (example := model.head.training_example(sentence)) is not None]
         share = (self.accelerator.process_index, self.accelerator.num_processes)
         self.batches = TrainingBatches(
             model.encoder, model.head, train, model.encoder.prepare(train, everything),
@@ -71,7 +71,7 @@ class Trainer:
                 head.record_steps()
         model.to(self.device)
         self.learning = [parameter for parameter in model.parameters() if parameter.requires_grad]
-        apart = [list(head.learning_apart()) for head in heads]
+        apart = [list(head.separately_clipped_parameters()) for head in heads]
         others = {id(parameter) for own in apart for parameter in own}
         together = [parameter for parameter in self.learning if id(parameter) not in others]
         self.clipped = [parameters for parameters in (together, *apart) if parameters]
@@ -127,7 +127,7 @@ class Trainer:
         if not done and is_main:
             self.model.save_frame(self.folder)  # weights are there when the first epoch has been scored
         stream = self._stream(done)
-        with Progress(len(self.batches), done, self.say, shows=is_main) as progress:
+        with Progress(len(self.batches), done, self.log, shows=is_main) as progress:
             while self.epoch < self.settings.epochs and not self._is_stale():
                 began = time.perf_counter()
                 losses = self._epoch(stream, done, progress)
@@ -218,13 +218,13 @@ class Trainer:
         progress.epoch(row, self.model.task.epoch(dev), is_kept)
         if self.epoch == 1 and figure == 0:
             cause = why_nothing(self.dev.gold, predicted, self.model.head, self.settings.head_rate)
-            self.say(f"dev {self.model.task.figure} is 0 after the first epoch: {cause}")
+            self.log(f"dev {self.model.task.figure} is 0 after the first epoch: {cause}")
         if self.trackers:
             self.accelerator.log(flat({key: value for key, value in row.items() if key != "step"}), step=done)
         if self.accelerator.is_main_process:
             if is_kept:
                 self.model.save_weights(self.folder)
-            with replacing(self.folder / METRICS) as temporary:
+            with atomic_output(self.folder / METRICS) as temporary:
                 temporary.write_text("".join(json.dumps(row) + "\n" for row in self.metrics), encoding="utf-8")
         self._checkpoint(done)
 
@@ -257,7 +257,7 @@ class Trainer:
     def _resume(self) -> int:
         state = read_state(self.folder)
         if state is None:
-            self.say("no checkpoint to resume from: starting at the beginning")
+            self.log("no checkpoint to resume from: starting at the beginning")
             return 0
         check_same(self.folder, state, self.identity)
         load_checkpoint(self.folder, self.model, self.optimizer, self.schedule, self.accelerator.process_index)
@@ -266,7 +266,7 @@ class Trainer:
         self.epoch, self.best, self.best_epoch = state["epoch"], state["best"], state["best_epoch"]
         self.improved, self.metrics, self.seconds = state["improved"], state["metrics"], state["seconds"]
         self.sums = {name: torch.tensor(value, device=self.device) for name, value in state["sums"].items()}
-        self.say(f"resuming behind step {state['step']:,} (epoch {self.epoch + 1})")
+        self.log(f"resuming behind step {state['step']:,} (epoch {self.epoch + 1})")
         return int(state["step"])
 
     def finish(self, scores: dict[str, Any]) -> None:

@@ -14,8 +14,8 @@ from spanwise.runtime.terminal import Bar
 class Progress:
     """Shows how far a training is. Reads the loss rarely, since reading it makes a GPU wait."""
 
-    def __init__(self, total: int, done: int, say: Callable[[str], None], *, shows: bool = True) -> None:
-        self.done, self.say, self.text = done, say, ""
+    def __init__(self, total: int, done: int, log: Callable[[str], None], *, shows: bool = True) -> None:
+        self.done, self.log, self.text = done, log, ""
         self.bar = Bar(total, done, shows=shows)
 
     def __enter__(self) -> Progress:
@@ -33,4 +33,4 @@ class Progress:
         """An epoch's metrics; ``dev`` says what they have of the dev split."""
         self.text = f"dev {dev}"
         mark = " (best)" if better else ""
-        self.bar.line(f"epoch {row['epoch']}: loss {row['loss']:.4f}, dev {dev}{mark}, {row['seconds']:.1f} s", self.say)
+        self.bar.line(f"epoch {row['epoch']}: loss {row['loss']:.4f}, dev {dev}{mark}, {row['seconds']:.1f} s", self.log)

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from spanwise.config.settings import Config
-from spanwise.core.errors import SpanwiseError, unknown
+from spanwise.core.errors import SpanwiseError, unknown_name
 from spanwise.core.types import Corpus
 from spanwise.corpora.splits import fingerprints, read_corpus, with_dev
 from spanwise.encoders import encoder_settings
@@ -56,7 +56,7 @@ def train(
     data_format: str | None = None,
     trackers: Iterable[str] = (),
     test: bool = True,
-    say: Callable[[str], None] = print,
+    log: Callable[[str], None] = print,
     **settings: Any,
 ) -> Run:
     """Train a recipe on data and leave everything in the folder ``out``.
@@ -68,17 +68,17 @@ def train(
     """
     began = Began.read(Path(out)) if resume else None
     begun = None if began is None else began.config
-    config = settled(recipe, encoder=encoder, task=task, settings=settings, overrides=overrides, begun=begun)
+    config = resolve_config(recipe, encoder=encoder, task=task, settings=settings, overrides=overrides, begun=begun)
     return train_as(
         config, data, Path(out), device=device, resume=resume, init=init, data_format=data_format, trackers=trackers, test=test,
-        say=say,
+        log=log,
     )  # fmt: skip
 
 
 def train_as(
     config: Config, data: str | Path | Corpus, out: Path, *, device: str = "auto", resume: bool = False,
     init: str | Path | None = None, data_format: str | None = None, trackers: Iterable[str] = (), test: bool = True,
-    say: Callable[[str], None] = print,
+    log: Callable[[str], None] = print,
 ) -> Run:  # fmt: skip
     """Train what a configuration says, as ``train`` does."""
     wants_cuda(device)
@@ -86,33 +86,33 @@ def train_as(
     began = Began.read(out) if resume else None
     with ready_folder(out, resume) if is_main_process() else nullcontext():
         if not is_main_process():
-            say = _silent
+            log = _silent
         if resume and not is_begun(out):
-            say(f"nothing to resume in {out}: training from the start")
+            log(f"nothing to resume in {out}: training from the start")
             resume = False
-        corpus = open_corpus(data, data_format, say)
+        corpus = open_corpus(data, data_format, log)
         if began is not None:
             began.check(out, config, fingerprints(corpus))
             check_same_start(out, began.init, init)
             init = began.init
-        return _train(corpus, out, config, device=device, resume=resume, init=init, trackers=trackers, test=test, say=say)
+        return _train(corpus, out, config, device=device, resume=resume, init=init, trackers=trackers, test=test, log=log)
 
 
 def _train(
     corpus: Corpus, out: Path, config: Config, *, device: str, resume: bool, init: str | Path | None,
-    trackers: Iterable[str], test: bool, say: Callable[[str], None],
+    trackers: Iterable[str], test: bool, log: Callable[[str], None],
 ) -> Run:  # fmt: skip
     """From a folder and a corpus that are ready to a finished run."""
     torch.manual_seed(config.training.seed)
     goes_on = resume and read_state(out) is not None
-    model = Model.build(config, corpus, saved=out if goes_on else None, say=say)
+    model = Model.build(config, corpus, saved=out if goes_on else None, log=log)
     if init is not None and not goes_on:
-        say(start_from(model, Path(init)))
+        log(start_from(model, Path(init)))
     notes = before_training(corpus, model.head)
     for note in notes:
-        say(f"note: {note}")
-    trainer = Trainer(model, corpus, out, device=device, trackers=trackers, say=say)
-    say(trainer.plan)
+        log(f"note: {note}")
+    trainer = Trainer(model, corpus, out, device=device, trackers=trackers, log=log)
+    log(trainer.plan)
     if is_main_process() and not goes_on:
         Began(config, trainer.identity["data"], None if init is None else str(Path(init).absolute())).write(out)
     clock = time.perf_counter()
@@ -126,7 +126,7 @@ def _train(
     return run
 
 
-def settled(
+def resolve_config(
     recipe: str | None, *, task: str | None = None, overrides: Iterable[str] = (), begun: Config | None = None, **choices: Any
 ) -> Config:
     """The configuration of a run, with the settings of encoder and head checked before anything is read or built.
@@ -148,31 +148,31 @@ def _task_setting(config: Config, task: str) -> list[str]:
     kind = str(config.head.get("kind"))
     tasks = head_class(kind).tasks
     if task not in TASKS:
-        raise unknown("task", task, TASKS)
+        raise unknown_name("task", task, TASKS)
     if task not in tasks:
         able = ", ".join(other for other in known_heads() if task in head_class(other).tasks)
         raise SpanwiseError(f"--task {task}: the head {kind} cannot do that; of the heads, {able} can")
     return [f"head.task={task}"] if len(tasks) > 1 else []
 
 
-def open_corpus(data: str | Path | Corpus, data_format: str | None, say: Callable[[str], None]) -> Corpus:
+def open_corpus(data: str | Path | Corpus, data_format: str | None, log: Callable[[str], None]) -> Corpus:
     """The data with a dev split; what was mended, left out or cut off is said."""
-    corpus, cut = with_dev(read_aloud(data, data_format, say))
+    corpus, cut = with_dev(read_aloud(data, data_format, log))
     if cut:
-        say(cut)
+        log(cut)
     if not corpus["train"]:
         raise SpanwiseError("the training data has no sentences")
     return corpus
 
 
-def read_aloud(data: str | Path | Corpus, data_format: str | None, say: Callable[[str], None]) -> Corpus:
+def read_aloud(data: str | Path | Corpus, data_format: str | None, log: Callable[[str], None]) -> Corpus:
     """The data; what was mended or left out while reading is said."""
     ledger = Ledger()
     corpus = data if isinstance(data, Corpus) else read_corpus(data, data_format, ledger)
     for what, count in ledger.notes.items():
-        say(f"note: {count:,} {what}")
+        log(f"note: {count:,} {what}")
     if ledger.lost:
-        say(f"left out while reading: {ledger}")
+        log(f"left out while reading: {ledger}")
     return corpus
 
 

@@ -26,8 +26,8 @@ def train_seeds(
     """One run per seed in ``out/seed-N``, and ``out/seeds.json`` with mean and standard deviation."""
     if len(set(seeds)) < len(seeds):
         raise SpanwiseError(f"--seeds {','.join(map(str, seeds))}: a seed is named twice")
-    together, say = Together(out, "seeds", resume, options), options["say"]
-    corpus = open_corpus(data, data_format, say)
+    together, log = Together(out, "seeds", resume, options), options["log"]
+    corpus = open_corpus(data, data_format, log)
     runs = together.train(seeds, {f"seed-{seed}": (together.config(seed=seed), corpus) for seed in seeds})
     summary: dict[str, Any] = {"seeds": list(seeds), "scores": {}}
     for split in runs[0]:
@@ -39,9 +39,9 @@ def train_seeds(
             f1 = [scores[split]["relations"]["strict"]["micro"]["f1"] for scores in runs]
             spread = {"mean": mean(f1), "deviation": stdev(f1) if len(f1) > 1 else 0.0, "f1": f1}
             summary["scores"][split]["relations"] = spread
-            say(f"{split}: relations F1 {spread['mean']:.4f} ± {spread['deviation']:.4f} over {len(seeds)} seeds")
+            log(f"{split}: relations F1 {spread['mean']:.4f} ± {spread['deviation']:.4f} over {len(seeds)} seeds")
         shown = ", ".join(f"{value:.4f}" for value in values)
-        say(f"{split}: {task.figure} {mean(values):.4f} ± {deviation:.4f} over {len(seeds)} seeds ({shown})")
+        log(f"{split}: {task.figure} {mean(values):.4f} ± {deviation:.4f} over {len(seeds)} seeds ({shown})")
     write_json(out / "seeds.json", summary)
     return summary
 
@@ -55,9 +55,9 @@ def train_sweep(
     points = {"+".join(point).replace("/", "_"): point for point in grid}
     if len(points) < len(grid):
         raise SpanwiseError(f"--sweep {' '.join(sweep)}: two points would have a folder of one name (/ becomes _ in it)")
-    together, say = Together(out, "sweep", resume, options), options["say"]
+    together, log = Together(out, "sweep", resume, options), options["log"]
     configs = {name: together.config(*point) for name, point in points.items()}
-    corpus = open_corpus(data, data_format, say)
+    corpus = open_corpus(data, data_format, log)
     found = together.train(sweep, {name: (config, corpus) for name, config in configs.items()}, test=False)
     rows: list[dict[str, Any]] = []
     for (name, point), scores in zip(points.items(), found, strict=True):
@@ -67,11 +67,11 @@ def train_sweep(
     rows.sort(key=lambda row: -row["dev"])
     best = rows[0]
     for row in rows:
-        say(f"dev {figure} {row['dev']:.4f}  {' '.join(row['settings'])}")
+        log(f"dev {figure} {row['dev']:.4f}  {' '.join(row['settings'])}")
     scores = _with_test(out / best["folder"], corpus, options.get("device", "auto"))
     if "test" in scores:
         figure, value = task.choice(scores["test"])
-        say(f"chosen on dev: {' '.join(best['settings'])}; test {figure} {value:.4f}")
+        log(f"chosen on dev: {' '.join(best['settings'])}; test {figure} {value:.4f}")
     summary = {"chosen": best["settings"], "test": scores.get("test"), "grid": rows}
     write_json(out / "sweep.json", summary)
     return summary

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from spanwise.encoders.transfer import take_over
+from spanwise.encoders.transfer import transfer_weights
 from spanwise.heads.base import Head
 from spanwise.heads.discontinuous import Discontinuous
 from spanwise.models.model import Model
@@ -15,7 +15,7 @@ from spanwise.spans.deep import SpanTransformer
 def start_from(model: Model, folder: Path) -> str:
     """Take over the encoder of a trained model, and of its head what fits, if it has the same labels."""
     other = Model.load(folder)
-    take_over(model.encoder, other.encoder, folder)
+    transfer_weights(model.encoder, other.encoder, folder)
     for part in model.head.modules():
         if isinstance(part, SpanTransformer):
             part.copy_again()

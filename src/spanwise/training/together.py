@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict
 
 from spanwise.config.settings import Config
-from spanwise.config.validation import checked
+from spanwise.config.validation import validate_settings
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Corpus
 from spanwise.corpora.splits import fingerprints
@@ -19,10 +19,10 @@ from spanwise.runs.files import ASKED, REPORT
 from spanwise.runtime.device import is_alone
 from spanwise.training.checkpoint import Began, check_same_start
 from spanwise.training.folder import check_several, new_folder, runs_begun, write_json
-from spanwise.training.run import settled, train_as
+from spanwise.training.run import resolve_config, train_as
 
 Scores = dict[str, dict[str, Any]]
-HOW = ("device", "trackers", "say")  # options that are no settings of a model or its training
+HOW = ("device", "trackers", "log")  # options that are no settings of a model or its training
 CHOICES = ("encoder", "task")
 
 
@@ -46,7 +46,7 @@ class Asked(BaseModel):
     def read(cls, out: Path) -> Asked | None:
         """What a folder says of it; None where it holds a single run, or nothing."""
         path = out / ASKED
-        return checked(cls, read_json(path), str(path)) if path.is_file() else None
+        return validate_settings(cls, read_json(path), str(path)) if path.is_file() else None
 
 
 class Together:
@@ -60,17 +60,17 @@ class Together:
             raise SpanwiseError("several processes train one run at a time: give them --seed, not --seeds, --folds or --sweep")
         check_several(out, kind, resume)
         self.out, self.kind, self.resume, self.options = out, kind, resume, options
-        self.say = options["say"]
+        self.log = options["log"]
         self.asked = Asked.read(out) if resume else None
         if resume and not runs_begun(out):
-            self.say(f"nothing to resume in {out}: training from the start")
+            self.log(f"nothing to resume in {out}: training from the start")
 
     def config(self, *point: str, **settings: Any) -> Config:
         """The settings of a run: those of the options, with further overrides and training settings."""
         choices = {name: self.options[name] for name in CHOICES if name in self.options}
         others = (*HOW, *CHOICES, "recipe", "overrides", "init")
         common = {name: value for name, value in self.options.items() if name not in others}
-        return settled(
+        return resolve_config(
             self.options.get("recipe"), settings=common | settings, overrides=(*self.options.get("overrides", ()), *point),
             begun=None if self.asked is None else self.asked.config, **choices,
         )  # fmt: skip
@@ -129,7 +129,7 @@ class Together:
         folder = self.out / name
         if self.resume and (folder / REPORT).is_file():
             return scores_in(folder)
-        self.say(f"== {name}")
+        self.log(f"== {name}")
         return train_as(config, corpus, folder, resume=self.resume and folder.is_dir(), **how).scores
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from spanwise.core.errors import SpanwiseError, unknown
+from spanwise.core.errors import SpanwiseError, unknown_name
 
 
 def check_trackers(names: Iterable[str]) -> list[str]:
@@ -18,7 +18,7 @@ def check_trackers(names: Iterable[str]) -> list[str]:
     available = {str(getattr(found, "value", found)) for found in get_available_trackers()}
     for name in names:
         if name not in LOGGER_TYPE_TO_CLASS:
-            raise unknown("tracker", name, LOGGER_TYPE_TO_CLASS)
+            raise unknown_name("tracker", name, LOGGER_TYPE_TO_CLASS)
         if name not in available:
             raise SpanwiseError(f"tracker {name!r} is not installed: pip install {name}")
     return names

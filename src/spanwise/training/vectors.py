@@ -9,8 +9,8 @@ from itertools import chain
 from pathlib import Path
 from typing import get_args
 
-from spanwise.core.errors import SpanwiseError, unknown
-from spanwise.files.writing import replacing
+from spanwise.core.errors import SpanwiseError, unknown_name
+from spanwise.files.writing import atomic_output
 from spanwise.formats import Ledger
 from spanwise.inputs.vector_text import Unit, corpus_text
 from spanwise.runtime.device import available_cores
@@ -27,20 +27,20 @@ def train_vectors(
     format: str | None = None,
     threads: int | None = None,
     ledger: Ledger | None = None,
-    say: Callable[[str], None] = lambda line: None,
+    log: Callable[[str], None] = lambda line: None,
 ) -> Learned:
     """Learn vectors from the text of corpora and write them to a folder, which appears whole or not at all.
 
     Beside the vectors, ``training.json`` has the settings, the size of the text, and the loss of each iteration.
     """
     if unit not in get_args(Unit):
-        raise unknown("unit", unit, get_args(Unit))
+        raise unknown_name("unit", unit, get_args(Unit))
     for path in corpora:
         if not path.exists():
             raise SpanwiseError(f"{path}: no such file or folder")
     text = chain.from_iterable(corpus_text(path, format, ledger, unit) for path in corpora)  # type: ignore[arg-type]
-    with replacing(out, folder=True) as folder:
-        learned = learn_vectors(text, settings, threads=threads or available_cores(), say=say)
+    with atomic_output(out, folder=True) as folder:
+        learned = learn_vectors(text, settings, threads=threads or available_cores(), log=log)
         write_folder(learned.vectors, folder)
         record = {
             "settings": asdict(settings), "unit": unit, "corpora": [path.name for path in corpora],

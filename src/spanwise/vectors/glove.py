@@ -68,7 +68,7 @@ def learn_vectors(
     settings: GloveSettings = DEFAULTS,
     *,
     threads: int = 1,
-    say: Callable[[str], None] = lambda line: None,
+    log: Callable[[str], None] = lambda line: None,
     memory: Memory = MEMORY,
 ) -> Learned:
     """Vectors of the words of some sentences, the most frequent word first.
@@ -84,20 +84,20 @@ def learn_vectors(
     with tempfile.TemporaryDirectory(prefix="spanwise-") as name:
         folder, start = Path(name), time.perf_counter()
         text = number_text(sentences, settings.min_count, folder)
-        say(f"{text.length:,} words, {len(text.words):,} different ones to learn")
+        log(f"{text.length:,} words, {len(text.words):,} different ones to learn")
         with Bar(len(text.stream)) as bar:
             pairs = count_pairs(text, settings.window, folder, memory, lambda done: bar.show(done, lambda: "words counted"))
         row_bytes = row_length(settings.dim) * BYTES_PER_VALUE
         tiles = make_tiles(pairs, len(text.words), settings.x_max, row_bytes, random, folder, memory)
-        say(f"{len(tiles):,} pairs counted in {time.perf_counter() - start:.1f} s")
+        log(f"{len(tiles):,} pairs counted in {time.perf_counter() - start:.1f} s")
         start = time.perf_counter()
         model = Glove(len(text.words), settings.dim, tiles, random)
-        losses = tuple(_learn(model, settings.iterations, threads, say))
+        losses = tuple(_learn(model, settings.iterations, threads, log))
         vectors = Vectors(text.words, model.vectors())
         return Learned(vectors, losses, text.length, len(tiles), time.perf_counter() - start)
 
 
-def _learn(model: Glove, iterations: int, threads: int, say: Callable[[str], None]) -> Iterator[float]:
+def _learn(model: Glove, iterations: int, threads: int, log: Callable[[str], None]) -> Iterator[float]:
     blocks, loss = model.tiles.blocks, math.nan
     with ThreadPoolExecutor(threads) as pool, Bar(iterations * blocks) as bar:
         for iteration in range(iterations):
@@ -105,7 +105,7 @@ def _learn(model: Glove, iterations: int, threads: int, say: Callable[[str], Non
             for done, _ in enumerate(model.iteration(pool, threads), iteration * blocks + 1):
                 bar.show(done, lambda: f"iteration {iteration + 1}, loss so far {loss:.5f}")  # noqa: B023
             loss, seconds = model.loss, time.perf_counter() - start
-            bar.line(f"iteration {iteration + 1}: loss {loss:.5f}, {len(model.tiles) / seconds / 1e6:.2f} M pairs/s", say)
+            bar.line(f"iteration {iteration + 1}: loss {loss:.5f}, {len(model.tiles) / seconds / 1e6:.2f} M pairs/s", log)
             yield loss
 
 

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from spanwise.core.errors import FormatError, SpanwiseError
-from spanwise.files.writing import replacing
+from spanwise.files.writing import atomic_output
 from spanwise.vectors.binary_files import read_binary, write_binary
 from spanwise.vectors.numpy_tables import checked_table, read_table, table_in, words_beside
 from spanwise.vectors.text_files import read_text, write_text
@@ -82,14 +82,14 @@ def write_vectors(vectors: Vectors, path: Path) -> int:
             "or no extension for a folder"
         )
     if not path.suffix:
-        with replacing(path, folder=True) as temporary:
+        with atomic_output(path, folder=True) as temporary:
             write_folder(vectors, temporary)
         return 0
     kept = [row for row, word in enumerate(vectors.words) if _fits_a_line(word)]
     while path.suffix == ".txt" and kept and vectors.words[kept[0]].startswith("\ufeff"):
         del kept[0]
     words, table = [vectors.words[row] for row in kept], vectors.table[kept]
-    with replacing(path) as temporary:
+    with atomic_output(path) as temporary:
         if path.suffix == ".bin":
             write_binary(words, table, temporary)
         else:

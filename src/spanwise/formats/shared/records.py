@@ -12,7 +12,7 @@ from typing_extensions import TypedDict
 from spanwise.core.errors import FormatError
 from spanwise.core.types import Extra, Relation, Sentence
 from spanwise.files.names import default_id
-from spanwise.files.reading import checked, json_records
+from spanwise.files.reading import json_records, validate_record
 from spanwise.files.writing import JsonArray, to_json, writing
 from spanwise.formats.base import Ledger
 
@@ -51,7 +51,7 @@ def write_relations(sentence: Sentence, ledger: Ledger) -> list[dict[str, Any]]:
 def read_records(path: Path, shape: TypeAdapter[Any], build: Callable[[dict[str, Any], str], Sentence]) -> Iterator[Sentence]:
     """The sentences that ``build`` makes of the records of a file; it is given an id for those that have none."""
     for number, (line, raw) in enumerate(json_records(path)):
-        record = checked(shape, raw, path, line)
+        record = validate_record(shape, raw, path, line)
         try:
             sentence = build(record, default_id(path, number))
         except ValueError as error:

@@ -15,10 +15,10 @@ from tokenizers import Tokenizer
 from spanwise.batching.plan import plan
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
-from spanwise.decoding.decode import Found, decode, in_text_order
+from spanwise.decoding.decode import Predictions, decode, in_text_order
 from spanwise.decoding.fragments import Columns, joined
 from spanwise.decoding.soft_nms import SoftNms
-from spanwise.decoding.thresholds import Threshold, at_least, lowest
+from spanwise.decoding.thresholds import Threshold, apply_threshold, lowest
 from spanwise.encoders.numbers import FILE as VOCABULARY
 from spanwise.encoders.numbers import Numbers
 from spanwise.encoders.rows import Arrays, Rows
@@ -59,11 +59,11 @@ class OnnxPredictor(BasePredictor):
         prepared = self.host.prepare(sentences, around)
         costs = np.array([self.host.cost(item) for item in prepared], np.int64)
         found = list(sentences)
-        bar, least = self._proposed(threshold)
+        bar, min_scores = self._proposed(threshold)
         for numbers in plan(costs, batch_size, None, None):
-            for number, own in zip(numbers, self._read([prepared[n] for n in numbers], bar, least), strict=True):
+            for number, own in zip(numbers, self._read([prepared[n] for n in numbers], bar, min_scores), strict=True):
                 found[number] = replace(sentences[number], **own._asdict(), links=())
-        return list(at_least(found, threshold))
+        return list(apply_threshold(found, threshold))
 
     def _proposed(self, threshold: Threshold) -> tuple[float | None, Mapping[str, float] | None]:
         """The score above which entities are proposed, if that can be chosen, and those that types have of their own."""
@@ -73,11 +73,11 @@ class OnnxPredictor(BasePredictor):
             return bar, None
         return bar, {type: threshold.get(type) or own or 0.0 for type in self.types}
 
-    def _read(self, prepared: Sequence[Any], bar: float | None, least: Mapping[str, float] | None) -> list[Found]:
+    def _read(self, prepared: Sequence[Any], bar: float | None, min_scores: Mapping[str, float] | None) -> list[Predictions]:
         record, count = self.record, len(prepared)
         inputs = self.host.collate(prepared)
         if not inputs["mask"].any():  # no words at all, for which some graphs have no answer
-            return [Found(())] * count
+            return [Predictions(())] * count
         inputs = self._encoded(whole(inputs))
         inputs["threshold"] = np.array(0.5 if bar is None else bar, np.float32)
         if record.widths:
@@ -88,8 +88,8 @@ class OnnxPredictor(BasePredictor):
             columns = list(tagged(columns[0], inputs["mask"], record.chain))
         elif isinstance(policy, SoftNms) and bar is not None:
             policy = replace(policy, threshold=bar)
-        entities = decode(*columns[:5], count=count, types=self.types, policy=policy, least=least)
-        found = [Found(own) for own in entities]
+        entities = decode(*columns[:5], count=count, types=self.types, policy=policy, min_scores=min_scores)
+        found = [Predictions(own) for own in entities]
         if record.gives != "fragments":
             return found
         more = joined(Columns(*columns[5:10]), Columns(*columns[10:]), count=count, types=record.fragments)
@@ -139,7 +139,7 @@ def _host(folder: Path, record: Record) -> Host:
     except Exception as error:  # tokenizers raises no other kind
         name = TOKENIZER if record.rows else VOCABULARY
         raise SpanwiseError(f"{folder / name}: cannot be read: {' '.join(str(error).split())}") from None
-    return Rows(WordTokenizer(tokenizer, record.unknown), record.rows)
+    return Rows(WordTokenizer(tokenizer, record.unknown_id), record.rows)
 
 
 def session(path: Path, device: str = "cpu", threads: int | None = None) -> Any:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from spanwise.config.validation import checked
+from spanwise.config.validation import validate_settings
 from spanwise.core.errors import SpanwiseError
 from spanwise.decoding.soft_nms import SoftNms
 from spanwise.encoders.numbers import FILE as VOCABULARY
@@ -46,7 +46,7 @@ class Record(BaseModel):
     precision: Literal["float32", "int8"]
     entities: tuple[str, ...]
     rows: RowSettings | None = None  # of a transformer's subwords; None for the static encoder
-    unknown: int = 0  # the id of a word that the tokenizer does not see
+    unknown_id: int = 0  # the id of a word that the tokenizer does not see
     widths: tuple[int, ...] = ()  # of the spans to be judged, where the graph is told them
     threshold: float | None = None  # above which entities are proposed, where that can be chosen
     policy: str | SoftNms = "flat"
@@ -56,7 +56,7 @@ class Record(BaseModel):
 
 def read_record(folder: Path) -> Record:
     """The record of an exported model, all of whose files are there."""
-    record = checked(Record, read_json(folder / ONNX_RECORD), str(folder / ONNX_RECORD))
+    record = validate_settings(Record, read_json(folder / ONNX_RECORD), str(folder / ONNX_RECORD))
     missing = [name for name in (ENCODER, HEAD, TOKENIZER if record.rows else VOCABULARY) if not (folder / name).is_file()]
     if missing:
         raise SpanwiseError(f"{folder}: the exported model is not whole ({', '.join(missing)} missing)")
