@@ -143,7 +143,7 @@ def quiet(line: str) -> None:
 
 def fit(out: Path, data: Corpus | None = None, overrides: Iterable[str] = (), **options: Any) -> Run:
     """A training of a second that learns the tiny corpus, unless told otherwise."""
-    options = {"recipe": "seqner", "encoder": "static", "epochs": 4, "head_rate": 0.03, "say": quiet, **options}
+    options = {"recipe": "seqner", "encoder": "static", "epochs": 4, "head_rate": 0.03, "log": quiet, **options}
     fixed = STATIC if options["encoder"] == "static" else ()
     return train(
         corpus(60) if data is None else data, out, overrides=(*fixed, *overrides), batch_size=8, device="cpu", **options

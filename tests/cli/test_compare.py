@@ -105,7 +105,7 @@ def test_run_folders_predict(run: Runner, tmp_path: Path) -> None:
         write_sentences(sentences, data / f"{split}.jsonl")
     options = {
         "recipe": "seqner", "encoder": "static", "epochs": 2, "batch_size": 8, "head_rate": 0.03, "device": "cpu",
-        "overrides": tiny.STATIC, "say": tiny.quiet,
+        "overrides": tiny.STATIC, "log": tiny.quiet,
     }  # fmt: skip
     train_seeds(corpus, tmp_path / "runs", [10, 2], **options)
     seed = tmp_path / "runs/seed-2"
