@@ -1,4 +1,4 @@
-"""Spanwise: span-based named entity recognition, flat, nested and discontinuous, with relations."""
+"""Spanwise: span-based recognition of flat, nested and discontinuous entities, and of relations."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
     "train", "write",
 ]  # fmt: skip
 
-# Loaded when first asked for, so that `import spanwise` stays quick.
+# Imported on first use, so that `import spanwise` is fast.
 _LAZY = {
     "bundled_corpus": "spanwise.data",
     "convert": "spanwise.corpora.conversion",

@@ -1,4 +1,4 @@
-"""Tags per word."""
+"""Conversion between tags and entities."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spanwise import Entity
-from spanwise.core.tags import SCHEMES, decode, encode, levels
+from spanwise.core.tags import SCHEMES, decode, encode, split_into_levels
 
 
 def spans(tags: str) -> list[tuple[str, int, int]]:
@@ -30,7 +30,7 @@ def spans(tags: str) -> list[tuple[str, int, int]]:
         ("", []),
     ],
 )
-def test_every_scheme_is_read(tags: str, expected: list[tuple[str, int, int]]) -> None:
+def test_decode_reads_every_scheme(tags: str, expected: list[tuple[str, int, int]]) -> None:
     assert spans(tags) == expected
 
 
@@ -39,25 +39,25 @@ def test_repairs_are_counted() -> None:
 
 
 @pytest.mark.parametrize("tag", ["X-A", "B-", "b-A", "PER", ""])
-def test_what_is_no_tag_is_refused(tag: str) -> None:
+def test_invalid_tags_are_rejected(tag: str) -> None:
     with pytest.raises(ValueError, match="is not a tag"):
         decode(["O", tag])
 
 
 @st.composite
-def flat(draw: st.DrawFn) -> tuple[int, list[Entity]]:
+def flat_entities(draw: st.DrawFn) -> tuple[int, list[Entity]]:
     length = draw(st.integers(0, 12))
-    entities, place = [], 0
-    while place < length:
+    entities, start = [], 0
+    while start < length:
         width = draw(st.integers(1, 4))
-        if draw(st.booleans()) and place + width <= length:
-            entities.append(Entity(draw(st.sampled_from(["A", "B", "O", "B-A"])), ((place, place + width),)))
-        place += width
+        if draw(st.booleans()) and start + width <= length:
+            entities.append(Entity(draw(st.sampled_from(["A", "B", "O", "B-A"])), ((start, start + width),)))
+        start += width
     return length, entities
 
 
-@given(flat(), st.sampled_from(sorted(SCHEMES)))
-def test_encoding_and_decoding_agree_in_every_scheme(example: tuple[int, list[Entity]], scheme: str) -> None:
+@given(flat_entities(), st.sampled_from(sorted(SCHEMES)))
+def test_decode_reverses_encode_in_every_scheme(example: tuple[int, list[Entity]], scheme: str) -> None:
     length, entities = example
     tags = encode(entities, length, scheme)
     assert len(tags) == length
@@ -65,9 +65,9 @@ def test_encoding_and_decoding_agree_in_every_scheme(example: tuple[int, list[En
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(1, 6)), max_size=10))
-def test_levels_hold_every_entity_once_and_overlap_nowhere(places: list[tuple[int, int]]) -> None:
-    entities = [Entity("X", ((a, a + width),)) for a, width in places]
-    found = levels(entities)
-    assert sorted(e.range for level in found for e in level) == sorted(e.range for e in entities)
-    for level in found:
+def test_levels_contain_every_entity_once_without_overlaps(ranges: list[tuple[int, int]]) -> None:
+    entities = [Entity("X", ((a, a + width),)) for a, width in ranges]
+    levels = split_into_levels(entities)
+    assert sorted(e.range for level in levels for e in level) == sorted(e.range for e in entities)
+    for level in levels:
         assert not any(a.range.overlaps(b.range) for i, a in enumerate(level) for b in level[:i])

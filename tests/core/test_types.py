@@ -1,4 +1,4 @@
-"""The data model: what it accepts, what it refuses, and what it derives."""
+"""Data types: valid values, rejected values and derived properties."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import pytest
 from spanwise import Corpus, Entity, Link, Relation, Sentence, Span
 
 
-def test_spans_know_how_they_lie_to_each_other() -> None:
-    outer, inner, shifted, apart = Span(2, 6), Span(3, 5), Span(5, 8), Span(6, 8)
+def test_relations_between_spans() -> None:
+    outer, inner, shifted, disjoint = Span(2, 6), Span(3, 5), Span(5, 8), Span(6, 8)
     assert outer.contains(inner)
     assert outer.contains(outer)
     assert not inner.contains(outer)
     assert outer.crosses(shifted)
     assert shifted.crosses(outer)
     assert not outer.crosses(inner)
-    assert not outer.overlaps(apart)
+    assert not outer.overlaps(disjoint)
 
 
 def test_entities_compare_by_type_and_fragments_only() -> None:
@@ -30,12 +30,12 @@ def test_entities_compare_by_type_and_fragments_only() -> None:
     assert gold != Entity("Drug", (Span(0, 2),))
 
 
-def test_touching_fragments_are_one() -> None:
+def test_adjacent_fragments_are_joined() -> None:
     assert Entity("X", ((0, 2), (2, 4), (6, 7))).fragments == (Span(0, 4), Span(6, 7))
 
 
 @pytest.mark.parametrize(
-    ("fragments", "complaint"),
+    ("fragments", "message"),
     [
         ((), "no fragments"),
         (((3, 3),), "half-open"),
@@ -45,8 +45,8 @@ def test_touching_fragments_are_one() -> None:
         (((4, 5), (0, 1)), "overlap or are out of order"),
     ],
 )
-def test_impossible_fragments_are_refused(fragments: tuple[tuple[int, int], ...], complaint: str) -> None:
-    with pytest.raises(ValueError, match=complaint):
+def test_invalid_fragments_are_rejected(fragments: tuple[tuple[int, int], ...], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         Entity("X", fragments)  # type: ignore[arg-type]
 
 
@@ -58,14 +58,14 @@ def test_a_type_is_a_non_empty_string(type_: object) -> None:
         Relation(type_, 0, 1)  # type: ignore[arg-type]
 
 
-def test_nothing_can_be_changed() -> None:
+def test_values_are_frozen() -> None:
     sentence = Sentence("s", ("a",))
-    for thing, name in ((sentence, "words"), (Entity("X", ((0, 1),)), "type"), (Relation("R", 0, 0), "head")):
+    for value, name in ((sentence, "words"), (Entity("X", ((0, 1),)), "type"), (Relation("R", 0, 0), "head")):
         with pytest.raises(dataclasses.FrozenInstanceError):
-            setattr(thing, name, "b")
+            setattr(value, name, "b")
 
 
-def test_text_and_offsets_without_a_given_text() -> None:
+def test_default_text_and_offsets() -> None:
     sentence = Sentence("s", ("IL-2", "gene", "."))
     assert sentence.text == "IL-2 gene ."
     assert [sentence.text[a:b] for a, b in sentence.offsets] == ["IL-2", "gene", "."]
@@ -80,23 +80,23 @@ def test_text_and_offsets_with_a_given_text() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
+    ("arguments", "message"),
     [
         ({"words": ("a", "")}, "word 1 is empty"),
         ({"words": ("a", "b"), "text": "a c"}, "word 1, 'b', is not in the text"),
-        ({"words": ("a", "b"), "text": "a b", "starts": (0, 1)}, "does not stand at character 1"),
+        ({"words": ("a", "b"), "text": "a b", "starts": (0, 1)}, "is not at character 1"),
         ({"words": ("a", "b"), "text": "a b", "starts": (0,)}, "1 word starts for 2 words"),
-        ({"words": ("a",), "entities": (Entity("X", ((0, 2),)),)}, "ends at word 2, the sentence has 1"),
-        ({"words": ("a",), "relations": (Relation("R", 0, 1),)}, "names entity 0, the sentence has 0"),
+        ({"words": ("a",), "entities": (Entity("X", ((0, 2),)),)}, "ends at word 2, but the sentence has 1"),
+        ({"words": ("a",), "relations": (Relation("R", 0, 1),)}, "refers to entity 0, but the sentence has 0"),
         ({"words": ("a",), "pos": ("N", "V")}, "2 part-of-speech tags for 1 words"),
         (
             {"words": ("a",), "entities": (Entity("X", ((0, 1),)),), "links": (Link("R", 0, 3, 0),)},
-            "needs a sentence with a document",
+            "must have a document",
         ),
     ],
 )
-def test_impossible_sentences_are_refused(arguments: dict[str, object], complaint: str) -> None:
-    with pytest.raises(ValueError, match=complaint):
+def test_inconsistent_sentences_are_rejected(arguments: dict[str, object], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         Sentence("s", **arguments)  # type: ignore[arg-type]
 
 
@@ -105,7 +105,7 @@ def test_lists_become_tuples() -> None:
     assert sentence == Sentence("s", ("a", "b"), (Entity("X", ((0, 1),)),))
 
 
-def test_a_corpus_knows_its_labels() -> None:
+def test_types_of_a_corpus() -> None:
     first = Sentence("1", ("a", "b"), (Entity("X", ((0, 1),)), Entity("A", ((1, 2),))), (Relation("R", 0, 1),))
     second = Sentence("2", ("a",), (Entity("B", ((0, 1),)),), links=(Link("Q", 0, 0, 0),), document="d", position=1)
     corpus = Corpus({"train": (first,), "test": (second,)})
@@ -121,43 +121,43 @@ def test_a_score_is_a_finite_number(score: object) -> None:
         Entity("X", ((0, 1),), score)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="a relation's score must be a finite number"):
         Relation("X", 0, 1, score)  # type: ignore[arg-type]
-    assert Entity("X", ((0, 1),), -2.5).score == -2.5  # a logit is one
+    assert Entity("X", ((0, 1),), -2.5).score == -2.5  # a logit is a valid score
 
 
 @pytest.mark.parametrize("fragment", [(0, 1.0), (True, 2), ("0", "1"), (0,), (0, 1, 2), 3])
-def test_ranges_are_whole_numbers(fragment: object) -> None:
+def test_fragments_are_pairs_of_integers(fragment: object) -> None:
     with pytest.raises(ValueError, match="is not a half-open range of words"):
         Entity("X", (fragment,))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize("number", [1.5, "1", True, -1, None])
-def test_relations_name_entities_by_whole_numbers(number: Any) -> None:
-    for make in (lambda: Relation("r", number, 0), lambda: Relation("r", 0, number), lambda: Link("r", 0, number, 0)):
-        with pytest.raises(ValueError, match="by whole numbers from 0"):
+@pytest.mark.parametrize("index", [1.5, "1", True, -1, None])
+def test_relations_refer_to_entities_by_index(index: Any) -> None:
+    for make in (lambda: Relation("r", index, 0), lambda: Relation("r", 0, index), lambda: Link("r", 0, index, 0)):
+        with pytest.raises(ValueError, match="must be integers from 0"):
             make()
 
 
 @pytest.mark.parametrize(
-    ("arguments", "complaint"),
+    ("arguments", "message"),
     [
         ({"words": "Oslo"}, "words must be a sequence, not the string 'Oslo'"),
         ({"words": ("a", None)}, "words must be strings, found None"),
         ({"words": ("a", 3)}, "words must be strings, found 3"),
         ({"words": ("a",), "pos": "N"}, "pos must be a sequence"),
         ({"words": ("a",), "pos": (1,)}, "part-of-speech tags must be strings"),
-        ({"words": ("a",), "text": "a", "starts": (0.0,)}, "does not stand at character"),
-        ({"words": ("a",), "position": -3}, "position must be a whole number from 0, not -3"),
-        ({"words": ("a",), "start": 1.0}, "start must be a whole number"),
+        ({"words": ("a",), "text": "a", "starts": (0.0,)}, "is not at character"),
+        ({"words": ("a",), "position": -3}, "position must be an integer from 0, not -3"),
+        ({"words": ("a",), "start": 1.0}, "start must be an integer"),
         ({"words": ("a",), "document": 3}, "document must be a string, not 3"),
         ({"words": ("a",), "id": 3}, "id must be a string, not 3"),
     ],
 )
-def test_what_is_of_the_wrong_kind_is_refused(arguments: dict[str, Any], complaint: str) -> None:
-    with pytest.raises(ValueError, match=complaint):
+def test_values_of_the_wrong_type_are_rejected(arguments: dict[str, Any], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         Sentence(**{"id": "s", **arguments})
 
 
 def test_all_sequences_become_tuples() -> None:
-    given = Sentence("s", ["a", "b"], pos=["N", "V"], text="a b", starts=[0, 2])  # type: ignore[arg-type]
-    assert given == Sentence("s", ("a", "b"), pos=("N", "V"), text="a b", starts=(0, 2))
-    assert hash(given) == hash(Sentence("s", ("a", "b"), pos=("N", "V"), text="a b", starts=(0, 2)))
+    sentence = Sentence("s", ["a", "b"], pos=["N", "V"], text="a b", starts=[0, 2])  # type: ignore[arg-type]
+    assert sentence == Sentence("s", ("a", "b"), pos=("N", "V"), text="a b", starts=(0, 2))
+    assert hash(sentence) == hash(Sentence("s", ("a", "b"), pos=("N", "V"), text="a b", starts=(0, 2)))

@@ -1,4 +1,4 @@
-"""Splitting raw text: nothing is lost, nothing that belongs together is cut."""
+"""Splitting of raw text into words and sentences."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def words(text: str, *cuts: int) -> list[str]:
     return [text[a:b] for a, b in cut_words(split_words(text), cuts)]
 
 
-def sentences(text: str, *keep: tuple[int, int]) -> list[str]:
-    return [text[a:b] for a, b in split_sentences(text, [Span(*span) for span in keep])]
+def sentences(text: str, *keep_together: tuple[int, int]) -> list[str]:
+    return [text[a:b] for a, b in split_sentences(text, [Span(*span) for span in keep_together])]
 
 
 @pytest.mark.parametrize(
@@ -40,18 +40,18 @@ def test_words(text: str, expected: list[str]) -> None:
     assert words(text) == expected
 
 
-def test_words_are_cut_where_asked() -> None:
+def test_words_are_cut_at_given_offsets() -> None:
     assert words("anti-IL2R drug", 7, 8, 10) == ["anti", "-", "IL", "2", "R", "drug"]
     assert words("abc", 0, 3, 99) == ["abc"]
 
 
 @given(TEXTS, st.lists(st.integers(0, 200), max_size=5))
-def test_words_cover_all_but_white_space(text: str, cuts: list[int]) -> None:
+def test_words_cover_everything_except_white_space(text: str, cuts: list[int]) -> None:
     spans = cut_words(split_words(text), cuts)
     assert all(a.end <= b.start for a, b in pairwise(spans))
     assert all(not any(a < cut < b for a, b in spans) for cut in cuts)
-    covered = {place for a, b in spans for place in range(a, b)}
-    assert all(text[place].isspace() for place in set(range(len(text))) - covered)
+    covered = {index for a, b in spans for index in range(a, b)}
+    assert all(text[index].isspace() for index in set(range(len(text))) - covered)
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_sentences(text: str, expected: list[str]) -> None:
     assert sentences(text) == expected
 
 
-def test_what_must_stay_together_stays() -> None:
+def test_protected_spans_are_not_split() -> None:
     text = "Yahoo! Inc. grew. It fell."
     assert sentences(text) == ["Yahoo! ", "Inc. grew. ", "It fell."]
     assert sentences(text, (0, 11)) == ["Yahoo! Inc. grew. ", "It fell."]
@@ -84,9 +84,9 @@ def test_what_must_stay_together_stays() -> None:
 
 
 @given(TEXTS, st.lists(st.tuples(st.integers(0, 200), st.integers(0, 60)), max_size=4))
-def test_sentences_cover_the_text_and_cut_nothing(text: str, wanted: list[tuple[int, int]]) -> None:
-    keep = [(a, min(a + width, len(text))) for a, width in wanted if a < len(text) and width]
-    spans = split_sentences(text, [Span(*span) for span in keep])
+def test_sentences_cover_the_text_and_keep_protected_spans(text: str, ranges: list[tuple[int, int]]) -> None:
+    keep_together = [(a, min(a + width, len(text))) for a, width in ranges if a < len(text) and width]
+    spans = split_sentences(text, [Span(*span) for span in keep_together])
     assert "".join(text[a:b] for a, b in spans) == text
     cuts = {b for _, b in spans[:-1]}
-    assert not any(a < cut < b for a, b in keep for cut in cuts)
+    assert not any(a < cut < b for a, b in keep_together for cut in cuts)

@@ -1,4 +1,4 @@
-"""Which document each sentence of a stream belongs to."""
+"""The document that each sentence of a stream belongs to."""
 
 from __future__ import annotations
 
@@ -8,22 +8,25 @@ from typing import TypeAlias
 
 from spanwise.core.types import Sentence
 
-Document: TypeAlias = tuple[str | None, int]  # the document's name, and which of that name
+DocumentKey: TypeAlias = tuple[str | None, int]  # the document's name, and its number among documents of that name
 
 
-def documents_of(sentences: Iterable[Sentence]) -> Iterator[Document]:
-    """The document of each sentence. As one has one sentence at a position, a second there begins another of the same name.
+def document_keys(sentences: Iterable[Sentence]) -> Iterator[DocumentKey]:
+    """Yield the key of each sentence's document.
 
-    >>> list(documents_of(Sentence("s", ("a",), document="d", position=position) for position in (1, 0, 0, 1)))
+    A document has one sentence per position, so a repeated position starts a new document of the
+    same name.
+
+    >>> list(document_keys(Sentence("s", ("a",), document="d", position=position) for position in (1, 0, 0, 1)))
     [('d', 0), ('d', 0), ('d', 1), ('d', 1)]
     """
     numbers: Counter[str | None] = Counter()
-    taken: set[tuple[Document, int]] = set()
+    seen: set[tuple[DocumentKey, int]] = set()
     for sentence in sentences:
-        document = sentence.document, numbers[sentence.document]
-        if (document, sentence.position) in taken:
+        key = sentence.document, numbers[sentence.document]
+        if (key, sentence.position) in seen:
             numbers[sentence.document] += 1
-            document = sentence.document, numbers[sentence.document]
+            key = sentence.document, numbers[sentence.document]
         if sentence.position is not None:
-            taken.add((document, sentence.position))
-        yield document
+            seen.add((key, sentence.position))
+        yield key

@@ -1,4 +1,7 @@
-"""The errors a user can act on. The command line prints them as one line and exits with 2; warnings are its notes."""
+"""Errors that a user can fix, and warnings.
+
+The command line prints an error as one line and exits with code 2; it prints warnings as notes.
+"""
 
 from __future__ import annotations
 
@@ -9,47 +12,50 @@ from typing import Any
 
 
 class SpanwiseError(Exception):
-    """Something the user can mend: a wrong file, a wrong option, data that does not fit."""
+    """A problem the user can fix: a wrong file, a wrong option, unsuitable data."""
 
 
 class SpanwiseWarning(UserWarning):
-    """Something that the user should know and that hinders nothing."""
+    """Something the user should know that does not stop the work."""
 
 
 class FormatError(SpanwiseError):
-    """A place in a file that could not be read, said as ``file:line: what is wrong, what was expected``.
+    """A problem in an input file, reported as ``file:line: problem``.
 
-    What it quotes from the file may be long: the middle of a long problem is left out.
+    The middle of a problem longer than 500 characters is replaced by an ellipsis.
     """
 
     def __init__(self, path: str | PathLike[str], line: int | None, problem: str) -> None:
         if len(problem) > 500:
             problem = f"{problem[:250]} … {problem[-200:]}"
         self.path, self.line, self.problem = str(path), line, problem
-        place = f"{path}:{line}" if line is not None else str(path)
-        super().__init__(f"{place}: {problem}")
+        location = f"{path}:{line}" if line is not None else str(path)
+        super().__init__(f"{location}: {problem}")
 
 
 class UnknownFormatError(SpanwiseError):
-    """A file whose format cannot be told and has to be named: one of ``names``, by the ``option`` that a command has for it."""
+    """A file whose format cannot be detected; the user has to choose one of ``names``.
+
+    ``option`` is the command line option that sets the format.
+    """
 
     def __init__(self, path: PathLike[str], problem: str, names: Iterable[str], hint: str = "", option: str = "") -> None:
         self.path, self.problem, self.names, self.hint, self.option = path, problem, tuple(names), hint, option
-        advice = f"say it with {option}" if option else "it has to be named"
+        advice = f"set the format with {option}" if option else "pass the format"
         super().__init__(f"{path}: {problem}; {advice} ({', '.join(self.names)}){hint}")
 
-    def but(self, **changes: Any) -> UnknownFormatError:
-        """The same error, told by somebody who knows more about it."""
+    def with_changes(self, **changes: Any) -> UnknownFormatError:
+        """Return a copy with some attributes replaced, for callers that know the option or path."""
         return UnknownFormatError(**(vars(self) | changes))
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> SpanwiseError:
-    """The error for a name nobody knows, with the nearest known one.
+    """Return the error for an unknown name, with the closest known name as a suggestion.
 
     >>> str(unknown_name("format", "conl", ["conll", "brat"]))
     "unknown format 'conl' (did you mean 'conll'?); known: brat, conll"
     """
     names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=1)
-    hint = f" (did you mean {near[0]!r}?)" if near else ""
+    close = difflib.get_close_matches(name, names, n=1)
+    hint = f" (did you mean {close[0]!r}?)" if close else ""
     return SpanwiseError(f"unknown {kind} {name!r}{hint}; known: {', '.join(names)}")

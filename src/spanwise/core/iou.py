@@ -1,4 +1,4 @@
-"""Intersection over union: how much two spans have in common (Locate and Label, section 2.2)."""
+"""Intersection over union of spans (Locate and Label, section 2.2)."""
 
 from __future__ import annotations
 
@@ -6,18 +6,21 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy.typing as npt
 
-if TYPE_CHECKING:  # decoding uses this too and does without torch
+if TYPE_CHECKING:  # decoding uses this function without torch
     from torch import Tensor
 
     Array = TypeVar("Array", Tensor, npt.NDArray[Any])
 
 
 def iou(start: Array, end: Array, other_start: Array, other_end: Array) -> Array:
-    """Shared words / words in either, for half-open spans, element by element and broadcast; NumPy or torch, any numbers.
+    """Compute shared words / words in either span, elementwise, for half-open spans.
 
-    With D the distance of the starts plus that of the ends, and W the sum of both widths, the overlap is (W - D) / 2 (below 0:
-    none) and the range from the first start to the last end is (W + D) / 2, which is the union where the spans overlap. A span
-    without words has nothing in common with any other.
+    Works on NumPy arrays and torch tensors of any numeric type, and broadcasts.
+
+    Let D be the distance of the starts plus that of the ends, and W the sum of both widths. The
+    overlap is (W - D) / 2, or 0 if that is negative. The range from the first start to the last end
+    is (W + D) / 2, which is the union where the spans overlap. A span without words has an IoU of 0
+    with every other span.
 
     >>> import numpy as np
     >>> iou(np.array([2, 2, 2]), np.array([5, 5, 5]), np.array([2, 3, 5]), np.array([5, 7, 6]))
@@ -25,5 +28,5 @@ def iou(start: Array, end: Array, other_start: Array, other_end: Array) -> Array
     """
     distance = abs(start - other_start) + abs(end - other_end)
     widths = end - start + (other_end - other_start)
-    shared: Array = (widths - distance).clip(0) / (widths + distance)
-    return shared
+    result: Array = (widths - distance).clip(0) / (widths + distance)
+    return result

@@ -1,7 +1,8 @@
-"""Tags per word (BIO and its relatives) to typed ranges and back.
+"""Conversion between word tags (BIO and related schemes) and entities.
 
-One decoder serves every scheme, for their letters do not contradict each other: B begins, I and M go on, E and L end, S and U
-stand alone, O is outside. What does not fit (an I behind nothing) begins an entity, as the first scheme (IOB1) means it.
+One decoder reads every scheme, because their letters agree: B starts an entity, I and M continue it,
+E and L end it, S and U are entities of one word, O is outside. An I without an entity to continue
+starts one, as in the first scheme (IOB1).
 """
 
 from __future__ import annotations
@@ -10,19 +11,19 @@ import re
 from collections.abc import Iterable
 from itertools import groupby
 
-from spanwise.core import nesting
+from spanwise.core.nesting import assign_levels
 from spanwise.core.types import Entity, Span
 
 _TAG = re.compile(r"([BIOEMSLU])[-_](.+)", re.DOTALL)
 _ENDS = "ELSU"
 
-# How a reader notes what ``decode`` had to mend.
-REPAIRED = "entities that begin with I or E instead of B (read as a beginning)"
+# The note for the entities that ``decode`` repaired.
+REPAIRED = "entities that start with I or E instead of B (read as B)"
 
-UNTYPED = "Entity"  # the type of tags that are a letter and nothing else
+UNTYPED = "Entity"  # the type for tags that are only a letter
 _LETTERS = frozenset("BIEMSLU")
 
-# What begins, goes on, ends and stands alone in each scheme.
+# The letters of each scheme for the first, an inner, the last and the only word of an entity.
 SCHEMES = {
     "bio": ("B", "I", "I", "B"),
     "bioes": ("B", "I", "E", "S"),
@@ -33,8 +34,7 @@ SCHEMES = {
 
 
 def is_tag(text: str) -> bool:
-    """True for what may stand in a column of tags.
-
+    """Return True if the text is a valid tag.
     >>> is_tag("B-PER"), is_tag("O"), is_tag("NNP"), is_tag("B-")
     (True, True, False, False)
     """
@@ -42,32 +42,30 @@ def is_tag(text: str) -> bool:
 
 
 def are_untyped(tags: Iterable[str]) -> bool:
-    """True when the tags of a column are letters without a type, as in files of one type (BioBERT's).
-
+    """Return True if the tags of a column are letters without a type, as in BioBERT's files.
     >>> are_untyped(["O", "B", "I"]), are_untyped(["O", "PER"]), are_untyped(["O"])
     (True, False, False)
     """
-    found = set(tags) - {"O"}
-    return found <= _LETTERS and not found.isdisjoint("BI")
+    letters = set(tags) - {"O"}
+    return letters <= _LETTERS and not letters.isdisjoint("BI")
 
 
-def typed(tag: str, type: str) -> str:
-    """A tag that is a letter alone, with a type.
+def with_type(tag: str, type: str) -> str:
+    """Add a type to a tag that is only a letter.
 
-    >>> typed("B", "Entity"), typed("O", "Entity")
+    >>> with_type("B", "Entity"), with_type("O", "Entity")
     ('B-Entity', 'O')
     """
     return tag if tag == "O" or tag not in _LETTERS else f"{tag}-{type}"
 
 
-def untyped_note(format: str, type: str) -> str:
-    """How a reader notes the type that it gave to such tags."""
-    return f"entities tagged without a type, read as {type} ({format}:type=NAME names it)"
+def untyped_tags_note(format: str, type: str) -> str:
+    """Return the note for tags without a type that were given one."""
+    return f"entities tagged without a type, read as {type} (set it with {format}:type=NAME)"
 
 
 def decode(tags: Iterable[str]) -> tuple[list[Entity], int]:
-    """The entities that the tags of a sentence spell, and how many began with a tag that continues or ends (I, M, E, L).
-
+    """Return the entities of a sentence's tags, and how many of them start with I, M, E or L.
     >>> decode(["B-PER", "I-PER", "O", "I-LOC"])[0][1].fragments
     (Span(start=3, end=4),)
     >>> decode(["B-A", "I-B", "E-B"])[1], decode(["S-A", "B-A", "M-A", "E-A"])[1]
@@ -76,26 +74,26 @@ def decode(tags: Iterable[str]) -> tuple[list[Entity], int]:
     entities: list[Entity] = []
     repairs = 0
     open_type, start, count = "", 0, 0
-    for place, tag in enumerate(tags):
-        count = place + 1
+    for index, tag in enumerate(tags):
+        count = index + 1
         if tag == "O":
             letter, kind = "O", ""
         else:
             match = _TAG.fullmatch(tag)
             if not match:
-                raise ValueError(f"{tag!r} is not a tag: expected O or a letter of BIOES, BILOU or BMES, a hyphen and a type")
+                raise ValueError(f"{tag!r} is not a tag; expected O or a letter of BIOES, BILOU or BMES, a hyphen and a type")
             letter, kind = match.groups()
-        begins = letter in "BSU" or kind != open_type
-        if open_type and (begins or letter == "O"):
-            entities.append(Entity(open_type, (Span(start, place),)))
+        is_start = letter in "BSU" or kind != open_type
+        if open_type and (is_start or letter == "O"):
+            entities.append(Entity(open_type, (Span(start, index),)))
             open_type = ""
         if letter == "O":
             continue
         if not open_type:
             repairs += letter in "IMEL"
-            open_type, start = kind, place
+            open_type, start = kind, index
         if letter in _ENDS:
-            entities.append(Entity(open_type, (Span(start, place + 1),)))
+            entities.append(Entity(open_type, (Span(start, index + 1),)))
             open_type = ""
     if open_type:
         entities.append(Entity(open_type, (Span(start, count),)))
@@ -103,8 +101,7 @@ def decode(tags: Iterable[str]) -> tuple[list[Entity], int]:
 
 
 def decode_runs(tags: Iterable[str]) -> list[Entity]:
-    """The entities of tags without a letter (as in Few-NERD): each run of one type.
-
+    """Return the entities of tags without a letter (as in Few-NERD): each run of one type.
     >>> [entity.fragments[0] for entity in decode_runs(["place", "place", "O", "org", "place"])]
     [Span(start=0, end=2), Span(start=3, end=4), Span(start=4, end=5)]
     """
@@ -118,8 +115,7 @@ def decode_runs(tags: Iterable[str]) -> list[Entity]:
 
 
 def encode(entities: Iterable[Entity], length: int, scheme: str = "bio") -> list[str]:
-    """One tag per word for contiguous entities that do not overlap.
-
+    """Return one tag per word for contiguous entities that do not overlap.
     >>> encode([Entity("PER", ((0, 2),)), Entity("LOC", ((3, 4),))], 4, "bioes")
     ['B-PER', 'E-PER', 'O', 'S-LOC']
     >>> encode([Entity("PER", ((0, 1),)), Entity("PER", ((1, 2),))], 2, "iob1")
@@ -129,8 +125,8 @@ def encode(entities: Iterable[Entity], length: int, scheme: str = "bio") -> list
     tags = ["O"] * length
     for entity in sorted(entities, key=lambda entity: entity.range):
         start, stop = entity.range
-        for place in range(start, stop):
-            tags[place] = f"{inside}-{entity.type}"
+        for index in range(start, stop):
+            tags[index] = f"{inside}-{entity.type}"
         tags[start] = f"{begin}-{entity.type}"
         tags[stop - 1] = f"{single if stop - start == 1 else end}-{entity.type}"
         if scheme == "iob1" and start > 0 and tags[start - 1][1:] == f"-{entity.type}":
@@ -138,20 +134,21 @@ def encode(entities: Iterable[Entity], length: int, scheme: str = "bio") -> list
     return tags
 
 
-def levels(entities: Iterable[Entity], most: int | None = None) -> list[list[Entity]]:
-    """Entities sorted into levels of which none overlaps itself, the wider ones in the first; each in the order of the text.
+def split_into_levels(entities: Iterable[Entity], max_levels: int | None = None) -> list[list[Entity]]:
+    """Split entities into levels without overlaps, wide entities first; each level in text order.
 
-    Discontinuous entities fit no level of tags and are left out, and so is what does not fit the first ``most`` levels.
+    Discontinuous entities, which tags cannot express, are dropped, and so are entities that do not fit
+    the first ``max_levels`` levels.
 
     >>> outer, inner = Entity("A", ((0, 4),)), Entity("B", ((1, 2),))
-    >>> levels([inner, outer]) == [[outer], [inner]], levels([inner, outer], most=1) == [[outer]]
+    >>> split_into_levels([inner, outer]) == [[outer], [inner]], split_into_levels([inner, outer], max_levels=1) == [[outer]]
     (True, True)
     """
     contiguous = [entity for entity in entities if not entity.is_discontinuous]
     contiguous.sort(key=lambda entity: (-entity.range.width, entity.range.start))
-    found: list[list[Entity]] = []
-    for entity, level in zip(contiguous, nesting.levels(entity.range for entity in contiguous), strict=True):
-        if level == len(found):
-            found.append([])
-        found[level].append(entity)
-    return [sorted(level, key=lambda entity: entity.range.start) for level in found[:most]]
+    levels: list[list[Entity]] = []
+    for entity, level in zip(contiguous, assign_levels((entity.range for entity in contiguous), max_levels), strict=True):
+        if level == len(levels):
+            levels.append([])
+        levels[level].append(entity)
+    return [sorted(level, key=lambda entity: entity.range.start) for level in levels[:max_levels]]

@@ -1,4 +1,4 @@
-"""Where words begin in a text."""
+"""The first character of each word of a text."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from itertools import accumulate
 
 
 def joined_starts(words: tuple[str, ...]) -> tuple[int, ...]:
-    """Where each word begins when they are joined by single spaces.
+    """Return the start of each word when words are joined by single spaces.
 
     >>> joined_starts(("a", "bc", "d"))
     (0, 2, 5)
@@ -16,16 +16,16 @@ def joined_starts(words: tuple[str, ...]) -> tuple[int, ...]:
 
 
 def find_words(words: Iterable[str], text: str) -> tuple[int, ...]:
-    """Where each word begins in the text, looking from left to right.
+    """Return the start of each word in the text, searching from left to right.
 
     >>> find_words(["can", "not", "."], "cannot.")
     (0, 3, 6)
     """
     starts, end = [], 0
-    for number, word in enumerate(words):
+    for index, word in enumerate(words):
         start = text.find(word, end)
         if start < 0:
-            raise ValueError(f"word {number}, {word!r}, is not in the text behind character {end}")
+            raise ValueError(f"word {index}, {word!r}, is not in the text after character {end}")
         starts.append(start)
         end = start + len(word)
     return tuple(starts)

@@ -1,4 +1,4 @@
-"""From one format to another, a file at a time or a corpus folder at once."""
+"""Conversion of a file or a corpus folder from one format to another."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from typing import Any
 
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
-from spanwise.corpora.splits import corpus_parts, open_splits
-from spanwise.files.writing import atomic_output, check_no_input
+from spanwise.corpora.splits import find_split_files, open_splits
+from spanwise.files.writing import atomic_output
 from spanwise.formats import Format, Ledger, LossError, formats
-from spanwise.formats.registry import write_as, writer_for
+from spanwise.formats.registry import output_format, write_as
+from spanwise.runs.outputs import check_output
 
 
 @dataclass
 class Conversion:
-    """What was read and what of it was written, by split (sentences, entities, relations), and what was changed or lost."""
+    """Sentences, entities and relations read and written per split, and a ledger of changes and losses."""
 
     format: str
-    counts: dict[str, Counter[str]] = field(default_factory=dict)
+    read: dict[str, Counter[str]] = field(default_factory=dict)
     written: dict[str, Counter[str]] = field(default_factory=dict)
     ledger: Ledger = field(default_factory=Ledger)
 
@@ -31,23 +32,24 @@ def convert(
     source: str | Path, target: str | Path, source_format: str | None = None, target_format: str | None = None,
     *, lossy: bool = False,
 ) -> Conversion:  # fmt: skip
-    """Read ``source``, write ``target``. A corpus folder becomes a folder with the same splits.
+    """Read ``source`` and write ``target``. A corpus folder becomes a folder with the same splits.
 
-    Nothing is written when anything would be lost, unless ``lossy``. What is read is never replaced by what is written.
+    If an entity or relation would be dropped, nothing is written unless ``lossy`` is true. The target
+    must not overwrite the source.
     """
     source, target = Path(source), Path(target)
-    check_no_input(target, [source])
+    check_output(target, [source])
     ledger = Ledger()
     splits = open_splits(source, source_format, ledger)
-    is_corpus = bool(corpus_parts(source))
+    is_corpus = bool(find_split_files(source))
     if is_corpus and target.suffix.lower() in _extensions() and not target.is_dir():
-        raise SpanwiseError(f"{source} has the splits {', '.join(splits)}: the target must be a folder, not {target.name}")
-    format, options = writer_for(target, target_format or ("jsonl" if is_corpus else None))
+        raise SpanwiseError(f"{source} has the splits {', '.join(splits)}; the target must be a folder, not {target.name}")
+    format, options = output_format(target, target_format or ("jsonl" if is_corpus else None))
     result = Conversion(format.name, ledger=ledger)
-    if is_corpus and format.for_corpus:
-        again = open_splits(source, source_format, Ledger())
-        options = format.for_corpus(chain.from_iterable(again.values()), options)
-    with atomic_output(target, folder=is_corpus or format.writes_folder) as temporary:
+    if is_corpus and format.corpus_options:
+        reopened = open_splits(source, source_format, Ledger())
+        options = format.corpus_options(chain.from_iterable(reopened.values()), options)
+    with atomic_output(target, is_folder=is_corpus or format.writes_folder) as temporary:
         for split, sentences in splits.items():
             path = temporary / _file_name(split, format) if is_corpus else temporary
             if is_corpus and format.writes_folder:
@@ -69,19 +71,20 @@ def _file_name(split: str, format: Format) -> str:
 def _write(
     format: Format, options: dict[str, Any], sentences: Iterable[Sentence], path: Path, result: Conversion, split: str
 ) -> None:
-    read = result.counts[split] = Counter()
-    writing = Ledger()  # its own, for what reading lost is not in the counts
-    write_as(format, options, _counted(sentences, read), path, writing)
-    gone = Counter[str]()
+    read = result.read[split] = Counter()
+    writing = Ledger()  # separate from the reader's ledger, whose losses are not part of the counts
+    write_as(format, options, _count(sentences, read), path, writing)
+    dropped = Counter[str]()
     for (kind, _), count in writing.losses.items():
-        gone[kind] += count
+        dropped[kind] += count
     for kind in ("entities", "relations"):
-        gone[kind] += writing.notes[f"{kind} given twice, merged"]
-    result.written[split] = Counter({kind: count - gone[kind] for kind, count in read.items()})
+        dropped[kind] += writing.notes[f"duplicate {kind}, merged"]
+    result.written[split] = Counter({kind: count - dropped[kind] for kind, count in read.items()})
     result.ledger.add(writing)
 
 
-def _counted(sentences: Iterable[Sentence], counts: Counter[str]) -> Iterator[Sentence]:
+def _count(sentences: Iterable[Sentence], counts: Counter[str]) -> Iterator[Sentence]:
+    """Yield the sentences and count their content."""
     for sentence in sentences:
         counts["sentences"] += 1
         counts["entities"] += len(sentence.entities)

@@ -1,4 +1,4 @@
-"""A corpus on disk: a folder with train, dev and test, or a single file."""
+"""Corpora on disk: a folder with train, dev and test splits, or a single file."""
 
 from __future__ import annotations
 
@@ -12,168 +12,172 @@ from random import Random
 
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Corpus, Sentence
-from spanwise.formats import Ledger, is_known, read
+from spanwise.formats import Ledger, can_detect, read
 
 _NAMES = {
     "train": "train", "training": "train",
     "dev": "dev", "devel": "dev", "develop": "dev", "development": "dev", "val": "dev", "valid": "dev", "validation": "dev",
     "test": "test", "testing": "test",
-    "testa": "dev", "testb": "test",  # as CoNLL-2003 calls them: eng.testa, eng.testb
+    "testa": "dev", "testb": "test",  # the names of CoNLL-2003: eng.testa, eng.testb
 }  # fmt: skip
 _SHARD = re.compile(r"-\d+-of-\d+$")
 ORDER = ("train", "dev", "test")
 
 
-def split_of(path: Path) -> str | None:
-    """The split that a file or folder is named after.
+def split_name(path: Path) -> str | None:
+    """Return the split that a file or folder is named after, or None.
 
-    >>> [split_of(Path(name)) for name in ("train.jsonl", "valid.conll", "x.dev", "train-00000-of-00002.parquet", "notes.txt")]
+    >>> [split_name(Path(name)) for name in ("train.jsonl", "valid.conll", "x.dev", "train-00000-of-00002.parquet", "a.txt")]
     ['train', 'dev', 'dev', 'train', None]
     """
     stem = _SHARD.sub("", path.stem).lower()
     return _NAMES.get(stem) or _NAMES.get(path.name.lower()) or _NAMES.get(path.suffix[1:].lower())
 
 
-def split_paths(folder: Path) -> dict[str, list[Path]]:
-    """The files (or folders) of each split of a corpus folder; everything else in it is ignored. Empty when it has none."""
-    found: dict[str, list[Path]] = {}
+def _split_files_in(folder: Path) -> dict[str, list[Path]]:
+    """Return the files (or folders) of each split of a corpus folder; ignore everything else in it."""
+    splits: dict[str, list[Path]] = {}
     for path in sorted(folder.iterdir()):
         is_hidden = path.name.startswith(".") or path.name.endswith("~")
-        split = None if is_hidden else split_of(path)
+        split = None if is_hidden else split_name(path)
         if split:
-            found.setdefault(split, []).append(path)
-    for split, paths in found.items():
+            splits.setdefault(split, []).append(path)
+    for split, paths in splits.items():
         if len(paths) > 1 and not all(_SHARD.search(path.stem) for path in paths):
             names = " and ".join(path.name for path in paths)
-            raise SpanwiseError(f"{folder}: {names} both look like the {split} split; name a single file instead")
-    return {split: found[split] for split in ORDER if split in found}
+            raise SpanwiseError(f"{folder}: {names} all look like the {split} split; pass a single file instead")
+    return {split: splits[split] for split in ORDER if split in splits}
 
 
-def corpus_parts(path: Path) -> dict[str, list[Path]]:
-    """The splits of a folder that holds some, or whose folder ``data`` does (the hub lays out its parquet files so)."""
+def find_split_files(path: Path) -> dict[str, list[Path]]:
+    """Return the files of each split of a corpus folder, or of its folder ``data``, as on the Hugging Face hub.
+
+    The result is empty if the path is not a folder with splits.
+    """
     for folder in (path, path / "data"):
-        if folder.is_dir() and (parts := split_paths(folder)):
-            return parts
+        if folder.is_dir() and (files := _split_files_in(folder)):
+            return files
     return {}
 
 
 def open_splits(
-    path: str | Path, format: str | None = None, ledger: Ledger | None = None, *, annotated: bool = True
+    path: str | Path, format: str | None = None, ledger: Ledger | None = None, *, with_annotations: bool = True
 ) -> dict[str, Iterator[Sentence]]:
-    """The splits of a corpus as streams of sentences.
+    """Open the splits of a corpus as streams of sentences.
 
-    A folder's splits are its files named train, dev and test; a single file, or a folder that is a corpus by itself (brat),
-    is one split, called after its own name where that says train, dev or test and ``all`` otherwise. ``annotated`` is as in
-    ``formats.read``.
+    The splits of a folder are its files named train, dev and test. A single file, or a folder in a
+    format of folders (brat), is one split. Its name is train, dev or test if the file is named so, and
+    ``all`` otherwise. ``with_annotations`` is passed to ``formats.read``.
     """
     path = Path(path)
     if not path.exists():
         raise SpanwiseError(f"{path}: no such file or folder")
     if path.is_dir():
-        from spanwise.vectors import check_no_vectors  # here, for with it comes NumPy
+        from spanwise.vectors import check_no_vectors  # imports NumPy, which is slow
 
-        check_no_vectors(path)  # whose training.json is no train split
-        if parts := corpus_parts(path):
-            _note_others(parts, ledger)
+        check_no_vectors(path)  # a folder of vectors has a training.json, which is not a train split
+        if files := find_split_files(path):
+            _note_unused_files(files, ledger)
             return {
-                split: chain.from_iterable(read(part, format, ledger, annotated=annotated) for part in paths)
-                for split, paths in parts.items()
+                split: chain.from_iterable(read(part, format, ledger, with_annotations=with_annotations) for part in paths)
+                for split, paths in files.items()
             }
-        if format is None and not is_known(path):
-            raise SpanwiseError(f"{path}: no files named train, dev or test, and no format that is a folder by itself")
-    return {split_of(path) or "all": read(path, format, ledger, annotated=annotated)}
+        if format is None and not can_detect(path):
+            raise SpanwiseError(f"{path}: found no files named train, dev or test, and no folder format such as brat")
+    return {split_name(path) or "all": read(path, format, ledger, with_annotations=with_annotations)}
 
 
-def chosen_split(splits: Iterable[str], split: str, path: str | Path) -> str:
-    """The split that is asked for, or the only one there is."""
+def select_split(splits: Iterable[str], split: str, path: str | Path) -> str:
+    """Return the requested split, or the only one."""
     names = list(splits)
     if split not in names and len(names) != 1:
-        raise SpanwiseError(f"{path}: has no {split} split, only {', '.join(names)}")
+        raise SpanwiseError(f"{path}: no {split} split; found {', '.join(names)}")
     return split if split in names else names[0]
 
 
-def one_split(path: str | Path, format: str | None = None, ledger: Ledger | None = None) -> Iterator[Sentence]:
-    """The sentences of a file, or of a folder that holds one split or is one corpus by itself."""
+def read_single_split(path: str | Path, format: str | None = None, ledger: Ledger | None = None) -> Iterator[Sentence]:
+    """Read the sentences of a file, or of a folder with a single split."""
     splits = open_splits(path, format, ledger)
     if len(splits) > 1:
-        raise SpanwiseError(f"{path}: has the splits {', '.join(splits)}; name the file of one")
+        raise SpanwiseError(f"{path}: expected one split, found {', '.join(splits)}; pass the file of one split")
     return next(iter(splits.values()))
 
 
-def train_split(path: str | Path, format: str | None = None, ledger: Ledger | None = None) -> Iterator[Sentence]:
-    """The training sentences of a folder, or all sentences of a file."""
+def read_train_split(path: str | Path, format: str | None = None, ledger: Ledger | None = None) -> Iterator[Sentence]:
+    """Read the training sentences of a folder, or all sentences of a file."""
     splits = open_splits(path, format, ledger)
     if "train" not in splits and len(splits) > 1:
-        raise SpanwiseError(f"{path}: has no train split, only {', '.join(splits)}")
+        raise SpanwiseError(f"{path}: no train split; found {', '.join(splits)}")
     return splits["train"] if "train" in splits else next(iter(splits.values()))
 
 
-def _note_others(parts: dict[str, list[Path]], ledger: Ledger | None) -> None:
-    """Files of the same kind that belong to no split (train_2.jsonl) are easily thought to be read."""
-    used = [path for paths in parts.values() for path in paths]
-    kinds = {path.suffix for path in used if path.is_file() and path.suffix}
-    others = [path.name for path in sorted(used[0].parent.iterdir()) if path.suffix in kinds and path not in used]
+def _note_unused_files(files: dict[str, list[Path]], ledger: Ledger | None) -> None:
+    """Note files with the same suffix that belong to no split (train_2.jsonl): users expect them to be read."""
+    used = [path for paths in files.values() for path in paths]
+    suffixes = {path.suffix for path in used if path.is_file() and path.suffix}
+    unused = [path.name for path in sorted(used[0].parent.iterdir()) if path.suffix in suffixes and path not in used]
     if ledger is not None:
-        ledger.note_files("files that are named after no split", others)
+        ledger.note_files("files that are named after no split", unused)
 
 
 def read_corpus(path: str | Path, format: str | None = None, ledger: Ledger | None = None) -> Corpus:
-    """A corpus, read whole."""
+    """Read all splits of a corpus into memory."""
     path = Path(path)
     return Corpus({split: tuple(stream) for split, stream in open_splits(path, format, ledger).items()}, name=path.name)
 
 
-def with_dev(corpus: Corpus, share: float = 0.1) -> tuple[Corpus, str]:
-    """The corpus with a dev split, cut from train where it has none, and the sentence that says so.
+def ensure_dev_split(corpus: Corpus, share: float = 0.1) -> tuple[Corpus, str]:
+    """Return the corpus with a dev split, and a message if the split was taken from train.
 
-    The cut is always the same for the same data. Whole documents go to one side where documents are known, unless dev would
-    have less than half its share of the sentences, as where there are few documents.
+    The same data always gives the same split. Whole documents stay together if documents are known,
+    unless dev would then get less than half its share of the sentences, as with very few documents.
     """
     splits = dict(corpus.splits)
     if "train" not in splits:
         only = next(iter(splits), None)
         if only is None or len(splits) > 1:
-            raise SpanwiseError(f"there is no train split, only {', '.join(splits) or 'nothing'}")
+            raise SpanwiseError(f"no train split; found {', '.join(splits) or 'no splits'}")
         splits = {"train": splits[only]}
     if "dev" in splits:
         return Corpus(splits, corpus.name), ""
-    whole = splits["train"]
-    train, dev = _cut(whole, [number if s.document is None else s.document for number, s in enumerate(whole)], share)
-    how = ""
-    if len(dev) < share * len(whole) / 2 and len(whole) > 1:
-        train, dev = _cut(whole, range(len(whole)), share)
-        how = ", whatever their documents: no whole ones are about that many"
-    said = f"no dev split: {len(dev):,} of {len(whole):,} training sentences were cut off as dev (fixed seed 13){how}"
-    return Corpus({**splits, "train": tuple(train), "dev": tuple(dev)}, corpus.name), said
+    sentences = splits["train"]
+    documents = [index if s.document is None else s.document for index, s in enumerate(sentences)]
+    train, dev = _split_off(sentences, documents, share)
+    detail = ""
+    if len(dev) < share * len(sentences) / 2 and len(sentences) > 1:
+        train, dev = _split_off(sentences, range(len(sentences)), share)
+        detail = "; documents were split, because no whole documents have about that many sentences"
+    message = f"no dev split: using {len(dev):,} of {len(sentences):,} training sentences as dev (fixed seed 13){detail}"
+    return Corpus({**splits, "train": tuple(train), "dev": tuple(dev)}, corpus.name), message
 
 
-def _cut(sentences: Sequence[Sentence], keys: Sequence[object], share: float) -> tuple[list[Sentence], list[Sentence]]:
-    """Train, and dev of at most twice its share; sentences with equal keys stay together."""
+def _split_off(sentences: Sequence[Sentence], keys: Sequence[object], share: float) -> tuple[list[Sentence], list[Sentence]]:
+    """Return train, and dev of at most twice its share; sentences with equal keys stay together."""
     groups: dict[object, list[Sentence]] = {}
     for sentence, key in zip(sentences, keys, strict=True):
         groups.setdefault(key, []).append(sentence)
-    drawn = list(groups)
-    Random(13).shuffle(drawn)
-    wanted = share * len(sentences)
-    most = min(max(1, 2 * wanted), len(sentences) - 1)
+    shuffled = list(groups)
+    Random(13).shuffle(shuffled)
+    target = share * len(sentences)
+    max_size = min(max(1, 2 * target), len(sentences) - 1)
     dev: list[Sentence] = []
-    for key in reversed(drawn):
-        if len(dev) < wanted and len(dev) + len(groups[key]) <= most:
+    for key in reversed(shuffled):
+        if len(dev) < target and len(dev) + len(groups[key]) <= max_size:
             dev += groups.pop(key)
     return [sentence for members in groups.values() for sentence in members], dev
 
 
 def fingerprint(sentences: Iterable[Sentence]) -> str:
-    """A digest of words, entities and relations, to tell whether two runs saw the same data."""
+    """Return a digest of words, entities and relations, to check whether two runs used the same data."""
     digest = hashlib.sha256()
     for sentence in sentences:
         entities = sorted((entity.type, entity.fragments) for entity in sentence.entities)
-        ends = [entity.fragments for entity in sentence.entities]
-        relations = sorted((relation.type, ends[relation.head], ends[relation.tail]) for relation in sentence.relations)
+        fragments = [entity.fragments for entity in sentence.entities]
+        relations = sorted((r.type, fragments[r.head], fragments[r.tail]) for r in sentence.relations)
         digest.update(json.dumps([sentence.words, entities, *([relations] if relations else [])]).encode())
     return digest.hexdigest()[:16]
 
 
 def fingerprints(corpus: Corpus) -> dict[str, str]:
-    """That of each split."""
+    """Return the fingerprint of each split."""
     return {split: fingerprint(corpus[split]) for split in corpus}

@@ -1,4 +1,4 @@
-"""The bundled corpus: English news and biomedicine, written for this project. ``README.md`` beside it says how."""
+"""The bundled corpus NewsMed: English news and biomedical text, described in ``newsmed/README.md``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ FOLDER = Path(__file__).parent / "newsmed"
 
 
 def bundled_corpus() -> Corpus:
-    """The corpus that comes with the package, in train, dev and test.
+    """Return the bundled corpus with its splits train, dev and test.
 
     >>> sorted(bundled_corpus())
     ['dev', 'test', 'train']

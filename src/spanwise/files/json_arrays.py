@@ -1,4 +1,4 @@
-"""One big JSON array, item by item: files of any size, of which little is in memory at a time."""
+"""Streaming reader for a file that is one JSON array."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CHUNK = 1 << 16
 
 
 def parse_json(text: str, path: Path, line: int) -> Any:
-    """One JSON value; what is wrong with it is said with its place."""
+    """Parse one JSON value; report a problem with its file and line."""
     try:
         return pydantic_core.from_json(text, allow_inf_nan=False)
     except ValueError as error:
@@ -24,7 +24,7 @@ def parse_json(text: str, path: Path, line: int) -> Any:
 
 
 def _refuse_constant(name: str) -> None:
-    raise ValueError(f"{name} is no number of JSON")
+    raise ValueError(f"{name} is not a JSON number")
 
 
 _DECODER = json.JSONDecoder(parse_constant=_refuse_constant)
@@ -32,22 +32,22 @@ _SPACE = re.compile(r"[ \t\r\n]*")
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 
 
-def array_items(path: Path) -> Iterator[tuple[int, Any]]:
-    """The items of the array that fills a file, with their lines."""
+def read_array_items(path: Path) -> Iterator[tuple[int, Any]]:
+    """Yield the items of the array in a file, with their line numbers."""
     with path.open(encoding="utf-8-sig", newline="") as file:
         yield from _ArrayReader(path, file).items()
 
 
 class _ArrayReader:
-    """Reads one big array, a chunk of text in memory at a time (grown only where one item needs more)."""
+    """Reads an array with one chunk of text in memory; the chunk grows only if one item needs more."""
 
     def __init__(self, path: Path, file: IO[str]) -> None:
         self.path, self.file = path, file
-        self.buffer, self.at, self.line, self.at_end = "", 0, 1, False
+        self.buffer, self.offset, self.line, self.is_at_end = "", 0, 1, False
 
     def items(self) -> Iterator[tuple[int, Any]]:
         self._peek()
-        self._go_to(self.at + 1)  # the opening bracket: json_records looked
+        self._go_to(self.offset + 1)  # skip the opening bracket, which read_json_records has checked
         mark = self._peek()
         while mark != "]":
             item, end = self._item()
@@ -55,13 +55,13 @@ class _ArrayReader:
             self._go_to(end)
             mark = self._peek()
             if mark not in (",", "]"):
-                raise self._error("expected ',' or ']' behind an item of the JSON array")
+                raise self._error("expected ',' or ']' after an item of the JSON array")
             if mark == ",":
-                self._go_to(self.at + 1)
+                self._go_to(self.offset + 1)
                 self._peek()
-        self._go_to(self.at + 1)
+        self._go_to(self.offset + 1)
         if self._peek():
-            raise self._error("something stands behind the end of the JSON array")
+            raise self._error("unexpected text after the end of the JSON array")
 
     def _error(self, problem: str) -> FormatError:
         return FormatError(self.path, self.line, problem)
@@ -70,48 +70,48 @@ class _ArrayReader:
         try:
             piece = self.file.read(size)
         except UnicodeDecodeError:
-            raise self._error("not UTF-8 here or a little further on") from None
-        self.at_end = not piece
-        self.buffer, self.at = self.buffer[self.at :] + piece, 0
+            raise self._error("not UTF-8 at or after this line") from None
+        self.is_at_end = not piece
+        self.buffer, self.offset = self.buffer[self.offset :] + piece, 0
 
-    def _go_to(self, place: int) -> None:
-        self.line += self.buffer.count("\n", self.at, place)
-        self.at = place
+    def _go_to(self, offset: int) -> None:
+        self.line += self.buffer.count("\n", self.offset, offset)
+        self.offset = offset
 
     def _peek(self) -> str:
-        """The next character that is no white space; nothing at the end of the file."""
+        """Skip white space and return the next character, or an empty string at the end of the file."""
         while True:
-            if match := _SPACE.match(self.buffer, self.at):
+            if match := _SPACE.match(self.buffer, self.offset):
                 self._go_to(match.end())
-            if self.at < len(self.buffer) or self.at_end:
-                return self.buffer[self.at : self.at + 1]
+            if self.offset < len(self.buffer) or self.is_at_end:
+                return self.buffer[self.offset : self.offset + 1]
             self._fill(CHUNK)
 
     def _item(self) -> tuple[Any, int]:
-        """The item that begins here, and where in the buffer it ends."""
-        if self.at == len(self.buffer):
-            raise self._error("the JSON array does not end: the file seems cut off")
+        """Return the item that starts here, and its end in the buffer."""
+        if self.offset == len(self.buffer):
+            raise self._error("the JSON array does not end; the file may be truncated")
         size = CHUNK
         while True:
             try:
-                item, end = _DECODER.raw_decode(self.buffer, self.at)
-                # What looks like a number may go on behind the buffer's end: 1 of 1.5, 1.5 of 1.5e3.
-                if self.at_end or end + 2 < len(self.buffer) or not isinstance(item, int | float):
+                item, end = _DECODER.raw_decode(self.buffer, self.offset)
+                # A number may continue after the end of the buffer: 1 of 1.5, 1.5 of 1.5e3.
+                if self.is_at_end or end + 2 < len(self.buffer) or not isinstance(item, int | float):
                     break
             except RecursionError:
                 raise self._error("not JSON: nested too deeply") from None
             except ValueError as error:
-                if self.at_end or _is_hopeless(error, self.buffer):
+                if self.is_at_end or _is_final(error, self.buffer):
                     raise self._error(f"not JSON: {error}") from None
             size *= 2
             self._fill(size)
-        if _SURROGATE.search(self.buffer, self.at, end):
-            parse_json(self.buffer[self.at : end], self.path, self.line)
+        if _SURROGATE.search(self.buffer, self.offset, end):
+            parse_json(self.buffer[self.offset : end], self.path, self.line)
         return item, end
 
 
-def _is_hopeless(error: ValueError, buffer: str) -> bool:
-    """True when the fault lies well before the end of what was read, so that more text cannot mend it."""
+def _is_final(error: ValueError, buffer: str) -> bool:
+    """Return True if the error is well before the end of the buffer, so more text cannot fix it."""
     if not isinstance(error, json.JSONDecodeError):  # a number too long, or NaN
         return True
     return len(buffer) > 64 * CHUNK and error.pos < len(buffer) // 2 and "Unterminated" not in error.msg

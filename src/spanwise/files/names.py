@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def printable(name: str) -> str:
-    """A file's name as text: what the system could not decode in it is replaced.
+    """Return a file name as text, with a replacement character for each undecodable byte.
 
     >>> printable("caf\\udce9")
     'caf\ufffd'
@@ -16,13 +16,14 @@ def printable(name: str) -> str:
 
 
 def stem(path: Path) -> str:
+    """Return the printable file name without its suffix."""
     return printable(path.stem)
 
 
-def default_id(path: Path, number: int) -> str:
-    """The id of what has none: the file's name and its number among the sentences (or documents) of the file, from 0.
+def default_id(path: Path, index: int) -> str:
+    """Return the default id of a sentence or document: the file's stem and its index in the file.
 
     >>> default_id(Path("corpus/train.conll"), 0)
     'train-0'
     """
-    return f"{stem(path)}-{number}"
+    return f"{stem(path)}-{index}"

@@ -1,4 +1,4 @@
-"""Lines and JSON records of files, with their line numbers."""
+"""Readers of lines and JSON records with their line numbers."""
 
 from __future__ import annotations
 
@@ -10,21 +10,22 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from spanwise.core.errors import FormatError, SpanwiseError
-from spanwise.files.json_arrays import CHUNK, array_items, parse_json
+from spanwise.files.json_arrays import CHUNK, parse_json, read_array_items
 
 
-def lines(path: Path) -> Iterator[tuple[int, str]]:
-    """The lines of a UTF-8 file with their numbers, without their line ends.
+def read_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the lines of a UTF-8 file with their numbers, without line ends.
 
-    Bytes are decoded line by line, so that a broken one is named by its line; only ``\\n`` and ``\\r\\n`` end a line.
+    Only ``\\n`` and ``\\r\\n`` end a line. Lines are decoded one at a time, so an error names the line
+    of an invalid byte.
     """
     with path.open("rb") as file:
         for number, raw in enumerate(file, 1):
-            yield number, decode(raw, path, number).removesuffix("\n").removesuffix("\r")
+            yield number, decode_line(raw, path, number).removesuffix("\n").removesuffix("\r")
 
 
-def decode(raw: bytes, path: Path | str, line: int) -> str:
-    """UTF-8 text of one line, a byte-order mark at the file's beginning left out."""
+def decode_line(raw: bytes, path: Path | str, line: int) -> str:
+    """Decode one line of UTF-8; remove a byte-order mark from the first line."""
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -33,7 +34,7 @@ def decode(raw: bytes, path: Path | str, line: int) -> str:
 
 
 def read_text(path: Path) -> str:
-    """A whole UTF-8 file, line ends untouched: standoff formats count characters."""
+    """Read a whole UTF-8 file with its original line ends, because standoff formats count characters."""
     raw = path.read_bytes()
     try:
         return raw.decode("utf-8")
@@ -42,23 +43,23 @@ def read_text(path: Path) -> str:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """A JSON object that fills a file, as run folders have them; one that is cut off or something else is named."""
+    """Read a file that is one JSON object, such as the files of a run folder."""
     try:
-        found = json.loads(path.read_bytes())
+        content = json.loads(path.read_bytes())
     except OSError as error:
         raise SpanwiseError(f"{path}: cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
-        raise SpanwiseError(f"{path}: cannot be read, it may be cut off: not JSON: {' '.join(str(error).split())}") from None
-    if not isinstance(found, dict):
-        raise SpanwiseError(f"{path}: cannot be read: expected a JSON object")
-    return found
+        raise SpanwiseError(f"{path}: cannot be read; it may be truncated: not JSON: {' '.join(str(error).split())}") from None
+    if not isinstance(content, dict):
+        raise SpanwiseError(f"{path}: cannot be read; expected a JSON object")
+    return content
 
 
-def json_records(path: Path) -> Iterator[tuple[int, Any]]:
-    """The records of a JSON file with their line numbers: one array of them, or one a line. Streams either."""
+def read_json_records(path: Path) -> Iterator[tuple[int, Any]]:
+    """Yield the records of a JSON file (one array) or JSON Lines file, with their line numbers."""
     with path.open("rb") as file:
         head = file.read(CHUNK).removeprefix(b"\xef\xbb\xbf").lstrip()
-    return array_items(path) if head.startswith(b"[") and not _is_lines_of_arrays(head) else _json_lines(path)
+    return read_array_items(path) if head.startswith(b"[") and not _is_lines_of_arrays(head) else _json_lines(path)
 
 
 def _is_lines_of_arrays(head: bytes) -> bool:
@@ -67,21 +68,21 @@ def _is_lines_of_arrays(head: bytes) -> bool:
 
 
 def _json_lines(path: Path) -> Iterator[tuple[int, Any]]:
-    for number, line in lines(path):
+    for number, line in read_lines(path):
         if line.strip():
             yield number, parse_json(line, path, number)
 
 
 def validate_record(shape: TypeAdapter[Any], record: Any, path: Path, line: int) -> Any:
-    """The record, when it has the shape; otherwise an error that names the first key that is wrong.
+    """Return the record if it matches the shape; otherwise raise an error that names the first wrong key.
 
-    Readers of JSON formats describe a record as a ``TypedDict`` and need no checks of their own.
+    JSON formats describe a record as a ``TypedDict`` and need no further checks.
     """
     try:
         return shape.validate_python(record)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        place = ".".join(str(part) for part in first["loc"]) or "the record"
+        key = ".".join(str(part) for part in first["loc"]) or "the record"
         value = repr(first["input"])
         found = "" if first["type"] == "missing" else f", found {value if len(value) < 60 else value[:57] + '…'}"
-        raise FormatError(path, line, f"{place}: {first['msg'][:1].lower()}{first['msg'][1:]}{found}") from None
+        raise FormatError(path, line, f"{key}: {first['msg'][:1].lower()}{first['msg'][1:]}{found}") from None

@@ -1,4 +1,4 @@
-"""Outputs that appear whole or not at all, and JSON that every program can read."""
+"""Atomic outputs, and portable JSON."""
 
 from __future__ import annotations
 
@@ -6,27 +6,27 @@ import json
 import secrets
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 from spanwise.core.errors import SpanwiseError
 
-_BESIDE = {".ann": ".txt", ".txt": ".ann"}  # what brat has beside a file
-
 
 @contextmanager
-def atomic_output(path: Path, *, folder: bool = False, over: Callable[[Path], bool] = lambda folder: False) -> Iterator[Path]:
-    """A temporary path beside ``path`` that takes its place when the block ends well and vanishes when it does not.
+def atomic_output(
+    path: Path, *, is_folder: bool = False, may_replace: Callable[[Path], bool] = lambda folder: False
+) -> Iterator[Path]:
+    """Yield a temporary path that replaces ``path`` if the block succeeds and is deleted if it fails.
 
-    A file is replaced at once; where the path is a link, the file it leads to is. A folder may be new or empty: an existing one
-    with content is never touched, unless ``over`` says of it that it may be replaced. A device or a pipe (``/dev/stdout``) is
-    no file to replace: it is written to at the end.
+    An existing file is replaced atomically; a symbolic link is followed. A folder must be new or empty,
+    unless ``may_replace`` returns True for it. A device or pipe (``/dev/stdout``) is not replaced but
+    written to when the block ends.
     """
-    if is_stream(path) and not folder:
-        with tempfile.TemporaryDirectory() as elsewhere:
-            temporary = Path(elsewhere, path.name)
+    if is_stream(path) and not is_folder:
+        with tempfile.TemporaryDirectory() as temporary_folder:
+            temporary = Path(temporary_folder, path.name)
             yield temporary
             try:
                 with temporary.open("rb") as source, path.open("wb") as sink:
@@ -41,24 +41,25 @@ def atomic_output(path: Path, *, folder: bool = False, over: Callable[[Path], bo
     parent = path.absolute().parent
     if not parent.is_dir():
         raise SpanwiseError(f"{parent}: no such folder")
-    if path.is_dir() and (not folder or (any(path.iterdir()) and not over(path))):
-        raise SpanwiseError(f"{path}: {'is not empty' if folder else 'is a folder, a file was expected'}")
-    if folder and path.exists() and not path.is_dir():
-        raise SpanwiseError(f"{path}: is a file, a folder was expected")
-    work = parent / f".{path.name}.{secrets.token_urlsafe(6)}"  # named before it is made: an interrupt may come between
+    if path.is_dir() and (not is_folder or (any(path.iterdir()) and not may_replace(path))):
+        raise SpanwiseError(f"{path}: {'the folder is not empty' if is_folder else 'expected a file, found a folder'}")
+    if is_folder and path.exists() and not path.is_dir():
+        raise SpanwiseError(f"{path}: expected a folder, found a file")
+    # The name is chosen before the folder is created, so that it is deleted even if an interrupt comes in between.
+    work = parent / f".{path.name}.{secrets.token_urlsafe(6)}"
     temporary = work / path.name
     try:
         try:
             work.mkdir(0o700)
         except OSError as error:
             raise SpanwiseError(f"{parent}: cannot be written to: {error.strerror}") from None
-        if folder:
+        if is_folder:
             temporary.mkdir()
         yield temporary
-        if folder and path.is_dir() and over(path):
+        if is_folder and path.is_dir() and may_replace(path):
             path.replace(work / f"{path.name}.old")
-        elif folder and path.is_dir():
-            path.rmdir()  # which fails where something was put into it meanwhile
+        elif is_folder and path.is_dir():
+            path.rmdir()  # fails if files were added in the meantime
         temporary.replace(path)
     except OSError as error:
         if error.filename is not None:
@@ -69,41 +70,33 @@ def atomic_output(path: Path, *, folder: bool = False, over: Callable[[Path], bo
 
 
 def is_stream(path: Path) -> bool:
-    """True for what is written to and never replaced: a device, a pipe."""
+    """Return True for a device or a pipe, which is written to and never replaced."""
     return path.exists() and not path.is_file() and not path.is_dir()
 
 
-def check_no_input(target: Path, sources: Iterable[Path]) -> None:
-    """An output that is one of the inputs, or a file in a folder that is one, would destroy what it is made from.
-
-    A text and its annotations beside it (brat's ``.txt`` and ``.ann``) are one input, whichever is named.
-    """
-    if not target.exists() or is_stream(target):
-        return
-    for source in sources:
-        is_inside = source.is_dir() and target.is_file() and target.resolve().is_relative_to(source.resolve())
-        beside = source.with_suffix(_BESIDE[source.suffix]) if source.suffix in _BESIDE else source
-        if is_inside or any(path.exists() and target.samefile(path) for path in (source, beside)):
-            raise SpanwiseError(f"{target}: is an input too, and would be replaced; choose another output")
-
-
 @contextmanager
-def writing(path: Path) -> Iterator[IO[str]]:
-    """A UTF-8 file to write, with ``\\n`` line ends on every system."""
+def open_output(path: Path) -> Iterator[IO[str]]:
+    """Open a UTF-8 file for writing, with ``\\n`` line ends on every system."""
     with path.open("w", encoding="utf-8", newline="\n") as file:
         yield file
 
 
 def to_json(item: Any) -> str:
-    """One line of JSON that every program can read: without NaN and infinite numbers, which only Python's has."""
+    """Return one line of standard JSON, without NaN and infinity, which only Python accepts."""
     try:
         return json.dumps(item, ensure_ascii=False, allow_nan=False)
     except (TypeError, ValueError) as error:
-        raise SpanwiseError(f"something kept with the data cannot be written as JSON: {error}") from None
+        raise SpanwiseError(f"extra data cannot be written as JSON: {error}") from None
+
+
+def write_json(path: Path, value: Any) -> None:
+    """Write a readable JSON file atomically."""
+    with atomic_output(path) as temporary:
+        temporary.write_text(json.dumps(value, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
 
 
 class JsonArray:
-    """Writes the items of one JSON array as they come.
+    """Writes a JSON array item by item.
 
     >>> import io
     >>> out = io.StringIO()

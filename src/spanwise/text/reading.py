@@ -1,7 +1,4 @@
-"""Raw text as sentences: a string, or a stream of lines that need not end before the first sentence comes out.
-
-Sentences and words are split by rule (``spanwise.text``), or by whatever the caller hands over.
-"""
+"""Sentences from a text or a stream of lines, split by rules or by the caller."""
 
 from __future__ import annotations
 
@@ -11,69 +8,71 @@ from typing import IO, TypeAlias
 
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
-from spanwise.files.reading import decode
+from spanwise.files.reading import decode_line
 from spanwise.text import split_sentences, split_words
 
-TEXT = "text"  # said in the place of a format, where plain text may be read
+TEXT = "text"  # the format name for plain text
 
-# Takes a text and gives its sentences, each as the character ranges (start, end) of its words.
+# Maps a text to its sentences, each a list of the character ranges (start, end) of its words.
 Splitter: TypeAlias = Callable[[str], Iterable[Iterable[tuple[int, int]]]]
 
 
-def text_sentences(text: str, document: str, position: int = 0, start: int = 0) -> Iterator[Sentence]:
-    """The sentences of a text that begins at character ``start`` of a document, numbered from ``position``.
+def sentences_from_text(text: str, document: str, position: int = 0, start: int = 0) -> Iterator[Sentence]:
+    """Yield the sentences of a text that starts at character ``start`` of a document.
 
-    >>> [(s.id, s.words, s.start) for s in text_sentences("It rained. Nobody came.", "d")]
+    ``position`` is the position of the first sentence.
+
+    >>> [(s.id, s.words, s.start) for s in sentences_from_text("It rained. Nobody came.", "d")]
     [('d-0', ('It', 'rained', '.'), 0), ('d-1', ('Nobody', 'came', '.'), 11)]
     """
-    for number, (first, last) in enumerate(split_sentences(text), position):
+    for index, (first, last) in enumerate(split_sentences(text), position):
         words = split_words(text[first:last])
         yield Sentence(
-            id=f"{document}-{number}",
+            id=f"{document}-{index}",
             words=tuple(text[first + a : first + b] for a, b in words),
             text=text[first:last],
             starts=tuple(a for a, _ in words),
             document=document,
-            position=number,
+            position=index,
             start=start + first,
         )
 
 
-def given_sentences(text: str, document: str, sentences: Iterable[Iterable[tuple[int, int]]]) -> Iterator[Sentence]:
-    """The sentences of a text that somebody else split; what stands between two belongs to the first.
+def sentences_from_splits(text: str, document: str, sentences: Iterable[Iterable[tuple[int, int]]]) -> Iterator[Sentence]:
+    """Yield the sentences of a text that the caller split; text between two belongs to the first.
 
-    >>> found = given_sentences("It rained.  Nobody came", "d", [[(0, 2), (3, 9)], [(12, 18), (19, 23)]])
-    >>> [(s.words, s.text, s.start) for s in found]
+    >>> sentences = sentences_from_splits("It rained.  Nobody came", "d", [[(0, 2), (3, 9)], [(12, 18), (19, 23)]])
+    >>> [(s.words, s.text, s.start) for s in sentences]
     [(('It', 'rained'), 'It rained.  ', 0), (('Nobody', 'came'), 'Nobody came', 12)]
     """
-    several = [words for words in map(list, sentences) if words]
-    borders = [0, *(words[0][0] for words in several[1:]), len(text)]
-    for number, (words, (first, last)) in enumerate(zip(several, pairwise(borders), strict=False)):
-        places = [first, *(place for word in words for place in word), last]
-        if any(a > b for a, b in pairwise(places)) or any(a == b for a, b in words):
+    non_empty = [words for words in map(list, sentences) if words]
+    borders = [0, *(words[0][0] for words in non_empty[1:]), len(text)]
+    for index, (words, (first, last)) in enumerate(zip(non_empty, pairwise(borders), strict=False)):
+        offsets = [first, *(offset for word in words for offset in word), last]
+        if any(a > b for a, b in pairwise(offsets)) or any(a == b for a, b in words):
             raise SpanwiseError(
-                f"the splitter's sentence {number} has words that are empty, out of order or not in the text, "
-                f"which has {len(text)} characters; expected (start, end) for each word"
+                f"sentence {index} of the splitter has words that are empty, out of order or outside the text "
+                f"of {len(text)} characters; expected (start, end) for each word"
             )
         yield Sentence(
-            id=f"{document}-{number}",
+            id=f"{document}-{index}",
             words=tuple(text[a:b] for a, b in words),
             text=text[first:last],
             starts=tuple(a - first for a, _ in words),
             document=document,
-            position=number,
+            position=index,
             start=first,
         )
 
 
-def raw_sentences(file: IO[bytes], document: str, path: str) -> Iterator[Sentence]:
-    """The sentences of a stream of UTF-8 text. A line end always ends a sentence, so lines are split one by one.
+def sentences_from_stream(file: IO[bytes], document: str, path: str) -> Iterator[Sentence]:
+    """Yield the sentences of a stream of UTF-8 text as its lines arrive; a line end ends a sentence.
 
-    Blank lines belong to the sentence before them, so that the sentences are the whole text again.
+    Blank lines belong to the sentence before them, so the sentences together are the whole text.
     """
     position = start = 0
     for text in _paragraphs(file, path):
-        for sentence in text_sentences(text, document, position, start):
+        for sentence in sentences_from_text(text, document, position, start):
             if sentence.words:
                 yield sentence
                 position += 1
@@ -81,16 +80,16 @@ def raw_sentences(file: IO[bytes], document: str, path: str) -> Iterator[Sentenc
 
 
 def _paragraphs(file: IO[bytes], path: str) -> Iterator[str]:
-    """Lines, each with the blank ones behind it; the first one with those before it, too."""
-    held: list[str] = []
+    """Yield each line with the blank lines after it; the first also with those before it."""
+    paragraph: list[str] = []
     is_blank = True
     with file:
         for number, raw in enumerate(file, 1):
-            line = decode(raw, path, number)
+            line = decode_line(raw, path, number)
             if line.strip():
                 if not is_blank:
-                    yield "".join(held)
-                    held = []
+                    yield "".join(paragraph)
+                    paragraph = []
                 is_blank = False
-            held.append(line)
-    yield "".join(held)
+            paragraph.append(line)
+    yield "".join(paragraph)

@@ -1,4 +1,4 @@
-"""Sentences of raw text, by rule: full stops, line ends, and never a cut inside what must stay together."""
+"""Rule-based sentence splitting."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from collections.abc import Iterable
 from spanwise.core.types import Span
 
 _CLOSERS = "\"'’”»)\\]』」）】"
-# 1: an ender before white space (the white space goes to the sentence it ends); 2: a Chinese ender; 3: a line end.
-# Each run of marks or white space is looked at from its first character only, so that long ones cost no more than short ones.
+# 1: an end mark before white space, which belongs to the sentence it ends; 2: a Chinese end mark; 3: a line end.
+# A run of marks or white space can only match from its first character, so long runs cost linear time.
 _END = re.compile(rf"((?<![.!?…])[.!?…]+[{_CLOSERS}]*)\s+|[。！？｡]+[{_CLOSERS}]*\s*|(?<!\s)\s*\n\s*")
 _ABBREVIATIONS = frozenset(
     "al approx art ave bros ca capt cf ch co col corp dept dr ed eds eq esq est fig figs gen gov inc jan feb mar apr jun"
@@ -19,29 +19,29 @@ _ABBREVIATIONS = frozenset(
 _LAST_WORD = re.compile(r"[^\W\d_]+$")
 
 
-def split_sentences(text: str, keep: Iterable[Span] = ()) -> list[Span]:
-    """The sentences of a text as character ranges that cover all of it; white space belongs to the sentence before it.
+def split_sentences(text: str, keep_together: Iterable[Span] = ()) -> list[Span]:
+    """Return the sentences of a text as character spans that cover all of it.
 
-    No cut falls inside one of the ranges in ``keep``, so an entity stays in one sentence.
-
+    White space belongs to the sentence before it. No span in ``keep_together`` is split, so an entity
+    stays in one sentence.
     >>> text = "Dr. Wu left. He took IL-2.\\nFine"
     >>> [text[a:b] for a, b in split_sentences(text)]
     ['Dr. Wu left. ', 'He took IL-2.\\n', 'Fine']
-    >>> split_sentences("Yahoo! Inc. grew", keep=[Span(0, 11)])
+    >>> split_sentences("Yahoo! Inc. grew", keep_together=[Span(0, 11)])
     [Span(start=0, end=16)]
     """
     if not text:
         return []
-    together = _merged(keep)
+    unbroken = _merge_overlapping(keep_together)
     cuts: list[int] = []
-    at = 0
+    index = 0  # of the first unbroken span that ends after the cut
     for match in _END.finditer(text):
         cut = match.end()
         if match.start() == 0 and not match.group().strip():
             continue  # white space before the first word
-        while at < len(together) and together[at].end <= cut:
-            at += 1
-        if cut >= len(text) or (at < len(together) and together[at].start < cut):
+        while index < len(unbroken) and unbroken[index].end <= cut:
+            index += 1
+        if cut >= len(text) or (index < len(unbroken) and unbroken[index].start < cut):
             continue
         if match.group(1) and "\n" not in match.group() and not _ends_sentence(text, match):
             continue
@@ -50,7 +50,7 @@ def split_sentences(text: str, keep: Iterable[Span] = ()) -> list[Span]:
 
 
 def _ends_sentence(text: str, match: re.Match[str]) -> bool:
-    """True when the mark before a blank really ends a sentence: what follows may begin one, what precedes may end one."""
+    """Return True if the mark ends a sentence, judged by the next character and the word before it."""
     following = text[match.end()]
     if following.islower() or following in ",;:)]}%":
         return False
@@ -65,10 +65,10 @@ def _ends_sentence(text: str, match: re.Match[str]) -> bool:
     return not (is_initial or is_dotted or before.lower() in _ABBREVIATIONS)
 
 
-def _merged(ranges: Iterable[Span]) -> list[Span]:
-    """Overlapping ranges joined, in order."""
+def _merge_overlapping(spans: Iterable[Span]) -> list[Span]:
+    """Join overlapping spans and sort the result."""
     merged: list[Span] = []
-    for span in sorted(ranges):
+    for span in sorted(spans):
         if merged and span.start < merged[-1].end:
             merged[-1] = Span(merged[-1].start, max(span.end, merged[-1].end))
         else:

@@ -1,4 +1,4 @@
-"""Places in a text as browsers count them: in UTF-16 units, of which characters beyond U+FFFF (emoji, rare Han) take two."""
+"""Offsets in UTF-16 units, as browsers count them: characters above U+FFFF (emoji, rare Han) take two."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from spanwise.core.types import Span
 
 
 class Utf16:
-    """Turns character ranges of a text into ranges of UTF-16 units and back.
+    """Converts character spans of a text to spans of UTF-16 units and back.
 
     >>> units = Utf16("🌊 Oslo")
     >>> units.to_characters(Span(3, 7)), units.from_characters(Span(2, 6))
@@ -17,18 +17,18 @@ class Utf16:
     """
 
     def __init__(self, text: str) -> None:
-        self._places = list(accumulate((1 + (character > "\uffff") for character in text), initial=0))
+        self._offsets = list(accumulate((1 + (character > "\uffff") for character in text), initial=0))
 
     def to_characters(self, units: Span) -> Span:
-        """The characters of a range of units; what lies behind the text's end stays behind it."""
-        return Span(bisect_left(self._places, units.start), bisect_left(self._places, units.end))
+        """Return the characters of a span of units; an offset after the end of the text stays after it."""
+        return Span(bisect_left(self._offsets, units.start), bisect_left(self._offsets, units.end))
 
     def from_characters(self, characters: Span) -> Span:
-        return Span(self._places[characters.start], self._places[characters.end])
+        return Span(self._offsets[characters.start], self._offsets[characters.end])
 
 
 def is_wide(text: str) -> bool:
-    """True when characters and UTF-16 units count differently in this text.
+    """Return True if the text has characters of two UTF-16 units.
 
     >>> is_wide("日本"), is_wide("🌊")
     (False, True)

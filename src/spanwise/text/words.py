@@ -1,4 +1,4 @@
-"""Words of raw text: runs of letters and digits, single marks, and each Chinese or Japanese character by itself."""
+"""Rule-based word splitting: runs of letters and digits, single marks, single Chinese or Japanese characters."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _JOINERS = "\u200c\u200d"
 
 
 def split_words(text: str) -> list[Span]:
-    """The words of a text as character ranges.
+    """Return the words of a text as character spans.
 
     >>> text = "Anti-IL2 in 北京."
     >>> [text[a:b] for a, b in split_words(text)]
@@ -26,9 +26,9 @@ def split_words(text: str) -> list[Span]:
     words: list[Span] = []
     for match in _WORD.finditer(text):
         start, end = match.span()
-        # Vowel signs of Indic scripts, accents and joiners are no letters to `re`, yet part of the word they stand in.
-        glued = bool(words) and words[-1].end == start
-        if glued and (_is_mark(text[start]) or (_is_mark(text[start - 1]) and _LETTER.match(text, start))):
+        # To `re`, vowel signs of Indic scripts, accents and joiners are not letters, but they are part of a word.
+        is_adjacent = bool(words) and words[-1].end == start
+        if is_adjacent and (_is_mark(text[start]) or (_is_mark(text[start - 1]) and _LETTER.match(text, start))):
             words[-1] = Span(words[-1].start, end)
         else:
             words.append(Span(start, end))
@@ -40,17 +40,17 @@ def _is_mark(character: str) -> bool:
 
 
 def cut_words(words: Iterable[Span], cuts: Iterable[int]) -> list[Span]:
-    """The words, each cut where one of ``cuts`` falls inside it.
+    """Split each word at the offsets in ``cuts`` that are inside it.
 
     >>> cut_words([Span(0, 4), Span(5, 6)], [3, 5])
     [Span(start=0, end=3), Span(start=3, end=4), Span(start=5, end=6)]
     """
-    places = sorted(set(cuts))
+    offsets = sorted(set(cuts))
     pieces: list[Span] = []
     for word in words:
-        inner = places[bisect_right(places, word.start) : bisect_left(places, word.end)]
-        if inner:
-            pieces += [Span(a, b) for a, b in zip([word.start, *inner], [*inner, word.end], strict=True)]
+        inside = offsets[bisect_right(offsets, word.start) : bisect_left(offsets, word.end)]
+        if inside:
+            pieces += [Span(a, b) for a, b in zip([word.start, *inside], [*inside, word.end], strict=True)]
         else:
             pieces.append(word)
     return pieces
