@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spanwise import Entity, Span
-from spanwise.decoding.decode import decode, text_order, without_clashes
+from spanwise.decoding.decode import decode, drop_conflicts, text_order
 
 
 def decoded(rows: list[tuple[int, int, int, int, float]], count: int, policy: str = "overlapping") -> list[tuple[Entity, ...]]:
@@ -77,11 +77,11 @@ def test_flat_is_greedy_complete_and_knows_no_order(some: list[tuple[int, int, i
 @given(rows, st.sampled_from(["nested", "flat"]))
 def test_what_remains_is_what_remains_when_all_are_compared(some: list[tuple[int, int, int, int, float]], policy: str) -> None:
     spans = [(sentence, start, start + width, label, score) for sentence, start, width, label, score in some]
-    literal = without_clashes(decoded(spans, 1)[0], {"nested": Span.crosses, "flat": Span.overlaps}[policy])
+    literal = drop_conflicts(decoded(spans, 1)[0], {"nested": Span.crosses, "flat": Span.overlaps}[policy])
     assert sorted(decoded(spans, 1, policy)[0], key=text_order) == sorted(literal, key=text_order)
 
 
 def test_a_score_may_be_missing() -> None:
     some = [Entity("A", ((0, 2),)), Entity("B", ((1, 3),), score=0.1)]
-    assert without_clashes(some, Span.overlaps) == [Entity("B", ((1, 3),))]
+    assert drop_conflicts(some, Span.overlaps) == [Entity("B", ((1, 3),))]
     assert decoded([(0, 0, 1, 0, 1 / 3)], 1)[0][0].score == pytest.approx(1 / 3, abs=1e-6)

@@ -1,4 +1,4 @@
-"""Which of overlapping entities are wanted."""
+"""Overlap policies."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from itertools import combinations
 import pytest
 
 from spanwise import Entity, Relation, Sentence, SpanwiseError
-from spanwise.decoding.overlaps import chosen
+from spanwise.decoding.overlaps import overlap_filter
 
 WORDS = tuple("abcdefghij")
 
@@ -18,7 +18,7 @@ def sentence(*entities: tuple[str, list[tuple[int, int]], float]) -> Sentence:
 
 
 def types(overlap: str, one: Sentence) -> str:
-    return "".join(entity.type for entity in chosen(overlap)(one).entities)
+    return "".join(entity.type for entity in overlap_filter(overlap)(one).entities)
 
 
 def test_three_levels() -> None:
@@ -44,8 +44,8 @@ def test_relations_go_with_their_entities() -> None:
         "s", WORDS, (Entity("A", ((0, 3),), 0.9), Entity("B", ((1, 2),), 0.8), Entity("C", ((5, 6),), 0.7)),  # type: ignore[arg-type]
         (Relation("R", 0, 2), Relation("R", 1, 2), Relation("R", 2, 0)),
     )  # fmt: skip
-    assert chosen("flat")(one).relations == (Relation("R", 0, 1), Relation("R", 1, 0))
-    assert chosen("nested")(one) is one
+    assert overlap_filter("flat")(one).relations == (Relation("R", 0, 1), Relation("R", 1, 0))
+    assert overlap_filter("nested")(one) is one
 
 
 def test_against_a_literal_version() -> None:
@@ -56,15 +56,15 @@ def test_against_a_literal_version() -> None:
             start = choose.randint(0, 8)
             rows.append((chr(65 + number), [(start, choose.randint(start + 1, 10))], choose.random()))
         one = sentence(*rows)
-        flat = chosen("flat")(one).entities
+        flat = overlap_filter("flat")(one).entities
         assert not any(a.range.overlaps(b.range) for a, b in combinations(flat, 2))
         for entity in one.entities:  # what is left out overlaps something surer that is kept
             better = [e for e in flat if e.range.overlaps(entity.range) and (e.score or 0) > (entity.score or 0)]
             assert entity in flat or better
         outer = [a for a in one.entities if not any(b.range.contains(a.range) and b.range != a.range for b in one.entities)]
-        assert list(chosen("outermost")(one).entities) == outer
+        assert list(overlap_filter("outermost")(one).entities) == outer
 
 
-def test_an_unknown_choice() -> None:
-    with pytest.raises(SpanwiseError, match=r"unknown choice of overlapping entities 'flatt' \(did you mean 'flat'"):
-        chosen("flatt")
+def test_unknown_policy() -> None:
+    with pytest.raises(SpanwiseError, match=r"unknown overlap policy 'flatt' \(did you mean 'flat'"):
+        overlap_filter("flatt")

@@ -14,11 +14,12 @@ import torch
 from tiny import DRUGS, FILLERS, PLACES, STATIC, corpus, fit, model, related, sentences
 
 from spanwise import Entity, Sentence, Span, SpanwiseError
-from spanwise.decoding.decode import text_order, without_clashes
-from spanwise.decoding.thresholds import LOWEST
+from spanwise.decoding.decode import drop_conflicts, text_order
+from spanwise.decoding.thresholds import MIN_THRESHOLD
 from spanwise.models.model import Model
 from spanwise.prediction import streaming
-from spanwise.prediction.load import Predictor, load
+from spanwise.prediction.load import load
+from spanwise.prediction.predictor import Predictor
 from spanwise.recipes.catalog import configure, recipes
 
 LONG = Sentence("long", tuple(random.Random(3).choices([*FILLERS, *PLACES, *DRUGS], k=150)))
@@ -50,7 +51,7 @@ def test_every_recipe_finds_the_same_whatever_the_batch_size(recipe: str, tiny_b
                 parameter.mul_(4)
     predictor = Predictor(built, "cpu")
     some = [*sentences(20), LONG, Sentence("empty", ())]
-    threshold = 0.0 if predictor.own_threshold is None else 0.3
+    threshold = 0.0 if predictor.default_threshold is None else 0.3
     once = predictor.predict(some, threshold=threshold)
     assert sum(len(sentence.entities) for sentence in once) > 20
     for batch_size in (1, 3):
@@ -115,7 +116,7 @@ def everything(pointer: Predictor, some: tuple[Sentence, ...], monkeypatch: pyte
     """All that the head can propose, before entities are chosen among those that clash."""
     with monkeypatch.context() as patch:
         patch.setattr(pointer.model.head, "decoding", "overlapping")
-        return [list(sentence.entities) for sentence in pointer.predict(some, threshold=LOWEST)]
+        return [list(sentence.entities) for sentence in pointer.predict(some, threshold=MIN_THRESHOLD)]
 
 
 @pytest.mark.parametrize("decoding", ["flat", "nested", "overlapping"])
@@ -129,7 +130,7 @@ def test_thresholds_of_types(pointer: Predictor, decoding: str, monkeypatch: pyt
         for own, sentence in zip(proposed, found, strict=True):
             kept = [entity for entity in own if (entity.score or 0) >= bars[entity.type]]
             if decoding != "overlapping":
-                kept = without_clashes(kept, {"nested": Span.crosses, "flat": Span.overlaps}[decoding])
+                kept = drop_conflicts(kept, {"nested": Span.crosses, "flat": Span.overlaps}[decoding])
             assert list(sentence.entities) == sorted(kept, key=text_order)
     assert pointer.predict(some, threshold=dict.fromkeys(pointer.types, 0.3)) == pointer.predict(some, threshold=0.3)
     assert pointer.predict(some) == pointer.predict(some, threshold={})
@@ -209,7 +210,7 @@ def test_the_overlap_is_chosen_when_asked(pointer: Predictor, monkeypatch: pytes
         counts.append(sum(len(s.entities) for s in found))
     assert counts[0] > counts[1] > 0
     assert counts[0] > counts[2] > 0
-    with pytest.raises(SpanwiseError, match="unknown choice of overlapping"):
+    with pytest.raises(SpanwiseError, match="unknown overlap policy"):
         pointer.predict(some, overlap="some")
 
 
@@ -231,7 +232,7 @@ def test_a_splitter_of_the_caller_s_own(pointer: Predictor) -> None:
     assert "".join(sentence.text for sentence in found) == text
     assert [sentence.start for sentence in found] == [0, 16]
     for wrong in ([[(0, 4), (3, 6)]], [[(0, 99)]], [[(2, 2)]], [[(5, 8)], [(0, 3)]]):
-        with pytest.raises(SpanwiseError, match="the splitter's sentence 0 has words that are"):
+        with pytest.raises(SpanwiseError, match="sentence 0 of the splitter has words that are"):
             pointer.predict("oslo paris", splitter=lambda text, wrong=wrong: wrong)
 
 

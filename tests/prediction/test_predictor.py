@@ -16,8 +16,8 @@ from spanwise import Entity, Relation, Sentence, SpanwiseError
 from spanwise.models.model import Model
 from spanwise.prediction import streaming
 from spanwise.prediction.base import BasePredictor
-from spanwise.prediction.load import Predictor, load
-from spanwise.prediction.predictor import predict
+from spanwise.prediction.load import load
+from spanwise.prediction.predictor import Predictor, predict
 
 TEXT = "  The oslo was seen. Paris, aspirin acid!\n\nIt rained in lima — naïve cairo.\n"
 
@@ -161,11 +161,11 @@ def test_ten_thousand_sentences_are_read_as_they_come(static: Predictor) -> None
     assert read == 0
     first = next(found)
     assert first.id == "n0"
-    assert read <= streaming.CHUNK + streaming.REACH
+    assert read <= streaming.CHUNK + streaming.CONTEXT
     count = 1
     for number, sentence in enumerate(found, 1):
         assert sentence.id == f"n{number}"
-        assert read <= number + streaming.CHUNK + streaming.REACH
+        assert read <= number + streaming.CHUNK + streaming.CONTEXT
         count += 1
     assert count == 10_000
 

@@ -10,11 +10,11 @@ from tiny import corpus, fit, related
 
 from spanwise import SpanwiseError
 from spanwise.core.types import Sentence
-from spanwise.decoding.thresholds import LOWEST
+from spanwise.decoding.thresholds import MIN_THRESHOLD
 from spanwise.evaluation import apply_threshold, evaluate
 from spanwise.formats import write
-from spanwise.prediction.load import Predictor, load
-from spanwise.prediction.predictor import proposing
+from spanwise.prediction.load import load
+from spanwise.prediction.predictor import Predictor, temporary_threshold
 from spanwise.prediction.threshold_search import BEST_LABELS, find_threshold
 
 POINTERS = ("head.size=8", "head.dropout=0.0")
@@ -46,7 +46,7 @@ def found(predictor: Predictor, sentences: tuple[Sentence, ...], threshold: floa
 
 
 def test_a_lower_threshold_than_the_head_s_own_finds_more(pointer: Predictor, dev: tuple[Sentence, ...]) -> None:
-    counts = [sum(len(s.entities) for s in found(pointer, dev, threshold)) for threshold in (LOWEST, 0.1, 0.3, 0.5, 0.7)]
+    counts = [sum(len(s.entities) for s in found(pointer, dev, threshold)) for threshold in (MIN_THRESHOLD, 0.1, 0.3, 0.5, 0.7)]
     assert counts == sorted(counts, reverse=True)
     assert counts[0] > counts[2] > counts[3]
     # 0 leaves it to the model, whose own threshold is 0.5; it is the same as before.
@@ -61,7 +61,7 @@ def test_keeping_what_is_above_a_threshold_is_decoding_with_it(
     pointer: Predictor, dev: tuple[Sentence, ...], decoding: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pointer.model.head, "decoding", decoding)
-    everything = found(pointer, dev, LOWEST)
+    everything = found(pointer, dev, MIN_THRESHOLD)
     for threshold in (0.05, 0.2, 0.5, 0.6):
         assert list(apply_threshold(everything, threshold)) == found(pointer, dev, threshold)
 
@@ -77,7 +77,7 @@ def test_the_best_threshold_on_dev(pointer: Predictor, data: Path, dev: tuple[Se
         assert evaluate(dev, found(pointer, dev, threshold)).f1 <= best.calibration.best.score.f1
     assert evaluate(dev, found(pointer, dev, best.threshold)).entities.micro == best.calibration.best.score
     assert best.calibration.best.score.f1 > best.own.score.f1  # a head that is unsure of much should propose more
-    assert best.threshold > LOWEST
+    assert best.threshold > MIN_THRESHOLD
     assert not best.note
     # The threshold is what it was.
     assert found(pointer, dev, 0.0) == found(pointer, dev, 0.5)
@@ -94,22 +94,22 @@ def test_heads_that_take_the_best_label_say_so(recipe: str, data: Path) -> None:
 
 def test_heads_around_heads_pass_it_on(tmp_path: Path) -> None:
     relations = tiny.Model.build(tiny.configure("gp-relations", encoder="static", overrides=tiny.STATIC), related(corpus()))
-    with proposing(relations.head, 0.2) as own:
+    with temporary_threshold(relations.head, 0.2) as own:
         assert own == 0.5
         assert relations.head.entities.threshold == 0.2  # type: ignore[union-attr]
     assert relations.head.entities.threshold == 0.5  # type: ignore[union-attr]
     locate = tiny.model("static", "locate-label")
-    with proposing(locate.head, 0.1) as own:
+    with temporary_threshold(locate.head, 0.1) as own:
         assert (own, locate.head.decoding.threshold) == (0.45, 0.1)  # type: ignore[union-attr]
-    with proposing(locate.head, 0.6):
+    with temporary_threshold(locate.head, 0.6):
         assert locate.head.decoding.threshold == 0.45  # type: ignore[union-attr]
     paper = tiny.model("static", "locate-label", ("head.paper=[crossing-deletion]",))
-    with proposing(paper.head, 0.1) as own:
+    with temporary_threshold(paper.head, 0.1) as own:
         assert own is None
 
 
 def test_it_is_given_back_when_something_goes_wrong(pointer: Predictor) -> None:
-    with pytest.raises(RuntimeError), proposing(pointer.model.head, 0.1):
+    with pytest.raises(RuntimeError), temporary_threshold(pointer.model.head, 0.1):
         raise RuntimeError
     assert pointer.model.head.set_threshold(0.5) == 0.5
 

@@ -11,8 +11,15 @@ import pytest
 
 from spanwise.core.types import Entity, Relation, Sentence, Span
 from spanwise.decoding.decode import text_order
-from spanwise.prediction.streaming import streamed
-from spanwise.prediction.windows import LONGEST, OVERLAP, in_pieces, joined, pieces_of, windows
+from spanwise.prediction.streaming import stream_in_chunks
+from spanwise.prediction.windows import (
+    MAX_WORDS,
+    OVERLAP,
+    join_windows,
+    predict_in_windows,
+    split_into_windows,
+    window_ranges,
+)
 
 
 def capitals(sentence: Sentence) -> Sentence:
@@ -46,26 +53,26 @@ def text(length: int, seed: int, share: float = 0.3) -> Sentence:
     )
 
 
-@pytest.mark.parametrize("length", [1, LONGEST, LONGEST + 1, 2 * LONGEST, 5000])
+@pytest.mark.parametrize("length", [1, MAX_WORDS, MAX_WORDS + 1, 2 * MAX_WORDS, 5000])
 def test_windows_cover_all_words_and_share_some(length: int) -> None:
-    found = windows(length)
+    found = window_ranges(length)
     assert found[0].start == 0
     assert found[-1].end == length
-    assert all(0 < window.width <= LONGEST for window in found)
+    assert all(0 < window.width <= MAX_WORDS for window in found)
     assert all(one.end - other.start == OVERLAP for one, other in pairwise(found))
 
 
 def test_what_windows_find_is_what_the_whole_has() -> None:
     some = [
         text(3, 0),
-        text(LONGEST, 1),
-        text(LONGEST + 1, 2),
+        text(MAX_WORDS, 1),
+        text(MAX_WORDS + 1, 2),
         text(3000, 3),
         text(20_000, 4),
         Sentence("empty", ()),
         text(700, 5),
     ]
-    found = list(in_pieces(some, predict))
+    found = list(predict_in_windows(some, predict))
     for one, sentence in zip(found, some, strict=True):
         whole = capitals(sentence)
         assert one.entities == whole.entities
@@ -74,13 +81,13 @@ def test_what_windows_find_is_what_the_whole_has() -> None:
         relations = {(r.head, r.tail) for r in one.relations}
         every = {(r.head, r.tail) for r in whole.relations}
         assert relations <= every
-        assert len(every - relations) <= 60 * (len(windows(len(sentence.words))) - 1)
+        assert len(every - relations) <= 60 * (len(window_ranges(len(sentence.words))) - 1)
         assert len(relations) == len(one.relations)
 
 
 def test_an_entity_wider_than_what_two_windows_share_is_not_found_in_parts() -> None:
     words = ("down",) * 300 + ("Up",) * 400 + ("down",) * 100
-    (found,) = in_pieces([Sentence("s", words)], lambda stream: (runs(one) for one in stream))
+    (found,) = predict_in_windows([Sentence("s", words)], lambda stream: (runs(one) for one in stream))
     # 400 words do not fit into what is shared: what each window saw of them is cut at the border, and dropped there.
     assert found.entities == ()
 
@@ -99,30 +106,32 @@ def test_the_border_lies_where_no_entity_is() -> None:
     sentence = Sentence("s", tuple("abcdefghijkl"))
     left = piece((0, 2), (5, 8), relations=[Relation("R", 0, 1)])
     right = piece((0, 1), (1, 4), (6, 8), relations=[Relation("R", 1, 2)])
-    found = joined(sentence, ranges, [left, right])
+    found = join_windows(sentence, ranges, [left, right])
     # 6 and 7 are inside [5, 8), which both have; 5 is the nearest place to the middle that is free.
     assert [entity.range for entity in found.entities] == [Span(0, 2), Span(5, 8), Span(10, 12)]
     assert found.relations == (Relation("R", 1, 2),)
     crossing = piece((4, 8)), piece((0, 1), (0, 4))  # [4, 8) and, in words of the sentence, [4, 5) and [4, 8): 4 is free
-    assert [entity.range for entity in joined(sentence, ranges, crossing).entities] == [Span(4, 5), Span(4, 8)]
+    assert [entity.range for entity in join_windows(sentence, ranges, crossing).entities] == [Span(4, 5), Span(4, 8)]
 
 
 def test_memory_for_a_long_sentence_is_that_of_its_windows() -> None:
     seen: list[int] = []
 
-    def find(sentences: Sequence[Sentence], around: Sequence[Sentence]) -> list[Sentence]:
+    def predict_chunk(sentences: Sequence[Sentence], context: Sequence[Sentence]) -> list[Sentence]:
         seen.extend(len(sentence.words) for sentence in sentences)
         return [capitals(sentence) for sentence in sentences]
 
     long = text(9000, 7)
-    assert next(streamed(find, [long])).entities == capitals(long).entities
-    assert max(seen) == LONGEST
+    assert next(stream_in_chunks(predict_chunk, [long])).entities == capitals(long).entities
+    assert max(seen) == MAX_WORDS
     seen.clear()
-    list(streamed(find, [long], whole=True))
+    list(stream_in_chunks(predict_chunk, [long], uses_windows=False))
     assert seen == [9000]
 
 
 def test_windows_keep_the_parts_of_speech() -> None:
-    sentence = replace(text(LONGEST + 50, 3), pos=tuple(str(place) for place in range(LONGEST + 50)))
-    assert [piece.pos for piece in pieces_of(sentence)] == [sentence.pos[a:b] for a, b in windows(LONGEST + 50)]
-    assert pieces_of(text(LONGEST, 3)) == [text(LONGEST, 3)]
+    sentence = replace(text(MAX_WORDS + 50, 3), pos=tuple(str(place) for place in range(MAX_WORDS + 50)))
+    assert [piece.pos for piece in split_into_windows(sentence)] == [
+        sentence.pos[a:b] for a, b in window_ranges(MAX_WORDS + 50)
+    ]
+    assert split_into_windows(text(MAX_WORDS, 3)) == [text(MAX_WORDS, 3)]

@@ -1,17 +1,18 @@
-"""Entities of several fragments as spans, which can be learned, and back.
+"""Discontinuous entities as fragments and links, and back.
 
-An entity in fragments becomes those spans, each a fragment of some type, and links between every two of them. Spans tell a
-link, too: one from the first word of the earlier fragment to the first word of the later, and one from last word to last word.
-Which fragments belong together is then read from a graph: fragments are its nodes, links its edges, and entities its maximal
-groups in which everything is linked with everything. So a fragment may serve several entities: of "left and right knee and hip
-pain", "pain" is linked with all four words before it, but "left" is not linked with "right" nor "knee" with "hip". Types do
-not divide the graph: a group has the type that its fragments agree on best. Such entities are rare, and what makes a fragment
-is learned from all of them.
+A discontinuous entity becomes one span per fragment, and links between every two fragments. Each link
+is stored as two spans: from the first word of the earlier fragment to the first word of the later one,
+and from last word to last word. Decoding builds a graph with fragments as nodes and links as edges;
+its maximal cliques are the entities. A fragment can belong to several entities: in "left and right
+knee and hip pain", "pain" is linked with all four words before it, but "left" is not linked with
+"right", nor "knee" with "hip". The graph ignores types, because discontinuous entities are rare and
+fragments are learned from all of them together. A clique gets the type with the highest joint
+probability of its fragments.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from typing import NamedTuple
 
@@ -19,18 +20,19 @@ import numpy as np
 import numpy.typing as npt
 
 from spanwise.core.types import Entity, Sentence, Span
+from spanwise.decoding.cliques import connected_components, maximal_cliques
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
-LINKS = ("first words", "last words")  # of two fragments of one entity
-# The most probable are taken where a model is sure of too much:
-MOST = 256  # fragments of a sentence, which bounds the pairs
-LIMIT = 24  # fragments that hang together, which bounds the groups
-DIGITS = 5  # of a probability that decide who is taken, lest rounding does
-LEAST = 1e-9  # of a type's share in a fragment, where there is none
+LINK_LABELS = ("first words", "last words")  # the two spans of a link
+# Only the most probable fragments are decoded if a model proposes too many:
+MAX_FRAGMENTS = 256  # of a sentence; bounds the pairs
+MAX_COMPONENT = 24  # of a connected component; bounds the cliques
+DIGITS = 5  # of the probabilities compared, so that rounding errors do not decide
+MIN_SHARE = 1e-9  # replaces a type share of zero
 
 
-class Columns(NamedTuple):
+class PackedSpans(NamedTuple):
     """Scored spans, packed."""
 
     sentence: Ints
@@ -41,12 +43,12 @@ class Columns(NamedTuple):
 
 
 def discontinuous_types(sentences: Iterable[Sentence]) -> tuple[str, ...]:
-    """The types that have entities of several fragments, sorted."""
+    """Types with discontinuous entities, sorted."""
     return tuple(sorted({entity.type for sentence in sentences for entity in sentence.entities if entity.is_discontinuous}))
 
 
-def in_fragments(sentence: Sentence, types: Sequence[str], max_width: int | None = None) -> list[Entity]:
-    """The discontinuous entities of these types with no fragment wider than ``max_width``, equal ones once."""
+def discontinuous_entities(sentence: Sentence, types: Sequence[str], max_width: int | None = None) -> list[Entity]:
+    """Distinct discontinuous entities of these types whose fragments are at most ``max_width`` words wide."""
     return [
         entity
         for entity in dict.fromkeys(sentence.entities)
@@ -57,7 +59,7 @@ def in_fragments(sentence: Sentence, types: Sequence[str], max_width: int | None
 
 
 def fragment_rows(entities: Iterable[Entity], types: Sequence[str]) -> Ints:
-    """Start, end and place of the type of every fragment, each once: [n, 3].
+    """Start, end and type index of every distinct fragment: [n, 3].
 
     >>> fragment_rows([Entity("X", ((0, 1), (3, 4))), Entity("X", ((1, 2), (3, 4)))], ["W", "X"]).tolist()
     [[0, 1, 1], [1, 2, 1], [3, 4, 1]]
@@ -67,7 +69,7 @@ def fragment_rows(entities: Iterable[Entity], types: Sequence[str]) -> Ints:
 
 
 def link_rows(entities: Iterable[Entity]) -> Ints:
-    """Start, end (behind the last word) and place in ``LINKS`` of the spans that tell links, each once: [n, 3].
+    """Start, end (exclusive) and index in ``LINK_LABELS`` of every distinct link span: [n, 3].
 
     >>> link_rows([Entity("X", ((0, 2), (3, 5)))]).tolist()
     [[0, 4, 0], [1, 5, 1]]
@@ -79,100 +81,61 @@ def link_rows(entities: Iterable[Entity]) -> Ints:
     return np.array(sorted(rows), np.int64).reshape(-1, 3)
 
 
-def joined(fragments: Columns, links: Columns, *, count: int, types: Sequence[str]) -> list[list[Entity]]:
-    """The discontinuous entities of each of ``count`` sentences.
+def join_fragments(fragments: PackedSpans, links: PackedSpans, *, count: int, types: Sequence[str]) -> list[list[Entity]]:
+    """Decode fragments and links into the discontinuous entities of ``count`` sentences.
 
-    Fragments have a row for each type, whose score is its share in the probability that the span is a fragment. An entity's
-    type is the one with the largest product of its fragments' shares; it scores as its least sure fragment, link or type.
+    Fragments have a row per type, whose score is the type's share of the probability that the span is
+    a fragment. An entity gets the type with the largest product of its fragments' shares. Its score is
+    the lowest of its fragments, its links and its type.
 
-    Two fragments are linked when both spans that tell so are there. Those that overlap never are, nor those that touch, for
-    they would be one: so whatever the scores, the entities are valid.
+    Two fragments are linked if both spans of the link are present. Overlapping or adjacent fragments
+    are never linked, so the entities are valid for all scores.
     """
-    scores: tuple[dict[tuple[int, int, int], float], ...] = ({}, {})
-    for where, start, end, label, score in zip(*(column.tolist() for column in links), strict=True):
-        scores[label][where, start, end - 1] = score
-    shares: dict[int, dict[Span, Floats]] = {}
-    for where, start, end, label, score in zip(*(column.tolist() for column in fragments), strict=True):
-        shares.setdefault(where, {}).setdefault(Span(start, end), np.zeros(len(types)))[label] = score
-    found: list[list[Entity]] = [[] for _ in range(count)]
-    for where, of_types in shares.items():
-        chances = {span: float(own.sum()) for span, own in of_types.items()}
-        linked = {}
-        for one, other in combinations(sorted(_likeliest(of_types, chances, MOST)), 2):
+    link_scores: tuple[dict[tuple[int, int, int], float], ...] = ({}, {})
+    for index, start, end, label, score in zip(*(column.tolist() for column in links), strict=True):
+        link_scores[label][index, start, end - 1] = score
+    type_shares: dict[int, dict[Span, Floats]] = {}
+    for index, start, end, label, score in zip(*(column.tolist() for column in fragments), strict=True):
+        type_shares.setdefault(index, {}).setdefault(Span(start, end), np.zeros(len(types)))[label] = score
+    entities: list[list[Entity]] = [[] for _ in range(count)]
+    for index, shares in type_shares.items():
+        probabilities = {span: float(values.sum()) for span, values in shares.items()}
+        edges = {}
+        for one, other in combinations(sorted(_most_probable(shares, probabilities, MAX_FRAGMENTS)), 2):
             if one.end < other.start:
-                first = scores[0].get((where, one.start, other.start))
-                last = scores[1].get((where, one.end - 1, other.end - 1))
+                first = link_scores[0].get((index, one.start, other.start))
+                last = link_scores[1].get((index, one.end - 1, other.end - 1))
                 if first is not None and last is not None:
-                    linked[one, other] = min(first, last)
-        best = {span for together in _hanging_together(linked) for span in _likeliest(together, chances, LIMIT)}
-        for members in maximal_groups(pair for pair in linked if best.issuperset(pair)):
-            together = sum(np.log(np.maximum(of_types[span], LEAST)) for span in members)
-            typing = np.exp(together - np.logaddexp.reduce(together))
-            kind = int(typing.argmax())
-            parts = [chances[span] for span in members] + [linked[pair] for pair in combinations(members, 2)]
-            found[where].append(Entity(types[kind], members, score=round(min(*parts, float(typing[kind]), 1.0), 6)))
-    return found
+                    edges[one, other] = min(first, last)
+        components = connected_components(edges)
+        nodes = {span for spans in components for span in _most_probable(spans, probabilities, MAX_COMPONENT)}
+        for clique in maximal_cliques(edge for edge in edges if nodes.issuperset(edge)):
+            log_shares = sum(np.log(np.maximum(shares[span], MIN_SHARE)) for span in clique)
+            type_probabilities = np.exp(log_shares - np.logaddexp.reduce(log_shares))
+            best = int(type_probabilities.argmax())
+            scores = [probabilities[span] for span in clique] + [edges[pair] for pair in combinations(clique, 2)]
+            score = round(min(*scores, float(type_probabilities[best]), 1.0), 6)
+            entities[index].append(Entity(types[best], clique, score=score))
+    return entities
 
 
-def _likeliest(spans: Iterable[Span], chances: Mapping[Span, float], most: int) -> list[Span]:
-    return sorted(spans, key=lambda span: (-round(chances[span], DIGITS), span))[:most]
+def _most_probable(spans: Iterable[Span], probabilities: Mapping[Span, float], count: int) -> list[Span]:
+    return sorted(spans, key=lambda span: (-round(probabilities[span], DIGITS), span))[:count]
 
 
-def _hanging_together(linked: Iterable[tuple[Span, Span]]) -> list[set[Span]]:
-    """The spans that links lead to from one another.
-
-    >>> a, b, c, d, e = (Span(i, i + 1) for i in (0, 2, 4, 6, 8))
-    >>> [sorted(span.start for span in spans) for spans in _hanging_together([(a, b), (c, d), (b, e)])]
-    [[4, 6], [0, 2, 8]]
-    """
-    groups: list[set[Span]] = []
-    for pair in linked:
-        joins = [group for group in groups if not group.isdisjoint(pair)]
-        groups = [group for group in groups if group.isdisjoint(pair)] + [set(pair).union(*joins)]
-    return groups
-
-
-def maximal_groups(linked: Iterable[tuple[Span, Span]]) -> Iterator[tuple[Span, ...]]:
-    """The groups of two or more in which every two are linked and to which none can be added (Bron and Kerbosch 1973), sorted.
-
-    >>> a, b, c, d = (Span(i, i + 1) for i in (0, 2, 4, 6))
-    >>> [[span.start for span in group] for group in maximal_groups([(a, d), (b, c), (b, d), (c, d)])]
-    [[0, 6], [2, 4, 6]]
-    """
-    neighbours: dict[Span, set[Span]] = {}
-    for one, other in linked:
-        neighbours.setdefault(one, set()).add(other)
-        neighbours.setdefault(other, set()).add(one)
-    return iter(sorted(_grown((), set(neighbours), set(), neighbours)))
-
-
-def _grown(
-    group: tuple[Span, ...], candidates: Set[Span], done: Set[Span], neighbours: Mapping[Span, Set[Span]]
-) -> Iterator[tuple[Span, ...]]:
-    """The maximal groups that hold ``group`` and otherwise only ``candidates``; with one of ``done`` they were found before."""
-    if not candidates and not done and group:
-        yield tuple(sorted(group))
-    if not candidates:
-        return
-    # A maximal group has the pivot or something that is not linked with it, so nothing else need be tried.
-    pivot = max(sorted(candidates | done), key=lambda span: len(candidates & neighbours[span]))
-    for span in sorted(candidates - neighbours[pivot]):
-        yield from _grown((*group, span), candidates & neighbours[span], done & neighbours[span], neighbours)
-        candidates, done = candidates - {span}, done | {span}
-
-
-def perfect(entities: Iterable[Entity], types: Sequence[str]) -> set[Entity]:
-    """What would be read from these entities' own fragments and links: not all of them, where groups hide in larger ones.
+def recoverable_entities(entities: Iterable[Entity], types: Sequence[str]) -> set[Entity]:
+    """Entities decoded from the gold fragments and links; a clique within a larger one is lost.
 
     >>> a, b = Entity("X", ((0, 1), (3, 4))), Entity("X", ((0, 1), (3, 4), (6, 7)))
-    >>> perfect([a, b], ["X"]) == {b}
+    >>> recoverable_entities([a, b], ["X"]) == {b}
     True
     """
     entities = list(entities)
     fragments, links = (
-        Columns(np.zeros(len(rows), np.int64), rows[:, 0], rows[:, 1], rows[:, 2], np.ones(len(rows), np.float32))
+        PackedSpans(np.zeros(len(rows), np.int64), rows[:, 0], rows[:, 1], rows[:, 2], np.ones(len(rows), np.float32))
         for rows in (fragment_rows(entities, types), link_rows(entities))
     )
-    _, which, number = np.unique(np.stack(fragments[1:3]), axis=1, return_inverse=True, return_counts=True)
-    fragments = fragments._replace(score=(1 / number[which.reshape(-1)]).astype(np.float32))  # types share a fragment alike
-    return set(joined(fragments, links, count=1, types=types)[0])
+    # The types of a fragment share its probability equally.
+    _, inverse, counts = np.unique(np.stack(fragments[1:3]), axis=1, return_inverse=True, return_counts=True)
+    fragments = fragments._replace(score=(1 / counts[inverse.reshape(-1)]).astype(np.float32))
+    return set(join_fragments(fragments, links, count=1, types=types)[0])

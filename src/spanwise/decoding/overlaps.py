@@ -1,4 +1,4 @@
-"""Which of a sentence's entities are wanted where they overlap; chosen when a model is asked, whatever it was trained on."""
+"""Policies for overlapping entities, chosen at prediction time: nested, flat or outermost."""
 
 from __future__ import annotations
 
@@ -6,31 +6,31 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from spanwise.core.errors import unknown_name
 from spanwise.core.types import Entity, Sentence, Span
-from spanwise.decoding.decode import without_clashes
-from spanwise.decoding.thresholds import without
+from spanwise.decoding.decode import drop_conflicts
+from spanwise.decoding.thresholds import drop_entities
 
 
-def chosen(overlap: str) -> Callable[[Sentence], Sentence]:
-    """What leaves the wanted entities of a sentence: "nested", "flat" or "outermost".
+def overlap_filter(overlap: str) -> Callable[[Sentence], Sentence]:
+    """Return a function that drops the entities of a sentence that the policy does not allow.
 
     >>> sentence = Sentence("s", ("New", "York", "Times"), tuple(
     ...     Entity(type, (span,), score) for type, span, score in [("Org", (0, 3), 0.7), ("Place", (0, 2), 0.9)]
     ... ))
-    >>> [[entity.type for entity in chosen(name)(sentence).entities] for name in OVERLAPS]
+    >>> [[entity.type for entity in overlap_filter(name)(sentence).entities] for name in OVERLAPS]
     [['Org', 'Place'], ['Place'], ['Org']]
     """
     if overlap not in OVERLAPS:
-        raise unknown_name("choice of overlapping entities", overlap, OVERLAPS)
-    keep = OVERLAPS[overlap]
+        raise unknown_name("overlap policy", overlap, OVERLAPS)
+    select = OVERLAPS[overlap]
 
-    def choose(sentence: Sentence) -> Sentence:
+    def apply(sentence: Sentence) -> Sentence:
         if len(sentence.entities) < 2:
             return sentence
-        kept = {entity for group in _touching(sentence.entities) for entity in keep(group)}
-        dropped = [number for number, entity in enumerate(sentence.entities) if entity not in kept]
-        return without(sentence, dropped) if dropped else sentence
+        selected = {entity for group in _overlapping_groups(sentence.entities) for entity in select(group)}
+        dropped = [index for index, entity in enumerate(sentence.entities) if entity not in selected]
+        return drop_entities(sentence, dropped) if dropped else sentence
 
-    return choose
+    return apply
 
 
 def _all(entities: Sequence[Entity]) -> Sequence[Entity]:
@@ -38,14 +38,14 @@ def _all(entities: Sequence[Entity]) -> Sequence[Entity]:
 
 
 def _flat(entities: Sequence[Entity]) -> Sequence[Entity]:
-    """The surest first, and none that overlaps one already there, from its first word to its last."""
-    return without_clashes(entities, Span.overlaps)
+    """The most probable entities whose ranges, from first word to last, do not overlap."""
+    return drop_conflicts(entities, Span.overlaps)
 
 
 def _outermost(entities: Sequence[Entity]) -> Sequence[Entity]:
-    """Those whose words are not all part of another with more words."""
-    words = [set(entity.places) for entity in entities]
-    return [entity for entity, own in zip(entities, words, strict=True) if not any(own < other for other in words)]
+    """Entities whose words are not a proper subset of another entity's words."""
+    words = [set(entity.word_indices) for entity in entities]
+    return [entity for entity, subset in zip(entities, words, strict=True) if not any(subset < other for other in words)]
 
 
 OVERLAPS: dict[str, Callable[[Sequence[Entity]], Sequence[Entity]]] = {
@@ -55,8 +55,8 @@ OVERLAPS: dict[str, Callable[[Sequence[Entity]], Sequence[Entity]]] = {
 }
 
 
-def _touching(entities: Iterable[Entity]) -> Iterator[list[Entity]]:
-    """Entities in groups, so that none overlaps one of another group: however many there are, only few are compared."""
+def _overlapping_groups(entities: Iterable[Entity]) -> Iterator[list[Entity]]:
+    """Group entities so that no two groups overlap. Comparing within groups keeps the cost low."""
     group: list[Entity] = []
     end = 0
     for entity in sorted(entities, key=lambda entity: entity.range):

@@ -1,4 +1,4 @@
-"""Predictions above a threshold, and the threshold that is best."""
+"""Score thresholds: drop low-scoring predictions and find the threshold with the best F1."""
 
 from __future__ import annotations
 
@@ -6,18 +6,19 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import TypeAlias
 
-from spanwise.core.documents import documents_of
+from spanwise.core.documents import document_keys
 from spanwise.core.types import Entity, Link, Relation, Sentence
 
-LOWEST = 0.02  # threshold that is looked at
-HIGHEST = 1 - 1e-6  # that a head can have: odds must be finite
-Threshold: TypeAlias = float | Mapping[str, float]  # one for all, or for types of entities and relations by name
+MIN_THRESHOLD = 0.02  # the lowest threshold that a search or a service uses
+MAX_THRESHOLD = 1 - 1e-6  # the highest threshold of a head: its odds must be finite
+Threshold: TypeAlias = float | Mapping[str, float]  # for all types, or by entity or relation type
 
 
 def apply_threshold(sentences: Iterable[Sentence], threshold: Threshold) -> Iterator[Sentence]:
-    """The sentences without entities and relations of a lower score; what has no score stays, unless its entity goes.
+    """Drop entities and relations with a lower score, and the relations of dropped entities.
 
-    Types that have no threshold keep everything. Relations across sentences find their entities again where others are gone.
+    Predictions without a score stay, and so do types without a threshold. The indices of relations
+    across sentences are updated.
 
     >>> from spanwise.core.types import Entity
     >>> sentence = Sentence("s", ("a", "b"), (Entity("X", ((0, 1),), 0.2), Entity("Y", ((1, 2),), 0.8)))
@@ -27,67 +28,69 @@ def apply_threshold(sentences: Iterable[Sentence], threshold: Threshold) -> Iter
     ['X']
     """
     sentences = list(sentences)
-    documents = list(documents_of(sentences))
-    dropped = [{n for n, entity in enumerate(s.entities) if not _is_kept(entity, threshold)} for s in sentences]
-    places = {(document, s.position): low for s, document, low in zip(sentences, documents, dropped, strict=True)}
-    for sentence, document, low in zip(sentences, documents, dropped, strict=True):
-        relations = tuple(relation for relation in sentence.relations if _is_kept(relation, threshold))
+    documents = list(document_keys(sentences))
+    dropped = [{index for index, e in enumerate(s.entities) if not _reaches(e, threshold)} for s in sentences]
+    dropped_at = {(document, s.position): indices for s, document, indices in zip(sentences, documents, dropped, strict=True)}
+    for sentence, document, indices in zip(sentences, documents, dropped, strict=True):
+        relations = tuple(relation for relation in sentence.relations if _reaches(relation, threshold))
         links = []
         for link in sentence.links:
-            gone = places.get((document, link.position), set())
-            if link.tail not in gone and _is_kept(link, threshold):
-                links.append(replace(link, tail=link.tail - sum(other < link.tail for other in gone)))
+            dropped_tails = dropped_at.get((document, link.position), set())
+            if link.tail not in dropped_tails and _reaches(link, threshold):
+                links.append(replace(link, tail=link.tail - sum(index < link.tail for index in dropped_tails)))
         if relations != sentence.relations or links != list(sentence.links):
             sentence = replace(sentence, relations=relations, links=tuple(links))
-        yield without(sentence, low) if low else sentence
+        yield drop_entities(sentence, indices) if indices else sentence
 
 
-def lowest(threshold: Threshold) -> float:
-    """The lowest that any type has; 0 leaves it to the model.
+def lowest_threshold(threshold: Threshold) -> float:
+    """The lowest positive threshold of any type; 0 if there is none (the model's own applies).
 
-    >>> lowest({"X": 0.7, "Y": 0.0, "Z": 0.2})
+    >>> lowest_threshold({"X": 0.7, "Y": 0.0, "Z": 0.2})
     0.2
     """
-    return min((bar for bar in threshold.values() if bar > 0), default=0.0) if isinstance(threshold, Mapping) else threshold
+    if not isinstance(threshold, Mapping):
+        return threshold
+    return min((value for value in threshold.values() if value > 0), default=0.0)
 
 
 def best_threshold(scored: Iterable[tuple[float, bool]], support: int, lowest: float | None = None) -> float | None:
-    """Above which score what is proposed has the best F1: half-way between two scores. None where nothing is right.
+    """Return the threshold with the best F1, half-way between two scores; None if no prediction is correct.
 
-    ``scored`` are the score of each thing that is proposed and whether it is right, ``support`` is how many are in gold.
-    ``lowest`` is the score above which things were proposed at all, where that is known; no threshold lies below what is known
-    of.
+    ``scored`` holds the score of each prediction and whether it is correct. ``support`` counts the
+    gold items. ``lowest`` is the score above which predictions were made, if known; the result is
+    never below it.
 
     >>> best_threshold([(0.9, True), (0.2, False), (0.4, True), (0.7, False)], support=2)
     0.3
     """
     rows = sorted(scored, reverse=True)
     best, threshold, correct = 0.0, None, 0
-    for number, (score, is_right) in enumerate(rows, 1):
-        correct += is_right
-        below = rows[number][0] if number < len(rows) else lowest
-        f1 = 2 * correct / (number + support)
-        if f1 > best and (below is None or below < score):  # of equal scores all are kept or none
-            middle = score if below is None else round((score + below) / 2, 6)
-            best, threshold = f1, middle if below is None or below < middle <= score else score
+    for count, (score, is_correct) in enumerate(rows, 1):
+        correct += is_correct
+        next_score = rows[count][0] if count < len(rows) else lowest
+        f1 = 2 * correct / (count + support)
+        if f1 > best and (next_score is None or next_score < score):  # equal scores stay together
+            middle = score if next_score is None else round((score + next_score) / 2, 6)
+            best, threshold = f1, middle if next_score is None or next_score < middle <= score else score
     return threshold
 
 
-def _is_kept(one: Entity | Relation | Link, threshold: Threshold) -> bool:
-    bar = threshold.get(one.type, 0.0) if isinstance(threshold, Mapping) else threshold
-    return one.score is None or one.score >= bar
+def _reaches(item: Entity | Relation | Link, threshold: Threshold) -> bool:
+    cutoff = threshold.get(item.type, 0.0) if isinstance(threshold, Mapping) else threshold
+    return item.score is None or item.score >= cutoff
 
 
-def without(sentence: Sentence, dropped: Collection[int]) -> Sentence:
-    """The sentence without some of its entities, named by their places, and without the relations of these.
+def drop_entities(sentence: Sentence, dropped: Collection[int]) -> Sentence:
+    """Remove entities by index, and their relations.
 
-    Links of other sentences still count its entities as before.
+    Links of other sentences are not updated.
     """
-    kept = [number for number in range(len(sentence.entities)) if number not in dropped]
-    new = {old: number for number, old in enumerate(kept)}
+    remaining = [index for index in range(len(sentence.entities)) if index not in dropped]
+    new = {old: index for index, old in enumerate(remaining)}
     return replace(
         sentence,
-        entities=tuple(sentence.entities[number] for number in kept),
+        entities=tuple(sentence.entities[index] for index in remaining),
         relations=tuple(
             replace(r, head=new[r.head], tail=new[r.tail]) for r in sentence.relations if r.head in new and r.tail in new
         ),

@@ -1,4 +1,4 @@
-"""What predicts, whatever computes it: texts in, sentences with entities out. Needs no torch."""
+"""Prediction interface shared by torch and ONNX models. Imports no torch."""
 
 from __future__ import annotations
 
@@ -8,35 +8,36 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from spanwise.core.errors import SpanwiseError, unknown_name
 from spanwise.core.types import Sentence
-from spanwise.decoding.overlaps import chosen
+from spanwise.decoding.overlaps import overlap_filter
 from spanwise.decoding.thresholds import Threshold
-from spanwise.inputs.texts import EXPECTED, NEEDS_SPANS, Text, to_sentences
-from spanwise.prediction.streaming import streamed
+from spanwise.inputs.texts import EXPECTED_INPUT, NEEDS_SPANS, Text, to_sentences
+from spanwise.prediction.streaming import stream_in_chunks
 from spanwise.text.reading import Splitter
 
 
 class BasePredictor(ABC):
-    """A model ready to predict. ``predict`` takes a text or several inputs at once; ``stream`` gives sentences as they come.
+    """A loaded model. ``predict`` returns a list of sentences; ``stream`` yields them one by one.
 
-    Several threads may use one predictor: what ``find`` computes is computed by one of them at a time.
+    A predictor is thread-safe: only one thread at a time runs ``predict_chunk``.
     """
 
-    types: tuple[str, ...]  # of entities
+    types: tuple[str, ...]  # entity types
     relation_types: tuple[str, ...] = ()
     finds_relations: bool = False
-    needs_spans: bool = False  # whether it types the entities that sentences come with, and finds none by itself
-    own_threshold: float | None = None  # above which it proposes entities, where it has one and can lower it
+    needs_spans: bool = False  # True for a model that types given spans instead of finding entities
+    default_threshold: float | None = None  # the model's own threshold; None if it cannot be lowered
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
 
     @abstractmethod
-    def find(
-        self, sentences: Sequence[Sentence], around: Sequence[Sentence], *, threshold: Threshold, batch_size: int
+    def predict_chunk(
+        self, sentences: Sequence[Sentence], context: Sequence[Sentence], *, threshold: Threshold, batch_size: int
     ) -> Sequence[Sentence]:  # fmt: skip
-        """The sentences with what is found in place of their entities and relations.
+        """Return the sentences with predictions in place of their entities and relations.
 
-        ``around`` are other sentences of their documents, for a model that reads these too. Called by one thread at a time.
+        ``context`` holds other sentences of the same documents, for encoders that read document
+        context. Only one thread at a time calls this method.
         """
 
     def predict(
@@ -48,17 +49,18 @@ class BasePredictor(ABC):
         batch_size: int = 64,
         splitter: Splitter | None = None,
     ) -> list[Sentence]:
-        """Sentences with the entities found in them; a text of several sentences gives several, with their place in it.
+        """Predict entities and relations; return one ``Sentence`` per sentence of the input.
 
-        ``texts`` is a text, a ``Sentence``, or a list (any iterable) of texts, sentences and lists of words. A string in the
-        list is a text: ``["In", "Oslo"]`` are two texts, ``[["In", "Oslo"]]`` is one sentence of two words.
+        ``texts`` is a text, a ``Sentence``, or an iterable of texts, sentences and lists of words.
+        A string in the iterable is a text: ``["In", "Oslo"]`` are two texts, ``[["In", "Oslo"]]``
+        is one sentence of two words. Sentences of a text record their position in it.
 
-        ``threshold`` drops entities and relations of a lower score, or is one for each type by name, where those that are not
-        named keep the model's own. Where it is lower than the model's own, more is proposed. ``overlap`` is "nested" (all
-        that the model finds, as when it is left out), "flat" (the surest of those that overlap) or "outermost" (none inside
-        another).
+        ``threshold`` drops entities and relations with a lower score. A mapping sets it by type;
+        other types use the model's own threshold. A value below the model's own makes the model
+        predict more. ``overlap`` is "nested" (the default: all predictions), "flat" (the most
+        probable of overlapping entities) or "outermost" (no entity inside another).
 
-        ``splitter`` takes a text and gives its sentences, each as the character ranges of its words.
+        ``splitter`` maps a text to its sentences, each a list of character ranges of its words.
         """
         return list(self.stream(texts, threshold=threshold, overlap=overlap, batch_size=batch_size, splitter=splitter))
 
@@ -72,32 +74,36 @@ class BasePredictor(ABC):
         splitter: Splitter | None = None,
         context: Sequence[Sentence] = (),
     ) -> Iterator[Sentence]:
-        """The same, one sentence after another as the input comes; only some thousand are in memory at a time.
+        """Like ``predict``, but yield sentences in order; memory holds a few thousand at a time.
 
-        ``context`` are more sentences of the same documents, for a model that reads a sentence's surroundings.
+        ``context`` holds more sentences of the same documents, for encoders that read document
+        context.
         """
-        several = [texts] if isinstance(texts, str | Sentence) else texts
-        if not isinstance(several, Iterable) or isinstance(several, bytes):
-            raise SpanwiseError(f"{type(texts).__name__} is nothing to predict: {EXPECTED}")
-        self._check(threshold)
+        items = [texts] if isinstance(texts, str | Sentence) else texts
+        if not isinstance(items, Iterable) or isinstance(items, bytes):
+            raise SpanwiseError(f"cannot predict a {type(texts).__name__}: {EXPECTED_INPUT}")
+        self._check_threshold(threshold)
         if batch_size < 1:
             raise SpanwiseError(f"batch_size={batch_size}: expected 1 or more")
-        choose = chosen(overlap or "nested")
+        filter_overlaps = overlap_filter(overlap or "nested")
 
-        def find(sentences: Sequence[Sentence], around: Sequence[Sentence]) -> Sequence[Sentence]:
+        def predict_chunk(sentences: Sequence[Sentence], context: Sequence[Sentence]) -> Sequence[Sentence]:
             with self._lock:
-                return self.find(sentences, around, threshold=threshold, batch_size=batch_size)
+                return self.predict_chunk(sentences, context, threshold=threshold, batch_size=batch_size)
 
-        sentences = (one for number, text in enumerate(several) for one in self._sentences(text, f"text-{number}", splitter))
-        return map(choose, streamed(find, sentences, context=context, whole=self.needs_spans))
+        sentences = (
+            sentence for index, text in enumerate(items) for sentence in self._sentences(text, f"text-{index}", splitter)
+        )
+        predictions = stream_in_chunks(predict_chunk, sentences, context=context, uses_windows=not self.needs_spans)
+        return map(filter_overlaps, predictions)
 
-    def _check(self, threshold: Threshold) -> None:
-        bars = threshold if isinstance(threshold, Mapping) else {"": threshold}
-        for bar in bars.values():
-            if not isinstance(bar, int | float) or not 0 <= bar <= 1:
-                raise SpanwiseError(f"threshold {bar!r}: expected a number from 0 to 1, or one for each of some types by name")
+    def _check_threshold(self, threshold: Threshold) -> None:
+        by_type = threshold if isinstance(threshold, Mapping) else {"": threshold}
+        for value in by_type.values():
+            if not isinstance(value, int | float) or not 0 <= value <= 1:
+                raise SpanwiseError(f"threshold {value!r}: expected a number from 0 to 1, or a mapping from types to numbers")
         known = (*self.types, *self.relation_types)
-        for name in bars.keys() - known if isinstance(threshold, Mapping) else ():
+        for name in by_type.keys() - known if isinstance(threshold, Mapping) else ():
             raise unknown_name("type with a threshold", name, known)
 
     def _sentences(self, text: Text, name: str, splitter: Splitter | None) -> Iterator[Sentence]:

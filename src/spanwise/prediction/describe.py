@@ -1,4 +1,4 @@
-"""What a trained model is made of, and what it would cost to teach it one more type. One in ONNX is described without torch."""
+"""Describe a trained model: settings, labels and number of parameters. Imports no torch for ONNX models."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from spanwise.config.settings import sections
+from spanwise.config.settings import iter_sections
 from spanwise.prediction.onnx.record import read_record
-from spanwise.runs.files import is_exported, read_config
+from spanwise.runs.folder import RunFolder
 
 if TYPE_CHECKING:
     from spanwise.heads.base import Labels
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Description(ABC):
-    """A model in plain values."""
+    """Description of a model in plain values."""
 
     recipe: str
     title: str
@@ -32,50 +32,50 @@ class Description(ABC):
         return dict(vars(self))
 
     def lines(self) -> Iterator[str]:
-        """The same for people."""
+        """Text lines for the terminal."""
         rows = {"recipe": self.recipe, "title": self.title, "paper": self.paper}
-        for name, values in (*sections("encoder", self.encoder), *sections("head", self.head)):
+        for name, values in (*iter_sections("encoder", self.encoder), *iter_sections("head", self.head)):
             rows[name] = ", ".join(f"{key}={value}" for key, value in values.items())
-        rows |= {what: f"{len(names)}: {', '.join(names)}" for what, names in self.labels.items() if names}
-        for name, row in (rows | self._own_rows()).items():
+        rows |= {kind: f"{len(names)}: {', '.join(names)}" for kind, names in self.labels.items() if names}
+        for name, row in (rows | self._size_rows()).items():
             yield f"{name:<14}{row}"
 
     @abstractmethod
-    def _own_rows(self) -> dict[str, str]: ...
+    def _size_rows(self) -> dict[str, str]: ...
 
 
 @dataclass(frozen=True)
 class ModelDescription(Description):
-    """A model in torch. ``parameters`` counts weights: of encoder and head, and of a bundle's branches."""
+    """A torch model. ``parameters`` counts those of the encoder, the head and the branches of a bundle."""
 
     parameters: dict[str, int]
-    another_type: int  # weights that one more entity type adds to the head
-    another_relation: int | None = None  # and one more relation type, where relations are found
+    parameters_per_type: int  # added to the head by one more entity type
+    parameters_per_relation_type: int | None = None  # None if the head predicts no relations
 
-    def _own_rows(self) -> dict[str, str]:
+    def _size_rows(self) -> dict[str, str]:
         rows = {
-            "weights": ", ".join(f"{name} {count:,}" for name, count in self.parameters.items()),
-            "another type": f"{self.another_type:,} weights more",
+            "parameters": ", ".join(f"{name} {count:,}" for name, count in self.parameters.items()),
+            "entity type": f"{self.parameters_per_type:,} parameters each",
         }
-        if self.another_relation is not None:
-            rows["relation type"] = f"{self.another_relation:,} weights more"
+        if self.parameters_per_relation_type is not None:
+            rows["relation type"] = f"{self.parameters_per_relation_type:,} parameters each"
         return rows
 
 
 @dataclass(frozen=True)
 class ExportedDescription(Description):
-    """A model in ONNX: ``precision`` is that of the encoder's weights, ``size`` the bytes of its files."""
+    """An ONNX model: precision of the encoder's weights and size of all files in bytes."""
 
     precision: str
     size: int
 
-    def _own_rows(self) -> dict[str, str]:
-        return {"in ONNX": f"{self.precision}, {self.size / 1e6:.1f} MB"}
+    def _size_rows(self) -> dict[str, str]:
+        return {"ONNX": f"{self.precision}, {self.size / 1e6:.1f} MB"}
 
 
 def describe_folder(folder: Path) -> Description:
-    """The model of a run folder, or of one that an export wrote."""
-    if is_exported(folder):
+    """Describe the model of a run folder or an exported folder."""
+    if RunFolder(folder).is_onnx:
         return describe_exported(folder)
     from spanwise.models.model import Model
 
@@ -83,30 +83,31 @@ def describe_folder(folder: Path) -> Description:
 
 
 def describe_exported(folder: Path) -> ExportedDescription:
-    config, record = read_config(folder), read_record(folder)
+    config, record = RunFolder(folder).read_config(), read_record(folder)
     return ExportedDescription(
         recipe=config.recipe, title=config.title, paper=config.paper, encoder=config.encoder, head=config.head,
-        labels={"entities": list(record.entities), "relations": []},  # what finds relations has no graph
+        labels={"entities": list(record.entities), "relations": []},  # relation heads have no ONNX export
         precision=record.precision, size=sum(path.stat().st_size for path in folder.iterdir()),
     )  # fmt: skip
 
 
 def describe_model(model: Model) -> ModelDescription:
     from spanwise.heads import make_head
-    from spanwise.models.model import size
+    from spanwise.models.model import count_parameters
 
     config, head, labels = model.config, model.head, model.labels
 
-    def growth(more: Labels) -> int:
-        return size(make_head(model.encoder, more, config.head)) - size(head)
+    def growth(labels: Labels) -> int:
+        return count_parameters(make_head(model.encoder, labels, config.head)) - count_parameters(head)
 
-    larger = replace(labels, entities=(*labels.entities, "one more"))
-    related = replace(labels, relations=(*labels.relations, "one more"))
-    parameters = {"encoder": size(model.encoder), "head": size(head)}
-    parameters |= {f"head.{name}": size(one) for name, one in head.branches.items()}
-    found = labels if head.prediction_head.finds_relations else replace(labels, relations=())
+    more_types = replace(labels, entities=(*labels.entities, "one more"))
+    more_relations = replace(labels, relations=(*labels.relations, "one more"))
+    parameters = {"encoder": count_parameters(model.encoder), "head": count_parameters(head)}
+    parameters |= {f"head.{name}": count_parameters(branch) for name, branch in head.branches.items()}
+    predicted = labels if head.prediction_head.finds_relations else replace(labels, relations=())
     return ModelDescription(
         recipe=config.recipe, title=config.title, paper=config.paper, encoder=config.encoder, head=config.head,
-        labels=found.to_json(), parameters=parameters,
-        another_type=growth(larger), another_relation=growth(related) if head.finds_relations else None,
+        labels=predicted.to_json(), parameters=parameters,
+        parameters_per_type=growth(more_types),
+        parameters_per_relation_type=growth(more_relations) if head.finds_relations else None,
     )  # fmt: skip

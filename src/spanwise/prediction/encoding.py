@@ -1,4 +1,4 @@
-"""Reading prepared sentences with a model's encoder, batch by batch, for whatever is then asked of the states."""
+"""Encode prepared sentences in batches."""
 
 from __future__ import annotations
 
@@ -14,14 +14,18 @@ from spanwise.encoders.base import TokenStates
 from spanwise.models.model import Model
 
 
-def encoded(model: Model, prepared: Sequence[Any], batch_size: int) -> Iterator[tuple[Ints, TokenStates, torch.device]]:
-    """Batches of like length: which sentences, their states, and where these are. The model predicts meanwhile."""
-    training = model.training
+def encode_batches(model: Model, prepared: Sequence[Any], batch_size: int) -> Iterator[tuple[Ints, TokenStates, torch.device]]:
+    """Yield batches of similar length: sentence indices, encoder states and their device.
+
+    The model is in evaluation mode until the iterator is exhausted.
+    """
+    is_training = model.training
     model.eval()
     device = next(model.parameters()).device
     costs = np.array([model.encoder.cost(item) for item in prepared], np.int64)
     try:
-        for numbers in plan(costs, batch_size, None, None):
-            yield numbers, model.encoder(moved(model.encoder.collate([prepared[n] for n in numbers]), device)), device
+        for indices in plan(costs, batch_size, None, None):
+            inputs = model.encoder.collate([prepared[index] for index in indices])
+            yield indices, model.encoder(moved(inputs, device)), device
     finally:
-        model.train(training)
+        model.train(is_training)

@@ -1,4 +1,4 @@
-"""What was predicted, written down: in any format, as a page, or line by line."""
+"""Write predictions: in any format, as an HTML page, or to standard output."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
 from spanwise.decoding.thresholds import Threshold
 from spanwise.files.names import printable
-from spanwise.files.writing import atomic_output, to_json, writing
+from spanwise.files.writing import atomic_output, open_output, to_json
 from spanwise.formats import Ledger, write
 from spanwise.formats.jsonl import to_record
-from spanwise.formats.registry import names_format, writer_for
+from spanwise.formats.registry import names_format, output_format
 
 HTML = "html"
 
 
 def parse_thresholds(texts: Iterable[str]) -> Threshold:
-    """One threshold, or some for types by name: ``0.5``, or ``Drug=0.3`` and ``Place=0.6``.
+    """Parse one threshold (``0.5``) or thresholds by type (``Drug=0.3``, ``Place=0.6``).
 
     >>> parse_thresholds(["0.5"]), parse_thresholds(["Drug=0.3"]), parse_thresholds([])
     (0.5, {'Drug': 0.3}, 0.0)
     """
-    one, several = 0.0, {}
+    for_all, by_type = 0.0, {}
     for text in texts:
         name, _, value = text.rpartition("=")
         try:
@@ -35,62 +35,63 @@ def parse_thresholds(texts: Iterable[str]) -> Threshold:
         if not 0 <= score <= 1:
             raise SpanwiseError(f"threshold {text!r}: expected a number from 0 to 1, or TYPE=NUMBER")
         if name:
-            several[name] = score
+            by_type[name] = score
         else:
-            one = score
-    if one and several:
-        raise SpanwiseError("give one threshold for all types or one for each of some types, not both")
-    return several or one
+            for_all = score
+    if for_all and by_type:
+        raise SpanwiseError("give either one threshold for all types or thresholds by type, not both")
+    return by_type or for_all
 
 
-def check_output(output: Path | None, format: str | None) -> None:
-    """Whether a format can be written to a path, asked before the model is put to work."""
+def check_output_format(output: Path | None, format: str | None) -> None:
+    """Raise an error if the format cannot be written to the path. Called before the model is loaded."""
     if output is None:
         if format not in (None, "jsonl"):
             raise SpanwiseError("--to needs --output; standard output is jsonl")
     elif not _is_page(output, format):
-        writer_for(output, format, also=(HTML,))
+        output_format(output, format, also=(HTML,))
 
 
-def write_found(
-    found: Iterable[Sentence], output: Path, format: str | None, *, types: Sequence[str], model: str, ledger: Ledger
+def write_predictions(
+    sentences: Iterable[Sentence], output: Path, format: str | None, *, types: Sequence[str], model: str, ledger: Ledger
 ) -> None:  # fmt: skip
-    """Write to a path that appears whole or not at all; what the format cannot hold is left out and counted."""
+    """Write predictions atomically. The ledger counts annotations that the format cannot represent."""
     if _is_page(output, format):
         from spanwise.drawing.page import write_page
 
-        with atomic_output(output) as temporary, writing(temporary) as file:
-            write_page(found, file, types, printable(output.stem))
+        with atomic_output(output) as temporary, open_output(temporary) as file:
+            write_page(sentences, file, types, printable(output.stem))
         return
-    chosen, options = writer_for(output, format)
-    if chosen.name == "label_studio" and "kind" not in options:  # for people to correct, not as if people had made it
-        format, found = f"{format or chosen.name}{',' if ':' in (format or '') else ':'}kind=predictions", _by(model, found)
-    if chosen.name == "jsonl":
-        found = map(_with_characters, found)
-    write(found, output, format, ledger=ledger, lossy=True)
+    target, options = output_format(output, format)
+    if target.name == "label_studio" and "kind" not in options:  # predictions to correct instead of annotations
+        format = f"{format or target.name}{',' if ':' in (format or '') else ':'}kind=predictions"
+        sentences = _with_model_name(sentences, model)
+    if target.name == "jsonl":
+        sentences = map(_with_characters, sentences)
+    write(sentences, output, format, ledger=ledger, lossy=True)
 
 
 def _is_page(output: Path, format: str | None) -> bool:
     return names_format(format, HTML) or (format is None and output.suffix.lower() in (".html", ".htm"))
 
 
-def _by(model: str, found: Iterable[Sentence]) -> Iterator[Sentence]:
-    """With the name of the model, which Label Studio shows beside its predictions."""
-    for sentence in found:
+def _with_model_name(sentences: Iterable[Sentence], model: str) -> Iterator[Sentence]:
+    """Add the model's name, which Label Studio shows next to its predictions."""
+    for sentence in sentences:
         yield replace(sentence, extra={**(sentence.extra or {}), "prediction": {"model_version": printable(Path(model).name)}})
 
 
-def print_found(found: Iterable[Sentence]) -> None:
-    """The interchange format on standard output, with what each entity says and its characters in the document."""
-    for sentence in found:
+def print_predictions(sentences: Iterable[Sentence]) -> None:
+    """Print predictions as JSON lines, with the text and character offsets of each entity."""
+    for sentence in sentences:
         sys.stdout.write(to_json(to_record(_with_characters(sentence))) + "\n")
 
 
 def _with_characters(sentence: Sentence) -> Sentence:
-    """With what each entity says and its characters in the document, as keys of its own."""
-    base = sentence.start or 0
+    """Add the text of each entity and its character offsets in the document."""
+    offset = sentence.start or 0
     entities = []
     for entity in sentence.entities:
-        places = [[base + place for place in sentence.characters(fragment)] for fragment in entity.fragments]
-        entities.append(replace(entity, extra={**(entity.extra or {}), "text": sentence.text_of(entity), "characters": places}))
+        ranges = [[offset + position for position in sentence.characters(fragment)] for fragment in entity.fragments]
+        entities.append(replace(entity, extra={**(entity.extra or {}), "text": sentence.text_of(entity), "characters": ranges}))
     return replace(sentence, entities=tuple(entities))

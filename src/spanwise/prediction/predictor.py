@@ -1,4 +1,4 @@
-"""Predicting sentences in batches of like length, in the order they came."""
+"""Prediction with a torch model, in batches of sentences of similar length."""
 
 from __future__ import annotations
 
@@ -13,12 +13,32 @@ import torch
 from spanwise.batching.batches import moved
 from spanwise.core.types import Sentence
 from spanwise.decoding.decode import Predictions
-from spanwise.decoding.thresholds import Threshold, apply_threshold, lowest
+from spanwise.decoding.thresholds import Threshold, apply_threshold, lowest_threshold
+from spanwise.heads.abilities import CachesSentences, HasThreshold, find_ability, heads_with
 from spanwise.heads.base import Head
 from spanwise.models.model import Model
-from spanwise.prediction.encoding import encoded
-from spanwise.prediction.streaming import streamed
-from spanwise.runtime.device import exact_products
+from spanwise.prediction.base import BasePredictor
+from spanwise.prediction.encoding import encode_batches
+from spanwise.prediction.streaming import stream_in_chunks
+from spanwise.runtime.device import full_precision, should_use_cuda
+
+
+class Predictor(BasePredictor):
+    """A torch model on one device, ready to predict."""
+
+    def __init__(self, model: Model, device: str = "auto") -> None:
+        super().__init__()
+        self.model = model.to("cuda" if should_use_cuda(device) else "cpu").eval()
+        self.types, self.needs_spans = model.labels.entities, model.needs_spans
+        self.finds_relations = model.head.prediction_head.finds_relations
+        self.relation_types = model.labels.relations if self.finds_relations else ()
+        with temporary_threshold(model.head, 0.5) as default:
+            self.default_threshold = default
+
+    def predict_chunk(
+        self, sentences: Sequence[Sentence], context: Sequence[Sentence], *, threshold: Threshold, batch_size: int
+    ) -> list[Sentence]:  # fmt: skip
+        return predict_chunk(self.model, sentences, context, batch_size=batch_size, threshold=threshold)
 
 
 def predict(
@@ -29,77 +49,85 @@ def predict(
     threshold: Threshold = 0.0,
     context: Sequence[Sentence] = (),
 ) -> Iterator[Sentence]:
-    """The sentences with what the model finds in place of their entities and relations, one after another as they come.
+    """Yield the sentences in order with predictions in place of their entities and relations.
 
-    Only some thousand sentences are in memory at a time. ``threshold`` drops entities and relations whose score is lower. Where
-    it is lower than the head's own (and not 0, which leaves it to the model), the head proposes more entities.
+    Memory holds a few thousand sentences at a time. ``threshold`` drops entities and relations with
+    a lower score. A value below the head's own threshold makes the head predict more; 0 keeps the
+    head's own.
     """
-    find = partial(predict_chunk, model, batch_size=batch_size, threshold=threshold)
-    return streamed(find, sentences, context=context, whole=model.needs_spans)
+    predict_some = partial(predict_chunk, model, batch_size=batch_size, threshold=threshold)
+    return stream_in_chunks(predict_some, sentences, context=context, uses_windows=not model.needs_spans)
 
 
 def predict_chunk(
-    model: Model, sentences: Sequence[Sentence], around: Sequence[Sentence], *, batch_size: int = 64, threshold: Threshold = 0.0
+    model: Model,
+    sentences: Sequence[Sentence],
+    context: Sequence[Sentence],
+    *,
+    batch_size: int = 64,
+    threshold: Threshold = 0.0,
 ) -> list[Sentence]:
-    """The same at once; ``around`` are other sentences of their documents, which the encoder may read."""
-    prepared = model.encoder.prepare(sentences, around)
-    found = predict_prepared(model, sentences, prepared, batch_size=batch_size, threshold=threshold)
-    for module in model.modules():
-        if isinstance(module, Head):
-            module.forget()
-    return found
+    """Predict sentences that fit in memory; the encoder may read ``context`` of the same documents."""
+    prepared = model.encoder.prepare(sentences, context)
+    predicted = predict_prepared(model, sentences, prepared, batch_size=batch_size, threshold=threshold)
+    for head in heads_with(model.head, CachesSentences):
+        head.clear_cache()
+    return predicted
 
 
 def predict_prepared(
     model: Model, sentences: Sequence[Sentence], prepared: Sequence[Any], *, batch_size: int = 64, threshold: Threshold = 0.0
 ) -> list[Sentence]:
-    """The same for sentences that the model's encoder has prepared already."""
-    return predict_with([model.head], model, sentences, prepared, batch_size=batch_size, threshold=threshold)[model.head]
+    """Predict sentences that the model's encoder has already prepared."""
+    return predict_with_heads([model.head], model, sentences, prepared, batch_size=batch_size, threshold=threshold)[model.head]
 
 
 @torch.inference_mode()
-@exact_products()
-def predict_with(
+@full_precision()
+def predict_with_heads(
     heads: Iterable[Head], model: Model, sentences: Sequence[Sentence], prepared: Sequence[Any], *, batch_size: int = 64,
     threshold: Threshold = 0.0,
 ) -> dict[Head, list[Sentence]]:  # fmt: skip
-    """What each of the heads, which learned on the model's encoder, predicts; each sentence is encoded once."""
-    every: dict[Head, list[Predictions]] = {head: [Predictions(())] * len(sentences) for head in heads}
+    """Predict with several heads of one encoder; each sentence is encoded once."""
+    by_head: dict[Head, list[Predictions]] = {head: [Predictions(())] * len(sentences) for head in heads}
     with ExitStack() as stack:
-        for head in every:
-            stack.enter_context(proposing(head, threshold))
-        for numbers, states, device in encoded(model, prepared, batch_size):
-            chosen = [sentences[number] for number in numbers]
-            for head, found in every.items():
-                read = head.read(head.score(states, moved(head.targets(chosen, gold=False), device)), len(chosen))
-                for number, one in zip(numbers, read, strict=True):
-                    found[number] = one
-    return {
-        head: list(
-            apply_threshold((replace(s, **own._asdict(), links=()) for s, own in zip(sentences, found, strict=True)), threshold)
-        )
-        for head, found in every.items()
-    }
+        for head in by_head:
+            stack.enter_context(temporary_threshold(head, threshold))
+        for indices, states, device in encode_batches(model, prepared, batch_size):
+            batch = [sentences[index] for index in indices]
+            for head, predictions in by_head.items():
+                decoded = head.decode(head.score(states, moved(head.targets(batch, gold=False), device)), len(batch))
+                for index, prediction in zip(indices, decoded, strict=True):
+                    predictions[index] = prediction
+    return {head: list(apply_threshold(_with(sentences, rows), threshold)) for head, rows in by_head.items()}
+
+
+def _with(sentences: Iterable[Sentence], predictions: Iterable[Predictions]) -> Iterator[Sentence]:
+    for sentence, prediction in zip(sentences, predictions, strict=True):
+        yield replace(sentence, **prediction._asdict(), links=())
 
 
 @contextmanager
-def proposing(head: Head, threshold: Threshold) -> Iterator[float | None]:
-    """While it lasts, the head proposes entities from this score on if its own threshold, which is given, is higher.
+def temporary_threshold(head: Head, threshold: Threshold) -> Iterator[float | None]:
+    """Lower the head's threshold to ``threshold`` within the context; yield the head's own.
 
-    Where types have thresholds of their own, what is below that of its type is dropped before entities are chosen among those
-    that clash. For one threshold this is needless: the surer of two wins, and what it drives out is below the threshold too.
+    The head keeps its own threshold if that is lower. With thresholds by type, entities below the
+    threshold of their type are dropped before overlaps are resolved. A single threshold does not
+    need this: the more probable of two overlapping entities wins, so every entity that it displaces
+    has a lower score.
     """
-    bars, asked = threshold if isinstance(threshold, Mapping) else {}, lowest(threshold)
-    own = head.set_threshold(asked) if 0 < asked < 1 else None
+    by_type, requested = threshold if isinstance(threshold, Mapping) else {}, lowest_threshold(threshold)
+    adjustable = find_ability(head, HasThreshold)
+    default = adjustable.set_threshold(requested) if adjustable and 0 < requested < 1 else None
     heads = [module for module in head.modules() if isinstance(module, Head)]
     try:
-        if own is not None and own < asked:
-            head.set_threshold(own)  # what is over is dropped later
-        for one in heads if bars else ():
-            one.min_scores = {type: bars.get(type) or own or 0.0 for type in one.labels.entities}
-        yield own
+        if adjustable and default is not None and default < requested:
+            adjustable.set_threshold(default)  # `apply_threshold` drops the rest afterwards
+        for module in heads if by_type else ():
+            module.min_scores = {type: by_type.get(type) or default or 0.0 for type in module.labels.entities}
+        yield default
     finally:
-        if own is not None:
-            head.set_threshold(own)
-        for one in heads:
-            one.min_scores = None
+        if adjustable and default is not None:
+            adjustable.set_threshold(default)
+        for module in heads:
+            module.min_scores = None

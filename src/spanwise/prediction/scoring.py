@@ -1,4 +1,4 @@
-"""A trained model scored on data."""
+"""Predict and score a split of a corpus."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Corpus, Sentence
-from spanwise.corpora.splits import chosen_split, open_splits, read_corpus
+from spanwise.corpora.splits import open_splits, read_corpus, select_split
 from spanwise.evaluation import Evaluation, evaluate
-from spanwise.evaluation.typing import Typing, typing_scores
+from spanwise.evaluation.typing import TypingScores, score_typing
 from spanwise.files.writing import is_stream
 from spanwise.formats import Ledger
 from spanwise.prediction.base import BasePredictor
@@ -18,7 +18,7 @@ from spanwise.prediction.base import BasePredictor
 
 @dataclass(frozen=True)
 class PredictedSplit:
-    """A split as gold has it and as a model predicts it, with the corpus it is of."""
+    """A split of a corpus with gold and predicted sentences."""
 
     corpus: Corpus
     split: str
@@ -30,12 +30,12 @@ class PredictedSplit:
 
     @property
     def context(self) -> list[Sentence]:
-        """What a model may read beside gold's sentences: those of all splits, cut as gold is."""
+        """Gold sentences of all splits, for encoders that read document context."""
         return [sentence for sentences in self.corpus.splits.values() for sentence in sentences]
 
     @property
     def train(self) -> tuple[Sentence, ...] | None:
-        """The corpus's own training sentences, unless they are what was predicted."""
+        """Training sentences of the corpus; None if the train split was predicted."""
         return self.corpus["train"] if self.split != "train" and "train" in self.corpus else None
 
 
@@ -49,23 +49,23 @@ def predict_split(
     threshold: float = 0.0,
     batch_size: int = 64,
 ) -> PredictedSplit:
-    """What a model predicts for one split of data (a file is one split).
+    """Predict one split of a corpus; a file is one split.
 
-    The model reads the data as if nobody had annotated it, but for a model of given spans, which reads these without their
-    types. Its document context may come from any split.
+    The model reads the data without annotations. A model of given spans reads the spans without their
+    types. Document context may come from any split.
     """
     if is_stream(Path(data)):
-        raise SpanwiseError(f"{data}: gold is read twice, with and without its entities, and a pipe cannot be; give a file")
+        raise SpanwiseError(f"{data}: gold is read twice, which a pipe does not allow; give a file")
     corpus = read_corpus(data, format, ledger)
-    split = chosen_split(corpus, split, data)
+    split = select_split(corpus, split, data)
     if not corpus[split]:
-        raise SpanwiseError(f"{data}: {split} has no sentences, so nothing can be scored on it")
-    bare = {name: list(stream) for name, stream in open_splits(data, format, annotated=False).items()}
-    everything = [sentence for sentences in bare.values() for sentence in sentences]
-    documents = {sentence.document for sentence in corpus[split]}  # a brat folder may have texts without annotations besides
-    asked = corpus[split] if predictor.needs_spans else [one for one in bare[split] if one.document in documents]
-    found = predictor.stream(asked, threshold=threshold, batch_size=batch_size, context=everything)
-    return PredictedSplit(corpus, split, list(found))
+        raise SpanwiseError(f"{data}: {split} has no sentences; expected gold annotations")
+    unannotated = {name: list(stream) for name, stream in open_splits(data, format, with_annotations=False).items()}
+    context = [sentence for sentences in unannotated.values() for sentence in sentences]
+    documents = {sentence.document for sentence in corpus[split]}  # a brat folder may hold texts without annotations
+    inputs = corpus[split] if predictor.needs_spans else [s for s in unannotated[split] if s.document in documents]
+    predicted = predictor.stream(inputs, threshold=threshold, batch_size=batch_size, context=context)
+    return PredictedSplit(corpus, split, list(predicted))
 
 
 def score_model(
@@ -79,14 +79,12 @@ def score_model(
     threshold: float = 0.0,
     batch_size: int = 64,
     last_words: bool = False,
-) -> Evaluation | Typing:
-    """The scores of a model on one split of data (see ``predict_split``); ``train`` defaults to the data's own training
-    split.
-    """
-    done = predict_split(
+) -> Evaluation | TypingScores:
+    """Score a model on one split of a corpus; ``train`` defaults to the corpus's train split."""
+    result = predict_split(
         predictor, data, split=split, format=format, ledger=ledger, threshold=threshold, batch_size=batch_size
     )  # fmt: skip
-    known = done.train if train is None else train
+    known = result.train if train is None else train
     if predictor.needs_spans:
-        return typing_scores(done.gold, done.predicted, known)
-    return evaluate(done.gold, done.predicted, known, finds_relations=predictor.finds_relations, last_words=last_words)
+        return score_typing(result.gold, result.predicted, known)
+    return evaluate(result.gold, result.predicted, known, finds_relations=predictor.finds_relations, last_words=last_words)

@@ -1,4 +1,4 @@
-"""The vectors by which a model judges spans, and the probabilities that come of it, for whoever wants to look at them."""
+"""Span vectors and type probabilities of a model, for analysis."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ import torch
 from torch import Tensor
 
 from spanwise.batching.batches import moved
+from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence, Span
 from spanwise.encoders.base import TokenStates
-from spanwise.heads.base import SpanVectors
+from spanwise.heads import head_values
+from spanwise.heads.abilities import HasSpanProbabilities, HasSpanVectors, find_ability
+from spanwise.heads.base import Head, SpanVectors
 from spanwise.models.model import Model
-from spanwise.prediction.encoding import encoded
-from spanwise.runtime.device import exact_products
+from spanwise.prediction.encoding import encode_batches
+from spanwise.runtime.device import full_precision
 
 
 class SentenceVectors(NamedTuple):
-    """The spans of a sentence [n, 2] (start, end; words) and their vectors [n, d], in text order."""
+    """Word ranges of the spans of a sentence [n, 2] and their vectors [n, d], in text order."""
 
     spans: npt.NDArray[np.int64]
     vectors: npt.NDArray[np.float32]
@@ -34,11 +37,14 @@ def span_vectors(
     batch_size: int = 64,
     context: Sequence[Sentence] = (),
 ) -> list[SentenceVectors]:
-    """The vectors before the logits of all spans of each sentence, or of those in ``spans``, one iterable per sentence.
+    """Vectors before the logits, of all spans or of those in ``spans`` (one iterable per sentence).
 
-    Spans that the model's head does not judge (wider than its widest, or pruned) have none and are left out.
+    Spans that the head does not score (too wide or pruned) are omitted.
     """
-    return _asked(model, model.head.span_vectors, sentences, spans, batch_size, context)
+    head = find_ability(model.head, HasSpanVectors)
+    if head is None:
+        raise SpanwiseError(f"the head {head_values(model.head)['kind']} has no span vectors")
+    return _compute(model, head, head.span_vectors, sentences, spans, batch_size, context)
 
 
 def span_probabilities(
@@ -49,28 +55,31 @@ def span_probabilities(
     batch_size: int = 64,
     context: Sequence[Sentence] = (),
 ) -> list[SentenceVectors]:
-    """The same with a probability for each type in place of a vector and last, where entities are to be found, for NONE."""
-    return _asked(model, model.head.span_probabilities, sentences, spans, batch_size, context)
+    """Type probabilities instead of vectors; heads that find entities add NONE as the last column."""
+    head = find_ability(model.head, HasSpanProbabilities)
+    if head is None:
+        raise SpanwiseError(f"the head {head_values(model.head)['kind']} has no span probabilities")
+    return _compute(model, head, head.span_probabilities, sentences, spans, batch_size, context)
 
 
 @torch.inference_mode()
-@exact_products()
-def _asked(
-    model: Model, ask: Callable[[TokenStates, Mapping[str, Tensor]], SpanVectors], sentences: Sequence[Sentence],
-    spans: Sequence[Iterable[Span]] | None, batch_size: int, context: Sequence[Sentence],
+@full_precision()
+def _compute(
+    model: Model, head: Head, function: Callable[[TokenStates, Mapping[str, Tensor]], SpanVectors],
+    sentences: Sequence[Sentence], spans: Sequence[Iterable[Span]] | None, batch_size: int, context: Sequence[Sentence],
 ) -> list[SentenceVectors]:  # fmt: skip
     prepared = model.encoder.prepare(sentences, context)
-    wanted = None if spans is None else [set(map(tuple, own)) for own in spans]
-    found: list[SentenceVectors | None] = [None] * len(sentences)
-    for numbers, states, device in encoded(model, prepared, batch_size):
-        targets = model.head.targets([sentences[number] for number in numbers], gold=False)
-        packed = ask(states, moved(targets, device))
-        owner, start, end = (column.cpu().numpy() for column in (packed.sentence, packed.start, packed.end))
+    requested = None if spans is None else [set(map(tuple, ranges)) for ranges in spans]
+    results: list[SentenceVectors | None] = [None] * len(sentences)
+    for indices, states, device in encode_batches(model, prepared, batch_size):
+        targets = head.targets([sentences[index] for index in indices], gold=False)
+        packed = function(states, moved(targets, device))
+        sentence, start, end = (column.cpu().numpy() for column in (packed.sentence, packed.start, packed.end))
         vectors = packed.vectors.float().cpu().numpy()
-        order = np.lexsort((end, start, owner))
-        places, borders = np.stack((start, end), 1), np.searchsorted(owner[order], np.arange(len(numbers) + 1))
-        for number, own in zip(numbers, np.split(order, borders[1:-1]), strict=True):
-            if wanted is not None:
-                own = own[[tuple(span) in wanted[number] for span in places[own].tolist()]]
-            found[number] = SentenceVectors(places[own], vectors[own])
-    return [vectors for vectors in found if vectors is not None]
+        order = np.lexsort((end, start, sentence))
+        ranges, splits = np.stack((start, end), 1), np.searchsorted(sentence[order], np.arange(len(indices) + 1))
+        for index, rows in zip(indices, np.split(order, splits[1:-1]), strict=True):
+            if requested is not None:
+                rows = rows[[tuple(span) in requested[index] for span in ranges[rows].tolist()]]
+            results[index] = SentenceVectors(ranges[rows], vectors[rows])
+    return [result for result in results if result is not None]

@@ -1,4 +1,4 @@
-"""Prediction of sentences as they come: some thousand at a time, in their order. Knows nothing of what predicts them."""
+"""Predict a stream of sentences chunk by chunk, in order and with any model."""
 
 from __future__ import annotations
 
@@ -7,31 +7,31 @@ from itertools import islice
 from typing import TypeAlias
 
 from spanwise.core.types import Sentence
-from spanwise.prediction.windows import in_pieces
+from spanwise.prediction.windows import predict_in_windows
 
-CHUNK = 2048  # sentences whose lengths are sorted together
-REACH = 512  # sentences before and behind a chunk that may be context
+CHUNK = 2048  # sentences that are sorted by length together
+CONTEXT = 512  # sentences before and after a chunk that serve as document context
 
-# Sentences and others of their documents, to the first ones with what is found in place of their entities and relations.
-Find: TypeAlias = Callable[[Sequence[Sentence], Sequence[Sentence]], Sequence[Sentence]]
+# Maps sentences and their context to the sentences with predictions.
+PredictChunk: TypeAlias = Callable[[Sequence[Sentence], Sequence[Sentence]], Sequence[Sentence]]
 
 
-def streamed(
-    find: Find, sentences: Iterable[Sentence], *, context: Sequence[Sentence] = (), whole: bool = False
+def stream_in_chunks(
+    predict_chunk: PredictChunk, sentences: Iterable[Sentence], *, context: Sequence[Sentence] = (), uses_windows: bool = True
 ) -> Iterator[Sentence]:  # fmt: skip
-    """What ``find`` makes of the sentences, one after another; only some thousand are in memory at a time.
+    """Yield the predicted sentences in order; memory holds a few thousand at a time.
 
-    Long ones are read in windows (see ``pieces``), unless they are to stay ``whole``. ``context`` are more sentences of their
-    documents besides those that come near them.
+    ``uses_windows`` splits long sentences into windows (see ``split_into_windows``). ``context`` holds
+    more sentences of the same documents, in addition to the neighbours in the stream.
     """
 
     def in_chunks(stream: Iterator[Sentence]) -> Iterator[Sentence]:
         before: list[Sentence] = []
         chunk = list(islice(stream, CHUNK))
         while chunk:
-            ahead = list(islice(stream, REACH))
-            yield from find(chunk, [*before, *ahead, *context])
-            before = [*before, *chunk][-REACH:]
-            chunk = [*ahead, *islice(stream, CHUNK - len(ahead))]
+            after = list(islice(stream, CONTEXT))
+            yield from predict_chunk(chunk, [*before, *after, *context])
+            before = [*before, *chunk][-CONTEXT:]
+            chunk = [*after, *islice(stream, CHUNK - len(after))]
 
-    return in_chunks(iter(sentences)) if whole else in_pieces(sentences, in_chunks)
+    return predict_in_windows(sentences, in_chunks) if uses_windows else in_chunks(iter(sentences))

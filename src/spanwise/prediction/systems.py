@@ -1,4 +1,4 @@
-"""Systems as they are named on a command line: files of predictions, or run folders that are put to work."""
+"""Systems named on the command line: prediction files or run folders."""
 
 from __future__ import annotations
 
@@ -8,55 +8,54 @@ from pathlib import Path
 
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
-from spanwise.corpora.splits import one_split
+from spanwise.corpora.splits import read_single_split
 from spanwise.evaluation.pairing import pair
 from spanwise.files.reading import read_json
 from spanwise.formats import Ledger
-from spanwise.runs.files import CONFIG
-
-SEEDS = "seeds.json"  # what training with several seeds leaves beside the runs
+from spanwise.runs.folder import RunFolder
 
 
 @dataclass(frozen=True)
-class NamedSystem:
-    """A name and what its runs are read from: a file of predictions or a run folder each."""
+class System:
+    """A name and its runs, each a prediction file or a run folder."""
 
     name: str
     paths: tuple[Path, ...]
 
 
-def named_systems(texts: Iterable[str]) -> list[NamedSystem]:
-    """Systems from ``[NAME=]PATH[,PATH…]``: several paths, or the folder of a training with several seeds, are several runs.
+def parse_systems(texts: Iterable[str]) -> list[System]:
+    """Parse systems of the form ``[NAME=]PATH[,PATH…]``.
 
-    Without a name, a system is called after its first path.
+    Several paths are several runs, and so is the folder of a training with ``--seeds``. The default
+    name is that of the first path.
     """
-    systems = [_system(text) for text in texts]
+    systems = [_parse_system(text) for text in texts]
     for name in {system.name for system in systems}:
         if sum(system.name == name for system in systems) > 1:
-            raise SpanwiseError(f"two systems are called {name!r}; name them, as in NAME=PATH")
+            raise SpanwiseError(f"two systems are named {name!r}; give each a name with NAME=PATH")
     return systems
 
 
-def gold_sentences(path: Path, format: str | None, ledger: Ledger) -> list[Sentence]:
-    """The sentences of a file of gold, of which there must be some: nothing can be scored on none."""
-    right = list(one_split(path, format, ledger))
-    if not right:
-        raise SpanwiseError(f"{path}: has no sentences, so nothing can be scored on it")
-    return right
+def read_gold(path: Path, format: str | None, ledger: Ledger) -> list[Sentence]:
+    """Read gold sentences; an empty file is an error."""
+    gold = list(read_single_split(path, format, ledger))
+    if not gold:
+        raise SpanwiseError(f"{path}: no sentences; expected gold annotations")
+    return gold
 
 
-def predictions(path: Path, gold: Sequence[Sentence], format: str | None, ledger: Ledger) -> list[Sentence]:
-    """The sentences of a file of predictions. That they are those of gold is looked at here, where the file's name is known."""
-    found = list(one_split(path, format, ledger))
+def read_predictions(path: Path, gold: Sequence[Sentence], format: str | None, ledger: Ledger) -> list[Sentence]:
+    """Read predicted sentences and check that they match gold; errors name the file."""
+    predicted = list(read_single_split(path, format, ledger))
     try:
-        pair(gold, found)
+        pair(gold, predicted)
     except SpanwiseError as error:
         raise SpanwiseError(f"{path}: {error}") from None
-    return found
+    return predicted
 
 
-def outputs(
-    system: NamedSystem,
+def system_predictions(
+    system: System,
     gold: Sequence[Sentence],
     data: Path,
     split: str,
@@ -66,23 +65,23 @@ def outputs(
     ledger: Ledger,
     device: str,
 ) -> Iterator[list[Sentence]]:
-    """What each run of a system has for the gold sentences, those of a split of data: read or predicted."""
+    """Yield the predictions of each run for the gold sentences of a split: read from a file, or predicted now."""
     for path in system.paths:
-        if not (path / CONFIG).is_file():
-            yield predictions(path, gold, format, ledger)
+        if not RunFolder(path).is_started:
+            yield read_predictions(path, gold, format, ledger)
             continue
         from spanwise.prediction.load import load
         from spanwise.prediction.scoring import predict_split
 
         predictor = load(path, device)
         if predictor.needs_spans:
-            raise SpanwiseError(f"{path}: this model types given spans and finds none by itself, so it has no F1 to compare")
+            raise SpanwiseError(f"{path}: this model types given spans and finds no entities, so it has no F1 to compare")
         yield predict_split(predictor, data, split=split, format=data_format).predicted
 
 
-def _system(text: str) -> NamedSystem:
+def _parse_system(text: str) -> System:
     if Path(text).exists():  # a path may hold any character
-        return NamedSystem(_called(Path(text)), tuple(_runs(Path(text))))
+        return System(_default_name(Path(text)), tuple(_runs(Path(text))))
     name, equals, rest = text.partition("=")
     paths = [Path(part) for part in (rest if equals else text).split(",") if part]
     if not paths or (equals and not name):
@@ -90,22 +89,23 @@ def _system(text: str) -> NamedSystem:
     for path in paths:
         if not path.exists():
             raise SpanwiseError(f"{path}: no such file or folder")
-    return NamedSystem(name if equals else _called(paths[0]), tuple(run for path in paths for run in _runs(path)))
+    return System(name if equals else _default_name(paths[0]), tuple(run for path in paths for run in _runs(path)))
 
 
-def _called(path: Path) -> str:
+def _default_name(path: Path) -> str:
     return path.absolute().name if path.is_dir() else path.stem
 
 
 def _runs(path: Path) -> list[Path]:
-    """The runs of a system at a path: of a folder of several seeds those that its summary names, by the number of the seed."""
-    if not (path / SEEDS).is_file():
+    """The runs at a path: the path itself, or the runs of a ``--seeds`` folder in order of their seeds."""
+    summary = RunFolder(path).summary_file("seeds")
+    if not summary.is_file():
         return [path]
-    seeds = read_json(path / SEEDS).get("seeds")
+    seeds = read_json(summary).get("seeds")
     if not isinstance(seeds, list) or not seeds or not all(isinstance(seed, int) for seed in seeds):
-        raise SpanwiseError(f"{path / SEEDS}: cannot be read: expected the list of seeds")
+        raise SpanwiseError(f"{summary}: expected a list of seeds")
     runs = [path / f"seed-{seed}" for seed in sorted(seeds)]
     for run in runs:
-        if not (run / CONFIG).is_file():
-            raise SpanwiseError(f"{path}: {SEEDS} names {run.name}, which is not there")
+        if not RunFolder(run).is_started:
+            raise SpanwiseError(f"{path}: {summary.name} lists {run.name}, which does not exist")
     return runs

@@ -1,7 +1,7 @@
-"""Sentences of any length: what is too long to be judged at once is read in windows, and what is found there is put together.
+"""Predict long sentences in overlapping windows and merge the results.
 
-Heads that score every pair of words need memory that grows with the square of a sentence's length. A "sentence" of a hundred
-thousand words, a table or a text without full stops say, would need a thousand times what a machine has.
+Heads that score every pair of words need memory quadratic in the sentence length. A "sentence" of a
+hundred thousand words, such as a table or a text without full stops, would not fit in memory.
 """
 
 from __future__ import annotations
@@ -13,89 +13,92 @@ from itertools import chain, islice, pairwise
 
 from spanwise.core.types import Entity, Relation, Sentence, Span
 
-LONGEST = 512  # words that are judged at once
-OVERLAP = 128  # words that two windows share: wider entities may be missed where windows meet
+MAX_WORDS = 512  # of a window
+OVERLAP = 128  # words that two windows share; wider entities may be missed at a boundary
 
 
-def in_pieces(
+def predict_in_windows(
     sentences: Iterable[Sentence], predict: Callable[[Iterator[Sentence]], Iterator[Sentence]]
 ) -> Iterator[Sentence]:  # fmt: skip
-    """What ``predict`` makes of the sentences, the long ones in windows; as many sentences come out as went in, in order."""
-    waiting: deque[Sentence] = deque()
+    """Apply ``predict`` to the windows of the sentences; yield one sentence per input, in order."""
+    pending: deque[Sentence] = deque()
 
-    def cut() -> Iterator[Sentence]:
+    def split() -> Iterator[Sentence]:
         for sentence in sentences:
-            waiting.append(sentence)
-            yield from pieces_of(sentence)
+            pending.append(sentence)
+            yield from split_into_windows(sentence)
 
-    found = predict(cut())
-    for first in found:
-        yield from put_together([waiting.popleft()], chain([first], found))
+    predicted = predict(split())
+    for first in predicted:
+        yield from merge_windows([pending.popleft()], chain([first], predicted))
 
 
-def pieces_of(sentence: Sentence) -> list[Sentence]:
-    """The sentence, or, where it is too long to be judged at once, its windows as sentences of their own."""
-    ranges = windows(len(sentence.words))
+def split_into_windows(sentence: Sentence) -> list[Sentence]:
+    """The windows of a long sentence as separate sentences; a short sentence is its only window."""
+    ranges = window_ranges(len(sentence.words))
     if len(ranges) == 1:
         return [sentence]
     return [Sentence(f"{sentence.id}-{a}", sentence.words[a:b], pos=sentence.pos and sentence.pos[a:b]) for a, b in ranges]
 
 
-def put_together(sentences: Iterable[Sentence], found: Iterator[Sentence]) -> Iterator[Sentence]:
-    """The sentences with what was found in their pieces, which come one after another."""
+def merge_windows(sentences: Iterable[Sentence], predicted: Iterator[Sentence]) -> Iterator[Sentence]:
+    """Yield the sentences with the predictions of their windows, which ``predicted`` yields in order."""
     for sentence in sentences:
-        ranges = windows(len(sentence.words))
-        own = list(islice(found, len(ranges)))
-        yield own[0] if len(own) == 1 else joined(sentence, ranges, own)
+        ranges = window_ranges(len(sentence.words))
+        windows = list(islice(predicted, len(ranges)))
+        yield windows[0] if len(windows) == 1 else join_windows(sentence, ranges, windows)
 
 
-def windows(length: int, longest: int = LONGEST, overlap: int = OVERLAP) -> list[Span]:
-    """Ranges of at most ``longest`` words that cover so many words, each sharing ``overlap`` with the next.
+def window_ranges(length: int, max_words: int = MAX_WORDS, overlap: int = OVERLAP) -> list[Span]:
+    """Ranges of at most ``max_words`` words that cover ``length`` words; neighbours share ``overlap`` words.
 
-    >>> windows(9, longest=5, overlap=2)
+    >>> window_ranges(9, max_words=5, overlap=2)
     [Span(start=0, end=5), Span(start=3, end=8), Span(start=6, end=9)]
-    >>> windows(5, longest=5, overlap=2)
+    >>> window_ranges(5, max_words=5, overlap=2)
     [Span(start=0, end=5)]
     """
-    count = max(1, -(-(length - overlap) // (longest - overlap)))
-    starts = [number * (longest - overlap) for number in range(count)]
-    return [Span(start, min(start + longest, length)) for start in starts]
+    count = max(1, -(-(length - overlap) // (max_words - overlap)))
+    starts = [index * (max_words - overlap) for index in range(count)]
+    return [Span(start, min(start + max_words, length)) for start in starts]
 
 
-def joined(sentence: Sentence, ranges: Sequence[Span], found: Sequence[Sentence]) -> Sentence:
-    """The sentence with what its windows have, each up to a border that no entity crosses.
+def join_windows(sentence: Sentence, ranges: Sequence[Span], windows: Sequence[Sentence]) -> Sentence:
+    """Join the predictions of the windows at boundaries that no entity crosses.
 
-    So entities of two windows never overlap, and whatever holds within windows (no crossings, no overlaps) holds for the whole.
+    Entities of two windows therefore never overlap, and properties that hold within windows (no
+    crossing, no overlap) hold for the sentence.
     """
-    entities = [[_moved(entity, place.start) for entity in one.entities] for place, one in zip(ranges, found, strict=True)]
-    borders = [0, *_borders(ranges, entities), len(sentence.words)]
-    kept: list[Entity] = []
+    entities = [
+        [_shift(entity, span.start) for entity in window.entities] for span, window in zip(ranges, windows, strict=True)
+    ]
+    boundaries = [0, *_boundaries(ranges, entities), len(sentence.words)]
+    joined: list[Entity] = []
     relations: list[Relation] = []
-    for own, one, (low, high) in zip(entities, found, pairwise(borders), strict=True):
-        inside = {number: entity for number, entity in enumerate(own) if low <= entity.range.start and entity.range.end <= high}
-        place = {number: len(kept) + at for at, number in enumerate(inside)}
-        kept += inside.values()
+    for candidates, window, (low, high) in zip(entities, windows, pairwise(boundaries), strict=True):
+        inside = [index for index, entity in enumerate(candidates) if low <= entity.range.start and entity.range.end <= high]
+        new = {old: len(joined) + position for position, old in enumerate(inside)}
+        joined += [candidates[index] for index in inside]
         relations += [
-            replace(relation, head=place[relation.head], tail=place[relation.tail])
-            for relation in one.relations
-            if relation.head in place and relation.tail in place
+            replace(relation, head=new[relation.head], tail=new[relation.tail])
+            for relation in window.relations
+            if relation.head in new and relation.tail in new
         ]
-    return replace(sentence, entities=tuple(kept), relations=tuple(relations), links=())
+    return replace(sentence, entities=tuple(joined), relations=tuple(relations), links=())
 
 
-def _moved(entity: Entity, by: int) -> Entity:
-    return replace(entity, fragments=tuple(Span(start + by, end + by) for start, end in entity.fragments))
+def _shift(entity: Entity, offset: int) -> Entity:
+    return replace(entity, fragments=tuple(Span(start + offset, end + offset) for start, end in entity.fragments))
 
 
-def _borders(ranges: Sequence[Span], entities: Sequence[Sequence[Entity]]) -> Iterator[int]:
-    """Where each window ends for the next one to go on: in what both have read, nearest to its middle, inside no entity."""
+def _boundaries(ranges: Sequence[Span], entities: Sequence[Sequence[Entity]]) -> Iterator[int]:
+    """Where one window ends and the next continues: inside no entity, closest to the middle of their overlap."""
     for (one, other), (left, right) in zip(pairwise(ranges), pairwise(entities), strict=True):
         shared = Span(other.start, one.end)
         middle = (shared.start + shared.end) // 2
-        taken = {
-            place
+        covered = {
+            position
             for entity in (*left, *right)
-            for place in range(max(entity.range.start + 1, shared.start), min(entity.range.end, shared.end + 1))
+            for position in range(max(entity.range.start + 1, shared.start), min(entity.range.end, shared.end + 1))
         }
-        free = [place for place in range(shared.start, shared.end + 1) if place not in taken]
-        yield min(free, key=lambda place: abs(place - middle), default=middle)
+        free = [position for position in range(shared.start, shared.end + 1) if position not in covered]
+        yield min(free, key=lambda position: abs(position - middle), default=middle)

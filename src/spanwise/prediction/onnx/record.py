@@ -1,4 +1,4 @@
-"""The folder of an exported model: two graphs, the tokenizer, and a record of what stands around the graphs."""
+"""Record of an exported model: the settings that prediction needs in addition to the graphs."""
 
 from __future__ import annotations
 
@@ -10,54 +10,58 @@ from pydantic import BaseModel, ConfigDict
 from spanwise.config.validation import validate_settings
 from spanwise.core.errors import SpanwiseError
 from spanwise.decoding.soft_nms import SoftNms
-from spanwise.encoders.numbers import FILE as VOCABULARY
-from spanwise.encoders.rows import RowSettings
+from spanwise.encoders.subword_indexing import SubwordSettings
+from spanwise.encoders.word_indexing import FILE as VOCABULARY
 from spanwise.files.reading import read_json
-from spanwise.runs.files import ONNX_RECORD
+from spanwise.runs.folder import RunFolder
 
 TOKENIZER, ENCODER, HEAD = "tokenizer.json", "encoder.onnx", "head.onnx"
 
 
-class Chain(BaseModel):
-    """What makes tags of their scores: transitions (from the row's tag to the column's) and those at either end."""
+class Transitions(BaseModel):
+    """Transition scores between tags (from row to column), and at the start and end of a sentence."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     transitions: list[list[float]]
     start: list[float]
     end: list[float]
-    is_crf: bool  # whether scores are those of a CRF; otherwise each word's softmax is the probability of its tag
+    is_crf: bool  # False: the softmax over a word's scores gives the probability of its tag
 
 
 class Record(BaseModel):
-    """What the graphs do not know.
+    """Settings of an exported model.
 
-    ``encoder.onnx`` gives ``states``: a transformer's takes ``ids`` and ``seen`` [rows, length] and gives those of subwords;
-    the static encoder's takes the arrays of ``Numbers.collate`` and gives those of words and, as ``sentences``, of sentences.
-    ``head.onnx`` takes these and, of all the following, what it needs: the arrays of ``Rows.collate``; ``sentence``, ``start``
-    and ``end`` of the spans to be judged; a ``threshold``. It gives the scores of tags [B, T, tags], or packed spans as
-    ``Head.score`` does (sentence, start, end, label, score): one table, or those of entities, fragments and links.
+    ``encoder.onnx`` returns ``states``. That of a transformer takes ``ids`` and ``seen`` [rows, length]
+    and returns subword states. That of the static encoder takes the arrays of ``WordIndexer.collate``
+    and returns word states, and sentence states as ``sentences``.
+
+    ``head.onnx`` takes these states and any of: the arrays of ``SubwordIndexer.collate``; ``sentence``,
+    ``start`` and ``end`` of the candidate spans; a ``threshold``. It returns tag scores [B, T, tags], or
+    packed spans as ``Head.score`` does (sentence, start, end, label, score): one table, or one each for
+    entities, fragments and links.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     format: Literal[1] = 1
-    gives: Literal["spans", "fragments", "tags"]
+    returns: Literal["spans", "fragments", "tags"]  # by head.onnx
     precision: Literal["float32", "int8"]
     entities: tuple[str, ...]
-    rows: RowSettings | None = None  # of a transformer's subwords; None for the static encoder
-    unknown_id: int = 0  # the id of a word that the tokenizer does not see
-    widths: tuple[int, ...] = ()  # of the spans to be judged, where the graph is told them
-    threshold: float | None = None  # above which entities are proposed, where that can be chosen
+    subwords: SubwordSettings | None = None  # of a transformer; None for the static encoder
+    unknown_id: int = 0  # of words without subwords
+    span_widths: tuple[int, ...] = ()  # of the candidate spans, if the graph takes them as input
+    threshold: float | None = None  # default; None if the head has none
     policy: str | SoftNms = "flat"
-    fragments: tuple[str, ...] = ()  # types whose entities may have several
-    chain: Chain | None = None
+    fragment_types: tuple[str, ...] = ()  # types with discontinuous entities
+    tags: Transitions | None = None
 
 
 def read_record(folder: Path) -> Record:
-    """The record of an exported model, all of whose files are there."""
-    record = validate_settings(Record, read_json(folder / ONNX_RECORD), str(folder / ONNX_RECORD))
-    missing = [name for name in (ENCODER, HEAD, TOKENIZER if record.rows else VOCABULARY) if not (folder / name).is_file()]
+    """Read the record of an exported model and check that all its files exist."""
+    path = RunFolder(folder).onnx_file
+    record = validate_settings(Record, read_json(path), str(path))
+    missing = [name for name in (ENCODER, HEAD, TOKENIZER if record.subwords else VOCABULARY) if not (folder / name).is_file()]
     if missing:
-        raise SpanwiseError(f"{folder}: the exported model is not whole ({', '.join(missing)} missing)")
+        raise SpanwiseError(f"{folder}: the exported model is incomplete; missing {', '.join(missing)}")
     return record
