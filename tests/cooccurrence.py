@@ -1,4 +1,4 @@
-"""A small text, and its words counted together as literally as can be."""
+"""A random text and reference co-occurrence counts."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from collections import defaultdict
 LETTERS = "abcdefghijklmnopqrst"
 
 
-def some_text(sentences: int = 60, seed: int = 1) -> list[list[str]]:
-    choose = random.Random(seed)
+def random_text(sentences: int = 60, seed: int = 1) -> list[list[str]]:
+    generator = random.Random(seed)
     weights = [1 / (n + 1) for n in range(len(LETTERS))]
-    return [choose.choices(LETTERS, weights, k=choose.randint(0, 25)) for _ in range(sentences)]
+    return [generator.choices(LETTERS, weights, k=generator.randint(0, 25)) for _ in range(sentences)]
 
 
-def literal_counts(text: list[list[str]], window: int, min_count: int = 1) -> dict[tuple[str, str], float]:
-    """For each place of each sentence, all places within the window to either side."""
-    every = [word for sentence in text for word in sentence]
+def reference_counts(text: list[list[str]], window: int, min_count: int = 1) -> dict[tuple[str, str], float]:
+    """Count the words within the window on both sides of every word, by comparing all pairs."""
+    all_words = [word for sentence in text for word in sentence]
     counts: dict[tuple[str, str], float] = defaultdict(float)
     for sentence in text:
-        for here, word in enumerate(sentence):
-            for there, other in enumerate(sentence):
-                if 0 < abs(here - there) <= window and every.count(word) >= min_count and every.count(other) >= min_count:
-                    counts[word, other] += 1 / abs(here - there)
+        for i, word in enumerate(sentence):
+            for j, other in enumerate(sentence):
+                if 0 < abs(i - j) <= window and all_words.count(word) >= min_count and all_words.count(other) >= min_count:
+                    counts[word, other] += 1 / abs(i - j)
     return dict(counts)

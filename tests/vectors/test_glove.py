@@ -1,4 +1,4 @@
-"""The objective and its descent, against literal ones; what learning promises."""
+"""GloVe training, compared with a reference implementation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from cooccurrence import literal_counts, some_text
+from cooccurrence import random_text, reference_counts
 
 from spanwise import Sentence, SpanwiseError
 from spanwise.data import FOLDER
@@ -22,19 +22,19 @@ from spanwise.inputs.vector_text import corpus_text
 from spanwise.training.vectors import train_vectors
 from spanwise.vectors import read_vectors
 from spanwise.vectors.compiled import compiled
-from spanwise.vectors.counting import Memory, count_pairs
+from spanwise.vectors.cooccurrence import Memory, count_pairs
 from spanwise.vectors.glove import Glove, GloveSettings, learn_vectors
-from spanwise.vectors.numbering import NumberedText, number_text
+from spanwise.vectors.indexing import IndexedText, index_text
 from spanwise.vectors.tiles import make_tiles
 
 pytest.importorskip("numba")
 
 SMALL = GloveSettings(dim=6, window=5, iterations=8)
-SENTENCES = some_text()
+SENTENCES = random_text()
 
 
-def small_model(folder: Path, dim: int = 6) -> tuple[Glove, NumberedText]:
-    text = number_text(SENTENCES, 1, folder)
+def small_model(folder: Path, dim: int = 6) -> tuple[Glove, IndexedText]:
+    text = index_text(SENTENCES, 1, folder)
     pairs, random = count_pairs(text, 5, folder), np.random.default_rng(2)
     tiles = make_tiles(pairs, len(text.words), 10, 64, random, folder)
     return Glove(len(text.words), dim, tiles, random), text
@@ -46,17 +46,17 @@ def run_iteration(model: Glove, threads: int = 1) -> None:
 
 
 @pytest.mark.parametrize("dim", [1, 6, 14, 15, 40])
-def test_the_objective_is_that_of_a_literal_sum(tmp_path: Path, dim: int) -> None:
+def test_the_objective_matches_a_direct_sum(tmp_path: Path, dim: int) -> None:
     model, text = small_model(tmp_path, dim)
     biases = np.random.default_rng(7).normal(size=(2, len(text.words))).astype(np.float32)
     model.words[:, dim], model.contexts[:, dim + 1] = biases
     before = model.words.copy(), model.contexts.copy()
     model._visit(np.arange(model.tiles.blocks**2), rate=0)
-    place = dict(zip(text.words, model.tiles.places.tolist(), strict=True))
-    counts = literal_counts(SENTENCES, 5)
+    row = dict(zip(text.words, model.tiles.positions.tolist(), strict=True))
+    counts = reference_counts(SENTENCES, 5)
     expected = 0.0
     for (word, context), count in counts.items():
-        i, j = place[word], place[context]
+        i, j = row[word], row[context]
         product = float(before[0][i, :dim].astype(float) @ before[1][j, :dim].astype(float))
         error = product + float(biases[0][i]) + float(biases[1][j]) - math.log(count)
         expected += min(1.0, (count / 10) ** 0.75) * error**2
@@ -66,7 +66,7 @@ def test_the_objective_is_that_of_a_literal_sum(tmp_path: Path, dim: int) -> Non
     assert np.array_equal(model.contexts[:, :half], before[1][:, :half])
 
 
-def test_an_iteration_is_literal_adagrad_over_its_pairs(tmp_path: Path) -> None:
+def test_an_iteration_matches_reference_adagrad(tmp_path: Path) -> None:
     model, _ = small_model(tmp_path)
     tiles, dim = model.tiles, model.dim
     w, c = model.words[:, :dim].astype(float), model.contexts[:, :dim].astype(float)
@@ -80,11 +80,11 @@ def test_an_iteration_is_literal_adagrad_over_its_pairs(tmp_path: Path) -> None:
                 error = w[i] @ c[j] + bias[0, i] + bias[1, j] - tiles.targets[n]
                 slope = tiles.weights[n] * error
                 loss += slope * error
-                for_w, for_c = slope * c[j], slope * w[i]
-                w[i] -= 0.05 * for_w / np.sqrt(state["w"][i])
-                c[j] -= 0.05 * for_c / np.sqrt(state["c"][j])
-                state["w"][i] += for_w**2
-                state["c"][j] += for_c**2
+                w_gradient, c_gradient = slope * c[j], slope * w[i]
+                w[i] -= 0.05 * w_gradient / np.sqrt(state["w"][i])
+                c[j] -= 0.05 * c_gradient / np.sqrt(state["c"][j])
+                state["w"][i] += w_gradient**2
+                state["c"][j] += c_gradient**2
                 for side, row in ((0, i), (1, j)):
                     bias[side, row] -= 0.05 * slope / math.sqrt(bias_state[side, row])
                     bias_state[side, row] += slope**2
@@ -96,10 +96,10 @@ def test_an_iteration_is_literal_adagrad_over_its_pairs(tmp_path: Path) -> None:
     np.testing.assert_allclose(model.contexts[:, dim + 1], bias[1], atol=1e-5)
     assert (model.words[:, dim + 1] == 1).all()
     assert (model.contexts[:, dim] == 1).all()
-    np.testing.assert_allclose(model.vectors(), (w + c)[tiles.places], atol=1e-5)
+    np.testing.assert_allclose(model.vectors(), (w + c)[tiles.positions], atol=1e-5)
 
 
-def test_the_loss_falls_with_every_iteration_on_the_bundled_corpus() -> None:
+def test_the_loss_decreases_on_the_bundled_corpus() -> None:
     learned = learn_vectors(corpus_text(FOLDER), GloveSettings(dim=20, iterations=12))
     assert len(learned.losses) == 12
     assert all(after < before for before, after in zip(learned.losses, learned.losses[1:], strict=False))
@@ -107,23 +107,23 @@ def test_the_loss_falls_with_every_iteration_on_the_bundled_corpus() -> None:
     assert np.isfinite(learned.vectors.table).all()
 
 
-def test_the_result_is_the_same_to_the_last_bit_with_any_number_of_threads_and_on_disk() -> None:
-    one = learn_vectors(SENTENCES, SMALL)
-    for again in (
+def test_the_result_does_not_depend_on_threads_or_memory() -> None:
+    expected = learn_vectors(SENTENCES, SMALL)
+    for result in (
         learn_vectors(SENTENCES, SMALL),
         learn_vectors(SENTENCES, SMALL, threads=2),
         learn_vectors(SENTENCES, SMALL, threads=40),
         learn_vectors(iter(SENTENCES), SMALL, memory=Memory(1 << 16, 100)),
     ):
-        assert np.array_equal(again.vectors.table, one.vectors.table)
-        assert again.losses == one.losses
+        assert np.array_equal(result.vectors.table, expected.vectors.table)
+        assert result.losses == expected.losses
     other = learn_vectors(SENTENCES, GloveSettings(dim=6, window=5, iterations=8, seed=2))
-    assert not np.array_equal(other.vectors.table, one.vectors.table)
+    assert not np.array_equal(other.vectors.table, expected.vectors.table)
 
 
-def test_words_used_alike_come_to_lie_near_each_other() -> None:
-    """Animals and metals in the same frames: each word's nearest neighbour is of its own kind."""
-    from spanwise.vectors.looking import Lookup
+def test_words_in_similar_contexts_get_similar_vectors() -> None:
+    """Animals and metals in two sentence frames: the nearest neighbours are of the same kind."""
+    from spanwise.vectors.neighbours import Lookup
 
     kinds = {"dog cat horse cow": "the {} eats grass and sleeps", "iron gold zinc lead": "a bar of {} melts when heated"}
     text = [frame.format(word).split() for words, frame in kinds.items() for word in words.split() for _ in range(5)]
@@ -137,12 +137,12 @@ def test_words_used_alike_come_to_lie_near_each_other() -> None:
 @pytest.mark.parametrize(
     "values", [{"dim": 0}, {"window": -1}, {"x_max": 0}, {"iterations": 0}, {"seed": -1}, {"x_max": math.nan}]
 )
-def test_settings_that_make_no_sense(values: dict[str, Any]) -> None:
-    with pytest.raises(SpanwiseError, match=f"{next(iter(values))} is .*: expected more than 0"):
+def test_invalid_settings_are_rejected(values: dict[str, Any]) -> None:
+    with pytest.raises(SpanwiseError, match=f"{next(iter(values))}: expected more than 0, found "):
         GloveSettings(**values)
 
 
-def test_without_numba_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_error_without_numba_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "numba", None)
     with pytest.raises(SpanwiseError, match=r"learning word vectors needs numba: pip install 'spanwise\[vectors\]'"):
         compiled(lambda: 1)()
@@ -151,13 +151,13 @@ def test_without_numba_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) 
 # --- corpora and folders ------------------------------------------------------------------------------------------------
 
 
-def test_a_folder_has_the_vectors_and_how_they_came_about(tmp_path: Path) -> None:
+def test_a_folder_contains_vectors_and_training_record(tmp_path: Path) -> None:
     lines: list[str] = []
     learned = train_vectors([FOLDER], tmp_path / "v", GloveSettings(dim=5, iterations=2), threads=1, log=lines.append)
     assert sorted(path.name for path in (tmp_path / "v").iterdir()) == ["training.json", "vectors.safetensors", "words.json"]
-    found = read_vectors(tmp_path / "v")
-    assert found.words == learned.vectors.words
-    assert np.array_equal(found.table, learned.vectors.table)
+    vectors = read_vectors(tmp_path / "v")
+    assert vectors.words == learned.vectors.words
+    assert np.array_equal(vectors.table, learned.vectors.table)
     record = json.loads((tmp_path / "v" / "training.json").read_text())
     assert record["losses"] == list(learned.losses)
     assert record["settings"] == {"dim": 5, "window": 15, "x_max": 10, "min_count": 1, "iterations": 2, "seed": 1}
@@ -165,7 +165,7 @@ def test_a_folder_has_the_vectors_and_how_they_came_about(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("stage", ["different", "counted", "iteration 2"])
-def test_an_interrupted_training_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str) -> None:
+def test_an_interrupted_training_leaves_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, stage: str) -> None:
     (tmp_path / "scratch").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "scratch"))
 
@@ -184,7 +184,7 @@ def test_only_the_train_split_of_a_folder_is_read(tmp_path: Path) -> None:
     assert list(corpus_text(tmp_path)) == [("in", "train")]
     assert list(corpus_text(tmp_path / "test.jsonl")) == [("in", "test")]
     (tmp_path / "train.jsonl").rename(tmp_path / "dev.jsonl")
-    with pytest.raises(SpanwiseError, match="has no train split, only dev, test"):
+    with pytest.raises(SpanwiseError, match="no train split; found dev, test"):
         list(corpus_text(tmp_path))
 
 
@@ -196,16 +196,16 @@ def test_plain_text_and_annotated_text_with_the_same_extension(tmp_path: Path) -
     assert next(corpus_text(tmp_path / "columns.txt", "text")) == ("Paris", "B", "-", "LOC")
     (tmp_path / "plain.txt").rename(tmp_path / "letter")
     assert len(list(corpus_text(tmp_path / "letter", "text"))) == 3
-    with pytest.raises(SpanwiseError, match=r"letter: cannot tell the format; it has to be named \(text, jsonl, "):
+    with pytest.raises(SpanwiseError, match=r"letter: cannot tell the format; pass the format \(text, jsonl, "):
         next(corpus_text(tmp_path / "letter"))
-    with pytest.raises(SpanwiseError, match="is a folder, and text is read from a file"):
+    with pytest.raises(SpanwiseError, match="is a folder; --from text expects a file"):
         list(corpus_text(tmp_path, "text"))
     with pytest.raises(SpanwiseError, match=r"unknown format 'txt' .*did you mean 'text'"):
         list(corpus_text(tmp_path / "letter", "txt"))
     assert list(corpus_text(tmp_path / "columns.txt", unit="characters")) == ["Parisis", "big"]
 
 
-def test_the_static_encoder_takes_a_folder_and_never_trips_over_a_word(tmp_path: Path) -> None:
+def test_the_static_encoder_reads_a_folder_and_accepts_unknown_words(tmp_path: Path) -> None:
     learned = train_vectors([FOLDER], tmp_path / "v", GloveSettings(dim=5, iterations=1))
     word = learned.vectors.words[3]
     sentence = Sentence("s", (word, "neverseenbefore", "水"))

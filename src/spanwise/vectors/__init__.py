@@ -1,5 +1,5 @@
-"""Word vectors: learned from a corpus, read, written, and looked at."""
+"""Word vectors: training, files, and nearest neighbours."""
 
-from spanwise.vectors.store import Vectors, check_no_vectors, files_of, read_vectors, write_folder, write_vectors
+from spanwise.vectors.store import Vectors, check_no_vectors, read_vectors, source_files, write_folder, write_vectors
 
-__all__ = ["Vectors", "check_no_vectors", "files_of", "read_vectors", "write_folder", "write_vectors"]
+__all__ = ["Vectors", "check_no_vectors", "read_vectors", "source_files", "write_folder", "write_vectors"]

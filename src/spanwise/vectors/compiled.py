@@ -1,4 +1,4 @@
-"""Loops that NumPy has no word for, compiled by numba."""
+"""Compilation of loops with numba."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 
 def compiled(function: Function) -> Function:
-    """The function as machine code, made when it is first called; other threads run while it does.
+    """Compile a function on its first call; it runs without the global interpreter lock.
 
-    numba is imported only then, so that vectors can be read and looked at without it. The plain function stays within reach as
-    ``__wrapped__``.
+    numba is imported at the first call, so vectors can be read without it. ``__wrapped__`` is the
+    Python function.
     """
 
     @cache
-    def machine_code() -> Callable[..., Any]:
+    def compile_once() -> Callable[..., Any]:
         try:
             from numba import njit
         except ImportError:
             raise SpanwiseError("learning word vectors needs numba: pip install 'spanwise[vectors]'") from None
-        found: Callable[..., Any] = njit(nogil=True, fastmath=True, error_model="numpy")(function)
-        return found
+        machine_code: Callable[..., Any] = njit(nogil=True, fastmath=True, error_model="numpy")(function)
+        return machine_code
 
     @wraps(function)
     def call(*arguments: Any) -> Any:
-        return machine_code()(*arguments)
+        return compile_once()(*arguments)
 
     return cast(Function, call)

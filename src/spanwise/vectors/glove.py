@@ -1,8 +1,8 @@
-"""GloVe: word vectors whose products are the logarithms of co-occurrence counts (Pennington et al. 2014, equation 8).
+"""GloVe: word vectors whose products approximate log co-occurrence counts (Pennington et al. 2014, equation 8).
 
-Weighted least squares by AdaGrad, pair after pair. A word's vector, its bias and the AdaGrad state of both lie side by side in
-one row of a table, padded to whole cache lines. Each row also has a constant 1 where the other table has its bias, so that the
-product of two rows is the whole model.
+Weighted least squares, minimised by AdaGrad one pair at a time. One row of a table holds a word's
+vector, its bias and the AdaGrad state of both, padded to whole cache lines. Each row has a constant 1
+where the other table has its bias, so the product of two rows is the whole model.
 """
 
 from __future__ import annotations
@@ -20,41 +20,41 @@ from typing import Any
 import numpy as np
 
 from spanwise.core.errors import SpanwiseError
-from spanwise.runtime.terminal import Bar
+from spanwise.runtime.terminal import ProgressBar
 from spanwise.vectors.compiled import compiled
-from spanwise.vectors.counting import MEMORY, Memory, count_pairs
-from spanwise.vectors.numbering import Ints, number_text
+from spanwise.vectors.cooccurrence import MEMORY, Memory, count_pairs
+from spanwise.vectors.indexing import Ints, index_text
 from spanwise.vectors.store import Vectors
 from spanwise.vectors.tiles import Floats, Tiles, make_tiles
 
-_RATE = 0.05  # of AdaGrad, as published (section 4.2)
+_LEARNING_RATE = 0.05  # of AdaGrad, as published (section 4.2)
 BYTES_PER_VALUE = 4
 _LINE = 16  # values in a cache line
 
 
 @dataclass(frozen=True)
 class GloveSettings:
-    """What is counted, and how long it is learned."""
+    """Settings of a GloVe training."""
 
     dim: int = 300  # size of the vectors
-    window: int = 15  # words to each side that count as near
-    x_max: float = 10  # count from which on all pairs weigh the same
+    window: int = 15  # words on each side that count as context
+    x_max: float = 10  # pairs with this count or more have the full weight
     min_count: int = 1  # rarer words get no vector
-    iterations: int = 50  # times that each pair is visited
+    iterations: int = 50  # passes over all pairs
     seed: int = 1
 
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():
             if not value > 0 and not (name == "seed" and value == 0):
-                raise SpanwiseError(f"{name} is {value}: expected more than 0")
+                raise SpanwiseError(f"{name}: expected more than 0, found {value}")
 
 
 DEFAULTS = GloveSettings()
 
 
 @dataclass(frozen=True)
-class Learned:
-    """Vectors, and how they came about. ``losses`` is the objective per pair, one number an iteration."""
+class GloveResult:
+    """Trained vectors and statistics. ``losses`` is the objective per pair, one value per iteration."""
 
     vectors: Vectors
     losses: tuple[float, ...]
@@ -70,10 +70,10 @@ def learn_vectors(
     threads: int = 1,
     log: Callable[[str], None] = lambda line: None,
     memory: Memory = MEMORY,
-) -> Learned:
-    """Vectors of the words of some sentences, the most frequent word first.
+) -> GloveResult:
+    """Train vectors for the words of some sentences, the most frequent word first.
 
-    The same text, settings and seed give the same vectors, whatever the number of threads.
+    The same text, settings and seed give the same vectors with any number of threads.
 
     >>> text = ["the gene is expressed".split(), "the protein is expressed".split()] * 3
     >>> learned = learn_vectors(text, GloveSettings(dim=4, iterations=3))
@@ -83,9 +83,9 @@ def learn_vectors(
     random = np.random.default_rng(settings.seed)
     with tempfile.TemporaryDirectory(prefix="spanwise-") as name:
         folder, start = Path(name), time.perf_counter()
-        text = number_text(sentences, settings.min_count, folder)
-        log(f"{text.length:,} words, {len(text.words):,} different ones to learn")
-        with Bar(len(text.stream)) as bar:
+        text = index_text(sentences, settings.min_count, folder)
+        log(f"{text.length:,} words, {len(text.words):,} different")
+        with ProgressBar(len(text.stream)) as bar:
             pairs = count_pairs(text, settings.window, folder, memory, lambda done: bar.show(done, lambda: "words counted"))
         row_bytes = row_length(settings.dim) * BYTES_PER_VALUE
         tiles = make_tiles(pairs, len(text.words), settings.x_max, row_bytes, random, folder, memory)
@@ -94,12 +94,12 @@ def learn_vectors(
         model = Glove(len(text.words), settings.dim, tiles, random)
         losses = tuple(_learn(model, settings.iterations, threads, log))
         vectors = Vectors(text.words, model.vectors())
-        return Learned(vectors, losses, text.length, len(tiles), time.perf_counter() - start)
+        return GloveResult(vectors, losses, text.length, len(tiles), time.perf_counter() - start)
 
 
 def _learn(model: Glove, iterations: int, threads: int, log: Callable[[str], None]) -> Iterator[float]:
     blocks, loss = model.tiles.blocks, math.nan
-    with ThreadPoolExecutor(threads) as pool, Bar(iterations * blocks) as bar:
+    with ThreadPoolExecutor(threads) as pool, ProgressBar(iterations * blocks) as bar:
         for iteration in range(iterations):
             start = time.perf_counter()
             for done, _ in enumerate(model.iteration(pool, threads), iteration * blocks + 1):
@@ -110,37 +110,37 @@ def _learn(model: Glove, iterations: int, threads: int, log: Callable[[str], Non
 
 
 class Glove:
-    """Two tables, one of words and one of their contexts, that each iteration over the pairs brings nearer to the counts."""
+    """The model: a table of word vectors and a table of context vectors."""
 
     def __init__(self, size: int, dim: int, tiles: Tiles, random: np.random.Generator) -> None:
         self.tiles, self.dim, self.random = tiles, dim, random
-        self.words, self.contexts = _table(size, dim, random), _table(size, dim, random)
-        # The bias of the one is multiplied by the 1 of the other.
+        self.words, self.contexts = _init_table(size, dim, random), _init_table(size, dim, random)
+        # The bias of one table is multiplied by the 1 of the other.
         self.words[:, dim + 1] = self.contexts[:, dim] = 1
         self.losses = np.zeros(tiles.blocks**2)
-        self._visit(np.zeros(0, np.int64))  # compiled here, where there is one thread
+        self._visit(np.zeros(0, np.int64))  # compile before there are threads
 
     def iteration(self, pool: ThreadPoolExecutor, threads: int) -> Iterator[int]:
-        """Visit all pairs once, the rounds in random order; yields after each round."""
+        """Visit all pairs once, with the rounds in random order; yield after each round."""
         for number in self.random.permutation(self.tiles.blocks).tolist():
-            shares = _shares(self.tiles.round(number), self.tiles.sizes, threads)
-            for _ in pool.map(self._visit, shares):
+            per_thread = _assign_tiles(self.tiles.round(number), self.tiles.sizes, threads)
+            for _ in pool.map(self._visit, per_thread):
                 pass
             yield number
 
     @property
     def loss(self) -> float:
-        """The objective of the last iteration, divided by the number of pairs, each as it was when it was visited."""
+        """The objective per pair of the last iteration, measured when each pair was visited."""
         return float(self.losses.sum()) / len(self.tiles)
 
     def vectors(self) -> Floats:
-        """Of each word, the sum of what it is as a word and as a context (section 4.2)."""
-        dim, places = self.dim, self.tiles.places
-        return np.ascontiguousarray((self.words[:, :dim] + self.contexts[:, :dim])[places])
+        """Return the sum of the word and context vectors of each word (section 4.2)."""
+        dim, positions = self.dim, self.tiles.positions
+        return np.ascontiguousarray((self.words[:, :dim] + self.contexts[:, :dim])[positions])
 
-    def _visit(self, tiles: Ints, rate: float = _RATE) -> None:
+    def _visit(self, tiles: Ints, rate: float = _LEARNING_RATE) -> None:
         t = self.tiles
-        _descend(
+        _adagrad_steps(
             tiles,
             t.starts,
             t.rows,
@@ -156,7 +156,7 @@ class Glove:
 
 
 @compiled
-def _descend(
+def _adagrad_steps(
     tiles: Any,
     starts: Any,
     rows: Any,
@@ -169,7 +169,7 @@ def _descend(
     rate: Any,
     losses: Any,
 ) -> None:
-    """One AdaGrad step for each pair of the tiles. The gradient is that of half the objective: the 2 is part of the rate."""
+    """Take one AdaGrad step per pair of the tiles, on half the objective: the factor 2 is part of the rate."""
     half = words.shape[1] // 2
     for tile in tiles:
         loss = 0.0
@@ -181,24 +181,24 @@ def _descend(
             slope = weights[n] * error
             loss += slope * error
             for d in range(half):
-                for_word, for_context = slope * context[d], slope * word[d]
+                word_gradient, context_gradient = slope * context[d], slope * word[d]
                 word_state, context_state = word[half + d], context[half + d]
-                word[d] -= rate * for_word / math.sqrt(word_state)
-                context[d] -= rate * for_context / math.sqrt(context_state)
-                word[half + d] = word_state + for_word * for_word
-                context[half + d] = context_state + for_context * for_context
+                word[d] -= rate * word_gradient / math.sqrt(word_state)
+                context[d] -= rate * context_gradient / math.sqrt(context_state)
+                word[half + d] = word_state + word_gradient * word_gradient
+                context[half + d] = context_state + context_gradient * context_gradient
             word[dim + 1] = 1
             context[dim] = 1
         losses[tile] = loss
 
 
 def row_length(dim: int) -> int:
-    """The values in a row of a table: vector, bias and constant in whole cache lines, and as many for AdaGrad."""
+    """Return the length of a table row: vector, bias and constant in whole cache lines, twice for AdaGrad."""
     return 2 * _LINE * -(-(dim + 2) // _LINE)
 
 
-def _table(size: int, dim: int, random: np.random.Generator) -> Floats:
-    """Small random vectors, biases of 0, and the AdaGrad state of 1 behind them. Rows begin with a cache line."""
+def _init_table(size: int, dim: int, random: np.random.Generator) -> Floats:
+    """Create small random vectors, biases of 0 and AdaGrad states of 1, with rows aligned to cache lines."""
     length = row_length(dim)
     memory = np.zeros(size * length + _LINE, np.float32)
     first = -memory.ctypes.data // BYTES_PER_VALUE % _LINE
@@ -208,12 +208,12 @@ def _table(size: int, dim: int, random: np.random.Generator) -> Floats:
     return table
 
 
-def _shares(tiles: Ints, sizes: Ints, threads: int) -> list[Ints]:
-    """The tiles dealt to threads: each goes to the one that has the least to do."""
-    shares: list[list[int]] = [[] for _ in range(threads)]
+def _assign_tiles(tiles: Ints, sizes: Ints, threads: int) -> list[Ints]:
+    """Assign each tile to the thread with the fewest pairs so far."""
+    assigned: list[list[int]] = [[] for _ in range(threads)]
     loads = [(0, thread) for thread in range(threads)]
     for tile in tiles.tolist():
         load, thread = loads[0]
-        shares[thread].append(tile)
+        assigned[thread].append(tile)
         heapq.heapreplace(loads, (load + int(sizes[tile]), thread))
-    return [np.array(share, np.int64) for share in shares if share]
+    return [np.array(part, np.int64) for part in assigned if part]

@@ -1,4 +1,4 @@
-"""Word vectors as a NumPy table with its words beside it."""
+"""Word vectors as a NumPy table with its words in a second file."""
 
 from __future__ import annotations
 
@@ -8,35 +8,39 @@ import numpy as np
 import numpy.typing as npt
 
 from spanwise.core.errors import FormatError, SpanwiseError
-from spanwise.files.reading import lines
+from spanwise.files.reading import read_lines
 
 Floats = npt.NDArray[np.float32]
 
 
-def table_in(folder: Path) -> Path:
-    """The only ``.npy`` of a folder."""
-    return _only(folder, (".npy",), "a folder of word vectors holds vectors.safetensors with words.json, or one .npy file")
+def find_table(folder: Path) -> Path:
+    """Return the only ``.npy`` file of a folder."""
+    return _find_single(folder, (".npy",), "expected vectors.safetensors with words.json, or one .npy file")
 
 
 def read_table(path: Path) -> tuple[list[str], Floats]:
-    """A ``.npy`` and its words, in row order: a ``.parquet`` with one column of strings, or a ``.txt`` with one word a line."""
-    words_path = words_beside(path)
+    """Read a ``.npy`` file and its words in row order.
+
+    The words are in a ``.parquet`` file with one column of strings, or a ``.txt`` file with one word
+    per line.
+    """
+    words_path = find_words_file(path)
     try:
         table = np.load(path, allow_pickle=False)
     except (ValueError, OSError, EOFError) as error:
         raise FormatError(path, None, f"not a NumPy table: {error}") from None
     if not isinstance(table, np.ndarray):
         raise FormatError(path, None, "expected a table of floats with one row per word")
-    words = _parquet_words(words_path) if words_path.suffix == ".parquet" else [line for _, line in lines(words_path)]
-    return words, checked_table(table, words, path, words_path)
+    words = _parquet_words(words_path) if words_path.suffix == ".parquet" else [line for _, line in read_lines(words_path)]
+    return words, validate_table(table, words, path, words_path)
 
 
-def checked_table(table: npt.NDArray[np.generic], words: list[str], path: Path, words_path: Path) -> Floats:
-    """The table in 32 bits, when it is one and belongs to the words."""
+def validate_table(table: npt.NDArray[np.generic], words: list[str], path: Path, words_path: Path) -> Floats:
+    """Return the table in 32 bits if it is a valid table with one row per word."""
     if table.ndim != 2 or not table.shape[1] or table.dtype.kind != "f":
         raise FormatError(path, None, "expected a table of floats with one row per word")
     if len(words) != len(table):
-        raise FormatError(words_path, None, f"{len(words)} words for the {len(table)} rows of {path.name}")
+        raise FormatError(words_path, None, f"expected {len(table)} words, one per row of {path.name}, found {len(words)}")
     with np.errstate(over="ignore"):
         floats = np.ascontiguousarray(table, dtype=np.float32)
     bad = np.flatnonzero(~np.isfinite(floats).all(1))
@@ -45,20 +49,20 @@ def checked_table(table: npt.NDArray[np.generic], words: list[str], path: Path, 
     return floats
 
 
-def _only(folder: Path, suffixes: tuple[str, ...], rule: str) -> Path:
-    found = sorted(path for path in folder.iterdir() if path.suffix in suffixes)
-    if len(found) != 1:
-        names = ", ".join(path.name for path in found) or "none"
-        raise FormatError(folder, None, f"{rule}; found {names}")
-    return found[0]
+def _find_single(folder: Path, suffixes: tuple[str, ...], expectation: str) -> Path:
+    paths = sorted(path for path in folder.iterdir() if path.suffix in suffixes)
+    if len(paths) != 1:
+        names = ", ".join(path.name for path in paths) or "none"
+        raise FormatError(folder, None, f"{expectation}; found {names}")
+    return paths[0]
 
 
-def words_beside(path: Path) -> Path:
-    """The file with the words of a ``.npy``: of its name, or the only one that can be it."""
+def find_words_file(path: Path) -> Path:
+    """Return the file with the words of a ``.npy``: the one of the same name, or the only candidate."""
     for suffix in (".parquet", ".txt"):
         if path.with_suffix(suffix).exists():
             return path.with_suffix(suffix)
-    return _only(path.parent, (".parquet", ".txt"), f"the words of {path.name} are sought in one .parquet or .txt beside it")
+    return _find_single(path.parent, (".parquet", ".txt"), f"expected one .parquet or .txt file with the words of {path.name}")
 
 
 def _parquet_words(path: Path) -> list[str]:
