@@ -65,7 +65,7 @@ def test_a_result_never_replaces_what_it_is_made_from(
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     result = run(*arguments.split())
     target = arguments.split()[-1]
-    said = f"{target}: is an input too, and would be replaced; choose another output\n"
+    said = f"{target}: the output would overwrite an input; choose another output\n"
     assert (result.code, result.out, result.err) == (2, "", said)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
@@ -135,7 +135,7 @@ def test_a_format_that_cannot_be_told_is_said_with_an_option_that_is_there(
     result = run(*arguments)
     file = "corpus/test.md" if "corpus" in arguments else "letter"
     assert (result.code, result.err.count("\n")) == (2, 1)
-    assert result.err.startswith(f"{file}: cannot tell the format; say it with {option} (")
+    assert result.err.startswith(f"{file}: cannot tell the format; set the format with {option} (")
     assert f" {option} " in run(*arguments[: 1 + (arguments[0] == "vectors")], "--help").out
 
 

@@ -130,12 +130,12 @@ def test_mistakes_are_one_line_and_exit_code_2(run: Runner, files: dict[str, Pat
     for arguments, complaint in (
         ([one, other], f"{usage}give either --gold FILE or --data DATA"),
         ([one, other, "--gold", gold, "--data", corpus], f"{usage}give either --gold FILE or --data DATA"),
-        ([one, "--gold", gold], f"{usage}give two systems or more"),
+        ([one, "--gold", gold], f"{usage}expected two or more systems"),
         ([one, one, "--gold", gold], "two systems are called 'one'; name them, as in NAME=PATH"),
         ([one, "none.jsonl", "--gold", gold], "none.jsonl: no such file or folder"),
         ([one, f"={other}", "--gold", gold], f"={other}: expected [NAME=]PATH[,PATH…]"),
-        ([one, other, "--gold", corpus], f"{corpus}: has the splits dev, test; name the file of one"),
-        ([one, other, "--data", corpus, "--split", "train"], f"{corpus}: has no train split, only dev, test"),
+        ([one, other, "--gold", corpus], f"{corpus}: expected one split, found dev, test; pass the file of one split"),
+        ([one, other, "--data", corpus, "--split", "train"], f"{corpus}: no train split; found dev, test"),
         ([one, other, "--gold", gold, "--buckets", "eLen:x"], f"{usage}--buckets eLen:x: expected a number of buckets"),
         ([one, other, "--gold", gold, "--buckets", "length"], "there is no attribute 'length'; there are eLen"),
         ([one, f"b={other},{other}", "--gold", gold], "runs are compared in pairs, so all systems need as many: one has 1, b"),
@@ -174,4 +174,4 @@ def test_a_model_of_given_spans_has_nothing_to_compare(run: Runner, files: dict[
     write(tmp_path / "corpus/test.jsonl", GOLD)
     result = run("compare", files["one"], tmp_path / "typing", "--data", tmp_path / "corpus", "--device", "cpu")
     assert result.code == 2
-    assert "types given spans and finds none by itself" in result.err
+    assert "types given spans and finds no entities" in result.err

@@ -137,7 +137,7 @@ def test_what_gold_lost_in_reading_is_said_in_the_result(
 
     monkeypatch.setattr(spanwise.corpora.splits, "open_splits", lossy)
     _, out, err = run("--pred", pred, "--gold", gold, "--json", "-")
-    assert json.loads(out)["notes"] == ["not read from gold, and not counted: 2 entities (not on words)"]
+    assert json.loads(out)["notes"] == ["gold annotations that could not be read and are not counted: 2 entities (not on words)"]
     assert err == "lost: 2 entities (not on words)\n"
 
 
@@ -152,8 +152,8 @@ def test_mistakes_are_one_line_and_exit_code_2(run: Run, gold: Path, pred: Path,
             f"{stranger}: predicted sentence 's9' is not in gold; predictions are paired with gold by id",
         ),
         (["--pred", missing, "--gold", gold], f"{missing}: no such file or folder"),
-        (["--pred", pred, "--gold", corpus], f"{corpus}: has the splits dev, test; name the file of one"),
-        (["--pred", pred, "--gold", gold, "--train", corpus], f"{corpus}: has no train split, only dev, test"),
+        (["--pred", pred, "--gold", corpus], f"{corpus}: expected one split, found dev, test; pass the file of one split"),
+        (["--pred", pred, "--gold", gold, "--train", corpus], f"{corpus}: no train split; found dev, test"),
         (["--pred", pred, "--gold", gold, "--train", missing], f"{missing}: no such file or folder"),
         (["--gold", gold], EITHER),
         ([tmp_path], EITHER),

@@ -78,9 +78,9 @@ def test_what_cannot_be_exported(bundle: Path, tmp_path: Path, run: Runner) -> N
     (tmp_path / "file").write_text("mine")
     before = sorted(tmp_path.rglob("*"))
     cases = [
-        (bundle, tmp_path / "full", f"{tmp_path / 'full'}: is not empty\n"),
-        (bundle, bundle, f"{bundle}: is not empty\n"),
-        (bundle, tmp_path / "file", f"{tmp_path / 'file'}: is a file, a folder was expected\n"),
+        (bundle, tmp_path / "full", f"{tmp_path / 'full'}: the folder is not empty\n"),
+        (bundle, bundle, f"{bundle}: the folder is not empty\n"),
+        (bundle, tmp_path / "file", f"{tmp_path / 'file'}: expected a folder, found a file\n"),
         (bundle, tmp_path / "no" / "such", f"{tmp_path / 'no'}: no such folder\n"),
         (tmp_path / "full", tmp_path / "new", f"{tmp_path / 'full'}: no trained model here (config.yaml, labels.json, "
          "model.safetensors missing)\n"),
@@ -118,7 +118,7 @@ def test_the_weights_of_a_head_and_of_one_more_type(tiny_bert: Path, recipe: str
     description = describe_model(model(tiny_bert, recipe))
     head, more = COSTS[recipe]
     assert description.parameters["head"] == head
-    assert description.another_type == more
+    assert description.parameters_per_type == more
 
 
 def test_a_model_is_described(bundle: Path, tmp_path: Path, run: Runner) -> None:
@@ -134,14 +134,14 @@ def test_a_model_is_described(bundle: Path, tmp_path: Path, run: Runner) -> None
         "encoder": sum(p.numel() for p in built.encoder.parameters()), "head": sum(counts.values()),
         "head.sequence": counts["sequence"], "head.span": counts["span"],
     }  # fmt: skip
-    assert record["another_type"] == 2 * 33 + (4 * 32 + 25 + 1)  # two tags, one class of spans
+    assert record["parameters_per_type"] == 2 * 33 + (4 * 32 + 25 + 1)  # two tags, one class of spans
     lines = done.out.splitlines()
     assert lines[0] == "recipe        bl-spanner"
     assert "entities      2: Drug, Place" in lines
     assert any(line.startswith("head.span     kind=spanner, max_width=2, ") for line in lines)
-    assert lines[-1] == "another type  220 weights more"
+    assert lines[-1] == "entity type   220 parameters each"
     weights = record["parameters"]
-    assert f"weights       encoder {weights['encoder']:,}, head {weights['head']:,}, head.sequence 165, " in lines[-2]
+    assert f"parameters    encoder {weights['encoder']:,}, head {weights['head']:,}, head.sequence 165, " in lines[-2]
     assert json.loads(run("describe", bundle, "--json", "-").out) == record
 
 

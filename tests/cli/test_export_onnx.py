@@ -48,11 +48,11 @@ def test_the_graph_finds_the_same(trained: Path, data: Path, tmp_path: Path, run
     assert (done.code, done.err) == (0, "")
     wrote, same, f1 = done.out.splitlines()
     assert re.fullmatch(rf"wrote {tmp_path}/model: spanner in ONNX, float32, \d\.\d MB", wrote)
-    count = re.fullmatch(rf"the same (\d+) entities in 8 sentences of {data}, scores within (\S+)", same)
+    count = re.fullmatch(rf"identical predictions: (\d+) entities in 8 sentences of {data}, scores differ by at most (\S+)", same)
     assert count
     assert int(count[1]) > 5
     assert float(count[2]) < 1e-4
-    numbers = re.fullmatch(r"F1 (\S+) of the model, (\S+) in ONNX \(\+0\.00\)", f1)
+    numbers = re.fullmatch(r"F1: torch (\S+), ONNX (\S+) \(\+0\.00\)", f1)
     assert numbers
     assert numbers[1] == numbers[2]
     assert sorted(path.name for path in (tmp_path / "model").iterdir()) == FILES
@@ -155,7 +155,7 @@ def test_mistakes(tiny_bert: Path, tmp_path: Path, run: Runner, monkeypatch: pyt
     model(tiny_bert, "spanner").save(folder)
     (tmp_path / "text.txt").write_text(TEXT, encoding="utf-8")
     for options in (["--int8"], ["--data", tmp_path]):
-        assert run("export", folder, *options, "--out", out).err == f"{options[0]} goes with --onnx\n"
+        assert run("export", folder, *options, "--out", out).err == f"{options[0]} needs --onnx\n"
     assert run("export", folder, "--onnx", "--data", tmp_path / "none", "--out", out).code == 2
     assert not out.exists()
     assert run("export", folder, "--onnx", "--out", out).code == 0

@@ -82,7 +82,7 @@ def test_texts_with_the_name_of_another_are_numbered(run: Runner, model: Path, t
         source.write_text('{"text": "lima"}\n' if source.suffix == ".jsonl" else "oslo\nlima", encoding="utf-8")
     out = tmp_path / "found.jsonl"
     result = run("predict", model, *sources, "--output", out)
-    assert (result.code, result.err) == (0, "note: 3 documents with the name of another, numbered\n")
+    assert (result.code, result.err) == (0, "note: 3 documents with a duplicate name, numbered\n")
     documents = ["notes", "notes-2", "notes-2-2"]
     assert [(one.document, one.id) for one in read(out)] == [
         *((document, f"{document}-{number}") for document in documents for number in range(2)),
@@ -114,8 +114,8 @@ def test_ids_that_another_file_has_are_numbered_with_their_documents(run: Runner
     own = Sentence("s1-2", ("oslo",), document="e")
     found, said = predicted_ids(run, model, {a: [one, two], b: [one, two, own], c: [one]})
     assert found == [("d", "s1"), (None, "s2"), ("d-2", "s1-2"), (None, "s2-2"), ("e", "s1-2-2"), ("d-3", "s1-3")]
-    numbered = "note: 4 sentences with the id of one in another file, numbered\n"
-    assert said == f"{numbered}note: 2 documents with the name of another, numbered\n"
+    numbered = "note: 4 sentences with an id from an earlier file, numbered\n"
+    assert said == f"{numbered}note: 2 documents with a duplicate name, numbered\n"
     bare = [Sentence("", words) for words in (("oslo",), ("lima", "again"))]  # CoNLL's are called after the file
     found, said = predicted_ids(run, model, {tmp_path / name / "x.conll": bare for name in "ab"})
     assert found == [(None, "x-0"), (None, "x-1"), (None, "x-0-2"), (None, "x-1-2")]
@@ -163,7 +163,7 @@ def test_an_input_is_never_replaced(
     before = {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()}
     result = run("predict", model, *arguments)
     output = arguments[arguments.index("--output") + 1]
-    said = f"{output}: is an input too, and would be replaced; choose another output\n"
+    said = f"{output}: the output would overwrite an input; choose another output\n"
     assert (result.code, result.out, result.err) == (2, "", said)
     assert {path: path.read_bytes() for path in folder.rglob("*") if path.is_file()} == before
 
@@ -172,7 +172,7 @@ def test_nor_is_the_text_of_annotations(run: Runner, model: Path, tmp_path: Path
     for name in ("a.ann", "a.txt"):
         (tmp_path / name).write_text("")
     result = run("predict", model, tmp_path / "a.ann", "--output", tmp_path / "a.txt", "--to", "jsonl")
-    said = f"{tmp_path / 'a.txt'}: is an input too, and would be replaced; choose another output\n"
+    said = f"{tmp_path / 'a.txt'}: the output would overwrite an input; choose another output\n"
     assert (result.code, result.out, result.err) == (2, "", said)
 
 
@@ -183,7 +183,7 @@ def test_nor_is_what_standard_input_comes_from(model: Path, folder: Path) -> Non
     with source.open("rb") as file:
         done = subprocess.run(command, stdin=file, capture_output=True, check=False)
     assert done.returncode == 2
-    assert b"is an input too" in done.stderr
+    assert b"would overwrite an input" in done.stderr
     assert source.read_bytes() == before
 
 
@@ -217,7 +217,7 @@ def test_text_is_among_what_can_be_said(run: Runner, model: Path, tmp_path: Path
     (tmp_path / "letter").write_text(TEXT, encoding="utf-8")
     told = run("predict", model, tmp_path / "letter")
     assert (told.code, told.out) == (2, "")
-    assert told.err.startswith(f"{tmp_path / 'letter'}: cannot tell the format; say it with --from (text, jsonl, ")
+    assert told.err.startswith(f"{tmp_path / 'letter'}: cannot tell the format; set the format with --from (text, jsonl, ")
     wrong = run("predict", model, tmp_path / "letter", "--from", "txt")
     assert wrong.err.startswith("unknown format 'txt' (did you mean 'text'?); known: ")
     options = run("predict", model, tmp_path / "letter", "--from", "text:lines=yes")
@@ -270,7 +270,7 @@ def test_all_texts_of_a_folder_that_is_annotated_in_part(run: Runner, model: Pat
     result = run("predict", model, brat, "--output", out, "--to", "brat")
     assert result.code == 0
     notes = result.err.splitlines()
-    assert notes[0] == "note: 1 files besides .txt and .ann, not read (d.jsonl)"
+    assert notes[0] == "note: 1 files other than .txt and .ann, not read (d.jsonl)"
     assert all("left out: brat has no place" in note for note in notes[1:])
     assert sorted(path.relative_to(out).as_posix() for path in out.rglob("*.txt")) == ["a.txt", "more/b.txt", "more/c.txt"]
     assert {(brat / "a.txt").read_bytes()} == {path.read_bytes() for path in out.rglob("*.txt")}
@@ -283,7 +283,7 @@ def test_all_texts_of_a_folder_that_is_annotated_in_part(run: Runner, model: Pat
     ("arguments", "said"),
     [
         (("nowhere.txt",), "nowhere.txt: no such file or folder"),
-        ((".",), "there is no file in this folder"),
+        ((".",), "no files in this folder"),
         (("-", "--to", "conll"), "--to needs --output; standard output is jsonl"),
         (("-", "--output", "x.conll", "--to", "conl"), "unknown format 'conl' (did you mean 'conll'?)"),
         (("-", "--output", "x.htm", "--to", "htlm"), "unknown format 'htlm' (did you mean 'html'?)"),
@@ -293,7 +293,7 @@ def test_all_texts_of_a_folder_that_is_annotated_in_part(run: Runner, model: Pat
         (("-", "--threshold", "2"), "threshold '2': expected a number from 0 to 1, or TYPE=NUMBER"),
         (("-", "--threshold", "Drugs=0.5"), "unknown type with a threshold 'Drugs' (did you mean 'Drug'?)"),
         (("-", "--threshold", "0.5", "--threshold", "Drug=0.5"), "give one threshold for all types or one for each"),
-        (("-", "--overlap", "none"), "unknown choice of overlapping entities 'none'"),
+        (("-", "--overlap", "none"), "unknown overlap policy 'none'"),
     ],
 )
 def test_mistakes_are_one_line(

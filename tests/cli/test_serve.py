@@ -56,7 +56,7 @@ def test_whoever_opens_the_door_is_warned(run: Runner, no_service: Fake, options
 def test_a_model_that_cannot_find_anything_is_not_served(run: Runner, no_service: Fake) -> None:
     no_service.needs_spans = True
     result = run("serve", "MODEL", "--port", "0")
-    assert (result.code, result.err) == (2, "this model types given spans and finds none by itself: it cannot be served\n")
+    assert (result.code, result.err) == (2, "this model types given spans; only models that find entities can be served\n")
 
 
 def test_mistakes_are_one_line(run: Runner, tmp_path: Path) -> None:
@@ -71,7 +71,7 @@ def test_mistakes_are_one_line(run: Runner, tmp_path: Path) -> None:
     assert str(tmp_path) in result.err
     for token in ("", "a b", "ü"):
         result = run("serve", tmp_path, "--token", token)
-        assert (result.code, result.err) == (2, "--token must be ASCII characters without blanks\n")
+        assert (result.code, result.err) == (2, "--token: expected printable ASCII characters without spaces\n")
 
 
 def test_what_is_missing_is_named() -> None:

@@ -60,7 +60,7 @@ def test_the_commands_of_a_typing_model(tmp_path: Path, run: Runner) -> None:
     (tmp_path / "raw.txt").write_text("it rained near oslo", encoding="utf-8")
     refused = run("predict", out, tmp_path / "raw.txt", "--device", "cpu")
     assert (refused.code, refused.out) == (2, "")
-    assert "this model types given spans and finds none by itself" in refused.err
+    assert "this model types given spans; expected sentences with entities" in refused.err
     with pytest.raises(SpanwiseError, match="needs sentences with entities"):
         load(out, "cpu").predict("it rained near oslo")
 

@@ -67,7 +67,7 @@ def test_weights_are_there_when_an_epoch_has_been_scored(train: Runner, run: Run
     folder = tmp_path / "run"
     with interrupted(EPOCH):
         result = train("run", *OPTIONS, "--set", "training.checkpoint_steps=1")
-    assert (result.code, result.err) == (130, "spanwise: interrupted; the same command with --resume goes on with it\n")
+    assert (result.code, result.err) == (130, "spanwise: interrupted; add --resume to the command to continue\n")
     assert not (folder / "model.safetensors").exists()
     for command in (("predict", folder, data / "dev.jsonl"), ("evaluate", folder, data), ("describe", folder)):
         result = run(*command)
@@ -239,7 +239,7 @@ def test_several_runs_go_on_with_their_own_settings(
     train("whole", *OPTIONS, *two(kind))
     with interrupted(step):
         result = train("runs", *OPTIONS, *two(kind))
-    assert result.err == "spanwise: interrupted; the same command with --resume goes on with it\n"
+    assert result.err == "spanwise: interrupted; add --resume to the command to continue\n"
     first, second = (tmp_path / "runs" / name for name in NAMES[kind])
     assert (first / "run.json").exists() == second.exists() == (step > 1)
     before = contents(tmp_path / "runs")
@@ -271,8 +271,8 @@ def test_seeds_are_added_with_the_settings_of_the_others(train: Runner, tmp_path
             ("--seeds", "2,3"),
             f"{tmp_path / 'runs'}: cannot resume without what it began with: seed-1 (name it too, or remove its folder)\n",
         ),
-        (("--seed", 1), f"{tmp_path / 'runs'} holds runs of several seeds: leave --seed out\n"),
-        (("--seed", 1, "--seeds", "1,2"), "--seed and --seeds do not go together\n"),
+        (("--seed", 1), f"{tmp_path / 'runs'} holds runs of several seeds; omit --seed\n"),
+        (("--seed", 1, "--seeds", "1,2"), "--seed and --seeds cannot be combined\n"),
     ):
         result = train("runs", *words, "--resume")
         assert (result.code, result.err) == (2, complaint)
@@ -390,7 +390,7 @@ def test_compare_takes_the_runs_that_the_summary_names(train: Runner, run: Runne
     for content, complaint in (
         ('{"seeds": [1, 4]}', f"{tmp_path / 'runs'}: seeds.json names seed-4, which is not there\n"),
         ("{}", f"{summary}: cannot be read: expected the list of seeds\n"),
-        ("{", f"{summary}: cannot be read, it may be cut off: not JSON: "),
+        ("{", f"{summary}: cannot be read; it may be truncated: not JSON: "),
     ):
         summary.write_text(content)
         result = compared()
@@ -400,5 +400,5 @@ def test_compare_takes_the_runs_that_the_summary_names(train: Runner, run: Runne
 
 def test_no_seeds_are_no_plain_run(train: Runner, tmp_path: Path) -> None:
     result = train("run", *OPTIONS, "--seeds", "")
-    assert (result.code, result.err) == (2, "--seeds '': expected whole numbers with commas between, as in 1,2,3\n")
+    assert (result.code, result.err) == (2, "--seeds '': expected integers separated by commas, as in 1,2,3\n")
     assert not (tmp_path / "run").exists()

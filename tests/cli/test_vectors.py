@@ -48,7 +48,7 @@ def test_train_and_look(run: Runner, tmp_path: Path) -> None:
     assert len(similar.out.splitlines()) == 3
     again = run("vectors", "train", FOLDER, "--out", out)
     assert again.code == 2
-    assert again.err == f"{out}: is not empty\n"
+    assert again.err == f"{out}: the folder is not empty\n"
 
 
 def test_vectors_are_not_taken_for_data(run: Runner, vectors: Path, tmp_path: Path) -> None:
@@ -66,7 +66,7 @@ def test_vectors_are_not_taken_for_data(run: Runner, vectors: Path, tmp_path: Pa
         ["vectors", "train", folder, "--out", tmp_path / "new"],
     ):
         result = run(*command)
-        told = f"{folder}: is a folder of word vectors, not of text; see spanwise vectors similar\n"
+        told = f"{folder}: expected text, found a folder of word vectors; see spanwise vectors similar\n"
         assert (result.code, result.out, result.err) == (2, "", told), command
 
 
@@ -80,7 +80,7 @@ def test_convert(run: Runner, vectors: Path, tmp_path: Path) -> None:
     source = vectors
     for name in ("a.vec", "a.bin", "a"):
         result = run("vectors", "convert", source, tmp_path / name)
-        assert result.out == f"wrote {tmp_path / name} (6 words, 2 values each)\n"
+        assert result.out == f"wrote {tmp_path / name} (6 words, 2 dimensions)\n"
         source = tmp_path / name
     assert read_vectors(source).words == read_vectors(vectors).words
 
@@ -101,7 +101,7 @@ def test_vectors_are_never_replaced_by_their_own_copy(
     Path("words.txt").symlink_to("n/n.txt")
     before = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
     result = run("vectors", "convert", source, target)
-    complaint = f"{Path(target)}: is an input too, and would be replaced; choose another output\n"
+    complaint = f"{Path(target)}: the output would overwrite an input; choose another output\n"
     assert (result.code, result.out, result.err) == (2, "", complaint)
     assert {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()} == before
 
@@ -109,12 +109,12 @@ def test_vectors_are_never_replaced_by_their_own_copy(
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["similar", "V", "tumor"], "no vector for 'tumor' among 6 words; spelled nearly so: tumours"),
-        (["similar", "V", "TUMOUR"], "no vector for 'TUMOUR' among 6 words; spelled nearly so: Tumour"),
+        (["similar", "V", "tumor"], "no vector for 'tumor' among 6 words; did you mean tumours?"),
+        (["similar", "V", "TUMOUR"], "no vector for 'TUMOUR' among 6 words; did you mean Tumour?"),
         (["similar", "V", "水"], "no vector for '水' among 6 words\n"),
-        (["analogies", "V", "man", "king", "wman"], "no vector for 'wman' among 6 words; spelled nearly so: woman"),
-        (["similar", "nowhere.txt", "x"], "nowhere.txt: no such file of word vectors"),
-        (["convert", "V", "out.kv"], "out.kv: the name does not tell the format"),
+        (["analogies", "V", "man", "king", "wman"], "no vector for 'wman' among 6 words; did you mean woman?"),
+        (["similar", "nowhere.txt", "x"], "nowhere.txt: no such file or folder of word vectors"),
+        (["convert", "V", "out.kv"], "out.kv: unknown extension"),
         (["train", "nowhere", "--out", "x"], "nowhere: no such file or folder"),
         (["train", "EMPTY", "--out", "x"], "the text has no words"),
         (["train", "V", "--out", "x", "--unit", "letters"], "unknown unit 'letters'; known: characters, words"),

@@ -1,4 +1,4 @@
-"""The command line: one file per command, each a thin call into the library."""
+"""Command line: one module per command, each a thin call into the library."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ for command in (train, evaluate, compare, analyze, predict, serve, export, conve
     app.command(cls=Command)(command)
 app.add_typer(vectors, name="vectors")
 
-# Typer brings its own click since 0.20-odd; this names the base of its usage errors in either case.
+# Newer versions of Typer include click. This is the base class of usage errors in both cases.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[2]
 
 
 @app.callback(invoke_without_command=True)
 def spanwise(
     context: typer.Context,
-    version: bool = typer.Option(False, "--version", help="Print the version and leave."),
+    version: bool = typer.Option(False, "--version", help="Print the version and exit."),
 ) -> None:
     """Span-based named entity recognition: flat, nested and discontinuous entities, and relations."""
     if version:
@@ -60,23 +60,23 @@ def spanwise(
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
-    """Run a command. A user's mistake is one line on standard error and exit code 2, never a traceback."""
+    """Run a command. User errors print one line to standard error and exit with code 2."""
     _prepare_process()
     try:
         with _warnings_as_notes():
             code = app(args=arguments, prog_name="spanwise", standalone_mode=False)
         sys.stdout.flush()
-        if code == 130:  # an interrupt that Typer has caught
+        if code == 130:  # Typer caught an interrupt
             raise KeyboardInterrupt
         sys.exit(code or 0)
     except SpanwiseError as error:
         _fail(str(error))
     except _UsageError as error:
-        _fail(_usage(error))
+        _fail(_usage_message(error))
     except (KeyboardInterrupt, typer.Abort):
         sys.stderr.write("spanwise: interrupted\n")
         sys.exit(130)
-    except BrokenPipeError:  # the reader of our output left, as `head` does
+    except BrokenPipeError:  # the reader of the output closed it, as `head` does
         sys.stderr.close()
         sys.exit(1)
     except OSError as error:
@@ -84,47 +84,47 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _prepare_process() -> None:
-    """Being told to end is as good as an interrupt: what was being written is cleared away. A closed output is no error."""
+    """Exit cleanly on SIGTERM and SIGHUP, so that temporary files are removed; replace closed output streams."""
     if threading.current_thread() is threading.main_thread():
         for name in ("SIGTERM", "SIGHUP"):
             number = getattr(signal, name, None)
-            if number is not None and signal.getsignal(number) is signal.SIG_DFL:  # under nohup it is not
+            if number is not None and signal.getsignal(number) is signal.SIG_DFL:  # not under nohup
                 signal.signal(number, lambda number, frame: sys.exit(128 + number))
-        sys.unraisablehook = _end_after_all
+        sys.unraisablehook = _exit_from_unraisable
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
         if stream is None:
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
         elif isinstance(stream, io.TextIOWrapper) and stream.encoding.lower() != "utf-8":
-            stream.reconfigure(errors="replace")  # a terminal that lacks a character shows a question mark
+            stream.reconfigure(errors="replace")  # print a question mark for missing characters
 
 
 @contextmanager
 def _warnings_as_notes() -> Iterator[None]:
-    """What the library warns of is a line on standard error, without the place in the code; other warnings are as ever."""
+    """Print warnings of the library as notes on standard error; leave other warnings unchanged."""
     with warnings.catch_warnings():
         warnings.simplefilter("always", SpanwiseWarning)
-        shown = warnings.showwarning
+        show_default = warnings.showwarning
 
-        def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        def show(message: Warning | str, category: type[Warning], *args: Any, **options: Any) -> None:
             if issubclass(category, SpanwiseWarning):
                 sys.stderr.write(f"note: {message}\n")
             else:
-                shown(message, category, *place, **more)
+                show_default(message, category, *args, **options)
 
         warnings.showwarning = show
         yield
 
 
-def _end_after_all(lost: sys.UnraisableHookArgs) -> None:
-    """Where a signal came at a moment at which Python only reports exceptions, it is sent again."""
-    if isinstance(lost.exc_value, SystemExit):
+def _exit_from_unraisable(unraisable: sys.UnraisableHookArgs) -> None:
+    """Repeat a termination signal that arrived where Python only reports exceptions, as in ``__del__``."""
+    if isinstance(unraisable.exc_value, SystemExit):
         signal.raise_signal(signal.SIGTERM)
     else:
-        sys.__unraisablehook__(lost)
+        sys.__unraisablehook__(unraisable)
 
 
-def _usage(error: Exception) -> str:
+def _usage_message(error: Exception) -> str:
     message = str(getattr(error, "format_message", error.__str__)()).rstrip(".")
     context = getattr(error, "ctx", None)
     command = context.command_path if context else "spanwise"

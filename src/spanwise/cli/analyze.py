@@ -18,12 +18,13 @@ from spanwise.cli.options import (
     PredOption,
     SplitOption,
     ThresholdOption,
+    check_target,
     print_ledger,
 )
 
 
 def analyze(
-    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="The folder to write: new, empty, or an earlier analysis.")],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder to write: new, empty, or an earlier analysis.")],
     model: ModelArgument = None,
     data: DataArgument = None,
     split: SplitOption = "test",
@@ -31,42 +32,46 @@ def analyze(
     gold: GoldOption = None,
     train: Annotated[
         Path | None,
-        typer.Option("--train", metavar="FILE_OR_FOLDER", help="Training data: which entities and words were seen in it."),
+        typer.Option("--train", metavar="FILE_OR_FOLDER", help="Training data; marks the entities and words seen in it."),
     ] = None,
     against: Annotated[
         list[str] | None,
         typer.Option(
             "--against",
             metavar="[NAME=]PATH[,PATH...]",
-            help="Another system to compare with: files of predictions or run folders. May be given again.",
+            help="Another system: prediction files or run folders. Repeatable.",
         ),
     ] = None,
     pred_format: PredFormatOption = None,
     gold_format: GoldFormatOption = None,
     threshold: ThresholdOption = 0.0,
     projection: Annotated[
-        str, typer.Option("--projection", metavar="pca|tsne|umap", help="How a model's span vectors are drawn.")
+        str, typer.Option("--projection", metavar="pca|tsne|umap", help="Projection of the span vectors.")
     ] = "pca",
     batch_size: BatchOption = 64,
     device: DeviceOption = "auto",
 ) -> None:
-    """Show why a model fails: figures, tables, and a report with every mistake, from a model or any system's predictions.
+    """Analyse the errors of a model on DATA, or of any system's predictions.
 
-    Writes report.html, figures (PNG and SVG), tables (CSV) and numbers.json to DIR. A model is tried on DATA; predictions
-    (--pred) of any system are compared with --gold, and show all but what needs the model itself.
+    Writes report.html, figures (PNG and SVG), tables (CSV) and numbers.json to DIR. With --pred and
+    --gold, the parts that need the model itself are omitted.
     """
     from spanwise.analysis.analyze import analyze as run
     from spanwise.analysis.projection import check_projection
-    from spanwise.analysis.subjects import Reading, of_model, of_predictions
+    from spanwise.analysis.subjects import Reading, input_from_model, input_from_predictions
     from spanwise.analysis.writing import check_folder
+    from spanwise.prediction.systems import parse_systems
 
+    check_target(
+        out, model, data, pred, gold, train, *(path for system in parse_systems(against or ()) for path in system.paths)
+    )
     check_folder(out)
     check_projection(projection)
     reading = Reading(split, gold_format, pred_format, threshold, batch_size, device, projection)
     if model is not None and data is not None and pred is None and gold is None:
-        subject = of_model(model, data, train=train, against=against or (), reading=reading)
+        subject = input_from_model(model, data, train=train, against=against or (), reading=reading)
     elif pred is not None and gold is not None and model is None:
-        subject = of_predictions(pred, gold, train=train, against=against or (), reading=reading)
+        subject = input_from_predictions(pred, gold, train=train, against=against or (), reading=reading)
     else:
         raise typer.BadParameter("give either MODEL and DATA, or --pred FILE and --gold FILE")
     report = run(subject, out)

@@ -1,4 +1,4 @@
-"""A command of this program: where a file's format cannot be told, its error names the option that says it."""
+"""Command class that adds the right format option to errors about undetected formats."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from spanwise.core.errors import UnknownFormatError
 
 
 class Command(TyperCommand):
-    """The library knows no options, and commands have different ones: ``--from``, or one for gold and one for predictions."""
+    """A command whose format errors name ``--from``, ``--gold-format`` or ``--pred-format``."""
 
-    def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]  # of whichever click Typer has
+    def invoke(self, ctx: typer.Context) -> Any:  # type: ignore[override]  # Typer's click or the installed one
         try:
             return super().invoke(ctx)
         except UnknownFormatError as error:
-            raise error.but(option=self._format_option(Path(error.path), ctx.params)) from None
+            raise error.with_changes(option=self._format_option(Path(error.path), ctx.params)) from None
 
     def _format_option(self, path: Path, values: Mapping[str, Any]) -> str:
         options = {option for parameter in self.params for option in parameter.opts}
@@ -28,4 +28,4 @@ class Command(TyperCommand):
         if "--gold-format" not in options:
             return ""
         gold = [values[name] for name in ("data", "gold", "train") if values.get(name) is not None]
-        return "--gold-format" if any(path.is_relative_to(one) for one in gold) else "--pred-format"
+        return "--gold-format" if any(path.is_relative_to(source) for source in gold) else "--pred-format"

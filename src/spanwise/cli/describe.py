@@ -7,18 +7,16 @@ from typing import Annotated
 
 import typer
 
-from spanwise.cli.options import FromOption, JsonOption, check_json, print_ledger, show
+from spanwise.cli.options import FromOption, JsonOption, check_target, print_ledger, show
 
 
 def describe(
-    data: Annotated[
-        Path, typer.Argument(metavar="DATA|MODEL", help="A file, a folder with train/dev/test files, or a model's folder.")
-    ],
+    data: Annotated[Path, typer.Argument(metavar="DATA|MODEL", help="File, folder with train/dev/test files, or run folder.")],
     source_format: FromOption = None,
     json_file: JsonOption = None,
 ) -> None:
-    """Say what is in annotated data and what looks wrong with it, or what a trained model is made of."""
-    check_json(json_file, data)
+    """Describe annotated data and its likely errors, or a trained model."""
+    check_target(json_file, data)
     if source_format is None and _is_model(data):
         _describe_model(data, json_file)
     else:
@@ -26,12 +24,14 @@ def describe(
 
 
 def _is_model(folder: Path) -> bool:
-    """Whether a folder is a run, or nothing but a place of runs, which is told what to name instead."""
-    from spanwise.corpora.splits import corpus_parts
-    from spanwise.formats import is_known
-    from spanwise.runs.files import is_run_folder, runs_in
+    """Whether a folder is a run folder or only contains run folders; the latter error lists the runs."""
+    from spanwise.corpora.splits import find_split_files
+    from spanwise.formats import can_detect
+    from spanwise.runs.folder import RunFolder
 
-    return is_run_folder(folder) or (bool(runs_in(folder)) and not corpus_parts(folder) and not is_known(folder))
+    return RunFolder(folder).has_model or (
+        bool(RunFolder(folder).runs()) and not find_split_files(folder) and not can_detect(folder)
+    )
 
 
 def _describe_data(data: Path, source_format: str | None, json_file: Path | None) -> None:

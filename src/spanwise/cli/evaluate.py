@@ -19,15 +19,15 @@ from spanwise.cli.options import (
     PredOption,
     SplitOption,
     ThresholdOption,
-    check_json,
+    check_target,
     print_ledger,
     show,
 )
 
 if TYPE_CHECKING:
     from spanwise.evaluation import Evaluation
-    from spanwise.evaluation.threshold_search import FoundThreshold
-    from spanwise.evaluation.typing import Typing
+    from spanwise.evaluation.threshold_search import ThresholdSearch
+    from spanwise.evaluation.typing import TypingScores
 
 
 def evaluate(
@@ -41,86 +41,86 @@ def evaluate(
         typer.Option(
             "--train",
             metavar="FILE_OR_FOLDER",
-            help="Training data in gold's format: adds the score on the gold sentences that are not in it.",
+            help="Training data; also score the sentences that are not in it.",
         ),
     ] = None,
     pred_format: PredFormatOption = None,
     gold_format: GoldFormatOption = None,
     threshold: ThresholdOption = 0.0,
-    finds_threshold: Annotated[
+    should_find_threshold: Annotated[
         bool,
-        typer.Option(
-            "--find-threshold", help="Find the threshold that is best on dev, and score with it. --pred is taken for dev."
-        ),
+        typer.Option("--find-threshold", help="Use the threshold with the best F1 on dev (or --pred)."),
     ] = False,
     last_words: Annotated[
-        bool, typer.Option("--last-words", help="Score relations also by the entities' last words alone, as is done on WebNLG.")
+        bool, typer.Option("--last-words", help="Also score relations by last words only, as on WebNLG.")
     ] = False,
     batch_size: BatchOption = 64,
     device: DeviceOption = "auto",
     json_file: JsonOption = None,
 ) -> None:
-    """Score a model on data, or any system's predictions (--pred) against gold (--gold).
+    """Score a model on DATA, or any system's predictions (--pred) against --gold.
 
-    Sentences are paired by id, or in order where the format has no ids; a gold sentence without a prediction counts as missed.
-    An entity is right when its type and all its words are, a relation when its type and both its entities are.
+    Sentences are paired by id, or in order if the format has no ids; the entities of an unpaired
+    gold sentence count as missed. An entity is correct if its type and all its words are, a
+    relation if its type and both its entities are.
     """
     from dataclasses import replace
 
-    if finds_threshold and threshold:
+    if should_find_threshold and threshold:
         raise typer.BadParameter("give either --threshold or --find-threshold")
-    check_json(json_file, model, data, pred, gold, train)
+    check_target(json_file, model, data, pred, gold, train)
 
-    from spanwise.corpora.splits import train_split
+    from spanwise.corpora.splits import read_train_split
     from spanwise.formats import Ledger
 
-    evaluation: Evaluation | Typing
+    evaluation: Evaluation | TypingScores
     ledger, gold_ledger = Ledger(), Ledger()
-    known = None if train is None else train_split(train, gold_format, ledger)
+    known = None if train is None else read_train_split(train, gold_format, ledger)
     if model is not None and data is not None and pred is None and gold is None:
         from spanwise.prediction.load import load
         from spanwise.prediction.scoring import score_model
         from spanwise.prediction.threshold_search import find_threshold
 
         predictor = load(model, device)
-        found = find_threshold(predictor, data, format=gold_format, batch_size=batch_size) if finds_threshold else None
+        search = find_threshold(predictor, data, format=gold_format, batch_size=batch_size) if should_find_threshold else None
         evaluation = score_model(
             predictor, data, split=split, format=gold_format, ledger=gold_ledger, train=known, batch_size=batch_size,
-            threshold=found.threshold if found else threshold, last_words=last_words,
+            threshold=search.threshold if search else threshold, last_words=last_words,
         )  # fmt: skip
     elif pred is not None and gold is not None and model is None:
         from spanwise.evaluation import apply_threshold
         from spanwise.evaluation import evaluate as run
-        from spanwise.evaluation.threshold_search import found_threshold
-        from spanwise.prediction.systems import gold_sentences, predictions
+        from spanwise.evaluation.threshold_search import search_threshold
+        from spanwise.prediction.systems import read_gold, read_predictions
 
-        right = gold_sentences(gold, gold_format, gold_ledger)
-        predicted = predictions(pred, right, pred_format, ledger)
-        found = found_threshold(right, predicted) if finds_threshold else None
-        evaluation = run(
-            right, apply_threshold(predicted, found.threshold if found else threshold), known, last_words=last_words
-        )
+        gold_sentences = read_gold(gold, gold_format, gold_ledger)
+        predicted = read_predictions(pred, gold_sentences, pred_format, ledger)
+        search = search_threshold(gold_sentences, predicted) if should_find_threshold else None
+        predicted = list(apply_threshold(predicted, search.threshold if search else threshold))
+        evaluation = run(gold_sentences, predicted, known, last_words=last_words)
     else:
         raise typer.BadParameter("give either MODEL and DATA, or --pred FILE and --gold FILE")
     if gold_ledger.lost:
-        # What gold's file has and the reader could not take is missing in every denominator: whoever reads the score must know.
-        evaluation = replace(evaluation, notes=(*evaluation.notes, f"not read from gold, and not counted: {gold_ledger}"))
+        # Gold annotations that could not be read are missing from recall, so the report must mention them.
+        evaluation = replace(
+            evaluation, notes=(*evaluation.notes, f"gold annotations that could not be read and are not counted: {gold_ledger}")
+        )
     show(
         json_file,
-        lambda: evaluation.to_json() | ({} if found is None else {"threshold": found.to_json()}),
-        lambda: _print(evaluation, found),
+        lambda: evaluation.to_json() | ({} if search is None else {"threshold": search.to_json()}),
+        lambda: _print(evaluation, search),
     )
     print_ledger(gold_ledger)
     print_ledger(ledger)
 
 
-def _print(evaluation: Evaluation | Typing, found: FoundThreshold | None) -> None:
+def _print(evaluation: Evaluation | TypingScores, search: ThresholdSearch | None) -> None:
     from rich.console import Console
 
     from spanwise.evaluation import Evaluation, print_evaluation
     from spanwise.evaluation.typing import print_typing
 
-    for line in found.lines if found else ():
+    for line in search.lines if search else ():
         typer.echo(line)
     if isinstance(evaluation, Evaluation):
         print_evaluation(evaluation, Console())

@@ -7,53 +7,56 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from spanwise.cli.options import check_target
+
 if TYPE_CHECKING:
-    from spanwise.export.onnx import Exported
+    from spanwise.export.onnx import OnnxExport
 
 
 def export(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A run folder.")],
-    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="The folder to write, new or empty.")],
-    onnx: Annotated[bool, typer.Option("--onnx", help="As ONNX graphs, which predict without torch.")] = False,
-    int8: Annotated[bool, typer.Option("--int8", help="With --onnx: the encoder's weights in 8 bits.")] = False,
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Run folder.")],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder to write, new or empty.")],
+    onnx: Annotated[bool, typer.Option("--onnx", help="Export ONNX graphs, which need no torch.")] = False,
+    int8: Annotated[bool, typer.Option("--int8", help="Quantise the encoder to 8 bits; needs --onnx.")] = False,
     data: Annotated[
         Path | None,
-        typer.Option("--data", metavar="DATA", help="With --onnx: compare on the test split of this data, F1 included."),
+        typer.Option("--data", metavar="DATA", help="Data to compare predictions and F1 on; needs --onnx."),
     ] = None,
 ) -> None:
-    """Write a trained model without what only its training needed: checkpoints, and the branch of a bundle that is not used.
+    """Export a trained model without checkpoints and unused branches, or as ONNX graphs.
 
-    With --onnx the model becomes graphs that onnxruntime computes; torch is needed for the export only. What they find is
-    compared with what the model itself finds, on DATA or on sentences that come with the package.
+    With --onnx the model runs in onnxruntime without torch. The export compares the predictions of
+    both on the test split of DATA, or on the bundled corpus.
     """
     from spanwise.core.errors import SpanwiseError
 
+    check_target(out, model, data)
     if onnx:
         from spanwise.export.onnx import export_onnx
 
-        for line in _lines(out, export_onnx(model, out, int8=int8, data=data)):
+        for line in _summary(out, export_onnx(model, out, int8=int8, data=data)):
             typer.echo(line)
         return
     if int8 or data is not None:
-        raise SpanwiseError(f"{'--int8' if int8 else '--data'} goes with --onnx")
+        raise SpanwiseError(f"{'--int8' if int8 else '--data'} needs --onnx")
     from spanwise.export.torch_folder import export as run
-    from spanwise.models.model import size
+    from spanwise.models.model import count_parameters
 
     written = run(model, out)
-    typer.echo(f"wrote {out}: {written.config.head['kind']}, {size(written):,} weights")
+    typer.echo(f"wrote {out}: {written.config.head['kind']}, {count_parameters(written):,} parameters")
 
 
-def _lines(out: Path, done: Exported) -> list[str]:
-    lines = [f"wrote {out}: {done.kind} in ONNX, {done.precision}, {done.size / 1e6:.1f} MB"]
-    where = f"{done.sentences:,} sentences of {done.data}"
-    if done.is_same:
-        lines.append(f"the same {done.found:,} entities in {where}, scores within {done.difference:.2g}")
+def _summary(out: Path, export: OnnxExport) -> list[str]:
+    lines = [f"wrote {out}: {export.kind} in ONNX, {export.precision}, {export.size / 1e6:.1f} MB"]
+    where = f"{export.sentences:,} sentences of {export.data}"
+    scores = f"scores differ by at most {export.score_difference:.2g}"
+    if export.is_same:
+        lines.append(f"identical predictions: {export.entities:,} entities in {where}, {scores}")
     else:
         lines.append(
-            f"{done.common:,} of the model's {done.found:,} entities and {done.extra:,} others in {where}, "
-            f"scores within {done.difference:.2g}"
+            f"{export.common:,} of {export.entities:,} entities equal, {export.extra:,} additional, in {where}, {scores}"
         )
-    if done.f1 is not None:
-        before, after = (100 * f1 for f1 in done.f1)
-        lines.append(f"F1 {before:.2f} of the model, {after:.2f} in ONNX ({after - before:+.2f})")
+    if export.f1 is not None:
+        before, after = (100 * f1 for f1 in export.f1)
+        lines.append(f"F1: torch {before:.2f}, ONNX {after:.2f} ({after - before:+.2f})")
     return lines

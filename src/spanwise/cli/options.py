@@ -1,4 +1,4 @@
-"""Arguments and options that several commands share."""
+"""Arguments and options shared by several commands."""
 
 from __future__ import annotations
 
@@ -15,68 +15,58 @@ if TYPE_CHECKING:
 
 FromOption = Annotated[
     str | None,
-    typer.Option(
-        "--from", metavar="FORMAT", help="Format of the input, with options: conll:labels=2+3. Seen from the file if left out."
-    ),
+    typer.Option("--from", metavar="FORMAT", help="Input format; detected by default."),
 ]
 FromOrTextOption = Annotated[
     str | None,
-    typer.Option(
-        "--from",
-        metavar="FORMAT",
-        help="Format of the input, with options (conll:labels=2+3), or text: plain text. Seen from the file if left out.",
-    ),
+    typer.Option("--from", metavar="FORMAT", help="Input format, or 'text' for plain text; detected by default."),
 ]
-# Of the commands that take a model and data, or predictions and gold.
-ModelArgument = Annotated[Path | None, typer.Argument(metavar="MODEL", help="A run folder, with the data to try it on.")]
-DataArgument = Annotated[Path | None, typer.Argument(metavar="DATA", help="A file, or a folder with train/dev/test files.")]
-SplitOption = Annotated[str, typer.Option("--split", help="Which split of a DATA folder; for a model.")]
-PredOption = Annotated[Path | None, typer.Option("--pred", metavar="FILE", help="What a system predicted, with --gold.")]
-GoldOption = Annotated[Path | None, typer.Option("--gold", metavar="FILE", help="What is right.")]
+# For commands that take either a model and data, or predictions and gold.
+ModelArgument = Annotated[Path | None, typer.Argument(metavar="MODEL", help="Run folder.")]
+DataArgument = Annotated[Path | None, typer.Argument(metavar="DATA", help="File, or folder with train/dev/test files.")]
+SplitOption = Annotated[str, typer.Option("--split", metavar="NAME", help="Split of DATA to use.")]
+PredOption = Annotated[Path | None, typer.Option("--pred", metavar="FILE", help="Predictions of any system; needs --gold.")]
+GoldOption = Annotated[Path | None, typer.Option("--gold", metavar="FILE", help="Gold annotations.")]
 PredFormatOption = Annotated[
     str | None,
-    typer.Option(
-        "--pred-format", metavar="FORMAT", help="Format of predictions, with options. Seen from the file if left out."
-    ),
+    typer.Option("--pred-format", metavar="FORMAT", help="Format of the predictions; detected by default."),
 ]
 GoldFormatOption = Annotated[
     str | None,
-    typer.Option(
-        "--gold-format", metavar="FORMAT", help="Format of gold and --train, with options. Seen from the file if left out."
-    ),
+    typer.Option("--gold-format", metavar="FORMAT", help="Format of gold and training data; detected by default."),
 ]
 ThresholdOption = Annotated[
-    float, typer.Option("--threshold", min=0, max=1, help="Leave out entities and relations with a lower score.")
+    float, typer.Option("--threshold", metavar="SCORE", min=0, max=1, help="Drop entities and relations with a lower score.")
 ]
-BatchOption = Annotated[int, typer.Option("--batch-size", min=1, help="For a model.")]
-DeviceOption = Annotated[str, typer.Option("--device", metavar="cpu|cuda|auto", help="For a model.")]
+BatchOption = Annotated[int, typer.Option("--batch-size", metavar="N", min=1, help="Sentences per batch.")]
+DeviceOption = Annotated[str, typer.Option("--device", metavar="cpu|cuda|auto", help="Device to run the model on.")]
 JsonOption = Annotated[
-    Path | None, typer.Option("--json", metavar="FILE", help="Write the result for programs ('-': standard output).")
+    Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON ('-' for standard output).")
 ]
 
 
-def check_json(json_file: Path | None, *inputs: Path | None) -> None:
-    """Refuse a file for the result that the data or the model is read from, before anything is."""
-    from spanwise.files.writing import check_no_input
+def check_target(target: Path | None, *inputs: Path | None) -> None:
+    """Refuse an output that would overwrite an input or a model, before any work is done."""
+    from spanwise.runs.outputs import check_output
 
-    if json_file is not None and str(json_file) != "-":
-        check_no_input(json_file, [file for path in inputs if path is not None for file in _files_of(path)])
+    if target is not None and str(target) != "-":
+        check_output(target, [file for path in inputs if path is not None for file in _input_files(path)])
 
 
-def _files_of(path: Path) -> list[Path]:
-    """What is read of a run or corpus folder, beside which a result may lie; anything else is read whole."""
-    from spanwise.corpora.splits import corpus_parts
-    from spanwise.runs.files import files_of_run, is_run_folder
+def _input_files(path: Path) -> list[Path]:
+    """The files of a corpus folder that are read; the folder may also hold other files."""
+    from spanwise.corpora.splits import find_split_files
+    from spanwise.runs.folder import RunFolder
 
-    if is_run_folder(path):
-        return files_of_run(path)
-    if parts := corpus_parts(path):
+    if RunFolder(path).has_model:
+        return [path]
+    if parts := find_split_files(path):
         return [file for files in parts.values() for file in files]
     return [*path.rglob("*.txt"), *path.rglob("*.ann")] if path.is_dir() else [path]
 
 
-def show(json_file: Path | None, to_json: Callable[[], Any], print_it: Callable[[], None]) -> None:
-    """Write a result for programs where that is asked for, and print it for people unless the other goes to standard output."""
+def show(json_file: Path | None, to_json: Callable[[], Any], print_text: Callable[[], None]) -> None:
+    """Write the result as JSON if requested; print it as text unless the JSON goes to standard output."""
     from spanwise.files.writing import atomic_output
 
     if json_file is not None:
@@ -86,12 +76,12 @@ def show(json_file: Path | None, to_json: Callable[[], Any], print_it: Callable[
             return
         with atomic_output(json_file) as temporary:
             temporary.write_text(text, encoding="utf-8")
-    print_it()
+    print_text()
 
 
 def print_ledger(ledger: Ledger) -> None:
-    """What was mended or left out while reading and writing, on standard error."""
-    for what, count in ledger.notes.items():
-        sys.stderr.write(f"note: {count:,} {what}\n")
+    """Print to standard error what was changed or dropped while reading and writing."""
+    for change, count in ledger.notes.items():
+        sys.stderr.write(f"note: {count:,} {change}\n")
     if ledger.lost:
         sys.stderr.write(f"lost: {ledger}\n")

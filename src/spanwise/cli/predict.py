@@ -7,64 +7,68 @@ from typing import Annotated
 
 import typer
 
-from spanwise.cli.options import FromOrTextOption, print_ledger
+from spanwise.cli.options import BatchOption, DeviceOption, FromOrTextOption, check_target, print_ledger
 
 
 def predict(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="A run folder, or a model's name on the Hugging Face hub.")],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="Run folder, or model name on the Hugging Face hub.")],
     sources: Annotated[
         list[str] | None,
         typer.Argument(
             metavar="FILE|FOLDER|-",
-            help="Raw text, or data in any format; standard input ('-') if left out.",
+            help="Raw text or annotated data; standard input by default.",
             show_default=False,
         ),
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Where to write; standard output, as jsonl, if left out."),
+        typer.Option("--output", "-o", metavar="FILE", help="File to write; standard output as jsonl by default."),
     ] = None,
     target_format: Annotated[
         str | None,
-        typer.Option("--to", "--format", metavar="FORMAT", help="html, or a format of spanwise formats, with options."),
+        typer.Option(
+            "--to", "--format", metavar="FORMAT", help="Output format or html; detected from the file name by default."
+        ),
     ] = None,
     threshold: Annotated[
         list[str] | None,
         typer.Option(
             "--threshold",
             metavar="[TYPE=]SCORE",
-            help="Leave out what scores lower; of one type, where it is named. Repeatable.",
+            help="Drop entities and relations with a lower score. Repeatable by type.",
         ),
     ] = None,
     overlap: Annotated[
-        str, typer.Option("--overlap", metavar="nested|flat|outermost", help="Which of entities that overlap to keep.")
+        str, typer.Option("--overlap", metavar="nested|flat|outermost", help="Which overlapping entities to keep.")
     ] = "nested",
-    batch_size: Annotated[int, typer.Option("--batch-size", min=1)] = 64,
-    device: Annotated[str, typer.Option("--device", metavar="cpu|cuda|auto")] = "auto",
+    batch_size: BatchOption = 64,
+    device: DeviceOption = "auto",
     source_format: FromOrTextOption = None,
 ) -> None:
-    """Find entities in raw text or in pretokenised data, with scores and character offsets.
+    """Predict entities and relations in raw text or annotated data.
 
-    Raw text (a .txt file, standard input, any file with --from text, the texts of JSON records) is split into sentences and
-    words; a line end always ends a sentence. Data in a known format keeps its words, order and ids (those that an earlier file
-    has too are numbered); its annotations change nothing, but for a model that types given spans. Of a folder all files
-    are read, of a brat folder all texts. What the output format cannot hold is left out and counted.
+    Raw text (.txt files, standard input, any file with --from text, JSON records with a text) is
+    split into sentences and words; a line end always ends a sentence. Annotated data keeps its
+    words, order and ids; repeated ids get a number. Its annotations are ignored, except by models
+    that type given spans. A folder stands for all its files. Annotations that the output format
+    cannot represent are dropped and counted.
     """
     from spanwise.formats import Ledger
-    from spanwise.inputs.sources import STDIN, input_sentences
+    from spanwise.inputs.sources import STDIN, input_paths, read_inputs
     from spanwise.prediction.load import load
-    from spanwise.prediction.outputs import check_output, parse_thresholds, print_found, write_found
+    from spanwise.prediction.outputs import check_output_format, parse_thresholds, print_predictions, write_predictions
 
     thresholds = parse_thresholds(threshold or ())
-    check_output(output, target_format)
+    check_output_format(output, target_format)
+    check_target(output, Path(model), *input_paths(sources or [STDIN], source_format))
     ledger = Ledger()
     predictor = load(model, device)
-    sentences = input_sentences(sources or [STDIN], source_format, ledger, needs_spans=predictor.needs_spans, output=output)
-    found = predictor.stream(sentences, threshold=thresholds, overlap=overlap, batch_size=batch_size)
+    sentences = read_inputs(sources or [STDIN], source_format, ledger, needs_spans=predictor.needs_spans)
+    predicted = predictor.stream(sentences, threshold=thresholds, overlap=overlap, batch_size=batch_size)
     if output is None:
-        print_found(found)
+        print_predictions(predicted)
     else:
-        write_found(found, output, target_format, types=predictor.types, model=model, ledger=ledger)
+        write_predictions(predicted, output, target_format, types=predictor.types, model=model, ledger=ledger)
     print_ledger(ledger)
     if output is not None:
         typer.echo(f"wrote {output}")

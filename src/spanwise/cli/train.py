@@ -10,58 +10,61 @@ from typing import Annotated, Any
 
 import typer
 
-from spanwise.cli.options import FromOption
+from spanwise.cli.options import DeviceOption, FromOption
 
 
 def train(
-    data: Annotated[
-        Path, typer.Argument(metavar="DATA", help="A folder with train/dev/test files, or one file (dev is cut off).")
-    ],
-    out: Annotated[Path, typer.Option("--out", metavar="RUN", help="The run folder to write.")],
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="Folder with train/dev/test files, or one file to split.")],
+    out: Annotated[Path, typer.Option("--out", metavar="RUN", help="Run folder to write.")],
     recipe: Annotated[
         str | None,
-        typer.Option("--recipe", help="Which system to train; `spanwise recipes` lists them.", show_default="spanner"),
+        typer.Option(
+            "--recipe", metavar="NAME", help="System to train; `spanwise recipes` lists them.", show_default="spanner"
+        ),
     ] = None,
     encoder: Annotated[
         str | None,
-        typer.Option("--encoder", help="static, minilm, a model folder, or a hub name. Default: one that needs no network."),
+        typer.Option("--encoder", metavar="NAME", help="static, minilm, a model folder, or a hub name; offline by default."),
     ] = None,
     task: Annotated[
-        str | None, typer.Option("--task", metavar="entities|typing", help="typing: the spans are given (recipe sng).")
+        str | None, typer.Option("--task", metavar="entities|typing", help="Find entities, or type given spans (recipe sng).")
     ] = None,
-    epochs: Annotated[int | None, typer.Option("--epochs", min=1)] = None,
+    epochs: Annotated[int | None, typer.Option("--epochs", metavar="N", min=1, help="Number of training epochs.")] = None,
     batch_size: Annotated[
-        int | None, typer.Option("--batch-size", min=1, help="Sentences of a batch. Left out: 8 to 32, by the data's size.")
+        int | None,
+        typer.Option(
+            "--batch-size", metavar="N", min=1, help="Sentences per batch; 8 to 32 by default, depending on the data."
+        ),
     ] = None,
-    seed: Annotated[int | None, typer.Option("--seed", min=0)] = None,
+    seed: Annotated[int | None, typer.Option("--seed", metavar="N", min=0, help="Random seed.")] = None,
     seeds: Annotated[
-        str | None, typer.Option("--seeds", metavar="1,2,3", help="Repeat with these seeds: mean and deviation.")
+        str | None, typer.Option("--seeds", metavar="1,2,3", help="Train once per seed; report mean and deviation.")
     ] = None,
     folds: Annotated[
         Path | None,
-        typer.Option(
-            "--folds", metavar="FILE", help='Cross-validate: [{"fold": 0, "test": ["id", …]}, …] over all sentences of DATA.'
-        ),
+        typer.Option("--folds", metavar="FILE", help='Cross-validate with folds [{"fold": 0, "test": ["id", …]}, …].'),
     ] = None,
     sweep: Annotated[
-        list[str] | None, typer.Option("--sweep", metavar="KEY=A,B,C", help="Train a grid, choose on dev, score test once.")
+        list[str] | None,
+        typer.Option("--sweep", metavar="KEY=A,B,C", help="Train a grid; select on dev, score test once. Repeatable."),
     ] = None,
-    device: Annotated[str, typer.Option("--device", metavar="cpu|cuda|auto")] = "auto",
-    resume: Annotated[
-        bool, typer.Option("--resume", help="Go on with an interrupted training, with the settings it began with.")
-    ] = False,
+    device: DeviceOption = "auto",
+    resume: Annotated[bool, typer.Option("--resume", help="Resume an interrupted training with its settings.")] = False,
     init: Annotated[
-        Path | None, typer.Option("--init", metavar="RUN", help="Start from the weights of a trained model.")
+        Path | None, typer.Option("--init", metavar="RUN", help="Start from the weights of this trained model.")
     ] = None,
     track: Annotated[
-        list[str] | None, typer.Option("--track", metavar="NAME", help="Also log to tensorboard, wandb or mlflow.")
+        list[str] | None, typer.Option("--track", metavar="NAME", help="Also log to tensorboard, wandb or mlflow. Repeatable.")
     ] = None,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", metavar="SECTION.KEY=VALUE", help="Any setting: head.representation=boundary.")
+        list[str] | None,
+        typer.Option(
+            "--set", metavar="SECTION.KEY=VALUE", help="Change a setting, e.g. head.representation=boundary. Repeatable."
+        ),
     ] = None,
     source_format: FromOption = None,
 ) -> None:
-    """Train a recipe on annotated data and leave model, scores and settings in a run folder."""
+    """Train a model on annotated data; write model, scores and settings to a run folder."""
     from spanwise.cli.training_report import print_scores
     from spanwise.core.errors import SpanwiseError
     from spanwise.runtime.device import is_main_process
@@ -69,22 +72,22 @@ def train(
     from spanwise.training.several import train_seeds, train_sweep
     from spanwise.training.together import Asked
 
-    numbers = None if seeds is None else _numbers(seeds)
+    numbers = None if seeds is None else _parse_seeds(seeds)
     if resume and not (sweep or folds or numbers) and (asked := Asked.read(out)):
         numbers, sweep, folds = asked.seeds or None, asked.sweep, asked.folds
     if sweep and numbers:
-        raise SpanwiseError("--sweep and --seeds do not go together: sweep first, then repeat what was chosen")
+        raise SpanwiseError("--sweep and --seeds cannot be combined; sweep first, then repeat the best settings with --seeds")
     if folds and (sweep or numbers):
-        raise SpanwiseError("--folds does not go together with --sweep or --seeds")
+        raise SpanwiseError("--folds cannot be combined with --sweep or --seeds")
     if numbers and seed is not None:
-        why = "--seed and --seeds do not go together" if seeds else f"{out} holds runs of several seeds: leave --seed out"
-        raise SpanwiseError(why)
+        message = "--seed and --seeds cannot be combined" if seeds else f"{out} holds runs of several seeds; omit --seed"
+        raise SpanwiseError(message)
     common: dict[str, Any] = {
         "recipe": recipe, "encoder": encoder, "task": task, "epochs": epochs, "batch_size": batch_size, "device": device,
         "init": init, "trackers": tuple(track or ()), "data_format": source_format, "log": typer.echo,
     }  # fmt: skip
     overrides = tuple(settings or ())
-    with _saying_how_to_go_on(out):
+    with _resume_hint(out):
         if sweep:
             train_sweep(data, out, sweep, overrides=overrides, seed=seed, resume=resume, **common)
         elif folds:
@@ -101,8 +104,8 @@ def train(
 
 
 @contextmanager
-def _saying_how_to_go_on(out: Path) -> Iterator[None]:
-    """What an interrupted training leaves in its folder can be gone on with, if it has begun."""
+def _resume_hint(out: Path) -> Iterator[None]:
+    """Tell the user about --resume when a started training is interrupted."""
     from spanwise.runs.files import is_unfinished, runs_in
 
     try:
@@ -110,14 +113,14 @@ def _saying_how_to_go_on(out: Path) -> Iterator[None]:
     except KeyboardInterrupt:
         if not is_unfinished(out) and not runs_in(out):
             raise
-        sys.stderr.write("spanwise: interrupted; the same command with --resume goes on with it\n")
+        sys.stderr.write("spanwise: interrupted; add --resume to the command to continue\n")
         raise SystemExit(130) from None
 
 
-def _numbers(text: str) -> list[int]:
+def _parse_seeds(text: str) -> list[int]:
     from spanwise.core.errors import SpanwiseError
 
     try:
         return [int(part) for part in text.split(",")]
     except ValueError:
-        raise SpanwiseError(f"--seeds {text or repr(text)}: expected whole numbers with commas between, as in 1,2,3") from None
+        raise SpanwiseError(f"--seeds {text or repr(text)}: expected integers separated by commas, as in 1,2,3") from None

@@ -1,4 +1,4 @@
-"""The scores a training prints when it ends."""
+"""Print the scores of a finished training."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ import typer
 
 
 def print_scores(scores: dict[str, dict[str, Any]]) -> None:
-    """A line or two a split."""
-    from spanwise.evaluation.tasks import task_of
+    """Print one or two lines per split."""
+    from spanwise.evaluation.tasks import task_from_scores
 
     for split, values in scores.items():
-        first, *more = task_of(values).lines(values)
+        first, *more = task_from_scores(values).format_scores(values)
         for line in (f"{split}: {first}", *(f"{split} {line}" for line in more)):
             typer.echo(line)

@@ -11,20 +11,20 @@ from spanwise.cli.command import Command
 from spanwise.cli.options import FromOrTextOption, print_ledger
 
 if TYPE_CHECKING:
-    from spanwise.vectors.looking import Lookup, Neighbours
+    from spanwise.vectors.neighbours import Lookup, Neighbours
 
 vectors = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 VectorsArgument = Annotated[
     Path,
-    typer.Argument(metavar="V", help="A folder of vectors, GloVe or word2vec text, word2vec's .bin, or .npy with its words."),
+    typer.Argument(metavar="V", help="Vectors folder, GloVe or word2vec file, or .npy file with its words."),
 ]
-CountOption = Annotated[int, typer.Option("--count", min=1, help="How many words to show.")]
+CountOption = Annotated[int, typer.Option("--count", metavar="N", min=1, help="Number of words to show.")]
 
 
 @vectors.callback(invoke_without_command=True)
 def overview(context: typer.Context) -> None:
-    """Learn word vectors from a corpus, look at them, convert them."""
+    """Train, query and convert word vectors."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
@@ -33,30 +33,30 @@ def overview(context: typer.Context) -> None:
 def train(
     corpora: Annotated[
         list[Path],
-        typer.Argument(metavar="CORPUS", help="Folders (their train split), files in any known format, or plain text (.txt)."),
+        typer.Argument(metavar="CORPUS", help="Folders (train split), files in any format, or plain text."),
     ],
-    out: Annotated[Path, typer.Option("--out", metavar="V", help="The folder to write.")],
-    dim: Annotated[int, typer.Option("--dim", min=1, help="Size of the vectors.")] = 300,
-    window: Annotated[int, typer.Option("--window", min=1, help="Words to each side that count as near.")] = 15,
-    x_max: Annotated[float, typer.Option("--x-max", min=1e-6, help="Count from which on pairs weigh the same.")] = 10,
-    min_count: Annotated[int, typer.Option("--min-count", min=1, help="Rarer words get no vector.")] = 1,
-    iterations: Annotated[int, typer.Option("--iterations", min=1, help="Times that each pair is visited.")] = 50,
+    out: Annotated[Path, typer.Option("--out", metavar="V", help="Folder to write.")],
+    dim: Annotated[int, typer.Option("--dim", metavar="N", min=1, help="Dimension of the vectors.")] = 300,
+    window: Annotated[int, typer.Option("--window", metavar="N", min=1, help="Context words on each side.")] = 15,
+    x_max: Annotated[
+        float, typer.Option("--x-max", metavar="X", min=1e-6, help="Co-occurrence count at which the weight reaches 1.")
+    ] = 10,
+    min_count: Annotated[int, typer.Option("--min-count", metavar="N", min=1, help="Minimum count of a word.")] = 1,
+    iterations: Annotated[int, typer.Option("--iterations", metavar="N", min=1, help="Training iterations.")] = 50,
     threads: Annotated[
-        int | None, typer.Option("--threads", min=1, help="Cores to use; all if left out. The result is the same.")
+        int | None, typer.Option("--threads", metavar="N", min=1, help="CPU cores to use; all by default.")
     ] = None,
-    seed: Annotated[int, typer.Option("--seed", min=0)] = 1,
+    seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Random seed.")] = 1,
     unit: Annotated[
         str,
-        typer.Option(
-            "--unit", metavar="words|characters", help="What gets a vector: words as the corpus has them, or characters."
-        ),
+        typer.Option("--unit", metavar="words|characters", help="Train vectors of words or of characters."),
     ] = "words",
     source_format: FromOrTextOption = None,
 ) -> None:
-    """Learn GloVe vectors from the text of a corpus.
+    """Train GloVe vectors on the text of a corpus.
 
-    Of a folder, only the train split is read. The same text, settings and seed give the same vectors, whatever
-    the number of threads.
+    Only the train split of a folder is read. The result depends on the text, settings and seed, but
+    not on the number of threads.
     """
     from spanwise.formats import Ledger
     from spanwise.training.vectors import train_vectors
@@ -72,23 +72,23 @@ def train(
 @vectors.command(cls=Command)
 def similar(
     source: VectorsArgument,
-    word: Annotated[str, typer.Argument(metavar="WORD")],
+    word: Annotated[str, typer.Argument(metavar="WORD", help="Word to look up.")],
     count: CountOption = 10,
 ) -> None:
-    """Show the words whose vectors are nearest to a word's, with the cosine."""
-    _show(_lookup(source).similar(word, count))
+    """Show the words most similar to WORD, with their cosine similarity."""
+    _print_neighbours(_lookup(source).similar(word, count))
 
 
 @vectors.command(cls=Command)
 def analogies(
     source: VectorsArgument,
-    a: Annotated[str, typer.Argument(metavar="A")],
-    b: Annotated[str, typer.Argument(metavar="B")],
-    c: Annotated[str, typer.Argument(metavar="C")],
+    a: Annotated[str, typer.Argument(metavar="A", help="First word of the known pair.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="Second word of the known pair.")],
+    c: Annotated[str, typer.Argument(metavar="C", help="First word of the new pair.")],
     count: CountOption = 10,
 ) -> None:
-    """Show the words that are to C what B is to A."""
-    _show(_lookup(source).analogies(a, b, c, count))
+    """Show the words that relate to C as B relates to A."""
+    _print_neighbours(_lookup(source).analogies(a, b, c, count))
 
 
 @vectors.command(cls=Command)
@@ -96,28 +96,28 @@ def convert(
     source: VectorsArgument,
     target: Annotated[
         Path,
-        typer.Argument(metavar="OUT", help=".txt: GloVe text, .vec: word2vec text, .bin: word2vec binary, none: a folder."),
+        typer.Argument(metavar="OUT", help=".txt (GloVe), .vec (word2vec text), .bin (word2vec binary), or a folder."),
     ],
 ) -> None:
-    """Write vectors in another format, as the name of the output says."""
-    from spanwise.files.writing import check_no_input
-    from spanwise.vectors import files_of, read_vectors, write_vectors
+    """Convert vectors to the format of the output's file name."""
+    from spanwise.runs.outputs import check_output
+    from spanwise.vectors import read_vectors, source_files, write_vectors
 
-    check_no_input(target, files_of(source))
-    found = read_vectors(source)
-    left_out = write_vectors(found, target)
-    if left_out:
-        typer.echo(f"note: {left_out:,} words that such a file cannot hold (a space or line end in them), left out", err=True)
-    typer.echo(f"wrote {target} ({len(found.words) - left_out:,} words, {found.size} values each)")
+    check_output(target, source_files(source))
+    converted = read_vectors(source)
+    dropped = write_vectors(converted, target)
+    if dropped:
+        typer.echo(f"note: dropped {dropped:,} words with spaces or line ends, which the format cannot represent", err=True)
+    typer.echo(f"wrote {target} ({len(converted.words) - dropped:,} words, {converted.size} dimensions)")
 
 
 def _lookup(source: Path) -> Lookup:
     from spanwise.vectors import read_vectors
-    from spanwise.vectors.looking import Lookup
+    from spanwise.vectors.neighbours import Lookup
 
     return Lookup(read_vectors(source))
 
 
-def _show(found: Neighbours) -> None:
-    for word, cosine in found:
+def _print_neighbours(neighbours: Neighbours) -> None:
+    for word, cosine in neighbours:
         typer.echo(f"{cosine:.4f}  {word}")
