@@ -1,4 +1,4 @@
-"""Turn plain values into settings, with errors that name the wrong key."""
+"""Validation of settings, with errors that name the wrong key."""
 
 from __future__ import annotations
 
@@ -12,22 +12,23 @@ from spanwise.core.errors import SpanwiseError, unknown_name
 T = TypeVar("T", bound=BaseModel)
 
 
-def validate_settings(model: type[T], values: Any, what: str) -> T:
-    """Settings from plain values; an unknown key is an error that names the nearest known one."""
+def validate_settings(model: type[T], values: Any, source: str) -> T:
+    """Validate plain values; the error names ``source``, the first wrong key and, if it is unknown, the nearest known one."""
     try:
         return model.model_validate(values)
     except ValidationError as error:
         first = error.errors(include_url=False)[0]
-        place = ".".join(str(part) for part in first["loc"])
+        key = ".".join(str(part) for part in first["loc"])
         if first["type"] == "extra_forbidden":
-            raise unknown_name(f"setting of {what}", place, _keys(model, first["loc"][:-1])) from None
+            raise unknown_name(f"setting of {source}", key, _keys(model, first["loc"][:-1])) from None
         problem = first["msg"].removeprefix("Value error, ")
         value = repr(first["input"])
-        found = f", found {value}" if place and first["type"] != "missing" and len(value) < 100 else ""
-        raise SpanwiseError(f"{what}: {place}{': ' * bool(place)}{problem[:1].lower()}{problem[1:]}{found}") from None
+        shown = f", found {value}" if key and first["type"] != "missing" and len(value) < 100 else ""
+        raise SpanwiseError(f"{source}: {key}{': ' * bool(key)}{problem[:1].lower()}{problem[1:]}{shown}") from None
 
 
 def _keys(model: type[BaseModel], path: Iterable[Any]) -> list[str]:
+    """The known keys of a section, under dotted names."""
     prefix, current = "", model
     for part in path:
         prefix += f"{part}."

@@ -1,8 +1,7 @@
-"""A model is an encoder and a head; it lives in a run folder."""
+"""A model: an encoder and a head, stored in a run folder."""
 
 from __future__ import annotations
 
-import json
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
@@ -15,17 +14,17 @@ from spanwise.core.errors import SpanwiseError, SpanwiseWarning
 from spanwise.core.types import Corpus, Sentence
 from spanwise.encoders import build_encoder, load_encoder
 from spanwise.encoders.base import Encoder
-from spanwise.evaluation.tasks import Entities, GivenSpans, Task
+from spanwise.evaluation.tasks import EntityTask, Task, TypingTask
 from spanwise.files.reading import read_json
-from spanwise.files.writing import atomic_output
+from spanwise.files.writing import atomic_output, write_json
 from spanwise.heads import head_values, make_head
 from spanwise.heads.base import Head, Labels, Losses, ScoredSpans
-from spanwise.runs.files import CONFIG, LABELS, WEIGHTS, is_exported, is_unfinished, read_config, runs_in
-from spanwise.runtime.tensors import fill, weights, write_tensors
+from spanwise.runs.folder import RunFolder
+from spanwise.runtime.tensors import load_weights, state_tensors, write_tensors
 
 
 class Model(nn.Module):
-    """Encoder and head together. Calling it gives the batch's mean loss, over how many instances, and its parts by name."""
+    """An encoder and a head. The forward pass returns the mean loss, the number of instances, and named parts of the loss."""
 
     def __init__(self, encoder: Encoder, head: Head, config: Config) -> None:
         super().__init__()
@@ -37,12 +36,12 @@ class Model(nn.Module):
 
     @property
     def task(self) -> Task:
-        """What the head that predicts does, and how that is scored."""
-        return GivenSpans() if self.needs_spans else Entities(self.head.prediction_head.finds_relations)
+        """The task of the head that predicts, with its scores."""
+        return TypingTask() if self.needs_spans else EntityTask(self.head.prediction_head.finds_relations)
 
     @property
     def needs_spans(self) -> bool:
-        """Whether it types the spans of the entities that sentences come with, and finds none by itself."""
+        """Whether the model only types given spans: the entities that a sentence already has."""
         return self.head.prediction_head.task == "typing"
 
     def forward(self, inputs: Mapping[str, Tensor], targets: Mapping[str, Tensor]) -> dict[str, Tensor]:
@@ -50,7 +49,7 @@ class Model(nn.Module):
         return {"loss": losses.mean, "instances": losses.counts.sum(), **losses.parts}
 
     def losses(self, batch: Batch) -> Losses:
-        """The loss of every sentence of a batch."""
+        """Compute the loss of each sentence of a batch."""
         return self.head.loss(self.encoder(batch.inputs), batch.targets)
 
     def score(self, batch: Batch) -> ScoredSpans:
@@ -60,81 +59,80 @@ class Model(nn.Module):
     def build(
         cls, config: Config, corpus: Corpus, *, saved: Path | None = None, log: Callable[[str], None] = lambda line: None
     ) -> Model:
-        """A model to be trained on a corpus: its labels, and whatever settings follow from the training sentences.
+        """Build a model for a corpus: labels and open settings come from the training sentences.
 
-        With ``saved`` the encoder is made as a run folder has it, for weights that are still to come.
+        With ``saved``, a run folder, the encoder is loaded from there without its weights.
         """
         train = corpus["train"]
-        labels = Labels(labels_of(train), relation_labels_of(train))
+        labels = Labels(entity_types(train), relation_types(train))
         if not labels.entities:
-            raise SpanwiseError("the training data has no entities: nothing can be learned from it")
+            raise SpanwiseError("the training data has no entities; a model needs at least one to learn from")
         encoder = load_encoder(config.encoder, saved) if saved else build_encoder(config.encoder, train, log)
         head = make_head(encoder, labels, config.head, train)
-        resolved = {"head": head_values(head), "training": config.training.fitted(len(train))}
+        resolved = {"head": head_values(head), "training": config.training.resolve(len(train))}
         return cls(encoder, head, config.model_copy(update=resolved))
 
-    def exported(self) -> Model:
-        """What prediction needs of this model: the same encoder with the head that predicts, as a model of its own."""
+    def for_prediction(self) -> Model:
+        """Return a model with the same encoder and only the head that predicts."""
         head = self.head.prediction_head
         return Model(self.encoder, head, self.config.model_copy(update={"head": head_values(head)})).train(self.training)
 
     def save(self, folder: Path) -> None:
-        """Everything ``load`` needs, the weights included."""
-        self.save_frame(folder)
+        """Write everything that ``load`` needs."""
+        self.save_without_weights(folder)
         self.save_weights(folder)
 
-    def save_frame(self, folder: Path) -> None:
-        """All but the weights. The configuration comes first: it makes the folder a run folder."""
+    def save_without_weights(self, folder: Path) -> None:
+        """Write configuration, encoder files and labels. The configuration comes first: it marks a run folder."""
         folder.mkdir(parents=True, exist_ok=True)
-        with atomic_output(folder / CONFIG) as temporary:
+        run = RunFolder(folder)
+        with atomic_output(run.config_file) as temporary:
             temporary.write_text(self.config.to_yaml(), encoding="utf-8")
         self.encoder.save(folder)
-        with atomic_output(folder / LABELS) as temporary:
-            temporary.write_text(json.dumps(self.labels.to_json(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        write_json(run.labels_file, self.labels.to_json())
 
     def save_weights(self, folder: Path) -> None:
-        with atomic_output(folder / WEIGHTS) as temporary:
-            write_tensors(weights(self), temporary)
+        with atomic_output(RunFolder(folder).weights_file) as temporary:
+            write_tensors(state_tensors(self), temporary)
 
     @classmethod
     def load(cls, folder: str | Path) -> Model:
-        """The model of a run folder, ready to predict. Whoever uses one whose training has not ended is warned."""
-        folder = Path(folder)
-        missing = [name for name in (CONFIG, LABELS, WEIGHTS) if not (folder / name).is_file()]
+        """Load the model of a run folder, in evaluation mode; warn if its training is unfinished."""
+        folder, run = Path(folder), RunFolder(folder)
+        missing = [file.name for file in (run.config_file, run.labels_file, run.weights_file) if not file.is_file()]
         if missing:
-            raise SpanwiseError(f"{folder}: {_instead(folder, missing)}")
-        config = read_config(folder)
+            raise SpanwiseError(f"{folder}: {_why_no_model(run, missing)}")
+        config = run.read_config()
         try:
-            labels = Labels.from_json(read_json(folder / LABELS))
+            labels = Labels.from_json(read_json(run.labels_file))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise SpanwiseError(f"{folder / LABELS}: cannot be read: {' '.join(str(error).split())}") from None
+            raise SpanwiseError(f"{run.labels_file}: cannot be read: {' '.join(str(error).split())}") from None
         encoder = load_encoder(config.encoder, folder)
         model = cls(encoder, make_head(encoder, labels, config.head), config)
-        fill(model, folder / WEIGHTS)
-        if is_unfinished(folder):
-            warnings.warn(f"{folder}: its training is unfinished; this is the best epoch so far", SpanwiseWarning, stacklevel=2)
+        load_weights(model, run.weights_file)
+        if run.is_unfinished:
+            warnings.warn(f"{folder}: training is unfinished; using its best epoch so far", SpanwiseWarning, stacklevel=2)
         return model.eval()
 
 
-def _instead(folder: Path, missing: Sequence[str]) -> str:
-    """What a folder is, where a run folder was expected."""
-    if is_exported(folder):
-        return "is a model in ONNX, which predicts but cannot be looked into or changed: take the run folder it was made of"
-    if WEIGHTS in missing and is_unfinished(folder):
-        return "no trained model here yet: its training has not finished an epoch; go on with it by spanwise train … --resume"
-    if runs := runs_in(folder):
-        return f"holds runs and is none itself: name one of them, as in {runs[0]}"
+def _why_no_model(run: RunFolder, missing: Sequence[str]) -> str:
+    """Explain why a folder has no PyTorch model, and what to do."""
+    if run.is_onnx:
+        return "is an ONNX model, which can only predict; pass the run folder it was exported from"
+    if run.weights_file.name in missing and run.is_unfinished:
+        return "no trained model yet: training has not finished its first epoch; continue it with spanwise train … --resume"
+    if runs := run.runs():
+        return f"is a folder of several runs; pass one of them, such as {runs[0].path}"
     return f"no trained model here ({', '.join(missing)} missing)"
 
 
-def size(module: nn.Module) -> int:
-    """How many weights a module has."""
+def count_parameters(module: nn.Module) -> int:
     return sum(parameter.numel() for parameter in module.parameters())
 
 
-def labels_of(sentences: Iterable[Sentence]) -> tuple[str, ...]:
+def entity_types(sentences: Iterable[Sentence]) -> tuple[str, ...]:
     return tuple(sorted({entity.type for sentence in sentences for entity in sentence.entities}))
 
 
-def relation_labels_of(sentences: Iterable[Sentence]) -> tuple[str, ...]:
+def relation_types(sentences: Iterable[Sentence]) -> tuple[str, ...]:
     return tuple(sorted({relation.type for sentence in sentences for relation in sentence.relations}))

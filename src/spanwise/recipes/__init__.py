@@ -1,1 +1,1 @@
-"""One YAML file per published system. No code lives here."""
+"""Recipes: one YAML file per published system, and how they become a configuration."""

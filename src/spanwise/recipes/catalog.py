@@ -1,8 +1,8 @@
-"""Recipes by name, and the configuration that a recipe and a user's overrides give."""
+"""Recipes by name, and the configuration of a recipe with a user's overrides."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
 from typing import Any
 
@@ -11,40 +11,66 @@ import yaml
 from spanwise.config.settings import Config
 from spanwise.config.validation import validate_settings
 from spanwise.core.errors import SpanwiseError, unknown_name
+from spanwise.encoders import ENCODERS
 from spanwise.encoders.pretrained import alias_folder
+from spanwise.heads import HEADS, head_class
 
 DEFAULT_RECIPE = "spanner"
 
 
-def recipes() -> dict[str, dict[str, Any]]:
-    """Every recipe by name, as its file says it."""
-    found = {}
-    for file in sorted(files("spanwise.recipes").iterdir(), key=lambda file: file.name):
-        if file.name.endswith(".yaml"):
-            found[file.name.removesuffix(".yaml")] = yaml.safe_load(file.read_text(encoding="utf-8"))
-    return found
+class Recipes(Mapping[str, dict[str, Any]]):
+    """All recipes by name: the recipe files, and one recipe for each head of another package.
+
+    Listing the names imports no head.
+    """
+
+    def __init__(self) -> None:
+        recipe_files = sorted(files("spanwise.recipes").iterdir(), key=lambda file: file.name)
+        self._files = {file.name.removesuffix(".yaml"): file for file in recipe_files if file.name.endswith(".yaml")}
+        self._names = (*self._files, *(name for name in HEADS.plugins if name not in self._files))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __getitem__(self, name: str) -> dict[str, Any]:
+        if name in self._files:
+            recipe: dict[str, Any] = yaml.safe_load(self._files[name].read_text(encoding="utf-8"))
+            return recipe
+        if name not in self:
+            raise unknown_name("recipe", name, self)
+        head = head_class(name)
+        title = (head.__doc__ or name).strip().splitlines()[0].removesuffix(".")
+        return {"title": title, "paper": getattr(head, "paper", ""), "head": {"kind": name}}
+
+
+def recipes() -> Recipes:
+    """Return all recipes, by name."""
+    return Recipes()
 
 
 def configure(
     recipe: str, *, encoder: str | None = None, settings: Mapping[str, Any] | None = None, overrides: Iterable[str] = (),
-    begun: Config | None = None,
+    resumed: Config | None = None,
 ) -> Config:  # fmt: skip
-    """The configuration of a recipe with another encoder, training settings, and ``section.key=value`` overrides.
+    """Return the configuration of a recipe with an encoder, training settings, and ``section.key=value`` overrides.
 
-    With ``begun``, the configuration of a training that is to go on, that is what these are said of, and not the recipe.
+    With ``resumed``, the configuration of a resumed training, the choices apply to it instead of the recipe.
 
     >>> configure("spanner", overrides=["head.representation=boundary"]).head["representation"]
     'boundary'
     """
-    if begun is not None:
-        values = begun.model_dump()
+    if resumed is not None:
+        values = resumed.model_dump()
     else:
-        known = recipes()
-        if recipe not in known:
-            raise unknown_name("recipe", recipe, known)
-        values = {"recipe": recipe, **known[recipe]}
+        values = {"recipe": recipe, **recipes()[recipe]}
     values["encoder"] = dict(values.get("encoder") or {})
-    if encoder is not None or _is_open(values["encoder"]):
+    if encoder is not None or _needs_encoder(values["encoder"]):
         values["encoder"] = encoder_values(encoder or default_encoder(), values["encoder"])
     values["training"] = {**(values.get("training") or {}), **{k: v for k, v in (settings or {}).items() if v is not None}}
     for override in overrides:
@@ -53,66 +79,71 @@ def configure(
 
 
 def default_encoder() -> str:
-    """The encoder of recipes that name none: MiniLM where its package is installed, else static. Neither needs a network."""
+    """Return the encoder of recipes that name none: MiniLM if its package is installed, else static.
 
+    Neither needs a network.
+    """
     return "minilm" if alias_folder("minilm") else "static"
 
 
-def encoder_values(name: str, before: Mapping[str, Any]) -> dict[str, Any]:
-    """The encoder section for the name a user wrote: ``static``, an alias, a folder or a hub name.
+def encoder_values(name: str, recipe: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the encoder section for a user's choice: ``static``, an alias, a folder, a hub name or a plugin's name.
 
-    Where a recipe puts a transformer beside other parts, it is the transformer that is named, and ``static`` leaves it out.
+    ``recipe`` is the section of the recipe. If it concatenates encoders, the name replaces that of the
+    transformer, and ``static`` removes the transformer.
 
     >>> parts = [{"kind": "transformer", "layers": 4}, {"kind": "static"}]
     >>> encoder_values("minilm", {"kind": "concat", "parts": parts})["parts"]
     [{'kind': 'transformer', 'layers': 4, 'name': 'minilm'}, {'kind': 'static'}]
     """
+    if name in ENCODERS.plugins:
+        return {**(recipe if recipe.get("kind") == name else {}), "kind": name}
     kind = "static" if name == "static" else "transformer"
     named = {"kind": kind} if kind == "static" else {"kind": kind, "name": name}
-    if before.get("kind") != "concat":
-        return {"kind": kind, **(before if before.get("kind") == kind else {}), **named}
-    parts = [dict(part) for part in before["parts"]]
+    if recipe.get("kind") != "concat":
+        return {"kind": kind, **(recipe if recipe.get("kind") == kind else {}), **named}
+    parts = [dict(part) for part in recipe["parts"]]
     if kind == "transformer":
-        return {**before, "parts": [{**part, **named} if part["kind"] == kind else part for part in parts]}
-    # One part alone needs no other encoder above it: it has the same BiLSTM of its own.
-    alone = next((part for part in parts if part["kind"] == kind), named)
-    return {**alone, **{key: before[key] for key in ("hidden", "dropout") if key in before}, "layers": 1}
+        return {**recipe, "parts": [{**part, **named} if part["kind"] == kind else part for part in parts]}
+    # A single part needs no encoder around it: it gets the same BiLSTM itself.
+    static = next((part for part in parts if part["kind"] == kind), named)
+    return {**static, **{key: recipe[key] for key in ("hidden", "dropout") if key in recipe}, "layers": 1}
 
 
-def _is_open(values: Mapping[str, Any]) -> bool:
-    """Whether an encoder section leaves it to the user which pretrained encoder is taken."""
+def _needs_encoder(values: Mapping[str, Any]) -> bool:
+    """Whether an encoder section leaves the pretrained encoder to the user."""
     if values.get("kind") == "concat":
-        return any(_is_open(part) for part in values["parts"])
+        return any(_needs_encoder(part) for part in values["parts"])
     return not values or (values["kind"] == "transformer" and "name" not in values)
 
 
 def _apply(values: dict[str, Any], override: str) -> None:
-    """Set what an override says, at any depth; sections on the way that are not there yet are made."""
+    """Apply an override in place; missing sections are created."""
     key, equals, text = override.partition("=")
     section, *names = key.split(".")
     if not equals or not names or not all(names):
-        raise SpanwiseError(f"--set {override}: expected section.key=value, as in head.representation=boundary")
+        raise SpanwiseError(f"--set {override}: expected section.key=value, such as head.representation=boundary")
     if section not in ("encoder", "head", "training"):
         raise unknown_name("section", section, ("encoder", "head", "training"))
     try:
         value = yaml.safe_load(text)
     except yaml.YAMLError:
-        raise SpanwiseError(f"--set {override}: {text!r} is not a value") from None
-    values[section] = _replaced(values[section], names, value, f"--set {override}: {section}")
+        raise SpanwiseError(f"--set {override}: {text!r} is not valid YAML") from None
+    values[section] = _replace(values[section], names, value, f"--set {override}: {section}")
 
 
-def _replaced(values: Any, path: Sequence[str], value: Any, place: str) -> Any:
-    """``values`` with another value at the end of the path; a number is a place in a list.
+def _replace(values: Any, path: Sequence[str], value: Any, place: str) -> Any:
+    """Return a copy of ``values`` with a new value at the end of a path; a number is an index into a list.
 
-    >>> _replaced({"parts": [{"size": 3}]}, ["parts", "0", "size"], 5, "")
+    >>> _replace({"parts": [{"size": 3}]}, ["parts", "0", "size"], 5, "")
     {'parts': [{'size': 5}]}
     """
     if not path:
         return value
     name, *rest = path
     if isinstance(values, list) and name.isdigit() and int(name) < len(values):
-        number = int(name)
-        return [*values[:number], _replaced(values[number], rest, value, f"{place}.{name}"), *values[number + 1 :]]
+        index = int(name)
+        return [*values[:index], _replace(values[index], rest, value, f"{place}.{name}"), *values[index + 1 :]]
     if not isinstance(values, dict):
-        raise SpanwiseError(f"{place} is {values!r} and has no settings of its own")
-    return {**values, name: _replaced(values.get(name, {}), rest, value, f"{place}.{name}")}
+        raise SpanwiseError(f"{place} is {values!r} and has no settings")
+    return {**values, name: _replace(values.get(name, {}), rest, value, f"{place}.{name}")}

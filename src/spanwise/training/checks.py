@@ -1,122 +1,137 @@
-"""What a user should know before training starts, and why a first epoch may have found nothing."""
+"""Problems of the data that a user should know before training, and likely causes of a score of 0."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from spanwise.core.types import Corpus, Entity, Sentence, Span
 from spanwise.heads.base import Head
-from spanwise.heads.discontinuous import Discontinuous
-from spanwise.models.model import labels_of
+from spanwise.models.model import entity_types
 
 
-def before_training(corpus: Corpus, head: Head) -> list[str]:
-    """Sentences about what looks wrong: entities the method cannot reach, labels that differ between splits."""
-    found = []
+def check_corpus(corpus: Corpus, head: Head) -> list[str]:
+    """Return notes about entities and relations that the head cannot predict, and about labels that differ between splits."""
+    return [*_unreachable_entity_notes(corpus, head), *_relation_notes(corpus, head), *_label_notes(corpus)]
+
+
+def _unreachable_entity_notes(corpus: Corpus, head: Head) -> Iterator[str]:
     for split in corpus:
-        total = sum(len(set(sentence.entities)) for sentence in corpus[split])
-        causes = sum((out_of_reach(sentence, head) for sentence in corpus[split]), Counter[str]())
-        missed = causes.total()
-        if missed:
-            why = ", ".join(f"{count:,} {cause}" for cause, count in causes.most_common())
-            found.append(
-                f"{split}: {missed:,} of {total:,} entities ({missed / total:.1%}) are out of reach of this method ({why}); "
+        causes = sum((unreachable_causes(sentence, head) for sentence in corpus[split]), Counter[str]())
+        if missed := causes.total():
+            total = sum(len(set(sentence.entities)) for sentence in corpus[split])
+            listed = ", ".join(f"{count:,} {cause}" for cause, count in causes.most_common())
+            yield (
+                f"{split}: this head cannot predict {missed:,} of {total:,} entities ({missed / total:.1%}): {listed}; "
                 "they count as misses in every score"
             )
-    relations = sum(len(sentence.relations) for sentence in corpus["train"])
-    if relations and not head.finds_relations:
-        found.append(f"train has {relations:,} relations, which this method does not learn; gp-relations and span-relations do")
+
+
+def _relation_notes(corpus: Corpus, head: Head) -> Iterator[str]:
+    count = sum(len(sentence.relations) for sentence in corpus["train"])
+    if count and not head.finds_relations:
+        yield f"train has {count:,} relations, which this head does not learn; gp-relations and span-relations do"
     if head.finds_relations:
-        found.extend(f"{split}: {line}" for split in corpus if (line := _relations_out_of_reach(corpus[split], head)))
-    known = set(labels_of(corpus["train"]))
+        for split in corpus:
+            if note := _unreachable_relations(corpus[split], head):
+                yield f"{split}: {note}"
+
+
+def _label_notes(corpus: Corpus) -> Iterator[str]:
+    known = set(entity_types(corpus["train"]))
     for split in corpus:
         counts = Counter(entity.type for sentence in corpus[split] for entity in sentence.entities)
-        unseen_types = {kind: count for kind, count in counts.items() if kind not in known}
-        if unseen_types:
-            names = ", ".join(f"{kind} ({count})" for kind, count in sorted(unseen_types.items()))
-            found.append(f"{split} has types that train does not, which no model can learn: {names}")
+        unseen = {name: count for name, count in counts.items() if name not in known}
+        if unseen:
+            listed = ", ".join(f"{name} ({count})" for name, count in sorted(unseen.items()))
+            yield f"{split} has entity types that are not in train and cannot be learned: {listed}"
         if split != "train" and counts and known - counts.keys():
-            found.append(f"{split} has no entity of {', '.join(sorted(known - counts.keys()))}")
+            yield f"{split} has no entity of {', '.join(sorted(known - counts.keys()))}"
         if split != "train" and not counts:
-            found.append(f"{split} has no entities at all: its scores will be 0")
-    return found
+            yield f"{split} has no entities: its scores will be 0"
 
 
-def out_of_reach(sentence: Sentence, head: Head) -> Counter[str]:
-    """Why a head can never predict some entities of a sentence, and how many: what it says of fewer of them tells the cause."""
-    missed = head.out_of_reach(sentence)
+def unreachable_causes(sentence: Sentence, head: Head) -> Counter[str]:
+    """Count the entities of a sentence that a head can never predict, by cause.
+
+    The cause follows from what the head can predict when it is given single entities, or those of one span.
+    """
+    missed = head.count_unreachable(sentence)
     causes: Counter[str] = Counter()
     if not missed:
         return causes
-    spans: dict[tuple[Span, ...], list[Entity]] = {}
+    by_span: dict[tuple[Span, ...], list[Entity]] = {}
     for entity in dict.fromkeys(sentence.entities):
-        if head.out_of_reach(replace(sentence, entities=(entity,), relations=(), links=())):
-            causes[_alone(entity, head)] += 1
+        if head.count_unreachable(_with_entities(sentence, entity)):
+            causes[_single_cause(entity, head)] += 1
         else:
-            spans.setdefault(entity.fragments, []).append(entity)
-    second = sum(
-        head.out_of_reach(replace(sentence, entities=tuple(same), relations=(), links=()))
-        for same in spans.values()
-        if len(same) > 1
-    )
-    causes["of a second type on their span"] = second
+            by_span.setdefault(entity.fragments, []).append(entity)
+    same_span = [entities for entities in by_span.values() if len(entities) > 1]
+    causes["of a second type on their span"] = sum(head.count_unreachable(_with_entities(sentence, *row)) for row in same_span)
     causes["overlapping another"] = missed - causes.total()
     return +causes
 
 
-def _relations_out_of_reach(sentences: Sequence[Sentence], head: Head) -> str | None:
-    """How many relations can never be found, and why."""
+def _unreachable_relations(sentences: Sequence[Sentence], head: Head) -> str | None:
+    """Describe the relations that can never be predicted, with causes; None if there are none."""
     causes: Counter[str] = Counter()
     for sentence in sentences:
         causes["between sentences"] += len(set(sentence.links))
-        lost = set()
-        if head.out_of_reach(sentence):
-            alone = [replace(sentence, entities=(entity,), relations=(), links=()) for entity in sentence.entities]
-            lost = {number for number, one in enumerate(alone) if head.out_of_reach(one)}
+        unreachable = set()
+        if head.count_unreachable(sentence):
+            single = [_with_entities(sentence, entity) for entity in sentence.entities]
+            unreachable = {index for index, part in enumerate(single) if head.count_unreachable(part)}
         for relation in set(sentence.relations):
             if relation.type not in head.labels.relations:
-                causes["of a type that train does not have"] += 1
-            elif lost & {relation.head, relation.tail}:
-                causes["of entities out of reach"] += 1
-    total, missed = sum(len(set(s.relations)) + len(set(s.links)) for s in sentences), causes.total()
+                causes["of a type that is not in train"] += 1
+            elif unreachable & {relation.head, relation.tail}:
+                causes["of entities that cannot be predicted"] += 1
+    missed = causes.total()
     if not missed:
         return None
-    why = ", ".join(f"{count:,} {cause}" for cause, count in causes.most_common() if count)
-    return f"{missed:,} of {total:,} relations ({missed / total:.1%}) are out of reach ({why}); they count as misses"
+    total = sum(len(set(s.relations)) + len(set(s.links)) for s in sentences)
+    listed = ", ".join(f"{count:,} {cause}" for cause, count in causes.most_common() if count)
+    return f"this head cannot predict {missed:,} of {total:,} relations ({missed / total:.1%}): {listed}; they count as misses"
 
 
-def _alone(entity: Entity, head: Head) -> str:
-    """Why an entity is out of reach even where there is no other."""
+def _with_entities(sentence: Sentence, *entities: Entity) -> Sentence:
+    return replace(sentence, entities=entities, relations=(), links=())
+
+
+def _single_cause(entity: Entity, head: Head) -> str:
+    """Why an entity cannot be predicted even in a sentence without others."""
     if entity.type not in head.labels.entities:
-        return "of a type that train does not have"
+        return "of a type that is not in train"
     if not entity.is_discontinuous:
         return "too wide"
-    parts = [part for part in head.modules() if isinstance(part, Discontinuous)]
-    return "with a fragment too wide" if any(entity.type in part.types for part in parts) else "discontinuous"
+    return "with a fragment too wide" if entity.type in head.discontinuous_types else "discontinuous"
 
 
-def why_nothing(gold: Sequence[Sentence], predicted: Sequence[Sentence], head: Head, rate: float) -> str:
-    """The likely cause of an F1 of 0 behind the first epoch."""
-    entities = sum(len(set(sentence.entities)) for sentence in gold)
-    proposed = [entity for sentence in predicted for entity in sentence.entities]
-    if not entities:
-        return "dev has no entities, so nothing can be right"
-    missed = sum(head.out_of_reach(sentence) for sentence in gold)
-    if missed == entities:
-        return "every dev entity is out of reach of this method: see the lines before training"
-    if not proposed:
+def explain_zero_score(gold: Sequence[Sentence], predicted: Sequence[Sentence], head: Head, rate: float) -> str:
+    """Return the likely cause of a score of 0 after the first epoch."""
+    gold_count = sum(len(set(sentence.entities)) for sentence in gold)
+    predictions = [entity for sentence in predicted for entity in sentence.entities]
+    if not gold_count:
+        return "dev has no entities"
+    if sum(head.count_unreachable(sentence) for sentence in gold) == gold_count:
+        return "this head cannot predict any entity of dev; see the notes above"
+    if not predictions:
         return (
-            f"the model proposes no entity yet: normal for very small data, else raise the learning rate (now {rate:g}) "
-            "or train longer"
+            f"the model predicts no entities yet. This is normal for very small data; otherwise raise the learning rate "
+            f"(now {rate:g}) or train longer"
         )
-    bounds = {(s.id, e.fragments) for s in gold for e in s.entities}
-    near = {(s.id, *f) for s, g in ((s, e) for s in gold for e in s.entities) for f in g.fragments}
-    exact = sum((s.id, e.fragments) in bounds for s in predicted for e in s.entities)
+    spans = {(s.id, e.fragments) for s in gold for e in s.entities}
+    fragments = {(s.id, *fragment) for s in gold for e in s.entities for fragment in e.fragments}
+    exact = sum((s.id, e.fragments) in spans for s in predicted for e in s.entities)
     if exact:
-        return f"{exact} of {len(proposed)} proposals have a right boundary and a wrong type: has dev the labels of train?"
-    shifted = sum((s.id, e.range.start, e.range.end + step) in near for s in predicted for e in s.entities for step in (-1, 1))
-    if shifted > len(proposed) / 2:
-        return "most proposals end one word early or late: are the ends in one of the files inclusive?"
-    return f"the model proposes {len(proposed)} entities for {entities} and none is right yet: train longer or look at the data"
+        return (
+            f"{exact} of {len(predictions)} predictions have the right boundaries and a wrong type. "
+            "Do dev and train use the same labels?"
+        )
+    off_by_one = sum(
+        (s.id, e.range.start, e.range.end + offset) in fragments for s in predicted for e in s.entities for offset in (-1, 1)
+    )
+    if off_by_one > len(predictions) / 2:
+        return "most predictions end one word early or late. Are the ends in one of the files inclusive?"
+    return f"{len(predictions)} entities predicted, none of {gold_count} correct yet: train longer, or check the data"

@@ -1,4 +1,4 @@
-"""The dev split during training: read as prediction reads it, prepared once for all epochs."""
+"""Scores on the dev split during training."""
 
 from __future__ import annotations
 
@@ -6,37 +6,43 @@ from collections.abc import Sequence
 from typing import Any
 
 from spanwise.core.types import Sentence
-from spanwise.evaluation.tasks import Entities
+from spanwise.evaluation.tasks import EntityTask
+from spanwise.heads.abilities import Prunes, find_ability
 from spanwise.heads.base import Head
 from spanwise.models.model import Model
-from spanwise.prediction.kept_recall import kept_recall
-from spanwise.prediction.predictor import predict_with
-from spanwise.prediction.windows import pieces_of, put_together
+from spanwise.prediction.predictor import predict_with_heads
+from spanwise.prediction.pruning_recall import pruning_recall
+from spanwise.prediction.windows import merge_windows, split_into_windows
 
 
-class Dev:
-    """Gold sentences of dev, and what a model that is learning finds in them: long ones are judged in windows."""
+class DevScorer:
+    """Predicts dev as prediction will (long sentences in windows) and scores the result.
+
+    The sentences are prepared once for all epochs.
+    """
 
     def __init__(self, model: Model, gold: Sequence[Sentence], context: Sequence[Sentence]) -> None:
         self.model, self.gold = model, gold
-        self._pieces = gold if model.needs_spans else [piece for sentence in gold for piece in pieces_of(sentence)]
-        self._prepared = model.encoder.prepare(self._pieces, context)
-        # What a head keeps of gold is counted in whole sentences.
-        self._whole = model.encoder.prepare(gold, context) if model.head.prediction_head.prunes else []
+        self._windows = gold if model.needs_spans else [window for s in gold for window in split_into_windows(s)]
+        self._prepared = model.encoder.prepare(self._windows, context)
+        # Gold spans that survive pruning are counted in whole sentences.
+        self._is_pruned = find_ability(model.head, Prunes) is not None
+        self._prepared_gold = model.encoder.prepare(gold, context) if self._is_pruned else []
 
-    def scores(self) -> tuple[dict[str, Any], list[Sentence]]:
-        """The model's scores as it is now, those of a bundle's branches among them, and the sentences as it predicts them."""
+    def score(self) -> tuple[dict[str, Any], list[Sentence]]:
+        """Return the current scores, with those of each branch of a bundle, and the predicted sentences."""
         head = self.model.head
-        found = self._found([head.prediction_head, *head.branches.values()])
-        scores = self.model.task.dev(self.gold, found[head.prediction_head])
-        if head.prediction_head.prunes:
-            scores["kept_recall"] = kept_recall(self.model, self.gold, self._whole)
+        predicted = self._predict([head.prediction_head, *head.branches.values()])
+        scores = self.model.task.score_dev(self.gold, predicted[head.prediction_head])
+        if self._is_pruned:
+            scores["pruning_recall"] = pruning_recall(self.model, self.gold, self._prepared_gold)
         if head.branches:
-            scores["branches"] = {name: Entities().dev(self.gold, found[branch]) for name, branch in head.branches.items()}
-        return scores, found[head.prediction_head]
+            task = EntityTask()
+            scores["branches"] = {name: task.score_dev(self.gold, predicted[branch]) for name, branch in head.branches.items()}
+        return scores, predicted[head.prediction_head]
 
-    def _found(self, heads: list[Head]) -> dict[Head, list[Sentence]]:
-        found = predict_with(heads, self.model, self._pieces, self._prepared)
+    def _predict(self, heads: list[Head]) -> dict[Head, list[Sentence]]:
+        predicted = predict_with_heads(heads, self.model, self._windows, self._prepared)
         if self.model.needs_spans:
-            return found
-        return {head: list(put_together(self.gold, iter(own))) for head, own in found.items()}
+            return predicted
+        return {head: list(merge_windows(self.gold, iter(windows))) for head, windows in predicted.items()}

@@ -1,4 +1,4 @@
-"""Cross-validation: one run for each fold of a corpus, tested on that fold alone."""
+"""Cross-validation: one run per fold of a corpus, tested on that fold."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
-from statistics import mean, stdev
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
@@ -15,55 +14,59 @@ from typing_extensions import TypedDict
 
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Corpus
-from spanwise.corpora.splits import with_dev
-from spanwise.evaluation.tasks import task_of
-from spanwise.training.folder import write_json
-from spanwise.training.run import read_aloud
-from spanwise.training.together import Together
+from spanwise.corpora.splits import ensure_dev_split
+from spanwise.evaluation.tasks import task_from_scores
+from spanwise.files.writing import write_json
+from spanwise.recipes.resolve import Choices
+from spanwise.training.data import read_data
+from spanwise.training.group import GroupTraining, mean_and_deviation
+from spanwise.training.run import RunOptions
 
 
 class Fold(TypedDict):
-    """As a file of folds says it: ``[{"fold": 0, "test": ["id", …]}, …]``."""
+    """One record of a file of folds: ``[{"fold": 0, "test": ["id", …]}, …]``."""
 
     fold: int
     test: list[str]
 
 
 def train_folds(
-    data: str | Path | Corpus, out: Path, folds: Path, *, resume: bool = False, data_format: str | None = None, **options: Any
-) -> dict[str, Any]:
-    """One run per fold in ``out/fold-N``, and ``out/folds.json`` with mean and standard deviation of the test scores.
+    data: str | Path | Corpus, out: Path, folds: Path, choices: Choices, options: RunOptions
+) -> dict[str, Any]:  # fmt: skip
+    """Train one run per fold in ``out/fold-N``; write mean and standard deviation of the test scores to ``out/folds.json``.
 
-    Every fold is tested on once by a model that learned from all other sentences, whichever split they stand in; dev is cut
-    from these. (SpERT's protocol for ADE has no dev and takes the last epoch. Its figures are the macro ones.)
+    Each fold is the test split of one run. All other sentences, of any split, are its training data,
+    and dev is split off from them. (SpERT's protocol for ADE has no dev and takes the last epoch. It
+    reports macro scores.)
     """
-    together, log = Together(out, "folds", resume, options), options["log"]
-    config = together.config()
-    corpus = read_aloud(data, data_format, log)
+    group, log = GroupTraining(out, "folds", choices, options), options.log
+    config = group.config()
+    corpus = read_data(data, options.data_format, log)
     parts, runs = list(cut_folds(corpus, folds)), {}
     untested = sum(map(len, corpus.splits.values())) - sum(len(part["test"]) for _, part in parts)
     if untested:
-        log(f"note: {untested:,} sentences are in no fold: they are learned from and never tested")
+        log(f"note: {untested:,} sentences are in no fold: they are used for training and never tested")
     for number, part in parts:
-        whole, cut = with_dev(part)
-        log(f"fold {number}: {cut or 'as given'}")
-        runs[f"fold-{number}"] = config, whole
-    found = [scores["test"] for scores in together.train(folds.absolute(), runs)]
+        part_with_dev, note = ensure_dev_split(part)
+        log(f"fold {number}: {note or 'splits as given'}")
+        runs[f"fold-{number}"] = config, part_with_dev
+    metrics = [_metrics(scores["test"]) for scores in group.train(folds.absolute(), runs)]
+
     summary: dict[str, Any] = {"folds": [number for number, _ in parts], "scores": {}}
-    for name in dict.fromkeys(chain.from_iterable(map(_figures, found))):
-        values = [figures[name] for figures in map(_figures, found) if name in figures]  # a fold may have no relations
-        deviation = stdev(values) if len(values) > 1 else 0.0
-        summary["scores"][name] = {"mean": mean(values), "deviation": deviation, "folds": values}
-        log(f"{name}: {mean(values):.4f} ± {deviation:.4f} over {len(values)} folds")
-    write_json(out / "folds.json", summary)
+    for name in dict.fromkeys(chain.from_iterable(metrics)):
+        values = [row[name] for row in metrics if name in row]  # a fold may have no relations
+        row: dict[str, Any] = {**mean_and_deviation(values), "folds": values}
+        summary["scores"][name] = row
+        log(f"{name}: {row['mean']:.4f} ± {row['deviation']:.4f} over {len(values)} folds")
+    write_json(group.folder.summary_file("folds"), summary)
     return summary
 
 
-def _figures(scores: Mapping[str, Any]) -> dict[str, float]:
-    """What is averaged over folds: macro and micro F1 of entities and, where there are any, of relations."""
+def _metrics(scores: Mapping[str, Any]) -> dict[str, float]:
+    """The numbers that are averaged over folds: macro and micro F1 of entities and relations, or the accuracy of typing."""
     if "micro" not in scores:
-        task = task_of(scores)
-        return {task.figure: task.value(scores)}
+        task = task_from_scores(scores)
+        return {task.metric: task.metric_value(scores)}
     parts = {"entities": scores}
     if (relations := scores.get("relations")) is not None:
         parts |= {"relations strict": relations["strict"], "relations boundaries": relations["boundaries"]}
@@ -71,19 +74,19 @@ def _figures(scores: Mapping[str, Any]) -> dict[str, float]:
 
 
 def cut_folds(corpus: Corpus, path: Path) -> Iterator[tuple[int, Corpus]]:
-    """The number of each fold and the corpus for it: its ids are ``test``, all other sentences of all splits ``train``."""
+    """Yield the number and the corpus of each fold: its ids are ``test``, all other sentences ``train``."""
     sentences = list(chain.from_iterable(corpus.splits.values()))
-    times = Counter(sentence.id for sentence in sentences)
-    twice = next((name for name, count in times.items() if count > 1), None)
-    if twice is not None:
-        raise SpanwiseError(f"folds need an id of its own for every sentence, but {twice!r} occurs {times[twice]} times")
-    folds = _read(path)
+    counts = Counter(sentence.id for sentence in sentences)
+    repeated = next((name for name, count in counts.items() if count > 1), None)
+    if repeated is not None:
+        raise SpanwiseError(f"folds need unique sentence ids, but {repeated!r} occurs {counts[repeated]} times")
+    folds = _read_folds(path)
     tested: set[str] = set()
     for fold in folds:
         test = set(fold["test"])
-        for wrong, why in ((test - times.keys(), "which the data does not have"), (test & tested, "which an earlier fold has")):
-            if wrong:
-                raise SpanwiseError(f"{path}: fold {fold['fold']} names {min(wrong)!r}, {why}")
+        for ids, problem in ((test - counts.keys(), "is not in the data"), (test & tested, "is already in an earlier fold")):
+            if ids:
+                raise SpanwiseError(f"{path}: fold {fold['fold']}: {min(ids)!r} {problem}")
         tested |= test
     for fold in folds:
         test = set(fold["test"])
@@ -94,7 +97,7 @@ def cut_folds(corpus: Corpus, path: Path) -> Iterator[tuple[int, Corpus]]:
         yield fold["fold"], Corpus(splits, corpus.name)
 
 
-def _read(path: Path) -> list[Fold]:
+def _read_folds(path: Path) -> list[Fold]:
     try:
         folds = TypeAdapter(list[Fold]).validate_python(json.loads(path.read_text(encoding="utf-8")))
     except OSError as error:
@@ -102,8 +105,8 @@ def _read(path: Path) -> list[Fold]:
     except (ValueError, ValidationError):
         raise SpanwiseError(f'{path}: expected folds as [{{"fold": 0, "test": ["id", …]}}, …]') from None
     if not folds or len({fold["fold"] for fold in folds}) < len(folds):
-        raise SpanwiseError(f"{path}: expected at least one fold, and for each a number of its own")
+        raise SpanwiseError(f"{path}: expected at least one fold, each with a different number")
     empty = next((fold["fold"] for fold in folds if not fold["test"]), None)
     if empty is not None:
-        raise SpanwiseError(f"{path}: fold {empty} has no sentences, so nothing can be scored on it")
+        raise SpanwiseError(f"{path}: fold {empty} has no sentences; each fold needs at least one")
     return folds

@@ -1,4 +1,4 @@
-"""The training loop: steps, epochs, dev scores, checkpoints. It does not know which head it trains."""
+"""The training loop: steps, epochs, dev scores, checkpoints, for any head."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from typing import Any
 
 import torch
 from accelerate import Accelerator
-from accelerate.state import AcceleratorState
-from accelerate.utils import DistributedDataParallelKwargs, broadcast_object_list, gather_object
+from accelerate.utils import broadcast_object_list, gather_object
 from torch import Tensor
 from torch.utils.data import DataLoader
 
@@ -21,87 +20,87 @@ from spanwise.batching.batches import PackedBatch, TrainingBatches
 from spanwise.core.types import Corpus
 from spanwise.corpora.splits import fingerprints
 from spanwise.files.writing import atomic_output
-from spanwise.heads.base import Head
 from spanwise.models.model import Model
-from spanwise.runs.files import BEGAN
-from spanwise.runtime.device import is_alone, wants_cuda
-from spanwise.training.checkpoint import CHECKPOINTS, check_same, load_checkpoint, random_states, read_state, save_checkpoint
-from spanwise.training.checks import why_nothing
-from spanwise.training.dev import Dev
-from spanwise.training.optimization import SMALL, make_optimizer, make_schedule
+from spanwise.runs.folder import RunFolder
+from spanwise.runs.records import check_same
+from spanwise.runtime.device import should_use_cuda
+from spanwise.training.acceleration import choose_precision, enable_cuda_graphs, make_accelerator
+from spanwise.training.checkpoint import load_checkpoint, random_states, read_state, save_checkpoint
+from spanwise.training.checks import explain_zero_score
+from spanwise.training.data import all_sentences
+from spanwise.training.dev import DevScorer
+from spanwise.training.finite_check import FiniteCheck
+from spanwise.training.optimization import clip_groups, make_optimizer, make_schedule
 from spanwise.training.progress import Progress
-from spanwise.training.trackers import flat
-from spanwise.training.watch import Watch
+from spanwise.training.trackers import flatten
 
-METRICS = "metrics.jsonl"
-WATCH = 64  # losses and gradients that are looked at together on a GPU
+CHECK_INTERVAL = 64  # losses and gradient norms that are checked together on a GPU
 
 
 class Trainer:
-    """Trains a model on ``corpus["train"]`` and keeps the weights that are best on ``corpus["dev"]`` in the run folder."""
+    """Trains a model on ``corpus["train"]`` and stores the weights that are best on ``corpus["dev"]`` in the run folder."""
 
     def __init__(
         self, model: Model, corpus: Corpus, folder: Path, *, device: str = "auto", trackers: Iterable[str] = (),
         log: Callable[[str], None] = print,
     ) -> None:  # fmt: skip
-        self.model, self.corpus, self.folder, self.log = model, corpus, folder, log
-        self.settings = model.config.training
-        assert self.settings.batch_size is not None  # settled when the model was built
-        on_cpu = not wants_cuda(device)
-        self.precision = self._precision(on_cpu)
-        if not on_cpu:
-            torch.set_float32_matmul_precision("high")  # TF32: as good as float32 for this, and several times faster
-        self.trackers = list(trackers)
-        self.accelerator = _accelerator(on_cpu, self.precision, self.trackers, folder)
+        self.model, self.corpus, self.folder, self.log = model, corpus, RunFolder(folder), log
+        self.settings, self.trackers = model.config.training, list(trackers)
+        self._set_up_device(device)
+        self._prepare_data()
+        self._move_model()
+        self._set_up_optimizer()
+        self._reset()
+
+    def _set_up_device(self, device: str) -> None:
+        on_cpu = not should_use_cuda(device)
+        self.precision = choose_precision(self.settings.precision, self.model.encoder, on_cpu=on_cpu)
+        self.accelerator: Accelerator = make_accelerator(on_cpu, self.precision, self.trackers, self.folder.path)
         self.device = self.accelerator.device
-        everything = [sentence for split in corpus.splits.values() for sentence in split]
-        train = [example for sentence in corpus["train"] if (example := model.head.training_example(sentence)) is not None]
-        share = (self.accelerator.process_index, self.accelerator.num_processes)
+        # Several batches make one step: gradients are summed and divided by the number of all instances.
+        self.joins_batches = self.settings.accumulate > 1 or self.accelerator.num_processes > 1
+
+    def _prepare_data(self) -> None:
+        model, settings, context = self.model, self.settings, all_sentences(self.corpus)
+        assert settings.batch_size is not None  # resolved when the model was built
+        train = [example for s in self.corpus["train"] if (example := model.head.training_example(s)) is not None]
         self.batches = TrainingBatches(
-            model.encoder, model.head, train, model.encoder.prepare(train, everything),
-            epochs=self.settings.epochs, batch_size=self.settings.batch_size, budget=self.settings.token_budget,
-            seed=self.settings.seed, share=share,
+            model.encoder, model.head, train, model.encoder.prepare(train, context),
+            epochs=settings.epochs, batch_size=settings.batch_size, budget=settings.token_budget, seed=settings.seed,
+            share=(self.accelerator.process_index, self.accelerator.num_processes),
         )  # fmt: skip
-        self.dev = Dev(model, corpus["dev"], everything)
-        self.is_joint = self.settings.accumulate > 1 or share[1] > 1  # several batches make one step
-        heads = [part for part in model.head.modules() if isinstance(part, Head)]
-        if not on_cpu and self.precision == "fp32" and not self.is_joint:
-            model.encoder.record_steps()
-            for head in heads:
-                head.record_steps()
-        model.to(self.device)
-        self.learning = [parameter for parameter in model.parameters() if parameter.requires_grad]
-        apart = [list(head.separately_clipped_parameters()) for head in heads]
-        others = {id(parameter) for own in apart for parameter in own}
-        together = [parameter for parameter in self.learning if id(parameter) not in others]
-        self.clipped = [parameters for parameters in (together, *apart) if parameters]
-        self.optimizer = make_optimizer(model, self.settings)
-        updates = self._updates(len(self.batches))
-        falls = self.settings.schedule == "linear"
-        self.schedule = make_schedule(self.optimizer, updates, self.settings.warmup, falls=falls)
-        self.wrapped, self.stepper = self.accelerator.prepare(model, self.optimizer)
-        self.watch = Watch(self.batches, train, 1 if on_cpu else WATCH)
-        self.epoch, self.best, self.best_epoch, self.improved, self.seconds = 0, -1.0, 0, 0, 0.0
-        # What must stay the same to go on.
-        self.identity = {"config": model.config.model_dump(mode="json"), "data": fingerprints(corpus)}
+        self.dev = DevScorer(model, self.corpus["dev"], context)
+        self.finite_check = FiniteCheck(self.batches, train, 1 if self.device.type == "cpu" else CHECK_INTERVAL)
+
+    def _move_model(self) -> None:
+        """Move the model to the device; CUDA graphs need float32 and one batch per step."""
+        if self.device.type == "cuda" and self.precision == "fp32" and not self.joins_batches:
+            enable_cuda_graphs(self.model)
+        self.model.to(self.device)
+
+    def _set_up_optimizer(self) -> None:
+        model, settings = self.model, self.settings
+        self.trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        self.clip_groups = clip_groups(model.head, self.trainable)
+        self.optimizer = make_optimizer(model, settings)
+        is_linear = settings.schedule == "linear"
+        self.schedule = make_schedule(self.optimizer, self._update_count(), settings.warmup, is_linear=is_linear)
+        self.wrapped_model, self.wrapped_optimizer = self.accelerator.prepare(model, self.optimizer)
+
+    def _reset(self) -> None:
+        """Set the state of a training that has not made a step; ``_resume`` replaces it."""
+        self.epoch, self.seconds = 0, 0.0
+        self.best_score, self.best_epoch, self.last_improvement = -1.0, 0, 0
         self.metrics: list[dict[str, Any]] = []
-        self.sums: dict[str, Tensor] = {}  # of the losses of this epoch's batches
-        self._instances: Tensor | None = None
+        self.loss_sums: dict[str, Tensor] = {}  # over the batches of this epoch
+        self._instances: Tensor | None = None  # of the batches that make the next step
+        self.fingerprints = fingerprints(self.corpus)
 
-    def _precision(self, on_cpu: bool) -> str:
-        if on_cpu:
-            return "fp32"
-        if self.settings.precision != "auto":
-            return self.settings.precision
-        # A small encoder is limited by launching kernels, and mixed precision only adds casts.
-        size = sum(parameter.numel() for parameter in self.model.encoder.parameters())
-        return "fp32" if size < SMALL else "bf16"
-
-    def _updates(self, steps: int) -> int:
-        """How many optimiser steps come of so many batches: an epoch's last batches make one too."""
-        ends = [end for end in self.batches.ends if end <= steps]
-        starts = [0, *ends[:-1]]
-        return sum(math.ceil((end - start) / self.settings.accumulate) for start, end in zip(starts, ends, strict=True))
+    def _update_count(self) -> int:
+        """The number of optimizer steps; the last batches of an epoch make one, too."""
+        starts = [0, *self.batches.ends[:-1]]
+        sizes = [end - start for start, end in zip(starts, self.batches.ends, strict=True)]
+        return sum(math.ceil(size / self.settings.accumulate) for size in sizes)
 
     @property
     def device_name(self) -> str:
@@ -109,36 +108,39 @@ class Trainer:
 
     @property
     def plan(self) -> str:
-        """What is going to happen, in one line."""
-        train, settings = self.corpus["train"], self.settings
-        parameters = sum(parameter.numel() for parameter in self.model.parameters() if parameter.requires_grad)
+        """The training in one line: data, steps, size, device."""
+        settings = self.settings
+        parameters = sum(parameter.numel() for parameter in self.trainable)
         return (
-            f"training {self.model.config.recipe} on {len(train):,} sentences, {len(self.model.labels.entities)} types: "
-            f"{settings.epochs} epochs, {self._updates(len(self.batches)):,} steps, {parameters / 1e6:.1f} M weights, "
-            f"{self.device_name}, {self.precision}, seed {settings.seed}"
+            f"training {self.model.config.recipe} on {len(self.corpus['train']):,} sentences, "
+            f"{len(self.model.labels.entities)} types: {settings.epochs} epochs, {self._update_count():,} steps, "
+            f"{parameters / 1e6:.1f} M weights, {self.device_name}, {self.precision}, seed {settings.seed}"
         )
 
     def train(self, *, resume: bool = False) -> None:
-        """All epochs, or what is left of them."""
+        """Train all epochs, or those that are left."""
         done = self._resume() if resume else 0
-        if self.trackers:
-            self.accelerator.init_trackers("spanwise", config=flat(self.model.config.model_dump()))
         is_main = self.accelerator.is_main_process
+        if self.trackers:
+            self.accelerator.init_trackers("spanwise", config=flatten(self.model.config.model_dump()))
         if not done and is_main:
-            self.model.save_frame(self.folder)  # weights are there when the first epoch has been scored
+            self.model.save_without_weights(self.folder.path)  # weights follow after the first epoch
+
         stream = self._stream(done)
         with Progress(len(self.batches), done, self.log, shows=is_main) as progress:
-            while self.epoch < self.settings.epochs and not self._is_stale():
-                began = time.perf_counter()
-                losses = self._epoch(stream, done, progress)
+            while self.epoch < self.settings.epochs and not self._is_out_of_patience():
+                # one pass over the training data
+                started = time.perf_counter()
+                losses = self._train_epoch(stream, done, progress)
                 done = self.batches.ends[self.epoch]
                 self.epoch += 1
-                seconds = time.perf_counter() - began
+                seconds = time.perf_counter() - started
                 self.seconds += seconds
-                self._dev(losses, seconds, done, progress)
+                # dev scores, best weights, metrics and checkpoint
+                self._evaluate(losses, seconds, done, progress)
 
     def _stream(self, done: int) -> Iterator[PackedBatch]:
-        """The batches from here on, built by worker processes where a GPU would wait for them."""
+        """The remaining batches; for a GPU, worker processes build them in advance."""
         on_gpu = self.device.type == "cuda"
         loader: DataLoader[PackedBatch] = DataLoader(
             self.batches, batch_size=None, sampler=range(done, len(self.batches)), generator=torch.Generator(),
@@ -146,40 +148,42 @@ class Trainer:
         )  # fmt: skip
         return iter(loader)
 
-    def _epoch(self, stream: Iterator[PackedBatch], done: int, progress: Progress) -> dict[str, float]:
-        """The steps of an epoch that are not done yet; the means of its losses."""
-        self.wrapped.train()
+    def _train_epoch(self, stream: Iterator[PackedBatch], done: int, progress: Progress) -> dict[str, float]:
+        """Make the remaining steps of an epoch; return its mean losses."""
+        self.wrapped_model.train()
         end = self.batches.ends[self.epoch]
         start = self.batches.ends[self.epoch - 1] if self.epoch else 0
         for step in range(done, end):
+            # forward, backward, update
             is_update = (step + 1 - start) % self.settings.accumulate == 0 or step + 1 == end
             losses = self.step(step, next(stream), is_update=is_update)
             for name, value in losses.items():
-                self.sums[name] = self.sums[name] + value if name in self.sums else value
-            every = self.settings.checkpoint_steps
-            if every and is_update and step + 1 < end and self.schedule.last_epoch % every == 0:
-                self._checkpoint(step + 1)
+                self.loss_sums[name] = self.loss_sums[name] + value if name in self.loss_sums else value
+            # checkpoints between epochs, counted in updates
+            interval = self.settings.checkpoint_steps
+            if interval and is_update and step + 1 < end and self.schedule.last_epoch % interval == 0:
+                self._save_checkpoint(step + 1)
             progress.step(losses["loss"])
-        self.watch.look()
-        means = {name: float(value) / (end - start) for name, value in self.sums.items()}
-        self.sums = {}
+        self.finite_check.check()
+        means = {name: float(value) / (end - start) for name, value in self.loss_sums.items()}
+        self.loss_sums = {}
         return means
 
     def step(self, number: int, packed: PackedBatch, *, is_update: bool = True) -> dict[str, Tensor]:
-        """The gradients of a batch and, unless more batches are to join it, the step they make; its losses."""
+        """Compute the gradients of a batch and, with ``is_update``, make an optimizer step; return the losses."""
         losses = self._backward(packed)
-        norm = self._update() if is_update else None
-        self.watch.add(number, losses["loss"], norm)
+        gradient_norm = self._update() if is_update else None
+        self.finite_check.add(number, losses["loss"], gradient_norm)
         return losses
 
     def _backward(self, packed: PackedBatch) -> dict[str, Tensor]:
-        """Gradients of a batch. Only detached losses leave this function: nothing of the batch's graph may outlive it."""
+        """Forward and backward. Returns detached losses: a reference to the graph would keep its memory."""
         batch = packed.to(self.device)
-        losses: dict[str, Tensor] = self.wrapped(batch.inputs, batch.targets)
+        losses: dict[str, Tensor] = self.wrapped_model(batch.inputs, batch.targets)
         instances = losses.pop("instances")
-        if self.is_joint:
-            # A sum over instances now, divided by all of them in _update: the mean that one larger batch would have. Where a
-            # loss is joined of several means, each over instances of its own, it is that nearly.
+        if self.joins_batches:
+            # A sum over instances; _update divides it by the number of all instances. The result is the mean of
+            # one larger batch, up to losses that add several means over different instances.
             self.accelerator.backward(losses["loss"] * instances)
             self._instances = instances if self._instances is None else self._instances + instances
         else:
@@ -187,108 +191,106 @@ class Trainer:
         return {name: value.detach() for name, value in losses.items()}
 
     def _update(self) -> Tensor | None:
-        """A step of the optimiser; the norm of its gradient, where that tells something."""
+        """Make an optimizer step; return the norm of the gradient, or None if it has no meaning."""
+        # from sums to means
         if self._instances is not None:
             total = self.accelerator.reduce(self._instances, reduction="sum").clamp(min=1)
-            for parameter in self.learning:
+            for parameter in self.trainable:
                 if parameter.grad is not None:
-                    parameter.grad.mul_(self.accelerator.num_processes / total)  # processes' gradients come averaged
+                    parameter.grad.mul_(self.accelerator.num_processes / total)  # gradients are averaged over processes
             self._instances = None
+        # clip, step, schedule
         if self.precision == "fp16":
             self.accelerator.unscale_gradients()
-        norms = [torch.nn.utils.clip_grad_norm_(own, self.settings.clip, foreach=True) for own in self.clipped]
-        self.stepper.step()
+        norms = [torch.nn.utils.clip_grad_norm_(group, self.settings.clip, foreach=True) for group in self.clip_groups]
+        self.wrapped_optimizer.step()
         self.schedule.step()
-        self.stepper.zero_grad(set_to_none=True)
-        # With scaled gradients, steps that overflow are passed over, and their norms tell nothing.
+        self.wrapped_optimizer.zero_grad(set_to_none=True)
+        # The fp16 scaler skips steps that overflow, so their norms are no errors.
         return None if self.precision == "fp16" else torch.stack(norms).max()
 
-    def _dev(self, losses: dict[str, float], seconds: float, done: int, progress: Progress) -> None:
-        began = time.perf_counter()
-        dev, predicted = self.dev.scores()
-        (dev,) = broadcast_object_list([dev])  # all processes go on with the same
+    def _evaluate(self, losses: dict[str, float], seconds: float, done: int, progress: Progress) -> None:
+        """Score dev after an epoch; store the weights if they are the best, the metrics, and a checkpoint."""
+        started, task = time.perf_counter(), self.model.task
+        dev, predicted = self.dev.score()
+        (dev,) = broadcast_object_list([dev])  # all processes continue with the same scores
         row = {
             "epoch": self.epoch, "step": done, **{name: round(value, 6) for name, value in losses.items()},
             "dev": dev,
-            "seconds": round(seconds, 3), "dev_seconds": round(time.perf_counter() - began, 3),
+            "seconds": round(seconds, 3), "dev_seconds": round(time.perf_counter() - started, 3),
         }  # fmt: skip
         self.metrics.append(row)
-        figure = self.model.task.best(dev)
-        is_kept = self._compare(figure)
-        progress.epoch(row, self.model.task.epoch(dev), is_kept)
-        if self.epoch == 1 and figure == 0:
-            cause = why_nothing(self.dev.gold, predicted, self.model.head, self.settings.head_rate)
-            self.log(f"dev {self.model.task.figure} is 0 after the first epoch: {cause}")
-        if self.trackers:
-            self.accelerator.log(flat({key: value for key, value in row.items() if key != "step"}), step=done)
-        if self.accelerator.is_main_process:
-            if is_kept:
-                self.model.save_weights(self.folder)
-            with atomic_output(self.folder / METRICS) as temporary:
-                temporary.write_text("".join(json.dumps(row) + "\n" for row in self.metrics), encoding="utf-8")
-        self._checkpoint(done)
+        score = task.selection_score(dev)
+        is_best = self._record_score(score)
 
-    def _compare(self, figure: float) -> bool:
-        """Whether this epoch's weights are kept: the first with the best dev score, or the last while nothing was right."""
-        if figure > self.best:
-            self.improved = self.epoch
-        elif self.best > 0:
+        # report
+        progress.epoch(row, task.format_epoch(dev), is_best)
+        if self.epoch == 1 and score == 0:
+            cause = explain_zero_score(self.dev.gold, predicted, self.model.head, self.settings.head_rate)
+            self.log(f"dev {task.metric} is 0 after the first epoch: {cause}")
+        if self.trackers:
+            self.accelerator.log(flatten({key: value for key, value in row.items() if key != "step"}), step=done)
+
+        # save
+        if self.accelerator.is_main_process:
+            if is_best:
+                self.model.save_weights(self.folder.path)
+            with atomic_output(self.folder.metrics_file) as temporary:
+                temporary.write_text("".join(json.dumps(row) + "\n" for row in self.metrics), encoding="utf-8")
+        self._save_checkpoint(done)
+
+    def _record_score(self, score: float) -> bool:
+        """Whether to keep the weights of this epoch: the first with the best score, or the latest while all scores are 0."""
+        if score > self.best_score:
+            self.last_improvement = self.epoch
+        elif self.best_score > 0:
             return False
-        self.best, self.best_epoch = figure, self.epoch
+        self.best_score, self.best_epoch = score, self.epoch
         return True
 
-    def _is_stale(self) -> bool:
+    def _is_out_of_patience(self) -> bool:
         patience = self.settings.patience
-        return patience is not None and self.epoch - self.improved >= patience
+        return patience is not None and self.epoch - self.last_improvement >= patience
 
-    def _checkpoint(self, step: int) -> None:
-        self.watch.look()  # what has gone bad is not kept
+    def _save_checkpoint(self, step: int) -> None:
+        self.finite_check.check()  # never save weights that are not finite
         random = gather_object([random_states()])
         if self.accelerator.is_main_process:
             scaler = self.accelerator.scaler
             state = {
-                "epoch": self.epoch, "best": self.best, "best_epoch": self.best_epoch, "improved": self.improved,
-                "metrics": self.metrics, "sums": {name: float(value) for name, value in self.sums.items()},
-                "seconds": self.seconds, "scaler": scaler.state_dict() if scaler else None, **self.identity,
+                "epoch": self.epoch, "seconds": self.seconds, "best_score": self.best_score, "best_epoch": self.best_epoch,
+                "last_improvement": self.last_improvement, "metrics": self.metrics,
+                "loss_sums": {name: float(value) for name, value in self.loss_sums.items()},
+                "scaler": scaler.state_dict() if scaler else None,
+                "config": self.model.config.model_dump(mode="json"), "data": self.fingerprints,
             }  # fmt: skip
             save_checkpoint(self.folder, step, self.model, self.optimizer, self.schedule, state, random)
         self.accelerator.wait_for_everyone()
 
     def _resume(self) -> int:
+        """Restore the newest checkpoint; return the number of steps done."""
         state = read_state(self.folder)
         if state is None:
-            self.log("no checkpoint to resume from: starting at the beginning")
+            self.log("no checkpoint to resume from: starting from the beginning")
             return 0
-        check_same(self.folder, state, self.identity)
+        config = self.model.config.model_dump(mode="json")
+        check_same(self.folder.path, state["config"], state["data"], config, self.fingerprints)
         load_checkpoint(self.folder, self.model, self.optimizer, self.schedule, self.accelerator.process_index)
         if state["scaler"] and self.accelerator.scaler:
             self.accelerator.scaler.load_state_dict(state["scaler"])
-        self.epoch, self.best, self.best_epoch = state["epoch"], state["best"], state["best_epoch"]
-        self.improved, self.metrics, self.seconds = state["improved"], state["metrics"], state["seconds"]
-        self.sums = {name: torch.tensor(value, device=self.device) for name, value in state["sums"].items()}
-        self.log(f"resuming behind step {state['step']:,} (epoch {self.epoch + 1})")
+        self.epoch, self.seconds, self.metrics = state["epoch"], state["seconds"], state["metrics"]
+        self.best_score, self.best_epoch = state["best_score"], state["best_epoch"]
+        self.last_improvement = state["last_improvement"]
+        self.loss_sums = {name: torch.tensor(value, device=self.device) for name, value in state["loss_sums"].items()}
+        self.log(f"resuming after step {state['step']:,} (epoch {self.epoch + 1})")
         return int(state["step"])
 
     def finish(self, scores: dict[str, Any]) -> None:
-        """Nothing is left to resume: the checkpoints go."""
+        """Log the final scores and remove checkpoints and training record: there is nothing left to resume."""
         if self.trackers:
             task = self.model.task
-            final = {f"{split}_{task.key}": task.value(values) for split, values in scores.items()}
-            self.accelerator.log(final)
+            self.accelerator.log({f"{split}_{task.metric_key}": task.metric_value(row) for split, row in scores.items()})
             self.accelerator.end_training()
         if self.accelerator.is_main_process:
-            shutil.rmtree(self.folder / CHECKPOINTS, ignore_errors=True)
-            (self.folder / BEGAN).unlink(missing_ok=True)
-
-
-def _accelerator(on_cpu: bool, precision: str, trackers: list[str], folder: Path) -> Accelerator:
-    # A training before this one in the same process may have had another precision or, being alone, another device.
-    AcceleratorState._reset_state(reset_partial_state=is_alone())
-    return Accelerator(
-        cpu=on_cpu,
-        mixed_precision="no" if precision == "fp32" else precision,
-        log_with=trackers or None,
-        project_dir=folder if trackers else None,
-        # A batch may leave weights unused: spans of one word need no recurrent ones.
-        kwargs_handlers=[DistributedDataParallelKwargs(find_unused_parameters=True)],
-    )
+            shutil.rmtree(self.folder.checkpoints, ignore_errors=True)
+            self.folder.record_file.unlink(missing_ok=True)

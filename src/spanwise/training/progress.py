@@ -1,4 +1,4 @@
-"""A bar with the live loss and the last dev scores on a terminal; one line an epoch in a log."""
+"""Training progress: a bar on a terminal, one line per epoch in a log."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 
 from torch import Tensor
 
-from spanwise.runtime.terminal import Bar
+from spanwise.runtime.progress import ProgressBar
 
 
 class Progress:
-    """Shows how far a training is. Reads the loss rarely, since reading it makes a GPU wait."""
+    """Shows how far a training is. It rarely reads the loss, because reading it makes a GPU wait."""
 
     def __init__(self, total: int, done: int, log: Callable[[str], None], *, shows: bool = True) -> None:
-        self.done, self.log, self.text = done, log, ""
-        self.bar = Bar(total, done, shows=shows)
+        self.done, self.log, self.dev_scores = done, log, ""
+        self.bar = ProgressBar(total, done, is_visible=shows)
 
     def __enter__(self) -> Progress:
         self.bar.__enter__()
@@ -27,10 +27,10 @@ class Progress:
 
     def step(self, loss: Tensor) -> None:
         self.done += 1
-        self.bar.show(self.done, lambda: f"loss {float(loss):.4f} {self.text}")
+        self.bar.show(self.done, lambda: f"loss {float(loss):.4f} {self.dev_scores}")
 
-    def epoch(self, row: dict[str, Any], dev: str, better: bool) -> None:
-        """An epoch's metrics; ``dev`` says what they have of the dev split."""
-        self.text = f"dev {dev}"
-        mark = " (best)" if better else ""
-        self.bar.line(f"epoch {row['epoch']}: loss {row['loss']:.4f}, dev {dev}{mark}, {row['seconds']:.1f} s", self.log)
+    def epoch(self, row: dict[str, Any], dev_scores: str, is_best: bool) -> None:
+        """Show the metrics of an epoch; ``dev_scores`` is their dev part as text."""
+        self.dev_scores = f"dev {dev_scores}"
+        mark = " (best)" if is_best else ""
+        self.bar.line(f"epoch {row['epoch']}: loss {row['loss']:.4f}, dev {dev_scores}{mark}, {row['seconds']:.1f} s", self.log)

@@ -1,4 +1,4 @@
-"""Loggers besides our own files, through Accelerate."""
+"""Experiment trackers, through Accelerate."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 from spanwise.core.errors import SpanwiseError, unknown_name
 
 
-def check_trackers(names: Iterable[str]) -> list[str]:
-    """The names of trackers, all known and installed. (Accelerate passes over those that are not.)"""
-    names = list(names)
+def check_trackers(names: Iterable[str]) -> tuple[str, ...]:
+    """Return the names if all are known and installed. (Accelerate ignores those that are not.)"""
+    names = tuple(names)
     if not names:
         return names
     from accelerate.tracking import LOGGER_TYPE_TO_CLASS, get_available_trackers
 
-    available = {str(getattr(found, "value", found)) for found in get_available_trackers()}
+    available = {str(getattr(tracker, "value", tracker)) for tracker in get_available_trackers()}
     for name in names:
         if name not in LOGGER_TYPE_TO_CLASS:
             raise unknown_name("tracker", name, LOGGER_TYPE_TO_CLASS)
@@ -24,16 +24,16 @@ def check_trackers(names: Iterable[str]) -> list[str]:
     return names
 
 
-def flat(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested values under dotted names, as trackers want them.
+def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return nested values under dotted names, as trackers expect them.
 
-    >>> flat({"head": {"kind": "seqner", "width": None}, "seed": 1})
+    >>> flatten({"head": {"kind": "seqner", "width": None}, "seed": 1})
     {'head.kind': 'seqner', 'seed': 1}
     """
-    found: dict[str, Any] = {}
+    flat: dict[str, Any] = {}
     for key, value in values.items():
         if isinstance(value, Mapping):
-            found |= flat(value, f"{prefix}{key}.")
+            flat |= flatten(value, f"{prefix}{key}.")
         elif isinstance(value, int | float | str | bool):
-            found[prefix + key] = value
-    return found
+            flat[prefix + key] = value
+    return flat

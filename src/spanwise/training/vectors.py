@@ -1,8 +1,7 @@
-"""From corpora to a folder of word vectors."""
+"""Learn word vectors from corpora and write them to a folder."""
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from itertools import chain
@@ -10,11 +9,12 @@ from pathlib import Path
 from typing import get_args
 
 from spanwise.core.errors import SpanwiseError, unknown_name
-from spanwise.files.writing import atomic_output
+from spanwise.files.writing import atomic_output, write_json
 from spanwise.formats import Ledger
 from spanwise.inputs.vector_text import Unit, corpus_text
+from spanwise.runs.outputs import check_output
 from spanwise.runtime.device import available_cores
-from spanwise.vectors.glove import DEFAULTS, GloveSettings, Learned, learn_vectors
+from spanwise.vectors.glove import DEFAULTS, GloveResult, GloveSettings, learn_vectors
 from spanwise.vectors.store import write_folder
 
 
@@ -28,18 +28,19 @@ def train_vectors(
     threads: int | None = None,
     ledger: Ledger | None = None,
     log: Callable[[str], None] = lambda line: None,
-) -> Learned:
-    """Learn vectors from the text of corpora and write them to a folder, which appears whole or not at all.
+) -> GloveResult:
+    """Learn vectors from the text of corpora and write them to a new or empty folder.
 
-    Beside the vectors, ``training.json`` has the settings, the size of the text, and the loss of each iteration.
+    ``training.json`` in the folder has the settings, the size of the text, and the loss of each iteration.
     """
+    check_output(out, corpora)
     if unit not in get_args(Unit):
         raise unknown_name("unit", unit, get_args(Unit))
     for path in corpora:
         if not path.exists():
             raise SpanwiseError(f"{path}: no such file or folder")
     text = chain.from_iterable(corpus_text(path, format, ledger, unit) for path in corpora)  # type: ignore[arg-type]
-    with atomic_output(out, folder=True) as folder:
+    with atomic_output(out, is_folder=True) as folder:
         learned = learn_vectors(text, settings, threads=threads or available_cores(), log=log)
         write_folder(learned.vectors, folder)
         record = {
@@ -47,5 +48,5 @@ def train_vectors(
             "words": learned.words, "distinct_words": len(learned.vectors.words), "pairs": learned.pairs,
             "losses": learned.losses, "seconds": round(learned.seconds, 3),
         }  # fmt: skip
-        (folder / "training.json").write_text(json.dumps(record, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        write_json(folder / "training.json", record)
     return learned

@@ -1,0 +1,69 @@
+"""From a user's choices to a checked configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from spanwise.config.settings import Config
+from spanwise.core.errors import SpanwiseError, unknown_name
+from spanwise.encoders import encoder_settings
+from spanwise.evaluation.tasks import TASKS
+from spanwise.heads import HEADS, head_class, head_settings
+from spanwise.recipes.catalog import DEFAULT_RECIPE, configure
+
+
+@dataclass(frozen=True)
+class Choices:
+    """The choices of a user who starts a training; all have defaults.
+
+    ``settings`` are those of ``TrainingSettings``, ``overrides`` are ``section.key=value``.
+    """
+
+    recipe: str | None = None
+    encoder: str | None = None
+    task: str | None = None
+    overrides: tuple[str, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def adding(self, *overrides: str, **settings: Any) -> Choices:
+        """Return these choices with more overrides and training settings."""
+        return replace(self, overrides=(*self.overrides, *overrides), settings={**self.settings, **settings})
+
+    def resolve(self, resumed: Config | None = None) -> Config:
+        """Return the configuration; ``resumed`` is as in ``resolve_config``."""
+        return resolve_config(
+            self.recipe, encoder=self.encoder, task=self.task, settings=self.settings, overrides=self.overrides, resumed=resumed
+        )
+
+
+def resolve_config(
+    recipe: str | None = None, *, encoder: str | None = None, task: str | None = None,
+    settings: Mapping[str, Any] | None = None, overrides: Iterable[str] = (), resumed: Config | None = None,
+) -> Config:  # fmt: skip
+    """Return the configuration of a run, with all settings of encoder and head checked.
+
+    ``resumed`` is the configuration of a training that is resumed: it gives the defaults, if it is of the same recipe.
+    """
+    if resumed is not None and recipe not in (None, resumed.recipe):
+        resumed = None
+    recipe, overrides = recipe or DEFAULT_RECIPE, tuple(overrides)
+    if task is not None:
+        overrides += _task_overrides(configure(recipe, overrides=overrides, resumed=resumed), task)
+    config = configure(recipe, encoder=encoder, settings=settings, overrides=overrides, resumed=resumed)
+    encoder_settings(config.encoder)
+    head_settings(config.head)
+    return config
+
+
+def _task_overrides(config: Config, task: str) -> tuple[str, ...]:
+    """Return the override that sets the task of a head; none for a head with a single task."""
+    kind = str(config.head.get("kind"))
+    tasks = head_class(kind).tasks
+    if task not in TASKS:
+        raise unknown_name("task", task, TASKS)
+    if task not in tasks:
+        heads = ", ".join(other for other in HEADS if task in head_class(other).tasks)
+        raise SpanwiseError(f"--task {task}: not possible with the head {kind}; expected one of: {heads}")
+    return (f"head.task={task}",) if len(tasks) > 1 else ()

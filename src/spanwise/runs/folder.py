@@ -1,0 +1,228 @@
+"""The run folder: file names, state, records, and which files belong to it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from enum import Enum
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from spanwise.config.settings import Config
+from spanwise.config.validation import validate_settings
+from spanwise.core.errors import SpanwiseError
+from spanwise.files.reading import read_json
+from spanwise.runs.records import RunGroup, TrainingRecord
+
+# Summaries of groups of runs, and the names of the runs.
+GROUPS = {"seeds": r"seed-\d+", "folds": r"fold-\d+", "sweep": r".+=.*"}
+
+_CONFIG, _LABELS, _WEIGHTS = "config.yaml", "labels.json", "model.safetensors"
+_TRAINING_RECORD, _REPORT, _METRICS, _CHECKPOINTS = "resume.json", "run.json", "metrics.jsonl", "checkpoints"
+_ONNX_RECORD, _GROUP_RECORD = "onnx.json", "runs.json"
+_MODEL_FILES = (_CONFIG, _LABELS, _WEIGHTS, _TRAINING_RECORD, _REPORT, _METRICS, _ONNX_RECORD, "*.onnx", "*.onnx.data")
+_GROUP_FILES = (_GROUP_RECORD, *(f"{kind}.json" for kind in GROUPS))
+# Configurations, vocabularies and tokenizers, as the encoders and Transformers write them.
+_ENCODER_FILES = (
+    "static_encoder.json", "config.json", "tokenizer*.json", "*vocab*.json", "vocab.txt", "merges.txt", "bpe.codes", "*.model",
+    "added_tokens.json", "special_tokens_map.json", "chat_template.jinja",
+)  # fmt: skip
+_ENCODER_PART = re.compile(r"part-\d+")  # the folder of one encoder of several
+
+
+class RunState(Enum):
+    """State of a folder. Files cannot tell a running training from an interrupted one: both are unfinished."""
+
+    EMPTY = "empty"  # or missing
+    UNFINISHED = "unfinished"  # training was started, there is no report yet
+    FINISHED = "finished"
+    EXPORTED = "exported"  # a model without training files, in torch or ONNX
+    GROUP = "group"  # several runs: seeds, folds, a sweep
+    FOREIGN = "foreign"  # anything else
+
+
+class RunFolder:
+    """A folder with a trained model, or with the state of its training.
+
+    >>> RunFolder("no/such/folder").state
+    <RunState.EMPTY: 'empty'>
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    # --- files -------------------------------------------------------------------------------------------------------
+
+    @property
+    def config_file(self) -> Path:
+        return self.path / _CONFIG
+
+    @property
+    def labels_file(self) -> Path:
+        return self.path / _LABELS
+
+    @property
+    def weights_file(self) -> Path:
+        return self.path / _WEIGHTS
+
+    @property
+    def report_file(self) -> Path:
+        """Scores, settings, versions and timings of a finished training."""
+        return self.path / _REPORT
+
+    @property
+    def metrics_file(self) -> Path:
+        """Losses and dev scores, one line per epoch."""
+        return self.path / _METRICS
+
+    @property
+    def record_file(self) -> Path:
+        """What an unfinished training was started with."""
+        return self.path / _TRAINING_RECORD
+
+    @property
+    def checkpoints(self) -> Path:
+        return self.path / _CHECKPOINTS
+
+    @property
+    def onnx_file(self) -> Path:
+        """The record of a model that was exported to ONNX."""
+        return self.path / _ONNX_RECORD
+
+    @property
+    def group_file(self) -> Path:
+        """What a group of runs was started with."""
+        return self.path / _GROUP_RECORD
+
+    def summary_file(self, kind: str) -> Path:
+        """The scores of all runs of a group; ``kind`` is a key of ``GROUPS``."""
+        return self.path / f"{kind}.json"
+
+    # --- state -------------------------------------------------------------------------------------------------------
+
+    @property
+    def state(self) -> RunState:
+        if self.report_file.is_file():
+            return RunState.FINISHED
+        if self.is_started and (self.record_file.is_file() or self.checkpoints.is_dir()):
+            return RunState.UNFINISHED
+        if self.has_model:
+            return RunState.EXPORTED
+        if self.is_group or self.runs():
+            return RunState.GROUP
+        is_empty = not self.path.exists() or (self.path.is_dir() and not any(self.path.iterdir()))
+        return RunState.EMPTY if is_empty else RunState.FOREIGN
+
+    @property
+    def has_model(self) -> bool:
+        """Whether configuration and labels are there; weights appear after the first epoch."""
+        return self.config_file.is_file() and self.labels_file.is_file()
+
+    @property
+    def is_onnx(self) -> bool:
+        return self.onnx_file.is_file()
+
+    @property
+    def is_started(self) -> bool:
+        """Whether a training has written to the folder."""
+        return self.config_file.is_file() or self.record_file.is_file()
+
+    @property
+    def is_unfinished(self) -> bool:
+        """Whether a training was started here and has no report. Exported models have neither file."""
+        return self.record_file.is_file() and not self.report_file.is_file()
+
+    @property
+    def is_finished(self) -> bool:
+        return self.report_file.is_file()
+
+    @property
+    def is_group(self) -> bool:
+        """Whether a group of runs was trained here."""
+        return any((self.path / name).is_file() for name in _GROUP_FILES) and bool(self.runs() or self.group_file.is_file())
+
+    # --- contents ----------------------------------------------------------------------------------------------------
+
+    def read_config(self) -> Config:
+        try:
+            values = yaml.safe_load(self.config_file.read_text(encoding="utf-8"))
+        except (yaml.YAMLError, ValueError) as error:
+            raise SpanwiseError(f"{self.config_file}: cannot be read: {' '.join(str(error).split())}") from None
+        return validate_settings(Config, values, str(self.config_file))
+
+    def read_report(self) -> dict[str, Any]:
+        return read_json(self.report_file)
+
+    def read_scores(self) -> dict[str, dict[str, Any]]:
+        """The scores of a finished run, by split."""
+        try:
+            return {split: dict(scores) for split, scores in self.read_report()["scores"].items()}
+        except (KeyError, TypeError, ValueError, AttributeError) as error:
+            raise SpanwiseError(f"{self.report_file}: cannot be read: no scores ({error!r})") from None
+
+    def read_record(self) -> TrainingRecord | None:
+        """What an unfinished training was started with; None where there is none."""
+        return TrainingRecord.read(self.record_file) if self.record_file.is_file() else None
+
+    def read_group(self) -> RunGroup | None:
+        """What a group of runs was started with; None where there is none."""
+        return RunGroup.read(self.group_file)
+
+    def runs(self) -> list[RunFolder]:
+        """The runs in a group, seed-2 before seed-10."""
+        folders = [file.parent for file in self.path.glob(f"*/{_CONFIG}")]
+        return [RunFolder(folder) for folder in sorted(folders, key=lambda folder: (len(folder.name), folder.name))]
+
+    def started_runs(self) -> set[str]:
+        """The names of the runs in a group that a training has written to."""
+        return {folder.name for folder in self.path.iterdir() if RunFolder(folder).is_started} if self.path.is_dir() else set()
+
+    def checkpoint_folders(self) -> list[Path]:
+        """The checkpoints, in the order of their steps."""
+        folders = [path for path in self.checkpoints.glob("step-*") if path.name[5:].isdigit()]
+        return sorted(folders, key=lambda path: int(path.name[5:]))
+
+    # --- ownership ---------------------------------------------------------------------------------------------------
+
+    def owns(self, path: str | Path) -> bool:
+        """Whether a path, existing or not, is a file of the run: model, encoder, training state or report.
+
+        Links are followed. A user's own file in the folder is not owned.
+        """
+        path = Path(path)
+        if not (self.has_model or self.record_file.is_file() or self.is_onnx or self.is_group):
+            return False
+        folders, paths = {normalize(self.path), self.path.resolve()}, {normalize(path), path.resolve()}
+        names = [p.relative_to(folder) for p in paths for folder in folders if folder in p.parents]
+        if any(self._is_owned_name(name) for name in names):
+            return True
+        # Hard links, and file systems that ignore case.
+        return path.is_file() and any(path.samefile(file) for file in self.files())
+
+    def files(self) -> Iterator[Path]:
+        """All files of the run; runs of a group have their own."""
+        for pattern in (*_MODEL_FILES, *_ENCODER_FILES, *_GROUP_FILES, "part-*/**/*", f"{_CHECKPOINTS}/**/*"):
+            for file in self.path.glob(pattern):
+                if file.is_file() and self._is_owned_name(file.relative_to(self.path)):
+                    yield file
+
+    def _is_owned_name(self, name: Path) -> bool:
+        first, *rest = name.parts
+        if self.is_group and not rest and first in _GROUP_FILES:
+            return True
+        if not (self.has_model or self.record_file.is_file() or self.is_onnx):
+            return False
+        if first == _CHECKPOINTS:
+            return True
+        if _ENCODER_PART.fullmatch(first):  # parts may have parts
+            return not rest or any(fnmatchcase(name.name, pattern) for pattern in _ENCODER_FILES)
+        return not rest and any(fnmatchcase(first, pattern) for pattern in (*_MODEL_FILES, *_ENCODER_FILES))
+
+
+def normalize(path: Path) -> Path:
+    """The absolute path without ``..``; unlike ``resolve`` it does not follow links."""
+    return Path(os.path.normpath(path.absolute()))

@@ -1,0 +1,84 @@
+"""Open a run folder, or a folder for a group of runs, for training."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from spanwise.core.errors import SpanwiseError
+from spanwise.runs.folder import GROUPS, RunFolder
+
+_UNFINISHED = "has an unfinished training; pass --resume to continue it, or choose another folder"
+
+
+@contextmanager
+def open_run_folder(out: Path, *, should_resume: bool) -> Iterator[None]:
+    """Open a folder that is new, empty, or has an unfinished training to resume.
+
+    A folder that was created here is removed again if the training fails before it writes anything.
+    """
+    run = RunFolder(out)
+    _check_not_finished(run, should_resume)
+    with create_folder(out):
+        _check_contents(run, should_resume)
+        yield
+
+
+@contextmanager
+def create_folder(path: Path) -> Iterator[None]:
+    """Create a folder and its parents; on failure, remove those that were created and are still empty."""
+    created = [folder for folder in (path, *path.parents) if not folder.exists()]
+    path.mkdir(parents=True, exist_ok=True)
+    try:
+        yield
+    except BaseException:
+        with suppress(OSError):  # the folder is not empty
+            for folder in created:
+                folder.rmdir()
+        raise
+
+
+def check_group_folder(out: Path, kind: str, *, should_resume: bool) -> None:
+    """Refuse a folder for a group of runs if it has a single run or another group; ``kind`` is a key of ``GROUPS``."""
+    folder = RunFolder(out)
+    _check_not_finished(folder, should_resume)
+    if folder.is_started:
+        raise SpanwiseError(f"{out}: has an unfinished training of a single run; choose another folder")
+    if folder.summary_file(kind).is_file() and not should_resume:
+        raise SpanwiseError(
+            f"{out}: has a finished training ({kind}.json exists); pass --resume to add runs, or choose another folder"
+        )
+    for other, pattern in GROUPS.items():
+        if other == kind:
+            continue
+        runs = [run.path.name for run in folder.runs() if re.fullmatch(pattern, run.path.name)]
+        if folder.summary_file(other).is_file() or runs:
+            evidence = runs[0] if runs else f"{other}.json"
+            raise SpanwiseError(f"{out}: has a training with --{other} ({evidence} exists); choose another folder")
+    if folder.started_runs() and not should_resume:
+        raise SpanwiseError(f"{out}: {_UNFINISHED}")
+
+
+def _check_not_finished(run: RunFolder, should_resume: bool) -> None:
+    if run.path.is_file():
+        raise SpanwiseError(f"{run.path}: expected a run folder, found a file")
+    if run.is_finished:
+        advice = "there is nothing to resume" if should_resume else "choose another folder"
+        raise SpanwiseError(f"{run.path}: has a finished training ({run.report_file.name} exists); {advice}")
+
+
+def _check_contents(run: RunFolder, should_resume: bool) -> None:
+    """Accept a folder that is empty or is resumed, and remove temporary files of killed writes."""
+    files = (run.record_file, run.config_file, run.labels_file, run.weights_file, run.metrics_file, run.report_file)
+    prefixes = tuple(f".{file.name}." for file in files)  # see ``atomic_output``
+    leftovers = [path for path in run.path.iterdir() if path.name.startswith(prefixes)]
+    if len(leftovers) < len(list(run.path.iterdir())):
+        if not run.is_started:
+            raise SpanwiseError(f"{run.path}: not empty and not a run folder; choose another folder")
+        if not should_resume:
+            raise SpanwiseError(f"{run.path}: {_UNFINISHED}")
+    for path in leftovers:
+        shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,117 @@
+"""The records that a resumed training needs: of one run, and of a group of runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict
+
+from spanwise.config.settings import Config
+from spanwise.config.validation import validate_settings
+from spanwise.core.errors import SpanwiseError
+from spanwise.files.reading import read_json
+from spanwise.files.writing import write_json
+
+
+@dataclass(frozen=True)
+class TrainingRecord:
+    """What a training was started with.
+
+    ``config`` is the requested configuration, before the data fills in open settings. ``data`` has a
+    fingerprint of each split, ``init`` the run folder of the initial weights.
+    """
+
+    config: Config
+    data: Mapping[str, str]
+    init: str | None = None
+
+    @classmethod
+    def read(cls, path: Path) -> TrainingRecord:
+        """Read the record of an unfinished training."""
+        values = read_json(path)
+        return cls._parse(path, values.get("config"), values.get("data"), values.get("init"))
+
+    @classmethod
+    def read_report(cls, path: Path) -> TrainingRecord:
+        """Read the same from the report of a finished training."""
+        values = read_json(path)
+        data = values.get("data")
+        try:
+            fingerprints = {split: str(row["fingerprint"]) for split, row in data.items()}  # type: ignore[union-attr]
+        except (AttributeError, KeyError, TypeError) as error:
+            raise _unreadable(path, repr(error)) from None
+        return cls._parse(path, values.get("requested"), fingerprints, None)
+
+    @classmethod
+    def _parse(cls, path: Path, config: Any, data: Any, init: Any) -> TrainingRecord:
+        if config is None or not isinstance(data, Mapping):
+            raise _unreadable(path, "configuration or data is missing")
+        return cls(validate_settings(Config, config, str(path)), dict(data), init)
+
+    def write(self, path: Path) -> None:
+        write_json(path, {"config": self.config.model_dump(mode="json"), "data": self.data, "init": self.init})
+
+    def check_same(self, folder: Path, config: Config, data: Mapping[str, str]) -> None:
+        """Refuse to resume with other data or settings."""
+        check_same(folder, self.config.model_dump(mode="json"), self.data, config.model_dump(mode="json"), data)
+
+
+class RunGroup(BaseModel):
+    """What a group of runs was started with: seeds, grid or folds, the names of the runs, and a configuration.
+
+    ``config`` is that of the first run. The others differ only in their seed or their point of the
+    grid. The record stays after training, so that runs can be added.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    seeds: list[int] = []
+    sweep: list[str] = []
+    folds: Path | None = None
+    runs: list[str]
+    config: Config
+    init: Path | None = None
+
+    @classmethod
+    def read(cls, path: Path) -> RunGroup | None:
+        """Read the record; None where the file is missing."""
+        return validate_settings(cls, read_json(path), str(path)) if path.is_file() else None
+
+    def write(self, path: Path) -> None:
+        write_json(path, self.model_dump(mode="json"))
+
+
+def check_same(
+    folder: Path, config: Mapping[str, Any], data: Mapping[str, str], new_config: Mapping[str, Any], new_data: Mapping[str, str]
+) -> None:  # fmt: skip
+    """Refuse to resume with other data or settings than a training was started with.
+
+    Data comes first, because open settings are filled in from the data.
+    """
+    for split in ("train", "dev"):
+        if data.get(split) != new_data.get(split):
+            raise SpanwiseError(f"{folder}: cannot resume: the {split} data has changed since the training was started")
+    if changed := sorted(_differences(config, new_config)):
+        raise SpanwiseError(f"{folder}: cannot resume with changed settings: {', '.join(changed)}")
+
+
+def check_same_init(folder: Path, init: str | Path | None, new_init: str | Path | None) -> None:
+    """Refuse to resume with other initial weights (``--init``); None for ``new_init`` means the same."""
+    if new_init is not None and (init is None or Path(new_init).absolute() != Path(init)):
+        started = f"with --init {init}" if init else "without --init"
+        raise SpanwiseError(f"{folder}: cannot resume with --init {new_init}: the training was started {started}")
+
+
+def _differences(left: Any, right: Any, name: str = "") -> set[str]:
+    """The dotted names of the settings that differ."""
+    if not isinstance(left, Mapping) or not isinstance(right, Mapping):
+        return set() if left == right else {name}
+    keys = left.keys() | right.keys()
+    return {path for key in keys for path in _differences(left.get(key), right.get(key), f"{name}.{key}".lstrip("."))}
+
+
+def _unreadable(path: Path, problem: str) -> SpanwiseError:
+    return SpanwiseError(f"{path}: cannot be read: no record of a training ({problem})")

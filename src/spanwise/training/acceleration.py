@@ -1,0 +1,49 @@
+"""Device and precision of a training."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import torch
+from accelerate import Accelerator
+from accelerate.state import AcceleratorState
+from accelerate.utils import DistributedDataParallelKwargs
+
+from spanwise.encoders.base import Encoder
+from spanwise.heads.abilities import UsesCudaGraphs, heads_with
+from spanwise.models.model import Model, count_parameters
+from spanwise.runtime.device import is_single_process
+from spanwise.training.optimization import SMALL_ENCODER
+
+
+def choose_precision(requested: str, encoder: Encoder, *, on_cpu: bool) -> str:
+    """The precision of a training: fp32 on a CPU and, by default, for small encoders; else bf16."""
+    if on_cpu:
+        return "fp32"
+    if requested != "auto":
+        return requested
+    # A small encoder is limited by kernel launches; mixed precision only adds casts.
+    return "fp32" if count_parameters(encoder) < SMALL_ENCODER else "bf16"
+
+
+def make_accelerator(on_cpu: bool, precision: str, trackers: Sequence[str], folder: Path) -> Accelerator:
+    if not on_cpu:
+        torch.set_float32_matmul_precision("high")  # TF32: precise enough here, and several times faster
+    # An earlier training in this process may have used another precision or, as a single process, another device.
+    AcceleratorState._reset_state(reset_partial_state=is_single_process())
+    return Accelerator(
+        cpu=on_cpu,
+        mixed_precision="no" if precision == "fp32" else precision,
+        log_with=list(trackers) or None,
+        project_dir=folder if trackers else None,
+        # A batch may leave weights unused: spans of one word need no recurrent ones.
+        kwargs_handlers=[DistributedDataParallelKwargs(find_unused_parameters=True)],
+    )
+
+
+def enable_cuda_graphs(model: Model) -> None:
+    """Record the forward and backward passes of encoder and head as CUDA graphs."""
+    model.encoder.enable_cuda_graphs()
+    for head in heads_with(model.head, UsesCudaGraphs):
+        head.enable_cuda_graphs()

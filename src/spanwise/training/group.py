@@ -1,0 +1,114 @@
+"""Train a group of runs in one folder, one after another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from statistics import mean, stdev
+from typing import Any
+
+from spanwise.config.settings import Config
+from spanwise.core.errors import SpanwiseError
+from spanwise.core.types import Corpus
+from spanwise.corpora.splits import fingerprints
+from spanwise.recipes.resolve import Choices
+from spanwise.runs.folder import RunFolder
+from spanwise.runs.opening import check_group_folder, create_folder
+from spanwise.runs.outputs import check_output
+from spanwise.runs.records import RunGroup, TrainingRecord, check_same_init
+from spanwise.runtime.device import is_single_process
+from spanwise.training.run import RunOptions, train_config
+
+Scores = dict[str, dict[str, Any]]
+
+
+class GroupTraining:
+    """Runs of one kind (``seeds``, ``sweep`` or ``folds``) in a folder, trained with the same options.
+
+    A resumed group takes defaults from its record.
+    """
+
+    def __init__(self, out: Path, kind: str, choices: Choices, options: RunOptions) -> None:
+        if not is_single_process():
+            raise SpanwiseError("several processes train one run at a time; pass --seed instead of --seeds, --folds or --sweep")
+        check_output(out, can_be_run=True)
+        check_group_folder(out, kind, should_resume=options.resume)
+        self.folder, self.kind, self.choices, self.options = RunFolder(out), kind, choices, options
+        self.record = self.folder.read_group() if options.resume else None
+        if options.resume and not self.folder.started_runs():
+            options.log(f"nothing to resume in {out}: training from the start")
+
+    def config(self, *overrides: str, **settings: Any) -> Config:
+        """The configuration of a run: the common choices with its overrides and training settings."""
+        return self.choices.adding(*overrides, **settings).resolve(resumed=self.record.config if self.record else None)
+
+    def train(self, requested: Any, runs: Mapping[str, tuple[Config, Corpus]]) -> list[Scores]:
+        """Train all runs that are not finished; return the scores of all, in order.
+
+        ``requested`` are the seeds, the grid or the file of folds that the user passed; ``runs`` has a
+        configuration and a corpus for each name.
+        """
+        self._check(runs)
+        init = self.options.init if self.record is None else self.record.init
+        first_config, _ = next(iter(runs.values()))
+        record = RunGroup(
+            runs=list(runs), config=first_config, init=None if init is None else Path(init).absolute(), **{self.kind: requested}
+        )
+        options = replace(self.options, init=init, data_format=None)
+        with create_folder(self.folder.path), self._recorded(record):
+            return [self._train_run(name, config, corpus, options) for name, (config, corpus) in runs.items()]
+
+    def _train_run(self, name: str, config: Config, corpus: Corpus, options: RunOptions) -> Scores:
+        run = RunFolder(self.folder.path / name)
+        if options.resume and run.is_finished:
+            return run.read_scores()
+        options.log(f"== {name}")
+        options = replace(options, resume=options.resume and run.path.is_dir())
+        return train_config(corpus, run.path, config, options).scores
+
+    @contextmanager
+    def _recorded(self, record: RunGroup) -> Iterator[None]:
+        """Write the record; take it back if training fails before a run is started."""
+        path, before = self.folder.group_file, self.folder.started_runs()
+        record.write(path)
+        try:
+            yield
+        except BaseException as error:
+            started = self.folder.started_runs()
+            if not started or (isinstance(error, SpanwiseError) and started == before):
+                if self.record is None:
+                    path.unlink()
+                else:
+                    self.record.write(path)
+            raise
+
+    def _check(self, runs: Mapping[str, tuple[Config, Corpus]]) -> None:
+        """Before anything is written: refuse to resume with fewer runs, or with changed settings or data."""
+        if self.record is not None:
+            started = self.folder.started_runs()
+            missing = [name for name in self.record.runs if name in started and name not in runs]
+            if missing:
+                raise SpanwiseError(
+                    f"{self.folder.path}: cannot resume without {', '.join(missing)}; "
+                    f"request {'it' if len(missing) == 1 else 'them'} too, or remove the folder{'s' * (len(missing) > 1)}"
+                )
+            check_same_init(self.folder.path, self.record.init, self.options.init)
+        for name, (config, corpus) in runs.items() if self.options.resume else ():
+            run, data = RunFolder(self.folder.path / name), fingerprints(corpus)
+            record = TrainingRecord.read_report(run.report_file) if run.is_finished else run.read_record()
+            if record is None:
+                continue
+            record.check_same(run.path, config, data)
+            if run.is_finished and record.data.get("test") != data.get("test"):
+                raise SpanwiseError(f"{run.path}: cannot resume: the test data has changed since the run was scored")
+
+
+def _deviation(values: list[float]) -> float:
+    """The standard deviation; 0 for a single value."""
+    return stdev(values) if len(values) > 1 else 0.0
+
+
+def mean_and_deviation(values: list[float]) -> dict[str, float]:
+    return {"mean": mean(values), "deviation": _deviation(values)}

@@ -1,0 +1,48 @@
+"""The report of a finished training."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from spanwise.config.settings import Config
+from spanwise.core.version import __version__
+from spanwise.models.model import count_parameters
+from spanwise.training.loop import Trainer
+
+
+def training_report(
+    trainer: Trainer, requested: Config, scores: dict[str, Any], notes: list[str], seconds: float
+) -> dict[str, Any]:
+    """Return the contents of the report file; ``requested`` is the configuration before the data filled in open settings."""
+    model, corpus = trainer.model, trainer.corpus
+    return {
+        "scores": scores,
+        "recipe": model.config.recipe,
+        "encoder": model.config.encoder,
+        "seed": model.config.training.seed,
+        "requested": requested.model_dump(mode="json"),
+        "best_epoch": trainer.best_epoch,
+        "epochs": trainer.epoch,
+        "parameters": {"encoder": count_parameters(model.encoder), "head": count_parameters(model.head)},
+        "corpus": corpus.name,
+        "data": {
+            split: {"sentences": len(corpus[split]), "fingerprint": trainer.fingerprints[split]} for split in corpus
+        },
+        "seconds": {"total": round(seconds, 3), "training": round(trainer.seconds, 3)},
+        "device": trainer.device_name,
+        "precision": trainer.precision,
+        "notes": notes,
+        "versions": {"spanwise": __version__, "python": platform.python_version(), **_package_versions()},
+    }  # fmt: skip
+
+
+def _package_versions() -> dict[str, str]:
+    versions = {}
+    for package in ("torch", "transformers", "accelerate", "numpy"):
+        try:
+            versions[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return versions

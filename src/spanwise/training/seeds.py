@@ -1,0 +1,46 @@
+"""Repeat a training with several seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from spanwise.core.errors import SpanwiseError
+from spanwise.core.types import Corpus
+from spanwise.evaluation.tasks import task_from_scores
+from spanwise.files.writing import write_json
+from spanwise.recipes.resolve import Choices
+from spanwise.training.data import read_training_corpus
+from spanwise.training.group import GroupTraining, mean_and_deviation
+from spanwise.training.run import RunOptions
+
+
+def train_seeds(
+    data: str | Path | Corpus, out: Path, seeds: Sequence[int], choices: Choices, options: RunOptions
+) -> dict[str, Any]:
+    """Train one run per seed in ``out/seed-N``; write mean and standard deviation to ``out/seeds.json``."""
+    if len(set(seeds)) < len(seeds):
+        raise SpanwiseError(f"--seeds {','.join(map(str, seeds))}: a seed is repeated")
+    group, log = GroupTraining(out, "seeds", choices, options), options.log
+    corpus = read_training_corpus(data, options.data_format, log)
+    runs = group.train(seeds, {f"seed-{seed}": (group.config(seed=seed), corpus) for seed in seeds})
+
+    summary: dict[str, Any] = {"seeds": list(seeds), "scores": {}}
+    for split in runs[0]:
+        task = task_from_scores(runs[0][split])
+        values = [task.metric_value(scores[split]) for scores in runs]
+        row: dict[str, Any] = {**mean_and_deviation(values), task.metric_key: values}
+        summary["scores"][split] = row
+        if all(scores[split].get("relations") for scores in runs):
+            f1 = [scores[split]["relations"]["strict"]["micro"]["f1"] for scores in runs]
+            row["relations"] = {**mean_and_deviation(f1), "f1": f1}
+            log(f"{split}: relations F1 {_format(row['relations'])} over {len(seeds)} seeds")
+        listed = ", ".join(f"{value:.4f}" for value in values)
+        log(f"{split}: {task.metric} {_format(row)} over {len(seeds)} seeds ({listed})")
+    write_json(group.folder.summary_file("seeds"), summary)
+    return summary
+
+
+def _format(row: dict[str, Any]) -> str:
+    return f"{row['mean']:.4f} ± {row['deviation']:.4f}"
