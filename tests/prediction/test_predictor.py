@@ -219,7 +219,7 @@ def test_a_folder_that_is_none(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device here")
 def test_cuda_where_there_is_none(static: Predictor) -> None:
-    with pytest.raises(SpanwiseError, match="no CUDA device can be used here"):
+    with pytest.raises(SpanwiseError, match="no CUDA device is available"):
         Predictor(static.model, "cuda")
     with pytest.raises(SpanwiseError, match="expected cpu, cuda or auto"):
         Predictor(static.model, "gpu")

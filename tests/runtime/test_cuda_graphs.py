@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from spanwise.heads import head_settings, make_head
 from spanwise.heads.base import Labels
-from spanwise.runtime.cuda_graphs import LARGEST, MOST, Graphs
+from spanwise.runtime.cuda_graphs import MAX_INPUT_SIZE, MAX_SHAPES, CudaGraphs
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def recordings(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Tensor, ...]]:
 
 def test_a_shape_is_recorded_when_it_comes_again(recordings: list[Any]) -> None:
     layer = nn.Linear(3, 2)
-    graphs = Graphs(layer, layer.forward)
+    graphs = CudaGraphs(layer, layer.forward)
     words, others = torch.randn(4, 3, requires_grad=True), torch.randn(5, 3)
     assert graphs(words) is None
     assert graphs(others) is None
@@ -48,18 +48,18 @@ def test_a_shape_is_recorded_when_it_comes_again(recordings: list[Any]) -> None:
 
 def test_shapes_are_recorded_up_to_a_number(recordings: list[Any]) -> None:
     layer = nn.Linear(3, 2)
-    graphs = Graphs(layer, layer.forward)
-    for length in range(MOST + 5):
+    graphs = CudaGraphs(layer, layer.forward)
+    for length in range(MAX_SHAPES + 5):
         for _ in range(2):
             result = graphs(torch.zeros(length + 1, 3))
-        assert (result is None) == (length >= MOST)
-    assert len(recordings) == MOST
+        assert (result is None) == (length >= MAX_SHAPES)
+    assert len(recordings) == MAX_SHAPES
 
 
 def test_large_inputs_are_not_recorded(recordings: list[Any]) -> None:
     layer = nn.Linear(1, 1)
-    graphs = Graphs(layer, layer.forward)
-    large = torch.zeros(1).expand(LARGEST + 1, 1)  # of no memory
+    graphs = CudaGraphs(layer, layer.forward)
+    large = torch.zeros(1).expand(MAX_INPUT_SIZE + 1, 1)  # of no memory
     assert [graphs(large) for _ in range(3)] == [None] * 3
     assert not recordings
 
@@ -68,7 +68,7 @@ def test_an_encoder_reads_the_same_when_it_is_recorded(tiny_bert: Path, recordin
     encoder = transformer(tiny_bert).eval()
     inputs = encoder.collate(encoder.prepare(SENTENCES))
     plain = encoder(inputs).words
-    encoder.record_steps()
+    encoder.enable_cuda_graphs()
     encoder.training = True
     padded = encoder.collate(encoder.prepare(SENTENCES))
     for _ in range(3):
@@ -78,7 +78,7 @@ def test_an_encoder_reads_the_same_when_it_is_recorded(tiny_bert: Path, recordin
 
 def test_an_architecture_that_makes_the_host_wait_is_not_recorded(tiny_bert: Path) -> None:
     encoder = encoder_of("mpnet", tiny_bert)
-    encoder.record_steps()
+    encoder.enable_cuda_graphs()
     assert encoder.graphs is None
 
 
@@ -89,7 +89,7 @@ def test_chosen_spans_are_deepened_the_same_when_that_is_recorded(tiny_bert: Pat
     head = make_head(encoder, Labels(("A", "B", "C")), head_settings(values).model_dump() | {"kind": "deep-span-pruned"}).eval()
     states, targets = read(encoder, head, gold=True)
     plain = head.loss(states, targets)
-    head.record_steps()
+    head.enable_cuda_graphs()
     head.training = True
     for _ in range(3):
         close(head.loss(states, targets).sums, plain.sums)

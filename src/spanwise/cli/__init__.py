@@ -84,7 +84,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def _prepare_process() -> None:
-    """Exit cleanly on SIGTERM and SIGHUP, so that temporary files are removed; replace closed output streams."""
+    """Exit cleanly on signals, which removes temporary files; replace closed output streams."""
     if threading.current_thread() is threading.main_thread():
         for name in ("SIGTERM", "SIGHUP"):
             number = getattr(signal, name, None)
@@ -117,7 +117,7 @@ def _warnings_as_notes() -> Iterator[None]:
 
 
 def _exit_from_unraisable(unraisable: sys.UnraisableHookArgs) -> None:
-    """Repeat a termination signal that arrived where Python only reports exceptions, as in ``__del__``."""
+    """Repeat a signal that arrived where Python only reports exceptions, as in ``__del__``."""
     if isinstance(unraisable.exc_value, SystemExit):
         signal.raise_signal(signal.SIGTERM)
     else:

@@ -24,7 +24,7 @@ def describe(
 
 
 def _is_model(folder: Path) -> bool:
-    """Whether a folder is a run folder or only contains run folders; the latter error lists the runs."""
+    """Whether a folder is a run folder, or only contains run folders (an error lists them)."""
     from spanwise.corpora.splits import find_split_files
     from spanwise.formats import can_detect
     from spanwise.runs.folder import RunFolder

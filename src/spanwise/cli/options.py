@@ -66,7 +66,7 @@ def _input_files(path: Path) -> list[Path]:
 
 
 def show(json_file: Path | None, to_json: Callable[[], Any], print_text: Callable[[], None]) -> None:
-    """Write the result as JSON if requested; print it as text unless the JSON goes to standard output."""
+    """Write the result as JSON if requested; print it unless the JSON goes to standard output."""
     from spanwise.files.writing import atomic_output
 
     if json_file is not None:

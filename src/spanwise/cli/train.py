@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -67,14 +67,17 @@ def train(
     """Train a model on annotated data; write model, scores and settings to a run folder."""
     from spanwise.cli.training_report import print_scores
     from spanwise.core.errors import SpanwiseError
+    from spanwise.recipes.resolve import Choices
+    from spanwise.runs.folder import RunFolder
     from spanwise.runtime.device import is_main_process
     from spanwise.training.folds import train_folds
-    from spanwise.training.several import train_seeds, train_sweep
-    from spanwise.training.together import Asked
+    from spanwise.training.run import RunOptions, train_choices
+    from spanwise.training.seeds import train_seeds
+    from spanwise.training.sweep import train_sweep
 
     numbers = None if seeds is None else _parse_seeds(seeds)
-    if resume and not (sweep or folds or numbers) and (asked := Asked.read(out)):
-        numbers, sweep, folds = asked.seeds or None, asked.sweep, asked.folds
+    if resume and not (sweep or folds or numbers) and (group := RunFolder(out).read_group()):
+        numbers, sweep, folds = group.seeds or None, group.sweep, group.folds
     if sweep and numbers:
         raise SpanwiseError("--sweep and --seeds cannot be combined; sweep first, then repeat the best settings with --seeds")
     if folds and (sweep or numbers):
@@ -82,36 +85,32 @@ def train(
     if numbers and seed is not None:
         message = "--seed and --seeds cannot be combined" if seeds else f"{out} holds runs of several seeds; omit --seed"
         raise SpanwiseError(message)
-    common: dict[str, Any] = {
-        "recipe": recipe, "encoder": encoder, "task": task, "epochs": epochs, "batch_size": batch_size, "device": device,
-        "init": init, "trackers": tuple(track or ()), "data_format": source_format, "log": typer.echo,
-    }  # fmt: skip
-    overrides = tuple(settings or ())
+    training = {"epochs": epochs, "batch_size": batch_size, "seed": seed}
+    choices = Choices(recipe, encoder, task, tuple(settings or ()), training)
+    options = RunOptions(device, resume, init, source_format, tuple(track or ()), log=typer.echo)
     with _resume_hint(out):
         if sweep:
-            train_sweep(data, out, sweep, overrides=overrides, seed=seed, resume=resume, **common)
+            train_sweep(data, out, sweep, choices, options)
         elif folds:
-            train_folds(data, out, folds, overrides=overrides, seed=seed, resume=resume, **common)
+            train_folds(data, out, folds, choices, options)
         elif numbers:
-            train_seeds(data, out, numbers, overrides=overrides, resume=resume, **common)
+            train_seeds(data, out, numbers, choices, options)
         else:
-            from spanwise.training.run import train as run
-
-            finished = run(data, out, overrides=overrides, seed=seed, resume=resume, **common)
+            run = train_choices(data, out, choices, options)
             if is_main_process():
-                print_scores(finished.scores)
+                print_scores(run.scores)
                 typer.echo(f"run folder: {out}")
 
 
 @contextmanager
 def _resume_hint(out: Path) -> Iterator[None]:
     """Tell the user about --resume when a started training is interrupted."""
-    from spanwise.runs.files import is_unfinished, runs_in
+    from spanwise.runs.folder import RunFolder
 
     try:
         yield
     except KeyboardInterrupt:
-        if not is_unfinished(out) and not runs_in(out):
+        if not RunFolder(out).is_unfinished and not RunFolder(out).runs():
             raise
         sys.stderr.write("spanwise: interrupted; add --resume to the command to continue\n")
         raise SystemExit(130) from None

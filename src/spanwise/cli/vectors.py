@@ -17,7 +17,7 @@ vectors = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 VectorsArgument = Annotated[
     Path,
-    typer.Argument(metavar="V", help="Vectors folder, GloVe or word2vec file, or .npy file with its words."),
+    typer.Argument(metavar="VECTORS", help="Vectors folder, GloVe or word2vec file, or .npy file with its words."),
 ]
 CountOption = Annotated[int, typer.Option("--count", metavar="N", min=1, help="Number of words to show.")]
 
@@ -35,7 +35,7 @@ def train(
         list[Path],
         typer.Argument(metavar="CORPUS", help="Folders (train split), files in any format, or plain text."),
     ],
-    out: Annotated[Path, typer.Option("--out", metavar="V", help="Folder to write.")],
+    out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder to write.")],
     dim: Annotated[int, typer.Option("--dim", metavar="N", min=1, help="Dimension of the vectors.")] = 300,
     window: Annotated[int, typer.Option("--window", metavar="N", min=1, help="Context words on each side.")] = 15,
     x_max: Annotated[

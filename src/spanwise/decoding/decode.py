@@ -39,9 +39,9 @@ def decode(
 ) -> list[tuple[Entity, ...]]:
     """Decode packed scored spans into the entities of ``count`` sentences, in text order.
 
-    ``policy`` "overlapping" accepts every span. "nested" and "flat" accept the most probable first and
-    drop spans that cross ("nested") or overlap ("flat") an accepted one. A ``SoftNms`` lowers the
-    scores of similar spans first. Spans below the ``min_scores`` of their type, before or after
+    ``policy`` "overlapping" accepts every span. "nested" and "flat" accept the most probable first
+    and drop spans that cross ("nested") or overlap ("flat") an accepted one. A ``SoftNms`` lowers
+    the scores of similar spans first. Spans below the ``min_scores`` of their type, before or after
     soft-NMS, never displace others.
 
     >>> spans = [np.array(x) for x in ([0, 0], [0, 1], [2, 3], [0, 0])]

@@ -1,13 +1,13 @@
 """Discontinuous entities as fragments and links, and back.
 
-A discontinuous entity becomes one span per fragment, and links between every two fragments. Each link
-is stored as two spans: from the first word of the earlier fragment to the first word of the later one,
-and from last word to last word. Decoding builds a graph with fragments as nodes and links as edges;
-its maximal cliques are the entities. A fragment can belong to several entities: in "left and right
-knee and hip pain", "pain" is linked with all four words before it, but "left" is not linked with
-"right", nor "knee" with "hip". The graph ignores types, because discontinuous entities are rare and
-fragments are learned from all of them together. A clique gets the type with the highest joint
-probability of its fragments.
+A discontinuous entity becomes one span per fragment, and links between every two fragments. Each
+link is stored as two spans: from the first word of the earlier fragment to the first word of the
+later one, and from last word to last word. Decoding builds a graph with fragments as nodes and
+links as edges; its maximal cliques are the entities. A fragment can belong to several entities: in
+"left and right knee and hip pain", "pain" is linked with all four words before it, but "left" is
+not linked with "right", nor "knee" with "hip". The graph ignores types, because discontinuous
+entities are rare and fragments are learned from all of them together. A clique gets the type with
+the highest joint probability of its fragments.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def discontinuous_types(sentences: Iterable[Sentence]) -> tuple[str, ...]:
 
 
 def discontinuous_entities(sentence: Sentence, types: Sequence[str], max_width: int | None = None) -> list[Entity]:
-    """Distinct discontinuous entities of these types whose fragments are at most ``max_width`` words wide."""
+    """Distinct discontinuous entities of these types, without fragments wider than ``max_width``."""
     return [
         entity
         for entity in dict.fromkeys(sentence.entities)
@@ -84,12 +84,12 @@ def link_rows(entities: Iterable[Entity]) -> Ints:
 def join_fragments(fragments: PackedSpans, links: PackedSpans, *, count: int, types: Sequence[str]) -> list[list[Entity]]:
     """Decode fragments and links into the discontinuous entities of ``count`` sentences.
 
-    Fragments have a row per type, whose score is the type's share of the probability that the span is
-    a fragment. An entity gets the type with the largest product of its fragments' shares. Its score is
-    the lowest of its fragments, its links and its type.
+    Fragments have a row per type, whose score is the type's share of the probability that the span
+    is a fragment. An entity gets the type with the largest product of its fragments' shares. Its
+    score is the lowest of its fragments, its links and its type.
 
-    Two fragments are linked if both spans of the link are present. Overlapping or adjacent fragments
-    are never linked, so the entities are valid for all scores.
+    Two fragments are linked if both spans of the link are present. Overlapping or adjacent
+    fragments are never linked, so the entities are valid for all scores.
     """
     link_scores: tuple[dict[tuple[int, int, int], float], ...] = ({}, {})
     for index, start, end, label, score in zip(*(column.tolist() for column in links), strict=True):

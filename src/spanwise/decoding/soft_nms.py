@@ -1,4 +1,4 @@
-"""Soft non-maximum suppression of scored spans (Bodla et al. 2017; Locate and Label, section 2.6). NumPy only."""
+"""Soft non-maximum suppression (Bodla et al. 2017; Locate and Label, section 2.6). NumPy only."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ Packed: TypeAlias = tuple[Ints, Ints, Ints, Ints, Floats]  # sentence, start, en
 
 @dataclass(frozen=True, slots=True)
 class SoftNms:
-    """Lower the scores of spans that overlap a better one, then drop those at or below ``threshold``.
+    """Lower the scores of spans that overlap a better one, then apply ``threshold``.
 
-    Algorithm 1: take the best span, multiply the scores of all spans whose overlap (IoU) with it is at
-    least ``overlap`` by ``decay`` (1 turns soft-NMS off), and repeat with the best remaining span. A
-    span with the same label counts once, with its best score. ``policy`` ("overlapping", "nested" or
-    "flat") decodes the remaining spans.
+    Algorithm 1: take the best span, multiply the scores of all spans whose overlap (IoU) with it is
+    at least ``overlap`` by ``decay`` (1 turns soft-NMS off), and repeat with the best remaining
+    span. A span with the same label counts once, with its best score. ``policy`` ("overlapping",
+    "nested" or "flat") decodes the remaining spans.
 
     ``counts_duplicates`` and ``drops_crossing`` reproduce the authors' code: n copies of a span
     multiply its score by n, and two spans that cross are both dropped.

@@ -55,7 +55,9 @@ def lowest_threshold(threshold: Threshold) -> float:
 
 
 def best_threshold(scored: Iterable[tuple[float, bool]], support: int, lowest: float | None = None) -> float | None:
-    """Return the threshold with the best F1, half-way between two scores; None if no prediction is correct.
+    """Return the threshold with the best F1, half-way between two scores.
+
+    None if no prediction is correct.
 
     ``scored`` holds the score of each prediction and whether it is correct. ``support`` counts the
     gold items. ``lowest`` is the score above which predictions were made, if known; the result is

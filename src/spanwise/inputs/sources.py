@@ -1,4 +1,4 @@
-"""Inputs of ``spanwise predict``: raw text, JSON records with texts, annotated data, and folders of these."""
+"""Inputs of ``spanwise predict``: raw text, JSON records, annotated data, and folders of these."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ def read_inputs(
 ) -> Iterator[Sentence]:  # fmt: skip
     """Yield the sentences of all sources: files, folders, and ``-`` for standard input.
 
-    ``.txt`` files and standard input are raw text by default; with the format ``text`` every file is.
-    Texts are named after their files, and repeated names get a number. Data keeps its ids; ids that
-    occur in an earlier file get a number. Annotations are read only if the model ``needs_spans``.
-    Unknown formats and missing files raise an error before anything is read.
+    ``.txt`` files and standard input are raw text by default; with the format ``text`` every file
+    is. Texts are named after their files, and repeated names get a number. Data keeps its ids; ids
+    that occur in an earlier file get a number. Annotations are read only if the model
+    ``needs_spans``. Unknown formats and missing files raise an error before anything is read.
     """
     files = _all_files(sources, format)
     if needs_spans and any(_is_raw_text(path, format) for path, _ in files):
@@ -45,7 +45,7 @@ def read_inputs(
 
 
 def input_paths(sources: Iterable[str], format: str | None = None) -> list[Path]:
-    """List the files that ``read_inputs`` reads (and folders of one format); standard input is ``/dev/stdin``."""
+    """List the paths that ``read_inputs`` reads; standard input is ``/dev/stdin``."""
     return [path or _STDIN_FILE for path, _ in _all_files(sources, format)]
 
 
@@ -56,7 +56,7 @@ def _all_files(sources: Iterable[str], format: str | None) -> list[tuple[Path | 
 
 
 def _files(source: str, format: str | None) -> Iterator[tuple[Path | None, str]]:
-    """Yield the files of a source and the names of their texts; None is standard input, a folder can be one input."""
+    """Yield the paths of a source and the names of their texts; None is standard input."""
     path = Path(source)
     if source == STDIN:
         yield None, "text"
@@ -114,9 +114,10 @@ def has_texts(path: Path) -> bool:
 
 
 def text_records(path: Path, names: UniqueNames) -> Iterator[Sentence]:
-    """Yield the sentences of JSON records with a ``text``; other keys go to the first sentence of each.
+    """Yield the sentences of JSON records with a ``text``.
 
-    A record without an id is named after the file and its index.
+    Other keys go to the first sentence of the record. A record without an id is named after the
+    file and its index.
     """
     file_name = ""
     for index, (line, record) in enumerate(read_json_records(path)):

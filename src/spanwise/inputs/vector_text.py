@@ -23,9 +23,10 @@ def corpus_text(
 ) -> Iterator[Sequence[str]]:
     """Yield the words of each sentence of a folder's train split or of a file.
 
-    A ``.txt`` file in no known format is plain text, and so is any file with the format ``text``. Plain
-    text is split into sentences and words as ``predict`` does. ``unit="characters"`` splits words into
-    characters; Chinese corpora and plain Chinese text already have one word per character.
+    A ``.txt`` file in no known format is plain text, and so is any file with the format ``text``.
+    Plain text is split into sentences and words as ``predict`` does. ``unit="characters"`` splits
+    words into characters; Chinese corpora and plain Chinese text already have one word per
+    character.
     """
     for sentence in _sentences(path, format, ledger):
         yield sentence.words if unit == "words" else "".join(sentence.words)

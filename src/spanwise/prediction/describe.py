@@ -1,4 +1,4 @@
-"""Describe a trained model: settings, labels and number of parameters. Imports no torch for ONNX models."""
+"""Describe a trained model: settings, labels and number of parameters."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Description(ABC):
 
 @dataclass(frozen=True)
 class ModelDescription(Description):
-    """A torch model. ``parameters`` counts those of the encoder, the head and the branches of a bundle."""
+    """A torch model with the number of parameters of its encoder, head and branches."""
 
     parameters: dict[str, int]
     parameters_per_type: int  # added to the head by one more entity type

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from spanwise.batching.batches import moved
+from spanwise.batching.batches import to_device
 from spanwise.batching.plan import Ints, plan
 from spanwise.encoders.base import TokenStates
 from spanwise.models.model import Model
@@ -26,6 +26,6 @@ def encode_batches(model: Model, prepared: Sequence[Any], batch_size: int) -> It
     try:
         for indices in plan(costs, batch_size, None, None):
             inputs = model.encoder.collate([prepared[index] for index in indices])
-            yield indices, model.encoder(moved(inputs, device)), device
+            yield indices, model.encoder(to_device(inputs, device)), device
     finally:
         model.train(is_training)

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from spanwise.batching.batches import moved
+from spanwise.batching.batches import to_device
 from spanwise.core.types import Sentence
 from spanwise.decoding.decode import Predictions
 from spanwise.decoding.thresholds import Threshold, apply_threshold, lowest_threshold
@@ -96,7 +96,7 @@ def predict_with_heads(
         for indices, states, device in encode_batches(model, prepared, batch_size):
             batch = [sentences[index] for index in indices]
             for head, predictions in by_head.items():
-                decoded = head.decode(head.score(states, moved(head.targets(batch, gold=False), device)), len(batch))
+                decoded = head.decode(head.score(states, to_device(head.targets(batch, gold=False), device)), len(batch))
                 for index, prediction in zip(indices, decoded, strict=True):
                     predictions[index] = prediction
     return {head: list(apply_threshold(_with(sentences, rows), threshold)) for head, rows in by_head.items()}

@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from spanwise.batching.batches import moved
+from spanwise.batching.batches import to_device
 from spanwise.core.types import Sentence
 from spanwise.heads.abilities import Prunes, find_ability
 from spanwise.models.model import Model
@@ -27,6 +27,6 @@ def pruning_recall(model: Model, sentences: Sequence[Sentence], prepared: Sequen
         raise ValueError("expected a head that prunes spans")
     for indices, states, device in encode_batches(model, prepared, batch_size):
         targets = head.targets([sentences[index] for index in indices], gold=True)
-        remaining = remaining.to(device) + head.count_kept_gold(states, moved(targets, device)).sum()
+        remaining = remaining.to(device) + head.count_kept_gold(states, to_device(targets, device)).sum()
     gold = sum(len({e.range for e in sentence.entities if not e.is_discontinuous}) for sentence in sentences)
     return int(remaining) / gold if gold else 0.0

@@ -10,7 +10,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from spanwise.batching.batches import moved
+from spanwise.batching.batches import to_device
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence, Span
 from spanwise.encoders.base import TokenStates
@@ -73,7 +73,7 @@ def _compute(
     results: list[SentenceVectors | None] = [None] * len(sentences)
     for indices, states, device in encode_batches(model, prepared, batch_size):
         targets = head.targets([sentences[index] for index in indices], gold=False)
-        packed = function(states, moved(targets, device))
+        packed = function(states, to_device(targets, device))
         sentence, start, end = (column.cpu().numpy() for column in (packed.sentence, packed.start, packed.end))
         vectors = packed.vectors.float().cpu().numpy()
         order = np.lexsort((end, start, sentence))

@@ -21,8 +21,8 @@ def stream_in_chunks(
 ) -> Iterator[Sentence]:  # fmt: skip
     """Yield the predicted sentences in order; memory holds a few thousand at a time.
 
-    ``uses_windows`` splits long sentences into windows (see ``split_into_windows``). ``context`` holds
-    more sentences of the same documents, in addition to the neighbours in the stream.
+    ``uses_windows`` splits long sentences into windows (see ``split_into_windows``). ``context``
+    holds more sentences of the same documents, in addition to the neighbours in the stream.
     """
 
     def in_chunks(stream: Iterator[Sentence]) -> Iterator[Sentence]:

@@ -65,7 +65,7 @@ def system_predictions(
     ledger: Ledger,
     device: str,
 ) -> Iterator[list[Sentence]]:
-    """Yield the predictions of each run for the gold sentences of a split: read from a file, or predicted now."""
+    """Yield the predictions of each run: read from a file, or predicted for a split of ``data``."""
     for path in system.paths:
         if not RunFolder(path).is_started:
             yield read_predictions(path, gold, format, ledger)
@@ -97,7 +97,7 @@ def _default_name(path: Path) -> str:
 
 
 def _runs(path: Path) -> list[Path]:
-    """The runs at a path: the path itself, or the runs of a ``--seeds`` folder in order of their seeds."""
+    """The path itself, or the runs of a ``--seeds`` folder in order of their seeds."""
     summary = RunFolder(path).summary_file("seeds")
     if not summary.is_file():
         return [path]

@@ -21,9 +21,9 @@ def find_threshold(
 ) -> ThresholdSearch:  # fmt: skip
     """Find the threshold with the best F1 on the dev split, or on a single unnamed split.
 
-    The model predicts once, with its threshold lowered to ``MIN_THRESHOLD``. The more probable of two
-    conflicting entities wins, so the predictions above a threshold equal those of a model that uses
-    this threshold.
+    The model predicts once, with its threshold lowered to ``MIN_THRESHOLD``. The more probable of
+    two conflicting entities wins, so the predictions above a threshold equal those of a model that
+    uses this threshold.
     """
     splits = tuple(open_splits(data, format))
     split = "all" if splits == ("all",) else "dev"
@@ -34,6 +34,6 @@ def find_threshold(
     result = predict_split(predictor, data, split=split, format=format, threshold=MIN_THRESHOLD, batch_size=batch_size)
     default = predictor.default_threshold
     notes = [BEST_LABELS] * (default is None) + [RELATIONS] * predictor.finds_relations
-    calibrated = calibration(result.gold, result.predicted, lowest=None if default is None else MIN_THRESHOLD)
+    calibrated = calibration(result.gold, result.predicted, min_threshold=None if default is None else MIN_THRESHOLD)
     at_default = None if default is None else score_at_threshold(result.gold, result.predicted, default)
     return ThresholdSearch(split, calibrated, at_default, "; ".join(notes))

@@ -42,7 +42,7 @@ def split_into_windows(sentence: Sentence) -> list[Sentence]:
 
 
 def merge_windows(sentences: Iterable[Sentence], predicted: Iterator[Sentence]) -> Iterator[Sentence]:
-    """Yield the sentences with the predictions of their windows, which ``predicted`` yields in order."""
+    """Yield the sentences with the predictions of their windows (``predicted``, in order)."""
     for sentence in sentences:
         ranges = window_ranges(len(sentence.words))
         windows = list(islice(predicted, len(ranges)))
@@ -50,7 +50,7 @@ def merge_windows(sentences: Iterable[Sentence], predicted: Iterator[Sentence]) 
 
 
 def window_ranges(length: int, max_words: int = MAX_WORDS, overlap: int = OVERLAP) -> list[Span]:
-    """Ranges of at most ``max_words`` words that cover ``length`` words; neighbours share ``overlap`` words.
+    """Ranges of at most ``max_words`` words that cover ``length`` words and overlap.
 
     >>> window_ranges(9, max_words=5, overlap=2)
     [Span(start=0, end=5), Span(start=3, end=8), Span(start=6, end=9)]
@@ -91,7 +91,7 @@ def _shift(entity: Entity, offset: int) -> Entity:
 
 
 def _boundaries(ranges: Sequence[Span], entities: Sequence[Sequence[Entity]]) -> Iterator[int]:
-    """Where one window ends and the next continues: inside no entity, closest to the middle of their overlap."""
+    """Boundaries between windows: inside no entity, closest to the middle of the overlap."""
     for (one, other), (left, right) in zip(pairwise(ranges), pairwise(entities), strict=True):
         shared = Span(other.start, one.end)
         middle = (shared.start + shared.end) // 2

@@ -1,7 +1,6 @@
-"""Training steps of small networks without the cost of launching their kernels one by one.
+"""CUDA graphs for small networks, whose kernels run faster than the host launches them.
 
-A small transformer keeps a fast GPU waiting: the host needs longer to launch some hundred kernels than the GPU to run them.
-CUDA graphs record forward and backward once per shape of the inputs and replay each with one launch.
+Forward and backward are recorded once per input shape and replayed with one launch each.
 """
 
 from __future__ import annotations
@@ -12,22 +11,22 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-GRAIN = 8  # lengths are padded to a multiple of this, so that few shapes occur
-MOST = 64  # shapes that are recorded; what comes later runs as usual
-LARGEST = 1 << 23  # numbers in the inputs: more keep a GPU busy without this, and every shape holds copies of its inputs
+LENGTH_MULTIPLE = 8  # lengths are padded to a multiple of this, so that few shapes occur
+MAX_SHAPES = 64  # recorded; later shapes run without a graph
+MAX_INPUT_SIZE = 1 << 23  # values in the inputs: larger ones keep a GPU busy, and every graph holds a copy of its inputs
 
 
-def padded_to_grain(length: int) -> int:
-    """The length that shapes are padded to.
+def pad_length(length: int) -> int:
+    """Round a length up to the next multiple of ``LENGTH_MULTIPLE``.
 
-    >>> padded_to_grain(17), padded_to_grain(24)
+    >>> pad_length(17), pad_length(24)
     (24, 24)
     """
-    return -(-length // GRAIN) * GRAIN
+    return -(-length // LENGTH_MULTIPLE) * LENGTH_MULTIPLE
 
 
 class _Function(nn.Module):
-    """A function with its parameters, as recording wants it; it is changed thereby, so every shape has one of its own."""
+    """A function with its parameters. Recording modifies the module, so every shape needs a new one."""
 
     def __init__(self, module: nn.Module, function: Callable[..., Tensor]) -> None:
         super().__init__()
@@ -37,28 +36,28 @@ class _Function(nn.Module):
         return self.function(*inputs)
 
 
-class Graphs:
-    """Runs a function of tensors in training by recorded graphs, one per shape, where that is possible.
+class CudaGraphs:
+    """Run a function of tensors in training with recorded graphs, one per input shape.
 
-    All shapes share one pool of memory: a batch's backward always runs before the next batch's forward. For the same reason
-    gradients must be used up before the next batch, so batches must not be accumulated.
+    All graphs share one memory pool, because the backward pass of a batch always runs before the
+    forward pass of the next. For the same reason, gradients must not be accumulated over batches.
     """
 
     def __init__(self, module: nn.Module, function: Callable[..., Tensor]) -> None:
-        """``module`` has the parameters that ``function`` uses."""
+        """``module`` holds the parameters that ``function`` uses."""
         self.module, self.function = module, function
         self.recorded: dict[tuple[torch.Size, ...], Any] = {}
         self.seen_once: set[tuple[torch.Size, ...]] = set()
         self.pool: Any = None
 
     def __call__(self, *inputs: Tensor) -> Tensor | None:
-        """What the function gives, or None where this batch has to run as usual, for its shape is rare."""
+        """Return the result, or None if the caller must run this batch without a graph."""
         shape = tuple(tensor.shape for tensor in inputs)
         if shape not in self.recorded:
-            if sum(map(Tensor.numel, inputs)) > LARGEST:
+            if sum(map(Tensor.numel, inputs)) > MAX_INPUT_SIZE:
                 return None
-            if shape not in self.seen_once or len(self.recorded) >= MOST:
-                self.seen_once.add(shape)  # recording costs as much as some steps: only what comes again is worth it
+            if shape not in self.seen_once or len(self.recorded) >= MAX_SHAPES:
+                self.seen_once.add(shape)  # recording costs several steps, so only repeated shapes are recorded
                 return None
             self._record(shape, inputs)
         result: Tensor = self.recorded[shape](*inputs)

@@ -1,4 +1,4 @@
-"""Where to compute, and in which process."""
+"""Devices, precision and processes."""
 
 from __future__ import annotations
 
@@ -10,56 +10,56 @@ import torch
 
 from spanwise.core.errors import SpanwiseError
 
-# On a CPU, LSTMs are compiled for every shape of a batch and 1024 of these are kept: long documents would need much memory.
-# Few shapes come again soon, so that few are worth keeping. Read when the first one is made.
+# On a CPU, oneDNN compiles LSTMs for every batch shape and caches 1024 of them. Long documents would
+# need much memory, and few shapes recur soon. oneDNN reads this variable when it compiles the first.
 os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "32")
 
 
-def wants_cuda(device: str) -> bool:
-    """Whether to compute on a GPU, for what a user said: ``cpu``, ``cuda`` or ``auto`` (a GPU where there is one).
+def should_use_cuda(device: str) -> bool:
+    """Whether to use a GPU for the device ``cpu``, ``cuda`` or ``auto`` (a GPU if available).
 
-    >>> wants_cuda("cpu")
+    >>> should_use_cuda("cpu")
     False
     """
     if device not in ("cpu", "cuda", "auto"):
         raise SpanwiseError(f"device {device!r}: expected cpu, cuda or auto")
     if device == "cuda" and not torch.cuda.is_available():
-        raise SpanwiseError("device 'cuda': no CUDA device can be used here; take cpu or auto")
+        raise SpanwiseError("device 'cuda': no CUDA device is available; use cpu or auto")
     return device != "cpu" and torch.cuda.is_available()
 
 
 def is_traced() -> bool:
-    """Whether operations are being written down as a graph for another runtime, and not only computed."""
+    """Whether operations are being traced into a graph for export."""
     traced: bool = torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]
     return traced
 
 
 def is_main_process() -> bool:
-    """Whether this process speaks and writes: the first of those that ``accelerate launch`` or ``torchrun`` started."""
+    """Whether this is the first process, which prints and writes files."""
     return os.environ.get("RANK", "0") == "0"
 
 
-def is_alone() -> bool:
-    """Whether there is no other process that trains the same model."""
+def is_single_process() -> bool:
+    """Whether only one process trains the model."""
     return os.environ.get("WORLD_SIZE", "1") == "1"
 
 
 @contextmanager
-def exact_products() -> Iterator[None]:
-    """Products in full float32 on a GPU too, where training takes TF32 with its ten bits.
+def full_precision() -> Iterator[None]:
+    """Multiply matrices in full float32 on a GPU, where training uses TF32 (ten bits of mantissa).
 
-    Sums over sequences need it, and a model should find the same wherever it is asked: while it trains and when it is loaded.
+    Sums over sequences need it, and predictions must be the same during training and after loading.
     """
-    before = torch.get_float32_matmul_precision()
+    previous = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("highest")
     try:
         yield
     finally:
-        torch.set_float32_matmul_precision(before)
+        torch.set_float32_matmul_precision(previous)
 
 
 def available_cores() -> int:
-    """The cores that this process may use."""
+    """Number of CPU cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -120,7 +120,7 @@ class OnnxPredictor(BasePredictor):
 
 
 def candidate_spans(lengths: npt.NDArray[np.int64], widths: Sequence[int]) -> Arrays:
-    """All spans of the given widths in sentences of the given lengths, packed: ``sentence``, ``start``, ``end``.
+    """Pack all spans of the given widths in sentences of the given lengths.
 
     >>> candidate_spans(np.array([3, 1]), [2])["start"].tolist()
     [0, 1]
@@ -133,8 +133,8 @@ def candidate_spans(lengths: npt.NDArray[np.int64], widths: Sequence[int]) -> Ar
 def add_empty_tables(arrays: Arrays) -> Arrays:
     """Add the optional tables, because a graph always takes the same inputs.
 
-    For a transformer these are the tables of words with several subwords; for the static encoder, the
-    table of short spellings, which must not be empty.
+    For a transformer these are the tables of words with several subwords; for the static encoder,
+    the table of short spellings, which must not be empty.
     """
     empty = np.zeros((0, 1), np.int64)
     for name in ("several", "deep") if "first" in arrays else ():

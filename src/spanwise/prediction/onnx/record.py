@@ -32,14 +32,14 @@ class Transitions(BaseModel):
 class Record(BaseModel):
     """Settings of an exported model.
 
-    ``encoder.onnx`` returns ``states``. That of a transformer takes ``ids`` and ``seen`` [rows, length]
-    and returns subword states. That of the static encoder takes the arrays of ``WordIndexer.collate``
-    and returns word states, and sentence states as ``sentences``.
+    ``encoder.onnx`` returns ``states``. That of a transformer takes ``ids`` and ``seen`` [rows,
+    length] and returns subword states. That of the static encoder takes the arrays of
+    ``WordIndexer.collate`` and returns word states, and sentence states as ``sentences``.
 
-    ``head.onnx`` takes these states and any of: the arrays of ``SubwordIndexer.collate``; ``sentence``,
-    ``start`` and ``end`` of the candidate spans; a ``threshold``. It returns tag scores [B, T, tags], or
-    packed spans as ``Head.score`` does (sentence, start, end, label, score): one table, or one each for
-    entities, fragments and links.
+    ``head.onnx`` takes these states and any of: the arrays of ``SubwordIndexer.collate``;
+    ``sentence``, ``start`` and ``end`` of the candidate spans; a ``threshold``. It returns tag
+    scores [B, T, tags], or packed spans as ``Head.score`` does (sentence, start, end, label,
+    score): one table, or one each for entities, fragments and links.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)

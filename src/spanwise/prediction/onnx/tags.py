@@ -16,7 +16,7 @@ Columns: TypeAlias = tuple[Ints, Ints, Ints, Ints, Floats]  # sentence, start, e
 
 
 def decode_tags(scores: Floats, mask: Bools, transitions: Transitions) -> Columns:
-    """Decode the entities of a batch, packed, from ``scores`` [B, T, tags] and a right-padded ``mask`` [B, T].
+    """Decode ``scores`` [B, T, tags] into packed entities; ``mask`` [B, T] is right-padded.
 
     An entity's score is the geometric mean of its words' probabilities.
     """
@@ -75,7 +75,9 @@ def _normalise(values: Floats) -> Floats:
 
 
 def entities_from_tags(tags: Ints, probabilities: Floats, mask: Bools) -> Columns:
-    """Entities of ``tags`` [B, T]: 0 is O, 1 + 2c is B and 2 + 2c is I of type c; a stray I starts an entity.
+    """Pack the entities of ``tags`` [B, T].
+
+    0 is O, 1 + 2c is B and 2 + 2c is I of type c. A stray I starts an entity.
 
     >>> columns = entities_from_tags(np.array([[1, 2, 0, 4]]), np.full((1, 4), 0.5), np.ones((1, 4), bool))
     >>> [column.round(6).tolist() for column in columns]

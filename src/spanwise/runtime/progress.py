@@ -1,4 +1,4 @@
-"""A bar on a terminal, lines in a log."""
+"""Progress bar on a terminal, log lines elsewhere."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from types import TracebackType
 from typing import Any
 
 
-class Bar:
-    """How far something is, drawn on standard error when that is a terminal and ``shows`` says so; otherwise not at all."""
+class ProgressBar:
+    """A progress bar on standard error. Hidden if that is no terminal or ``is_visible`` is False."""
 
-    def __init__(self, total: int, done: int = 0, *, shows: bool = True) -> None:
-        self.shown = 0.0
+    def __init__(self, total: int, done: int = 0, *, is_visible: bool = True) -> None:
+        self._last_update = 0.0
         self._bar: Any = None
-        if shows and sys.stderr.isatty():
+        if is_visible and sys.stderr.isatty():
             from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -23,7 +23,7 @@ class Bar:
             self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
             self._task = self._bar.add_task("", total=total, completed=done)
 
-    def __enter__(self) -> Bar:
+    def __enter__(self) -> ProgressBar:
         if self._bar:
             self._bar.start()
         return self
@@ -33,14 +33,14 @@ class Bar:
             self._bar.stop()
 
     def show(self, done: int, text: Callable[[], str]) -> None:
-        """Draw, at most twice a second. ``text`` is asked for only then, since it may make a GPU wait."""
+        """Update at most twice a second; ``text`` is called only then, since it may wait for a GPU."""
         now = time.monotonic()
-        if self._bar and now - self.shown > 0.5:
-            self.shown = now
+        if self._bar and now - self._last_update > 0.5:
+            self._last_update = now
             self._bar.update(self._task, completed=done, description=text())
 
     def line(self, text: str, log: Callable[[str], None]) -> None:
-        """A line that stays: above the bar where there is one, said otherwise."""
+        """Print a permanent line above the bar, or log it if there is no bar."""
         if self._bar:
             self._bar.console.print(text, highlight=False, markup=False)
         else:
