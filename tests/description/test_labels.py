@@ -1,32 +1,32 @@
-"""The inventory of labels, and types that look alike."""
+"""Differences between labels of splits, and types that look alike."""
 
 from __future__ import annotations
 
 import pytest
 
 from spanwise.core.types import Entity, Link, Relation, Sentence
-from spanwise.description.labels import Inventory, Types, inventory, look_alikes
+from spanwise.description.labels import LabelDifferences, TypeCounts, compare_labels, look_alikes
 
 
-def test_types_that_one_split_has_and_another_has_not() -> None:
-    found = inventory({"train": {"A": 5, "B": 1}, "dev": {"A": 1, "C": 2}, "test": {"A": 1, "B": 1, "D": 9, "C": 1}})
-    assert found.unseen_in_train == {"dev": ["C"], "test": ["D", "C"]}
-    assert found.missing == {"train": ["D", "C"], "dev": ["D", "B"]}
-    assert found.to_json() == {"unseen_in_train": found.unseen_in_train, "missing": found.missing}
+def test_types_that_a_split_lacks() -> None:
+    result = compare_labels({"train": {"A": 5, "B": 1}, "dev": {"A": 1, "C": 2}, "test": {"A": 1, "B": 1, "D": 9, "C": 1}})
+    assert result.unseen_in_train == {"dev": ["C"], "test": ["D", "C"]}
+    assert result.missing == {"train": ["D", "C"], "dev": ["D", "B"]}
+    assert result.to_json() == {"unseen_in_train": result.unseen_in_train, "missing": result.missing}
 
 
-def test_equal_splits_differ_in_nothing() -> None:
-    assert inventory({"train": {"A": 1}, "dev": {"A": 3}}) == Inventory({}, {})
-    assert inventory({}) == Inventory({}, {})
+def test_equal_splits_have_no_differences() -> None:
+    assert compare_labels({"train": {"A": 1}, "dev": {"A": 3}}) == LabelDifferences({}, {})
+    assert compare_labels({}) == LabelDifferences({}, {})
 
 
 def test_an_unlabelled_split_lacks_no_types() -> None:
-    assert inventory({"train": {"A": 1}, "test": {}}) == Inventory({}, {})
-    assert inventory({"train": {}, "test": {"A": 1}}) == Inventory({}, {})
+    assert compare_labels({"train": {"A": 1}, "test": {}}) == LabelDifferences({}, {})
+    assert compare_labels({"train": {}, "test": {"A": 1}}) == LabelDifferences({}, {})
 
 
-def test_without_a_training_split_only_differences_are_named() -> None:
-    assert inventory({"one": {"A": 1}, "two": {"B": 1}}) == Inventory({}, {"one": ["B"], "two": ["A"]})
+def test_without_train_only_missing_types_are_listed() -> None:
+    assert compare_labels({"one": {"A": 1}, "two": {"B": 1}}) == LabelDifferences({}, {"one": ["B"], "two": ["A"]})
 
 
 @pytest.mark.parametrize(
@@ -48,13 +48,13 @@ def test_types_that_differ_in_letters_do_not_look_alike() -> None:
     assert look_alikes(["LOC", "LOCderiv", "LOCpart", "PER.NAM", "PER.NOM", "protein", "proteins"]) == []
 
 
-def test_types_seen_once_are_shown_with_their_place() -> None:
-    types = Types()
+def test_types_seen_once_are_listed_with_examples() -> None:
+    types = TypeCounts()
     often, once = Entity("City", ((0, 1),)), Entity("Ship", ((1, 3),))
     types.add("train", Sentence("s1", ("Oslo", "old", "Fram"), (often, once), relations=(Relation("home", 1, 0),)))
     types.add("dev", Sentence("s2", ("Oslo",), (often,), links=(Link("same", 0, 4, 0),), document="d", position=0))
     types.add("dev", Sentence("s3", ("Oslo",), (often,), links=(Link("same", 0, 5, 0),), document="d", position=1))
-    entities, relations = types.found()
+    entities, relations = types.issues()
     assert entities.to_json() == {
         "kind": "entity types seen once",
         "split": None,
@@ -67,25 +67,25 @@ def test_types_seen_once_are_shown_with_their_place() -> None:
 
 
 def test_a_type_seen_once_in_each_of_two_splits_is_seen_twice() -> None:
-    types = Types()
+    types = TypeCounts()
     for split in ("train", "dev"):
         types.add(split, Sentence("s", ("Oslo",), (Entity("City", ((0, 1),)),)))
-    assert list(types.found()) == []
+    assert list(types.issues()) == []
 
 
-def test_look_alikes_over_splits_with_their_counts() -> None:
-    types = Types()
+def test_look_alikes_across_splits() -> None:
+    types = TypeCounts()
     for split, name in (("train", "PER"), ("train", "PER"), ("dev", "Per"), ("dev", "Per")):
         types.add(split, Sentence("s", ("pilot",), (Entity(name, ((0, 1),)),)))
-    (found,) = types.found()
-    assert found.message == "the entity types “PER” (2) and “Per” (2) differ only in how they are written"
-    assert [example["split"] for example in found.examples] == ["train", "dev"]
+    (result,) = types.issues()
+    assert result.message == "the entity types “PER” (2) and “Per” (2) differ only in spelling"
+    assert [example["split"] for example in result.examples] == ["train", "dev"]
 
 
-def test_many_types_seen_once_are_counted_and_few_are_named() -> None:
-    types = Types()
+def test_only_some_of_many_types_seen_once_are_listed() -> None:
+    types = TypeCounts()
     for number in range(8):
         types.add("train", Sentence("s", ("x",), (Entity(f"T{number}", ((0, 1),)),)))
-    (found,) = types.found()
-    assert found.message == "8 entity types occur only once: T0, T1, T2, T3, T4 and 3 more"
-    assert (found.count, len(found.examples)) == (8, 5)
+    (result,) = types.issues()
+    assert result.message == "8 entity types occur only once: T0, T1, T2, T3, T4 and 3 more"
+    assert (result.count, len(result.examples)) == (8, 5)

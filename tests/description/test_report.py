@@ -1,4 +1,4 @@
-"""The report for people: readable at any width, plain, and silent where all is well."""
+"""The printed report."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ CLEAN = {
 }
 
 
-def test_a_clean_corpus_is_a_table_and_no_more() -> None:
+def test_a_clean_corpus_has_no_findings() -> None:
     assert messages(CLEAN) == []
     assert report(CLEAN).splitlines() == [
         "                          train    test",
@@ -59,7 +59,7 @@ def test_a_clean_corpus_is_a_table_and_no_more() -> None:
     ]
 
 
-def test_rows_that_matter_only_sometimes() -> None:
+def test_optional_rows() -> None:
     rich = Sentence(
         "a",
         tuple("Oslo is old".split()),
@@ -69,7 +69,7 @@ def test_rows_that_matter_only_sometimes() -> None:
         document="d",
         position=0,
     )
-    shown = report({"train": [rich, rich, Sentence("b", ("rain",))]})
+    text = report({"train": [rich, rich, Sentence("b", ("rain",))]})
     for row in (
         "documents                        1",
         "  spans with several types       2",
@@ -79,11 +79,11 @@ def test_rows_that_matter_only_sometimes() -> None:
         "sentences without entities       1",
         "duplicate sentences              1",
     ):
-        assert row in shown.splitlines()
-    assert "relation types   train" in shown
+        assert row in text.splitlines()
+    assert "relation types   train" in text
 
 
-def test_findings_come_in_order_of_importance() -> None:
+def test_findings_are_sorted_by_importance() -> None:
     splits = {
         "train": [
             sentence("a", "we left Oslo .", ("City", 2, 4), ("City", 2, 3)),
@@ -95,43 +95,43 @@ def test_findings_come_in_order_of_importance() -> None:
     }
     assert messages(splits) == [
         "test has no entities",
-        "1 of the 2 sentences of dev (50.0%) occurs word for word in train",
-        "1 of the 1 sentences of test (100.0%) occurs word for word in train",
+        "1 of the 2 sentences of dev (50.0%) is also in train",
+        "1 of the 1 sentences of test (100.0%) is also in train",
         "splits share sentences: dev and test 1",
         "2 sentences occur several times with different labels "
         "(within train 1, train and dev 1, train and test 1, dev and test 1)",
-        "dev has 2 entity types that train has not: Town, town",
-        "the entity types “Town” (1) and “town” (1) differ only in how they are written",
+        "dev has 2 entity types that train does not have: Town, town",
+        "the entity types “Town” (1) and “town” (1) differ only in spelling",
         "1 entity repeats another one of the same type and words (train 1)",
         "1 sentence repeats an earlier one of its split (train 1)",
         "dev lacks 1 entity type that another split has: City",
         "2 entity types occur only once: Town, town",
     ]
-    shown = report(splits)
-    assert shown.index("Worth a look") < shown.index("- test has no entities") < shown.index("- 1 of the 2 sentences")
-    assert "e.g. b “we left Oslo .”, d “Oslo is old”, f “Oslo is old”" in shown
+    text = report(splits)
+    assert text.index("Findings") < text.index("- test has no entities") < text.index("- 1 of the 2 sentences")
+    assert "e.g. b “we left Oslo .”, d “Oslo is old”, f “Oslo is old”" in text
 
 
-def test_wrong_ends_are_said_first_and_once_for_all_splits() -> None:
+def test_wrong_ends_are_the_first_finding() -> None:
     late = [sentence(f"s{n}", f"near Oslo , and Bergen , number {n}", ("City", 1, 3), ("City", 4, 6)) for n in range(80)]
-    said = messages({"train": late, "dev": late})
-    assert said[0].startswith("train, dev: entities seem to end one word too late")
-    assert "one word too" not in " ".join(said[1:])
+    expected = messages({"train": late, "dev": late})
+    assert expected[0].startswith("train, dev: entities seem to end one word too late")
+    assert "one word too" not in " ".join(expected[1:])
     assert "e.g. s0 “Oslo ,”, s0 “Bergen ,”, s1 “Oslo ,”" in report({"train": late, "dev": late})
 
 
 def test_a_split_without_relations_where_others_have_some() -> None:
     related = Sentence("a", ("Oslo", "Fjord"), (Entity("A", ((0, 1),)), Entity("A", ((1, 2),))), (Relation("r", 0, 1),) * 2)
     assert messages({"train": [related], "test": [sentence("b", "Turku grows", ("A", 0, 1))]}) == [
-        "test has no relations, though another split has"
+        "test has no relations, but another split has some"
     ]
 
 
-def test_thirty_types_are_shown_and_the_rest_is_summed() -> None:
-    def rows(number: int) -> list[str]:
-        split = [sentence(f"s{k}", f"word{k} x", *[(f"T{k:02}", 0, 1)] * (k + 2)) for k in range(number)]
+def test_further_types_are_summed() -> None:
+    def rows(count: int) -> list[str]:
+        split = [sentence(f"s{k}", f"word{k} x", *[(f"T{k:02}", 0, 1)] * (k + 2)) for k in range(count)]
         lines = report({"train": split}).splitlines()
-        return lines[lines.index("entity types   train") + 2 : lines.index("Worth a look") - 1]
+        return lines[lines.index("entity types   train") + 2 : lines.index("Findings") - 1]
 
     assert len(rows(31)) == 31
     assert rows(31)[-1].split() == ["T00", "2"]
@@ -140,7 +140,7 @@ def test_thirty_types_are_shown_and_the_rest_is_summed() -> None:
 
 
 @pytest.mark.parametrize("width", [80, 120])
-def test_no_line_is_wider_than_the_terminal_and_no_figure_is_cut(width: int) -> None:
+def test_lines_fit_the_terminal_and_numbers_are_complete(width: int) -> None:
     long = "an-entity-type-with-a-very-long-name-" * 5
     splits = {
         f"fold-with-a-long-name-{k}": [
@@ -148,15 +148,15 @@ def test_no_line_is_wider_than_the_terminal_and_no_figure_is_cut(width: int) -> 
         ]
         for k in range(9)
     }
-    shown = report(splits, width)
-    assert max(map(cell_len, shown.splitlines())) <= width
-    assert shown.count("sentences  ") >= 2  # the splits that have no room follow below
-    figures = [int(cell) for line in shown.splitlines() if line.startswith("words ") for cell in line.split()[1:]]
-    assert figures == [91 * (k + 2) for k in range(9)]
-    assert not any(line.endswith(" ") for line in shown.split("Worth a look")[1].splitlines())
+    text = report(splits, width)
+    assert max(map(cell_len, text.splitlines())) <= width
+    assert text.count("sentences  ") >= 2  # further splits follow below
+    numbers = [int(cell) for line in text.splitlines() if line.startswith("words ") for cell in line.split()[1:]]
+    assert numbers == [91 * (k + 2) for k in range(9)]
+    assert not any(line.endswith(" ") for line in text.split("Findings")[1].splitlines())
 
 
-def test_large_figures_fit() -> None:
+def test_large_numbers_fit() -> None:
     description = describe(CLEAN)
     description.splits["train"].words = 1_234_567_890
     out = io.StringIO()
@@ -165,28 +165,28 @@ def test_large_figures_fit() -> None:
 
 
 @pytest.mark.parametrize(
-    ("splits", "said"),
+    ("splits", "expected"),
     [
-        ({}, "nothing to describe"),
+        ({}, "no splits to describe"),
         ({"train": []}, "- train has no sentences"),
         ({"train": [Sentence("a", ("rain",))]}, "- train has no entities"),
     ],
 )
-def test_corpora_with_nothing_in_them(splits: dict[str, list[Sentence]], said: str) -> None:
-    assert said in report(splits).splitlines()
+def test_empty_corpora(splits: dict[str, list[Sentence]], expected: str) -> None:
+    assert expected in report(splits).splitlines()
 
 
-def test_a_single_split_is_not_named_again_and_again() -> None:
+def test_findings_of_a_single_split_do_not_name_it() -> None:
     assert messages({"data": [sentence("a", "to Oslo ,", ("City", 1, 3)), sentence("b", "to Oslo ,", ("City", 1, 3))]}) == [
-        "2 entities begin or end with punctuation",
+        "2 entities start or end with punctuation",
         "1 sentence repeats an earlier one of its split",
     ]
 
 
-def test_names_are_neither_markup_nor_control_codes() -> None:
+def test_names_are_printed_without_markup_or_control_codes() -> None:
     odd = Sentence("\x1b[31m", ("[bold]Oslo", ":smile:", ","), (Entity("[red]T\x07", ((0, 3),)), Entity("[/]", ((0, 1),))))
-    shown = report({"tr[i]n": [odd]})
-    assert "\x1b" not in shown
-    assert "\x07" not in shown
+    text = report({"tr[i]n": [odd]})
+    assert "\x1b" not in text
+    assert "\x07" not in text
     for name in ("tr[i]n", "[red]T�", "[/]", "“[bold]Oslo :smile: ,”"):
-        assert name in shown
+        assert name in text

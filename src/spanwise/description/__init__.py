@@ -1,4 +1,4 @@
-"""What is in a corpus, and what looks wrong with it."""
+"""Statistics of a corpus and problems in it."""
 
 from spanwise.description.describe import Description, describe
 from spanwise.description.report import print_description

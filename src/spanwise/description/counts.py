@@ -1,4 +1,4 @@
-"""The figures of one split, counted sentence by sentence; no sentence is kept."""
+"""Statistics of one split, counted sentence by sentence without keeping any."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
-from spanwise.core.nesting import inside_others
+from spanwise.core.nesting import nested_spans
 from spanwise.core.types import Sentence, Span
-from spanwise.description.overlap import digest
+from spanwise.description.duplicates import digest
 
 QUANTILES = {
     "min": Fraction(0),
@@ -26,14 +26,18 @@ QUANTILES = {
 
 @dataclass
 class SplitCounts:
-    """What there is in a split.
+    """Statistics of a split.
 
-    An entity's range goes from its first word to its last, gaps included; its width is that of its range. ``nested`` are the
-    entities whose range lies inside another, different range, ``crossing`` those whose range partly overlaps another.
-    ``same_span_two_types`` counts spans (all fragments alike) with two or more types, ``duplicate_entities`` every entity that
-    repeats one of its sentence, ``links`` the relations across sentences, which ``relations`` leaves out and
-    ``relation_types`` has. ``duplicate_sentences``, every sentence that repeats the words of an earlier one, and
-    ``oov_density`` compare sentences with others, so that ``describe`` fills them in.
+    The range of an entity is from its first word to its last, including gaps; its width is the width of
+    the range.
+
+    - ``nested``: entities whose range is inside another, different range.
+    - ``crossing``: entities whose range partly overlaps another.
+    - ``same_span_two_types``: spans (equal fragments) with two or more types.
+    - ``duplicate_entities``: entities that repeat another of the same sentence.
+    - ``links``: relations across sentences, not included in ``relations`` but in ``relation_types``.
+    - ``duplicate_sentences``: sentences that repeat the words of an earlier one. ``describe`` sets this
+      and ``oov_density``, because they compare sentences.
     """
 
     sentences: int = 0
@@ -85,8 +89,8 @@ class SplitCounts:
         self.crossing += crossing
         self.discontinuous += sum(entity.is_discontinuous for entity in entities)
         self.duplicate_entities += len(entities) - len(distinct)
-        types_here = Counter(entity.fragments for entity in distinct)
-        self.same_span_two_types += sum(number > 1 for number in types_here.values())
+        types_per_span = Counter(entity.fragments for entity in distinct)
+        self.same_span_two_types += sum(count > 1 for count in types_per_span.values())
         self.types.update(entity.type for entity in entities)
         self.widths.update(end - start for start, end in ranges)
 
@@ -100,7 +104,7 @@ class SplitCounts:
 
     @property
     def width_99(self) -> int:
-        """The smallest width that covers 99 % of the entities, a good limit for methods that list all spans."""
+        """The smallest width that covers 99 % of the entities, a good limit for heads that enumerate spans."""
         return quantile(self.widths, Fraction(99, 100)) if self.widths else 0
 
     def to_json(self) -> dict[str, Any]:
@@ -125,28 +129,30 @@ class SplitCounts:
             "sentences_without_entities": self.sentences_without_entities,
             "duplicate_sentences": self.duplicate_sentences,
             "oov_density": self.oov_density,
-            "types": by_count(self.types),
-            "relation_types": by_count(self.relation_types),
+            "types": sort_by_count(self.types),
+            "relation_types": sort_by_count(self.relation_types),
         }
 
 
-def by_count(counter: Mapping[str, int]) -> dict[str, int]:
-    """The commonest first, those of equal count by name."""
+def sort_by_count(counter: Mapping[str, int]) -> dict[str, int]:
+    """Sort by descending count, then by name."""
     return dict(sorted(counter.items(), key=lambda item: (-item[1], item[0])))
 
 
 def quantile(values: Mapping[int, int], share: Fraction) -> int:
-    """The smallest value that at least this share of the values does not exceed; ``values`` maps a value to its count.
+    """Return the smallest value that is at least as large as this share of the values.
+
+    ``values`` maps each value to its count.
 
     >>> quantile({1: 5, 2: 4, 9: 1}, Fraction(1, 2)), quantile({1: 5, 2: 4, 9: 1}, Fraction(9, 10))
     (1, 2)
     """
-    wanted, seen = share * sum(values.values()), 0
+    target, seen = share * sum(values.values()), 0
     for value in sorted(values):
         seen += values[value]
-        if seen >= wanted:
+        if seen >= target:
             return value
-    raise ValueError("no values, no quantiles")
+    raise ValueError("expected at least one value")
 
 
 def quantiles(values: Mapping[int, int]) -> dict[str, int] | None:
@@ -154,7 +160,7 @@ def quantiles(values: Mapping[int, int]) -> dict[str, int] | None:
 
 
 def count_overlaps(ranges: Iterable[Span]) -> tuple[int, int]:
-    """How many of the ranges lie inside another one (equal ranges do not count), and how many partly overlap another one.
+    """Count the ranges inside another, different one, and the ranges that partly overlap another.
 
     >>> count_overlaps([Span(0, 3), Span(1, 2), Span(2, 5), Span(2, 5)])
     (1, 3)
@@ -162,22 +168,22 @@ def count_overlaps(ranges: Iterable[Span]) -> tuple[int, int]:
     count = Counter(ranges)
     if len(count) < 2:
         return 0, 0
-    nested = sum(count[span] for span in inside_others(count))
-    crossing = _entered(sorted(count, key=lambda span: (span.start, -span.end)))
-    # Seen in a mirror, the ranges that cross on the right cross on the left.
+    nested = sum(count[span] for span in nested_spans(count))
+    crossing = _crossed_from_left(sorted(count, key=lambda span: (span.start, -span.end)))
+    # In mirrored coordinates, ranges crossed from the right are crossed from the left.
     mirrored = sorted((Span(-end, -start) for start, end in count), key=lambda span: (span.start, -span.end))
-    crossing |= {Span(-end, -start) for start, end in _entered(mirrored)}
+    crossing |= {Span(-end, -start) for start, end in _crossed_from_left(mirrored)}
     return nested, sum(count[span] for span in crossing)
 
 
-def _entered(in_order: list[Span]) -> set[Span]:
-    """The ranges into which another one reaches from the left: it begins before, and ends inside."""
-    found: set[Span] = set()
+def _crossed_from_left(ordered: list[Span]) -> set[Span]:
+    """Return the ranges in which another range ends that starts before them."""
+    crossed: set[Span] = set()
     ends: list[int] = []
-    for span in in_order:
-        # Of the ranges seen so far, those with the same start end later, so that none of them is taken for one.
-        place = bisect_right(ends, span.start)
-        if place < len(ends) and ends[place] < span.end:
-            found.add(span)
+    for span in ordered:
+        # Earlier ranges with the same start end later, so they are not counted as crossing.
+        index = bisect_right(ends, span.start)
+        if index < len(ends) and ends[index] < span.end:
+            crossed.add(span)
         insort(ends, span.end)
-    return found
+    return crossed

@@ -1,4 +1,4 @@
-"""A corpus described in one pass over its sentences, none of which is kept."""
+"""Description of a corpus in one pass over its sentences, without keeping any."""
 
 from __future__ import annotations
 
@@ -9,43 +9,43 @@ from typing import Any
 
 from spanwise.core.types import Sentence
 from spanwise.description.counts import SplitCounts
-from spanwise.description.labels import Inventory, Types, inventory
-from spanwise.description.overlap import Conflicts, Overlap
-from spanwise.description.suspicions import Suspects, Suspicion
+from spanwise.description.duplicates import Conflicts, DuplicateSentences
+from spanwise.description.issues import Issue, SentenceChecks
+from spanwise.description.labels import LabelDifferences, TypeCounts, compare_labels
 
 
 @dataclass
 class Description:
-    """What ``describe`` finds.
+    """The result of ``describe``.
 
-    ``shared`` counts for each pair of splits the different word sequences that both have; ``also_in_train`` the sentences of
-    the other splits whose words occur in the training split.
+    ``shared`` counts the distinct word sequences that each pair of splits has in common.
+    ``also_in_train`` counts the sentences of each other split whose words are also a sentence of train.
     """
 
     splits: dict[str, SplitCounts]
     shared: dict[str, int]
     also_in_train: dict[str, int]
     conflicts: Conflicts
-    entity_types: Inventory
-    relation_types: Inventory
-    suspicious: list[Suspicion] = field(default_factory=list)
+    entity_types: LabelDifferences
+    relation_types: LabelDifferences
+    issues: list[Issue] = field(default_factory=list)
 
     def to_json(self) -> dict[str, Any]:
-        """The description in plain values, as ``json`` writes them."""
+        """Return the description as values that JSON can represent."""
         return {
             "splits": {name: counts.to_json() for name, counts in self.splits.items()},
             "shared": self.shared,
             "also_in_train": self.also_in_train,
             "conflicts": self.conflicts.to_json(),
             "labels": {"entities": self.entity_types.to_json(), "relations": self.relation_types.to_json()},
-            "suspicious": [suspicion.to_json() for suspicion in self.suspicious],
+            "issues": [issue.to_json() for issue in self.issues],
         }
 
 
 def describe(splits: Mapping[str, Iterable[Sentence]]) -> Description:
-    """Describe a corpus, given the sentences of its splits by name; each is read once.
+    """Describe a corpus, given as sentences by split; each split is read once.
 
-    Memory grows with the vocabulary and by an id and some sixteen-byte digests a sentence, not with the text.
+    Memory grows with the vocabulary, and per sentence by its id and a few digests of 16 bytes.
 
     >>> from spanwise.core.types import Entity
     >>> train = [Sentence("s1", ("New", "York", "grows"), entities=(Entity("Place", ((0, 2),)),))]
@@ -57,36 +57,36 @@ def describe(splits: Mapping[str, Iterable[Sentence]]) -> Description:
     names = list(splits)
     counts = {name: SplitCounts() for name in names}
     words: dict[str, Counter[str]] = {name: Counter() for name in names}
-    suspects = {name: Suspects(name) for name in names}
-    overlap = Overlap(names)
-    types = Types()
+    checks = {name: SentenceChecks(name) for name in names}
+    duplicates = DuplicateSentences(names)
+    types = TypeCounts()
     for name, sentences in splits.items():
         for sentence in sentences:
             counts[name].add(sentence)
             words[name].update(sentence.words)
-            # Sentences without words are reported as such, not as repetitions of each other.
-            is_new = not sentence.words or overlap.add(name, sentence)
-            suspects[name].add(sentence, is_new=is_new)
+            # Sentences without words are reported as empty, not as duplicates.
+            is_new = not sentence.words or duplicates.add(name, sentence)
+            checks[name].add(sentence, is_new=is_new)
             types.add(name, sentence)
     for name in names:
-        counts[name].duplicate_sentences = overlap.duplicates(name)
+        counts[name].duplicate_sentences = duplicates.count(name)
         if name != "train" and "train" in words:
             counts[name].oov_density = oov_density(words[name], words["train"])
     return Description(
         splits=counts,
-        shared=overlap.shared(),
-        also_in_train=overlap.also_in("train"),
-        conflicts=overlap.conflicts(),
-        entity_types=inventory({name: counts[name].types for name in names}),
-        relation_types=inventory({name: counts[name].relation_types for name in names}),
-        suspicious=[*(found for name in names for found in suspects[name].found(words[name])), *types.found()],
+        shared=duplicates.shared(),
+        also_in_train=duplicates.also_in("train"),
+        conflicts=duplicates.conflicts(),
+        entity_types=compare_labels({name: counts[name].types for name in names}),
+        relation_types=compare_labels({name: counts[name].relation_types for name in names}),
+        issues=[*(issue for name in names for issue in checks[name].issues(words[name])), *types.issues()],
     )
 
 
 def oov_density(words: Counter[str], known: Mapping[str, int]) -> float | None:
-    """The share of words that do not occur in the training sentences, each word counted as often as it occurs.
+    """Return the share of words (tokens) that do not occur in the training sentences.
 
-    It is φ_oDen of Bundling Learning for NER (Eq. 21). None when there are no words.
+    This is φ_oDen of Bundling Learning for NER (Eq. 21). None if there are no words.
 
     >>> oov_density(Counter({"a": 3, "b": 1}), {"a": 7})
     0.25

@@ -1,4 +1,4 @@
-"""The inventory of labels: which split has which types, and which types are perhaps one type written in two ways."""
+"""Types per split, and types that may be two spellings of one."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from dataclasses import dataclass
 from typing import Any
 
 from spanwise.core.types import Link, Relation, Sentence
-from spanwise.description.counts import by_count
-from spanwise.description.overlap import EXAMPLES, Example, example
-from spanwise.description.suspicions import Suspicion
+from spanwise.description.counts import sort_by_count
+from spanwise.description.duplicates import EXAMPLES, Example, make_example
+from spanwise.description.issues import Issue
 
 _SEPARATORS = re.compile(r"[\s_./:\\|-]+")
 
 
 @dataclass(frozen=True)
-class Inventory:
-    """How the types of the splits differ. A split without any label has no part in it: it is not labelled.
+class LabelDifferences:
+    """Differences between the types of the splits; splits without labels are ignored.
 
-    ``unseen_in_train`` lists for every other split what a model cannot learn; ``missing`` lists for every split what other
-    splits have and it has not. Splits without such types are left out.
+    ``unseen_in_train`` lists the types of each other split that a model cannot learn. ``missing`` lists
+    the types that a split lacks and other splits have. Splits without such types are not listed.
     """
 
     unseen_in_train: dict[str, list[str]]
@@ -31,29 +31,29 @@ class Inventory:
         return {"unseen_in_train": self.unseen_in_train, "missing": self.missing}
 
 
-def inventory(splits: Mapping[str, Mapping[str, int]]) -> Inventory:
-    """Compares the types of the splits, given with their counts; the commonest come first.
+def compare_labels(splits: Mapping[str, Mapping[str, int]]) -> LabelDifferences:
+    """Compare the types of the splits, given with their counts; the most frequent come first.
 
-    >>> inventory({"train": {"A": 1, "B": 2}, "test": {"B": 1, "C": 1, "D": 2}})
-    Inventory(unseen_in_train={'test': ['D', 'C']}, missing={'train': ['D', 'C'], 'test': ['A']})
+    >>> compare_labels({"train": {"A": 1, "B": 2}, "test": {"B": 1, "C": 1, "D": 2}})
+    LabelDifferences(unseen_in_train={'test': ['D', 'C']}, missing={'train': ['D', 'C'], 'test': ['A']})
     """
     labelled = {split: counts for split, counts in splits.items() if counts}
     total: Counter[str] = Counter()
     for counts in labelled.values():
         total.update(counts)
-    missing = {split: [name for name in by_count(total) if name not in counts] for split, counts in labelled.items()}
+    missing = {split: [name for name in sort_by_count(total) if name not in counts] for split, counts in labelled.items()}
     unseen: dict[str, list[str]] = {}
     if "train" in labelled:
         for split, counts in labelled.items():
-            unseen[split] = [name for name in by_count(counts) if name not in labelled["train"]]
-    return Inventory(
+            unseen[split] = [name for name in sort_by_count(counts) if name not in labelled["train"]]
+    return LabelDifferences(
         {split: names for split, names in unseen.items() if names},
         {split: names for split, names in missing.items() if names},
     )
 
 
 def look_alikes(types: Iterable[str]) -> list[list[str]]:
-    """Groups of types that differ only by case, white space or separators.
+    """Return groups of types that differ only in case, white space or separators.
 
     >>> look_alikes(["PER", "Per", "cell_line", "cell line", "DNA"])
     [['PER', 'Per'], ['cell line', 'cell_line']]
@@ -64,8 +64,8 @@ def look_alikes(types: Iterable[str]) -> list[list[str]]:
     return [group for group in groups.values() if len(group) > 1]
 
 
-class Types:
-    """All types of a corpus, entities and relations apart, with the place where each was seen first."""
+class TypeCounts:
+    """Counts of all entity types and relation types of a corpus, with the first example of each."""
 
     def __init__(self) -> None:
         self.counts: dict[str, Counter[str]] = {"entity": Counter(), "relation": Counter()}
@@ -76,36 +76,36 @@ class Types:
         for entity in entities:
             self.counts["entity"][entity.type] += 1
             if ("entity", entity.type) not in self.first:
-                self.first["entity", entity.type] = example(split, sentence, entity)
-        joins: list[Relation | Link] = [*sentence.relations, *sentence.links]
-        for relation in joins:
+                self.first["entity", entity.type] = make_example(split, sentence, entity)
+        relations: list[Relation | Link] = [*sentence.relations, *sentence.links]
+        for relation in relations:
             self.counts["relation"][relation.type] += 1
             if ("relation", relation.type) not in self.first:
-                self.first["relation", relation.type] = example(split, sentence, entities[relation.head])
+                self.first["relation", relation.type] = make_example(split, sentence, entities[relation.head])
 
-    def found(self) -> Iterator[Suspicion]:
-        """Types that look alike, and types that occur only once; an example of a relation is its head."""
+    def issues(self) -> Iterator[Issue]:
+        """Yield types that look alike and types that occur once; the example of a relation is its head."""
         for kind, counts in self.counts.items():
             for group in look_alikes(counts):
                 names = " and ".join(f"“{name}” ({counts[name]:,})" for name in group)
-                message = f"the {kind} types {names} differ only in how they are written"
-                yield Suspicion(f"{kind} types that look alike", None, len(group), message, self._examples(kind, group))
+                message = f"the {kind} types {names} differ only in spelling"
+                yield Issue(f"{kind} types that look alike", None, len(group), message, self._examples(kind, group))
         for kind, counts in self.counts.items():
             once = sorted(name for name, count in counts.items() if count == 1)
             if once:
-                what = f"1 {kind} type occurs" if len(once) == 1 else f"{len(once)} {kind} types occur"
-                message = f"{what} only once: {listed(once)}"
-                yield Suspicion(f"{kind} types seen once", None, len(once), message, self._examples(kind, once))
+                subject = f"1 {kind} type occurs" if len(once) == 1 else f"{len(once)} {kind} types occur"
+                message = f"{subject} only once: {join_names(once)}"
+                yield Issue(f"{kind} types seen once", None, len(once), message, self._examples(kind, once))
 
     def _examples(self, kind: str, names: list[str]) -> list[Example]:
         return [{**self.first[kind, name], "type": name} for name in names[:EXAMPLES]]
 
 
-def listed(names: list[str], most: int = EXAMPLES) -> str:
-    """Names in a row, the rest counted.
+def join_names(names: list[str], max_count: int = EXAMPLES) -> str:
+    """Join the first names, and count the rest.
 
-    >>> listed(["a", "b", "c"], most=2)
+    >>> join_names(["a", "b", "c"], max_count=2)
     'a, b and 1 more'
     """
-    shown, rest = names[:most], len(names) - most
-    return ", ".join(shown) + (f" and {rest} more" if rest > 0 else "")
+    first, rest = names[:max_count], len(names) - max_count
+    return ", ".join(first) + (f" and {rest} more" if rest > 0 else "")

@@ -1,4 +1,4 @@
-"""A description as tables and sentences for people; nothing in it depends on colour."""
+"""Printed report of a description, as tables and sentences that do not rely on colour."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from spanwise.description.counts import SplitCounts, by_count, quantiles
+from spanwise.description.counts import SplitCounts, quantiles, sort_by_count
 from spanwise.description.describe import Description
+from spanwise.description.duplicates import Example, printable_line
 from spanwise.description.findings import findings
-from spanwise.description.overlap import Example, shown
 
-TYPES = 30  # rows of a table of types; the rest is summed
+TYPES = 30  # rows of a table of types; further types are summed
 EXAMPLES = 3
 _LABEL, _COLUMN = 29, 14  # characters of the first column and of one split
 _EXAMPLE_WIDTH = 40
@@ -25,21 +25,21 @@ Rows = Iterator[tuple[str, ...]]
 
 
 def print_description(description: Description, console: Console) -> None:
-    """Print a table of the splits, the types by split, and what was found, the most important first."""
+    """Print statistics per split, types per split, and findings, most important first."""
     splits = list(description.splits.items())
     if not splits:
-        console.print(Text("nothing to describe"))
-    at_once = max(1, (console.width - _LABEL) // _COLUMN)  # splits side by side; the others follow below
-    for at in range(0, len(splits), at_once):
-        group = dict(splits[at : at + at_once])
-        _print_table(console, "", group, _figures(list(group.values())))
+        console.print(Text("no splits to describe"))
+    columns = max(1, (console.width - _LABEL) // _COLUMN)  # splits side by side; further splits follow below
+    for start in range(0, len(splits), columns):
+        group = dict(splits[start : start + columns])
+        _print_table(console, "", group, _statistics(list(group.values())))
         _print_types(console, "entity types", {name: split.types for name, split in group.items()})
         _print_types(console, "relation types", {name: split.relation_types for name, split in group.items()})
     _print_findings(description, console)
 
 
-def _figures(splits: list[SplitCounts]) -> Rows:
-    plain = {
+def _statistics(splits: list[SplitCounts]) -> Rows:
+    rows = {
         "sentences": [split.sentences for split in splits],
         "words": [split.words for split in splits],
         "documents": [split.documents for split in splits],
@@ -54,7 +54,7 @@ def _figures(splits: list[SplitCounts]) -> Rows:
         "sentences without entities": [split.sentences_without_entities for split in splits],
         "duplicate sentences": [split.duplicate_sentences for split in splits],
     }
-    for label, counts in plain.items():
+    for label, counts in rows.items():
         if label in _ALWAYS or any(counts):
             yield (label, *(f"{count:,}" for count in counts))
     for label, key, values in (
@@ -72,8 +72,8 @@ def _figures(splits: list[SplitCounts]) -> Rows:
 
 
 def _quantile(counter: Mapping[int, int], key: str) -> str:
-    found = quantiles(counter)
-    return f"{found[key]:,}" if found else ""
+    values = quantiles(counter)
+    return f"{values[key]:,}" if values else ""
 
 
 def _print_types(console: Console, title: str, splits: dict[str, Counter[str]]) -> None:
@@ -82,23 +82,23 @@ def _print_types(console: Console, title: str, splits: dict[str, Counter[str]]) 
 
 
 def _type_rows(splits: list[Counter[str]]) -> Rows:
-    """The commonest types; the others in one row."""
-    names = list(by_count(sum(splits, Counter())))
-    # One type too many is shown rather than called "1 more".
-    most = TYPES if len(names) > TYPES + 1 else len(names)
-    for name in names[:most]:
-        yield (shown(name), *(f"{counts[name]:,}" for counts in splits))
-    if names[most:]:
-        yield (f"{len(names) - most} more", *(f"{sum(counts[name] for name in names[most:]):,}" for counts in splits))
+    """Yield the most frequent types, and one row for the others."""
+    names = list(sort_by_count(sum(splits, Counter())))
+    # A single further type gets its row instead of a row "1 more".
+    limit = TYPES if len(names) > TYPES + 1 else len(names)
+    for name in names[:limit]:
+        yield (printable_line(name), *(f"{counts[name]:,}" for counts in splits))
+    if names[limit:]:
+        yield (f"{len(names) - limit} more", *(f"{sum(counts[name] for name in names[limit:]):,}" for counts in splits))
 
 
 def _print_table(console: Console, title: str, splits: Mapping[str, object], rows: Rows) -> None:
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
-    # Names may be cut, figures must not.
-    room = max(_LABEL, console.width - _COLUMN * len(splits))
-    table.add_column(Text(title), overflow="ellipsis", no_wrap=True, max_width=room)
+    # Names may be truncated, numbers must not.
+    max_width = max(_LABEL, console.width - _COLUMN * len(splits))
+    table.add_column(Text(title), overflow="ellipsis", no_wrap=True, max_width=max_width)
     for name in splits:
-        header = Text(shown(name))
+        header = Text(printable_line(name))
         header.truncate(_COLUMN - 3, overflow="ellipsis")
         table.add_column(header, justify="right", no_wrap=True)
     for row in rows:
@@ -108,24 +108,24 @@ def _print_table(console: Console, title: str, splits: Mapping[str, object], row
 
 
 def _print_findings(description: Description, console: Console) -> None:
-    found = findings(description)
-    if not found:
+    to_print = findings(description)
+    if not to_print:
         return
-    console.print(Text("Worth a look", style="bold"))
-    for finding in found:
+    console.print(Text("Findings", style="bold"))
+    for finding in to_print:
         _print_indented(console, "- ", finding.message)
         if finding.examples:
-            _print_indented(console, "  ", "e.g. " + ", ".join(map(_example, finding.examples[:EXAMPLES])))
+            _print_indented(console, "  ", "e.g. " + ", ".join(map(_format_example, finding.examples[:EXAMPLES])))
 
 
 def _print_indented(console: Console, mark: str, message: str) -> None:
-    """The message wrapped, with its later lines as far in as the first."""
-    for number, line in enumerate(Text(shown(message)).wrap(console, max(20, console.width - len(mark)))):
+    """Print a wrapped message with a hanging indent."""
+    for index, line in enumerate(Text(printable_line(message)).wrap(console, max(20, console.width - len(mark)))):
         line.rstrip()
-        console.print(Text(mark if number == 0 else "  ").append(line), no_wrap=True, overflow="ignore", crop=False)
+        console.print(Text(mark if index == 0 else "  ").append(line), no_wrap=True, overflow="ignore", crop=False)
 
 
-def _example(example: Example) -> str:
-    text = Text(shown(example["text"]))
+def _format_example(example: Example) -> str:
+    text = Text(printable_line(example["text"]))
     text.truncate(_EXAMPLE_WIDTH, overflow="ellipsis")
     return f"{example['id']} “{text}”" if example["text"] else example["id"]

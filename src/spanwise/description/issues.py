@@ -1,4 +1,4 @@
-"""Suspicious data: things that are seldom meant, counted sentence by sentence, with a few examples each."""
+"""Checks of sentences for annotations that are probably mistakes."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from spanwise.core.types import Entity, Sentence
-from spanwise.description.ends import VERDICTS, Ends, is_punctuation
-from spanwise.description.overlap import EXAMPLES, Example, example
+from spanwise.description.boundaries import VERDICTS, EntityEnds, is_punctuation
+from spanwise.description.duplicates import EXAMPLES, Example, make_example
 
-LONG = 512  # words: more than most encoders take at once
-WHOLE_SENTENCES = 0.05  # more entities that fill their sentence than this share of the sentences are no accident
-STRAY = 2  # and so few of them are, in however small a split
+LONG = 512  # words; more than the window of most encoders
+WHOLE_SENTENCES = 0.05  # report entities that are a whole sentence if they exceed this share of the sentences
+STRAY = 2  # and this count, in small splits
 
-# What is said of one and of several; in order of importance.
+# The verb for one and for several, and the rest of the message; in order of importance.
 KINDS = {
     "duplicate entities": ("entity repeats another one", "entities repeat another one", "of the same type and words"),
     "whole sentences": ("entity is", "entities are", "a whole sentence"),
-    "white space at a boundary": ("entity begins or ends", "entities begin or end", "with white space"),
-    "punctuation at a boundary": ("entity begins or ends", "entities begin or end", "with punctuation"),
+    "white space at a boundary": ("entity starts or ends", "entities start or end", "with white space"),
+    "punctuation at a boundary": ("entity starts or ends", "entities start or end", "with punctuation"),
     "shared ids": ("sentence has", "sentences have", "the id of an earlier one"),
     "white space in words": ("word has", "words have", "white space inside"),
     "empty sentences": ("sentence has", "sentences have", "no words"),
     "long sentences": ("sentence has", "sentences have", f"more than {LONG} words"),
 }
 
-# Opening marks with their closing ones: an entity that has both may begin and end with them.
+# Opening marks and their closing marks: an entity with both may start and end with them.
 _PAIRS = dict(zip("([{<«‹“‘„‚「『《〈【（［｛", ")]}>»›”’“‘」』》〉】）］｝", strict=True))
 _PAIRS |= {'"': '"', "'": "'", "`": "'", "``": "''"}
 _LONGEST_ABBREVIATION = 4  # letters: "Corp ." may end in a full stop
 
 
 @dataclass
-class Suspicion:
-    """One kind of suspicious data: how often, in which split (None for the whole corpus), and up to five examples."""
+class Issue:
+    """One kind of problem with its count, its split (None for the whole corpus) and up to five examples."""
 
     kind: str
     split: str | None
@@ -53,19 +53,19 @@ class Suspicion:
         }
 
 
-class Suspects:
-    """Looks at the sentences of one split."""
+class SentenceChecks:
+    """Checks the sentences of one split."""
 
     def __init__(self, split: str) -> None:
         self.split = split
         self.counts: Counter[str] = Counter()
         self.examples: dict[str, list[Example]] = {}
-        self.ends = Ends(split)
+        self.boundaries = EntityEnds(split)
         self.sentences = 0
         self.ids: set[str] = set()
 
     def add(self, sentence: Sentence, *, is_new: bool = True) -> None:
-        """``is_new`` is false for the words of an earlier sentence: they prove nothing about the ends of entities."""
+        """Check a sentence. ``is_new`` is false if its words repeat an earlier sentence."""
         words = sentence.words
         self.sentences += 1
         if sentence.id in self.ids:
@@ -93,38 +93,38 @@ class Suspects:
             elif has_stray_punctuation(name):
                 self._note("punctuation at a boundary", sentence, entity)
         if is_new:
-            self.ends.add(sentence)
+            self.boundaries.add(sentence)  # repeated sentences would distort these statistics
 
-    def _note(self, kind: str, sentence: Sentence, what: Entity | str) -> None:
+    def _note(self, kind: str, sentence: Sentence, excerpt: Entity | str) -> None:
         self.counts[kind] += 1
         examples = self.examples.setdefault(kind, [])
         if len(examples) < EXAMPLES:
-            examples.append(example(self.split, sentence, what))
+            examples.append(make_example(self.split, sentence, excerpt))
 
-    def found(self, vocabulary: Counter[str]) -> Iterator[Suspicion]:
-        """What is suspicious, the most important first; ``vocabulary`` counts the words of the split."""
-        verdict = self.ends.verdict(vocabulary)
+    def issues(self, vocabulary: Counter[str]) -> Iterator[Issue]:
+        """Yield the issues, most important first; ``vocabulary`` counts the words of the split."""
+        verdict = self.boundaries.verdict(vocabulary)
         if verdict:
-            message, examples = f"{self.split}: {VERDICTS[verdict]}", self.ends.examples[verdict]
-            yield Suspicion(f"ends too {verdict}", self.split, self.ends.entities, message, examples)
+            message, examples = f"{self.split}: {VERDICTS[verdict]}", self.boundaries.examples[verdict]
+            yield Issue(f"ends too {verdict}", self.split, self.boundaries.entities, message, examples)
         for kind in KINDS:
             count = self.counts[kind]
             if count and not (kind == "whole sentences" and count <= max(STRAY, WHOLE_SENTENCES * self.sentences)):
-                yield Suspicion(kind, self.split, count, f"{self.split}: {format_suspicion(kind, count)}", self.examples[kind])
+                yield Issue(kind, self.split, count, f"{self.split}: {format_issue(kind, count)}", self.examples[kind])
 
 
-def format_suspicion(kind: str, count: int) -> str:
-    """One of the kinds in words.
+def format_issue(kind: str, count: int) -> str:
+    """Return the message for a number of issues of one kind.
 
-    >>> format_suspicion("empty sentences", 1), format_suspicion("long sentences", 2000)
+    >>> format_issue("empty sentences", 1), format_issue("long sentences", 2000)
     ('1 sentence has no words', '2,000 sentences have more than 512 words')
     """
-    one, several, rest = KINDS[kind]
-    return f"{count:,} {one if count == 1 else several} {rest}"
+    singular, plural, rest = KINDS[kind]
+    return f"{count:,} {singular if count == 1 else plural} {rest}"
 
 
 def has_stray_punctuation(name: Sequence[str]) -> bool:
-    """True when the words begin or end with punctuation that has no business there.
+    """Return True if the words start or end with punctuation that is not part of the entity.
 
     >>> has_stray_punctuation(["IL-2", ","]), has_stray_punctuation(["(", "Paris", ")"]), has_stray_punctuation(["Inc", "."])
     (True, False, False)

@@ -1,6 +1,6 @@
-"""Sentences that occur again: within a split, in another split, and with other labels than before.
+"""Repeated sentences: within a split, across splits, and with different labels.
 
-Of a sentence two digests of sixteen bytes are kept, one of its words and one of its labels.
+For each sentence two digests of 16 bytes are kept, one of its words and one of its labels.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Example = dict[str, str]  # split, id, text
 
 
 def digest(value: object) -> bytes:
-    """The digest of what ``repr`` says, which tells words apart whatever characters they have.
+    """Return the digest of a value's ``repr``, which distinguishes words with any characters.
 
     >>> digest(("a", "b")) == digest(("a", "b")), digest(("a b",)) == digest(("a", "b"))
     (True, False)
@@ -30,12 +30,12 @@ UNLABELLED = digest(([], []))
 
 
 def label_digest(sentence: Sentence) -> bytes:
-    """The digest of the distinct entities and relations, in whatever order they are given.
+    """Return the digest of the distinct entities and relations, independent of their order.
 
-    Relations across sentences do not count: the same words may stand in another document.
+    Relations across sentences are ignored, because the same words may occur in another document.
     """
     if not sentence.entities:
-        return UNLABELLED  # always the same object, which saves memory
+        return UNLABELLED  # one shared object saves memory
     names = [(entity.type, *map(tuple, entity.fragments)) for entity in sentence.entities]
     relations = {(relation.type, names[relation.head], names[relation.tail]) for relation in sentence.relations}
     return digest((sorted(set(names)), sorted(relations)))
@@ -43,9 +43,9 @@ def label_digest(sentence: Sentence) -> bytes:
 
 @dataclass
 class Conflicts:
-    """Word sequences that occur with two or more annotations: in all, within each split, between each pair of splits.
+    """Counts of word sequences with different annotations: in total, per split, and per pair of splits.
 
-    ``examples`` names sentences that contradict one read before.
+    ``examples`` are sentences that contradict an earlier one.
     """
 
     sequences: int = 0
@@ -62,10 +62,10 @@ class Conflicts:
         }
 
 
-class Overlap:
-    """Fed with the sentences of one split after the other.
+class DuplicateSentences:
+    """Finds repeated sentences; add the sentences of one split after the other.
 
-    >>> overlap = Overlap(["train", "test"])
+    >>> overlap = DuplicateSentences(["train", "test"])
     >>> overlap.add("train", Sentence("a", ("Hello", "!")))
     True
     >>> overlap.add("test", Sentence("b", ("Hello", "!"))), overlap.add("test", Sentence("c", ("Hello", "!")))
@@ -75,56 +75,55 @@ class Overlap:
     """
 
     def __init__(self, splits: list[str]) -> None:
-        # For each word sequence the digests of its different annotations, one behind the other, and how often it occurs
-        # beyond the first time where it does.
+        # For each word sequence: the concatenated digests of its different annotations, and the number of repetitions.
         self._labels: dict[str, dict[bytes, bytes]] = {split: {} for split in splits}
-        self._again: dict[str, dict[bytes, int]] = {split: {} for split in splits}
+        self._repeats: dict[str, dict[bytes, int]] = {split: {} for split in splits}
         self._examples: list[Example] = []
 
     def add(self, split: str, sentence: Sentence) -> bool:
-        """True when the split did not have these words before."""
+        """Add a sentence; return True if its words are new in the split."""
         words, labels = digest(sentence.words), label_digest(sentence)
         if len(self._examples) < EXAMPLES and any(
             words in known and not _has(known[words], labels) for known in self._labels.values()
         ):
-            self._examples.append(example(split, sentence, sentence.text))
+            self._examples.append(make_example(split, sentence, sentence.text))
         known = self._labels[split]
         if words not in known:
             known[words] = labels
             return True
-        again = self._again[split]
-        again[words] = again.get(words, 0) + 1
+        repeats = self._repeats[split]
+        repeats[words] = repeats.get(words, 0) + 1
         if not _has(known[words], labels):
             known[words] += labels
         return False
 
-    def duplicates(self, split: str) -> int:
-        """The sentences whose words the split had before."""
-        return sum(self._again[split].values())
+    def count(self, split: str) -> int:
+        """Return the number of sentences that repeat an earlier one of the split."""
+        return sum(self._repeats[split].values())
 
     def shared(self) -> dict[str, int]:
-        """For each pair of splits the number of different word sequences that both have."""
+        """Return the number of distinct word sequences that each pair of splits has in common."""
         return {f"{a}&{b}": len(self._common(a, b)) for a, b in combinations(self._labels, 2)}
 
     def also_in(self, split: str) -> dict[str, int]:
-        """For every other split the number of its sentences whose words occur in this one."""
+        """Return for each other split the number of its sentences that also occur in this split."""
         if split not in self._labels:
             return {}
         others = [other for other in self._labels if other != split]
-        return {other: sum(1 + self._again[other].get(w, 0) for w in self._common(split, other)) for other in others}
+        return {other: sum(1 + self._repeats[other].get(w, 0) for w in self._common(split, other)) for other in others}
 
     def conflicts(self) -> Conflicts:
-        result, everywhere = Conflicts(examples=self._examples), set[bytes]()
+        result, conflicting = Conflicts(examples=self._examples), set[bytes]()
         for split, known in self._labels.items():
-            found = {words for words, labels in known.items() if len(labels) > SIZE}
-            result.within[split] = len(found)
-            everywhere |= found
+            within = {words for words, labels in known.items() if len(labels) > SIZE}
+            result.within[split] = len(within)
+            conflicting |= within
         for a, b in combinations(self._labels, 2):
-            one, other = self._labels[a], self._labels[b]
-            found = {words for words in self._common(a, b) if one[words] != other[words] or len(one[words]) > SIZE}
-            result.across[f"{a}&{b}"] = len(found)
-            everywhere |= found
-        result.sequences = len(everywhere)
+            first, second = self._labels[a], self._labels[b]
+            across = {words for words in self._common(a, b) if first[words] != second[words] or len(first[words]) > SIZE}
+            result.across[f"{a}&{b}"] = len(across)
+            conflicting |= across
+        result.sequences = len(conflicting)
         return result
 
     def _common(self, a: str, b: str) -> set[bytes]:
@@ -132,29 +131,29 @@ class Overlap:
 
 
 def _has(joined: bytes, labels: bytes) -> bool:
-    return any(joined[at : at + SIZE] == labels for at in range(0, len(joined), SIZE))
+    return any(joined[start : start + SIZE] == labels for start in range(0, len(joined), SIZE))
 
 
-def example(split: str, sentence: Sentence, what: Entity | str) -> Example:
-    """A place to look at: an entity, or some text of a sentence."""
-    text = what if isinstance(what, str) else sentence.text_of(what)
-    return {"split": split, "id": sentence.id, "text": shortened(text)}
+def make_example(split: str, sentence: Sentence, excerpt: Entity | str) -> Example:
+    """Return an example: a split, a sentence id, and an entity or text of the sentence."""
+    text = excerpt if isinstance(excerpt, str) else sentence.text_of(excerpt)
+    return {"split": split, "id": sentence.id, "text": shorten(text)}
 
 
-def shortened(text: str, limit: int = 80) -> str:
-    """A text on one line, cut where it is long.
+def shorten(text: str, limit: int = 80) -> str:
+    """Put a text on one line and cut it at ``limit`` characters.
 
-    >>> shortened("two\\nlines"), shortened("a long text", limit=6)
+    >>> shorten("two\\nlines"), shorten("a long text", limit=6)
     ('two lines', 'a lon…')
     """
     line = " ".join(text.split())
     return line if len(line) <= limit else line[: limit - 1].rstrip() + "…"
 
 
-def shown(text: str) -> str:
-    """A text fit for a terminal: on one line, with a mark in place of what cannot be printed.
+def printable_line(text: str) -> str:
+    """Put a text on one line and replace unprintable characters, for the terminal.
 
-    >>> shown("a\\tb\\x1b[0m")
+    >>> printable_line("a\\tb\\x1b[0m")
     'a b\ufffd[0m'
     """
     return "".join(c if c.isprintable() else "\ufffd" for c in " ".join(text.split()))
