@@ -1,20 +1,20 @@
-"""Encoders side by side."""
+"""The encoder of several encoders."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import torch
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 from torch import Tensor, nn
 
 from spanwise import Sentence
+from spanwise.encoders import ENCODERS
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.encoders.concat import ConcatEncoder, ConcatSettings
-from spanwise.encoders.static import StaticEncoder, StaticSettings
 
 SENTENCES = [
     Sentence("a", ("colon", "cancer")),
@@ -26,14 +26,29 @@ STATIC = {"kind": "static", "word_size": 6, "char_size": 3, "char_hidden": 2, "h
 LENGTHS = {"kind": "lengths"}
 
 
+class LengthSettings(BaseModel):
+    kind: Literal["lengths"] = "lengths"
+
+
 class WordLengths(Encoder):
-    """A stand-in for a pretrained encoder: a word's state is its length times a vector. Pads two steps more than it must."""
+    """A substitute for a pretrained encoder: a word's state is its length times a vector. Pads two steps too many."""
+
+    settings_class = LengthSettings
 
     def __init__(self) -> None:
         super().__init__()
         self.width = 3
         self.weight = nn.Parameter(torch.tensor([1.0, -1.0, 0.5]))
         self.context: tuple[Sentence, ...] = ()
+
+    @classmethod
+    def build(cls, settings: LengthSettings, sentences: Sequence[Sentence], log: Callable[[str], None]) -> WordLengths:
+        return cls()
+
+    @classmethod
+    def load(cls, settings: LengthSettings, folder: Path) -> WordLengths:
+        assert (folder / "lengths.txt").exists()
+        return cls()
 
     def prepare(self, sentences: Sequence[Sentence], context: Sequence[Sentence] = ()) -> list[list[int]]:
         self.context = tuple(context)
@@ -55,21 +70,18 @@ class WordLengths(Encoder):
         return self.parameters()
 
     def save(self, folder: Path) -> None:
-        (folder / "lengths.txt").write_text("nothing to keep")
+        (folder / "lengths.txt").write_text("no settings")
 
 
-def build_part(values: Mapping[str, Any], sentences: Sequence[Sentence]) -> Encoder:
-    return WordLengths() if values["kind"] == "lengths" else StaticEncoder.build(StaticSettings(**values), sentences)
-
-
-def load_part(values: Mapping[str, Any], folder: Path) -> Encoder:
-    return WordLengths() if (folder / "lengths.txt").exists() else StaticEncoder.load(folder)
+@pytest.fixture(autouse=True)
+def _register_word_lengths(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(ENCODERS._loaded, "lengths", WordLengths)
 
 
 def built(**values: Any) -> ConcatEncoder:
     torch.manual_seed(0)
     settings = ConcatSettings(**{"parts": (LENGTHS, STATIC)} | values)
-    return ConcatEncoder.build(settings, SENTENCES, build_part).eval()
+    return ConcatEncoder.build(settings, SENTENCES).eval()
 
 
 def encoded(encoder: Encoder, sentences: list[Sentence] = SENTENCES) -> TokenStates:
@@ -77,7 +89,7 @@ def encoded(encoder: Encoder, sentences: list[Sentence] = SENTENCES) -> TokenSta
     return states
 
 
-def test_states_stand_side_by_side() -> None:
+def test_states_are_concatenated() -> None:
     encoder = built()
     states = encoded(encoder)
     assert encoder.width == 3 + 6 + 4
@@ -109,12 +121,12 @@ def test_a_sentence_has_the_same_states_alone_and_in_a_batch(hidden: int) -> Non
         torch.testing.assert_close(together.cls[row], alone.cls[0], atol=1e-5, rtol=0)
 
 
-def test_two_parts_of_one_kind_do_not_mix() -> None:
+def test_two_parts_of_the_same_kind() -> None:
     encoder = built(parts=(STATIC, STATIC | {"word_size": 2}))
     assert encoded(encoder).words.shape == (4, 4, 6 + 4 + 2 + 4)
 
 
-def test_the_parts_are_asked_for_context_cost_and_pretrained_parameters() -> None:
+def test_context_cost_and_pretrained_parameters_of_the_parts() -> None:
     encoder = built(hidden=8)
     (prepared,) = encoder.prepare(SENTENCES[1:2], context=SENTENCES)
     assert encoder.cost(prepared) == 8
@@ -125,16 +137,16 @@ def test_the_parts_are_asked_for_context_cost_and_pretrained_parameters() -> Non
 
 
 @pytest.mark.parametrize("hidden", [0, 8])
-def test_saved_and_loaded_it_gives_the_same_states(tmp_path: Path, hidden: int) -> None:
+def test_a_saved_encoder_gives_the_same_states(tmp_path: Path, hidden: int) -> None:
     encoder = built(hidden=hidden)
     encoder.save(tmp_path)
-    loaded = ConcatEncoder.load(encoder.settings, tmp_path, load_part).eval()
+    loaded = ConcatEncoder.load(encoder.settings, tmp_path).eval()
     loaded.load_state_dict(encoder.state_dict())
     before, after = encoded(encoder), encoded(loaded)
     assert torch.equal(before.words, after.words)
     assert torch.equal(before.cls, after.cls)
 
 
-def test_without_parts_there_is_no_encoder() -> None:
+def test_an_encoder_without_parts_is_refused() -> None:
     with pytest.raises(ValidationError, match="at least 1 item"):
         ConcatSettings(parts=())

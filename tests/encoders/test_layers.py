@@ -1,4 +1,4 @@
-"""Layers taken apart: put together again they are the encoder's own."""
+"""The parts of transformer layers compute the same as the layers."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def tiny(architecture: str) -> Any:
     with torch.no_grad():
         for parameter in model.parameters():
             parameter.copy_(torch.randn_like(parameter) / 3)
-        if architecture == "mpnet":  # its bias by distance is no part of a layer
+        if architecture == "mpnet":  # its bias for distances does not belong to a layer
             model.encoder.relative_attention_bias.weight.zero_()
     return model
 
 
-def by_parts(layer: Any, words: Tensor) -> Tensor:
-    """A layer of self-attention from its parts."""
+def run_layer(layer: Any, words: Tensor) -> Tensor:
+    """Run a self-attention layer from its parts."""
     part = layer.modules
     heads = [part[name](words).unflatten(-1, (layer.heads, -1)).transpose(0, 1) for name in ("query", "key", "value")]
     query, key, value = heads
@@ -41,16 +41,16 @@ def by_parts(layer: Any, words: Tensor) -> Tensor:
 
 @pytest.mark.parametrize("architecture", NAMES)
 @torch.no_grad()
-def test_the_parts_make_the_layer(architecture: str) -> None:
+def test_parts_compute_the_layer(architecture: str) -> None:
     model = tiny(architecture)
     output = model(input_ids=torch.tensor([[5, 9, 12, 30]]), output_hidden_states=True)
     layers = layer_parts(model)
     assert len(layers) == 2
     for layer, below, above in zip(layers, output.hidden_states, output.hidden_states[1:], strict=False):
-        torch.testing.assert_close(by_parts(layer, below[0]), above[0], rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(run_layer(layer, below[0]), above[0], rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("architecture", ["distilbert", "albert", "deberta-v2"])
-def test_other_architectures_are_refused(architecture: str) -> None:
-    with pytest.raises(SpanwiseError, match=f"{architecture} encoder cannot be copied for deep spans, only those of bert"):
+def test_unsupported_architectures_are_refused(architecture: str) -> None:
+    with pytest.raises(SpanwiseError, match=f"cannot copy the layers of a {architecture} encoder, only those of bert"):
         layer_parts(tiny(architecture))

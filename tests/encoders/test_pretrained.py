@@ -1,4 +1,4 @@
-"""Model folders and names that cannot be loaded."""
+"""Errors for model folders and names that cannot be loaded."""
 
 from __future__ import annotations
 
@@ -17,67 +17,67 @@ from spanwise import SpanwiseError
 from spanwise.encoders import build_encoder, pretrained
 
 
-def _without_a_tensor(folder: Path) -> None:
+def _remove_tensor(folder: Path) -> None:
     tensors = load_file(folder / "model.safetensors")
     del tensors["encoder.layer.1.output.dense.weight"]
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
 
 
-def _with_another_shape(folder: Path) -> None:
+def _change_shape(folder: Path) -> None:
     tensors = load_file(folder / "model.safetensors")
     tensors["encoder.layer.1.output.dense.weight"] = torch.zeros(3, 3)
     save_file(tensors, folder / "model.safetensors", metadata={"format": "pt"})
 
 
-def _without_tokenizer(folder: Path) -> None:
+def _remove_tokenizer(folder: Path) -> None:
     for name in ("tokenizer.json", "tokenizer_config.json", "vocab.txt"):
         (folder / name).unlink()
 
 
 BROKEN: dict[str, tuple[Callable[[Path], Any], str]] = {
-    "no config": (lambda folder: (folder / "config.json").unlink(), "no config.json in this folder"),
-    "config is no JSON": (lambda folder: (folder / "config.json").write_text("{"), "not a valid JSON"),
-    "config says nothing": (lambda folder: (folder / "config.json").write_text("{}"), "model_type"),
+    "no config": (lambda folder: (folder / "config.json").unlink(), "it has no config.json"),
+    "invalid config": (lambda folder: (folder / "config.json").write_text("{"), "not a valid JSON"),
+    "empty config": (lambda folder: (folder / "config.json").write_text("{}"), "model_type"),
     "no weights": (lambda folder: (folder / "model.safetensors").unlink(), "no file named model.safetensors"),
-    "cut weights": (lambda folder: (folder / "model.safetensors").write_bytes(b"\x10" * 9), "cannot be loaded"),
-    "a tensor missing": (_without_a_tensor, "lack 1 of the model's weights, encoder.layer.1.output.dense.weight"),
-    "another shape": (_with_another_shape, "lack 1 of the model's weights, encoder.layer.1.output.dense.weight"),
-    "no tokenizer": (_without_tokenizer, "no files of a tokenizer"),
-    "a translator": (lambda folder: (folder / "config.json").write_text('{"model_type": "t5"}'), "no encoder-only model"),
+    "truncated weights": (lambda folder: (folder / "model.safetensors").write_bytes(b"\x10" * 9), "cannot be loaded"),
+    "missing tensor": (_remove_tensor, "1 weights are missing from its files, for example encoder.layer.1.output.dense.weight"),
+    "wrong shape": (_change_shape, "1 weights are missing from its files, for example encoder.layer.1.output.dense.weight"),
+    "no tokenizer": (_remove_tokenizer, "no tokenizer found"),
+    "encoder-decoder": (lambda folder: (folder / "config.json").write_text('{"model_type": "t5"}'), "expected an encoder"),
 }
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_a_folder_that_is_not_whole_is_refused_in_one_line(tiny_bert: Path, tmp_path: Path, name: str) -> None:
+def test_a_broken_folder_is_refused_in_one_line(tiny_bert: Path, tmp_path: Path, name: str) -> None:
     folder = tmp_path / "model"
     shutil.copytree(tiny_bert, folder)
-    breaking, message = BROKEN[name]
-    breaking(folder)
+    damage, message = BROKEN[name]
+    damage(folder)
     with pytest.raises(SpanwiseError, match=message) as caught:
         transformer(folder)
     assert "\n" not in str(caught.value)
     assert str(folder) in str(caught.value)
 
 
-def test_a_hub_name_without_a_network_is_answered_soon(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")  # nobody listens there
+def test_a_hub_name_without_a_network_fails_fast(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:9")  # a closed port
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
-    began = time.monotonic()
-    with pytest.raises(SpanwiseError, match=r"--encoder static, --encoder minilm .*, or the path of a model folder") as caught:
+    started = time.monotonic()
+    with pytest.raises(SpanwiseError, match=r"--encoder static, --encoder minilm .* or a model folder") as caught:
         build_encoder({"kind": "transformer", "name": "nobody/has-this-model"}, ())
-    assert time.monotonic() - began < 10
+    assert time.monotonic() - started < 10
     assert "nobody/has-this-model" in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_names_that_are_no_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pretrained, "hub_answers", lambda: False)
+def test_invalid_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pretrained, "is_hub_reachable", lambda: False)
     (tmp_path / "file").write_text("x")
     for name, message in {
         str(tmp_path / "nowhere"): "no such folder",
         str(tmp_path / "file"): "no such folder",
         "./nowhere": "no such folder",
-        "a name with blanks": "neither a folder nor in the local cache",
+        "a name with blanks": "is not a folder and not in the local cache",
     }.items():
         with pytest.raises(SpanwiseError, match=message):
             transformer(Path(name)) if name.startswith("/") else build_encoder({"kind": "transformer", "name": name}, ())

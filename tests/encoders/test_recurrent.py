@@ -1,4 +1,4 @@
-"""The recurrent layers, against PyTorch's own packed sequences."""
+"""Recurrent layers, compared with PyTorch's packed sequences."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from spanwise.encoders.recurrent import BiLSTM, VariationalDropout, strongest
+from spanwise.encoders.recurrent import BiLSTM, VariationalDropout, masked_max
 
 LENGTHS = torch.tensor([3, 7, 1, 5])
 
 
-def twin(ours: BiLSTM, size: int, hidden: int, layers: int) -> nn.LSTM:
+def torch_lstm(ours: BiLSTM, size: int, hidden: int, layers: int) -> nn.LSTM:
     """PyTorch's bidirectional LSTM with our weights."""
     theirs = nn.LSTM(size, hidden, layers, batch_first=True, bidirectional=True)
     state = {}
@@ -28,43 +28,43 @@ def packed(lstm: nn.LSTM, sequences: Tensor) -> tuple[Tensor, Tensor]:
     return pad_packed_sequence(states, batch_first=True)[0], torch.cat([final[0], final[1]], dim=1)
 
 
-def test_states_are_those_of_packed_sequences() -> None:
+def test_states_equal_those_of_packed_sequences() -> None:
     ours = BiLSTM(6, 4, layers=2)
     sequences = torch.randn(4, 7, 6)
-    expected, _ = packed(twin(ours, 6, 4, 2), sequences)
+    expected, _ = packed(torch_lstm(ours, 6, 4, 2), sequences)
     states = ours(sequences, LENGTHS)
     for row, length in enumerate(LENGTHS):
         torch.testing.assert_close(states[row, :length], expected[row, :length])
 
 
-def test_final_states_are_those_of_packed_sequences() -> None:
+def test_final_states_equal_those_of_packed_sequences() -> None:
     ours = BiLSTM(6, 4)
     sequences = torch.randn(4, 7, 6)
-    torch.testing.assert_close(ours.final(sequences, LENGTHS), packed(twin(ours, 6, 4, 1), sequences)[1])
+    torch.testing.assert_close(ours.final(sequences, LENGTHS), packed(torch_lstm(ours, 6, 4, 1), sequences)[1])
 
 
-def test_padding_has_no_influence_and_gets_no_gradient() -> None:
+def test_padding_gets_no_gradient() -> None:
     ours = BiLSTM(6, 4, layers=2)
     sequences = torch.randn(4, 7, 6, requires_grad=True)
-    real = (torch.arange(7) < LENGTHS[:, None])[:, :, None]
-    (ours(sequences, LENGTHS) * real).sum().backward()
+    mask = (torch.arange(7) < LENGTHS[:, None])[:, :, None]
+    (ours(sequences, LENGTHS) * mask).sum().backward()
     assert sequences.grad is not None
-    assert (sequences.grad.masked_select(~real) == 0).all()
-    assert (sequences.grad.masked_select(real) != 0).all()
+    assert (sequences.grad.masked_select(~mask) == 0).all()
+    assert (sequences.grad.masked_select(mask) != 0).all()
 
 
 def test_variational_dropout_drops_a_feature_from_a_whole_sequence() -> None:
     dropout = VariationalDropout(0.5)
-    kept = dropout(torch.ones(8, 5, 40))
-    assert (kept == kept[:, :1]).all()
-    assert set(kept.unique().tolist()) == {0.0, 2.0}
-    assert (kept[0] != kept[1]).any()
+    output = dropout(torch.ones(8, 5, 40))
+    assert (output == output[:, :1]).all()
+    assert set(output.unique().tolist()) == {0.0, 2.0}
+    assert (output[0] != output[1]).any()
     dropout.eval()
     assert (dropout(torch.ones(2, 3, 4)) == 1).all()
 
 
-def test_the_strongest_state_is_sought_among_real_steps_only() -> None:
+def test_masked_max_ignores_padding() -> None:
     states = torch.tensor([[[-1.0, -5.0], [-2.0, -3.0], [9.0, 9.0]], [[1.0, 1.0]] * 3])
     mask = torch.tensor([[True, True, False], [False] * 3])
-    assert strongest(states, mask).tolist() == [[-1.0, -3.0], [0.0, 0.0]]
-    assert strongest(states.half(), mask).tolist() == [[-1.0, -3.0], [0.0, 0.0]]
+    assert masked_max(states, mask).tolist() == [[-1.0, -3.0], [0.0, 0.0]]
+    assert masked_max(states.half(), mask).tolist() == [[-1.0, -3.0], [0.0, 0.0]]

@@ -22,19 +22,19 @@ WORDS = "Colon cancer arises from the APC gene , the adenomatous polyposis coli 
 SMALL: dict[str, Any] = {"word_size": 12, "char_size": 5, "char_hidden": 4, "hidden": 7}
 
 
-def some_sentences(count: int = 12) -> list[Sentence]:
+def random_sentences(count: int = 12) -> list[Sentence]:
     choose = random.Random(5)
     sentences = [Sentence("empty", ())]
-    for number in range(count):
+    for index in range(count):
         words = choose.choices(WORDS, k=choose.randint(1, 30))
-        sentences.append(Sentence(str(number), tuple(words), pos=tuple(choose.choices("NVDP", k=len(words)))))
+        sentences.append(Sentence(str(index), tuple(words), pos=tuple(choose.choices("NVDP", k=len(words)))))
     return sentences
 
 
-SENTENCES = some_sentences()
+SENTENCES = random_sentences()
 
 VARIANTS: dict[str, dict[str, Any]] = {
-    "everything": {"pos_size": 3, "layers": 2},
+    "all parts": {"pos_size": 3, "layers": 2},
     "words": {"char_hidden": 0},
     "characters": {"word_size": 0},
     "tags": {"word_size": 0, "char_hidden": 0, "pos_size": 6},
@@ -75,7 +75,7 @@ def test_a_sentence_has_the_same_states_alone_and_in_any_batch(values: dict[str,
         alone = [encoder(encoder.collate([item])) for item in prepared]
         for size in (2, 3, len(prepared)):
             order = random.Random(size).sample(range(len(prepared)), len(prepared))
-            for batch in (order[at : at + size] for at in range(0, len(order), size)):
+            for batch in (order[start : start + size] for start in range(0, len(order), size)):
                 states = encoder(encoder.collate([prepared[n] for n in batch]))
                 for row, n in enumerate(batch):
                     length = len(SENTENCES[n].words)
@@ -83,18 +83,18 @@ def test_a_sentence_has_the_same_states_alone_and_in_any_batch(values: dict[str,
                     torch.testing.assert_close(states.cls[row], alone[n].cls[0], atol=1e-5, rtol=0)
 
 
-def test_more_padding_changes_nothing() -> None:
+def test_extra_padding_does_not_change_states() -> None:
     encoder = built(pos_size=3, layers=2)
     inputs = encoder.collate(encoder.prepare(SENTENCES))
     with torch.no_grad():
         before = encoder(inputs)
         wider = {name: torch.nn.functional.pad(tensor, (0, 9)) for name, tensor in inputs.items()}
-        # Rubbish where no word is must not be read either.
+        # The values of padding must not matter either.
         for name in ("words", "tags", "spelling"):
             wider[name] = wider[name].masked_fill(~wider["mask"], 3)
         after = encoder(wider)
-    real = before.mask[:, :, None]
-    torch.testing.assert_close(after.words[:, : before.words.shape[1]] * real, before.words * real, atol=1e-5, rtol=0)
+    mask = before.mask[:, :, None]
+    torch.testing.assert_close(after.words[:, : before.words.shape[1]] * mask, before.words * mask, atol=1e-5, rtol=0)
     torch.testing.assert_close(after.cls, before.cls, atol=1e-5, rtol=0)
 
 
@@ -113,18 +113,18 @@ def test_a_batch_of_empty_sentences() -> None:
     assert (states.cls == 0).all()
 
 
-def test_nothing_that_was_never_seen_is_a_problem() -> None:
+def test_unknown_words_characters_and_tags() -> None:
     encoder = built(pos_size=3)
     strange = ("水", " ", "\t\n", "x" * 5000, "🧬" * 40, "\ud800", "\u0000", "İ", "cancer")
     sentence = Sentence("s", strange, pos=("?",) * len(strange))
     states = encoded(encoder, [sentence, Sentence("t", strange), SENTENCES[1]])
     assert torch.isfinite(states.words).all()
-    numbers = encoder.prepare([sentence])[0].words.tolist()
-    assert numbers[:-1] == [UNKNOWN] * (len(strange) - 1)
-    assert numbers[-1] != UNKNOWN
+    indices = encoder.prepare([sentence])[0].words.tolist()
+    assert indices[:-1] == [UNKNOWN] * (len(strange) - 1)
+    assert indices[-1] != UNKNOWN
 
 
-def test_a_vocabulary_of_nothing_works() -> None:
+def test_an_empty_vocabulary() -> None:
     states = encoded(built([]), SENTENCES)
     assert torch.isfinite(states.words).all()
 
@@ -137,14 +137,14 @@ def test_unknown_words_differ_by_their_characters() -> None:
     assert torch.equal(row[0], row[2])
 
 
-def test_case_counts_in_characters_alone() -> None:
+def test_case_changes_only_the_characters() -> None:
     encoder = built(layers=0)
     (row,) = encoded(encoder, [Sentence("s", ("colon", "Colon"))]).words
     assert torch.equal(row[0, :12], row[1, :12])
     assert not torch.equal(row[0, 12:], row[1, 12:])
 
 
-def test_each_distinct_spelling_is_read_once() -> None:
+def test_each_spelling_occurs_once_in_a_batch() -> None:
     encoder = built()
     inputs = encoder.collate(
         encoder.prepare([Sentence("s", ("the", "gene", "the", "adenomatous")), Sentence("t", ("gene", "the"))])
@@ -166,22 +166,22 @@ def vectors(tmp_path: Path) -> Path:
 
 def word_parts(encoder: StaticEncoder, *words: str) -> Tensor:
     assert encoder.words is not None
-    numbers = torch.from_numpy(encoder.prepare([Sentence("s", words)])[0].words).long()
-    values: Tensor = encoder.words(numbers).detach()
+    indices = torch.from_numpy(encoder.prepare([Sentence("s", words)])[0].words).long()
+    values: Tensor = encoder.words(indices).detach()
     return values
 
 
 @pytest.mark.parametrize("freeze", [True, False])
-def test_words_have_the_vectors_of_the_file(vectors: Path, freeze: bool) -> None:
+def test_words_get_the_vectors_of_the_file(vectors: Path, freeze: bool) -> None:
     encoder = built(vectors=vectors, word_size=None, freeze_words=freeze)
-    found = word_parts(encoder, "the", "THE", "Colon", "colon", "COLON", "Paris", "APC", "cancer", "elsewhere", "paris")
-    assert found[:7].tolist() == [[1, 2, 3], [1, 2, 3], [4, 5, 6], [7, 8, 9], [7, 8, 9], [-1, -2, -3], [0.5, 0.5, 0.5]]
-    assert torch.equal(found[8], found[9])
-    assert not torch.equal(found[7], found[8])
+    rows = word_parts(encoder, "the", "THE", "Colon", "colon", "COLON", "Paris", "APC", "cancer", "elsewhere", "paris")
+    assert rows[:7].tolist() == [[1, 2, 3], [1, 2, 3], [4, 5, 6], [7, 8, 9], [7, 8, 9], [-1, -2, -3], [0.5, 0.5, 0.5]]
+    assert torch.equal(rows[8], rows[9])
+    assert not torch.equal(rows[7], rows[8])
     assert encoder.word_size == 3
 
 
-def test_frozen_vectors_get_no_gradient_and_learned_ones_do(vectors: Path) -> None:
+def test_only_learned_vectors_get_a_gradient(vectors: Path) -> None:
     encoder = built(vectors=vectors, word_size=3, freeze_words=True, dropout=0).train()
     states = encoded(encoder, SENTENCES)
     states.words.sum().backward()
@@ -193,11 +193,11 @@ def test_frozen_vectors_get_no_gradient_and_learned_ones_do(vectors: Path) -> No
     gradient = encoder.words.learned.weight.grad
     assert gradient is not None
     assert (gradient[0] == 0).all()  # padding
-    assert (gradient[1:] != 0).any(1).all()  # the unknown word among them, by word dropout
+    assert (gradient[1:] != 0).any(1).all()  # including the unknown word, because of word dropout
     assert all(p.grad is not None for p in encoder.parameters() if p.requires_grad)
 
 
-def test_only_words_of_the_training_sentences_learn_when_not_frozen(vectors: Path) -> None:
+def test_only_words_of_the_training_sentences_are_trained(vectors: Path) -> None:
     encoder = built(vectors=vectors, word_size=None, freeze_words=False)
     assert encoder.vocabulary.given == ("colon", "Paris")
     assert {"the", "Colon", "apc", "cancer"} <= set(encoder.vocabulary.learned)
@@ -205,16 +205,16 @@ def test_only_words_of_the_training_sentences_learn_when_not_frozen(vectors: Pat
     encoded(encoder, [Sentence("s", ("the", "Paris"))]).words.sum().backward()
     gradient = encoder.words.learned.weight.grad
     assert gradient is not None
-    number = encoder.vocabulary.word_numbers(("the",))[0]
-    assert gradient.abs().sum(1).nonzero().flatten().tolist() == [number]
+    index = encoder.vocabulary.word_indices(("the",))[0]
+    assert gradient.abs().sum(1).nonzero().flatten().tolist() == [index]
 
 
-def test_word_dropout_reads_training_words_as_unknown() -> None:
+def test_word_dropout_replaces_training_words_by_the_unknown_word() -> None:
     encoder = built(word_dropout=0.5)
-    numbers = torch.full((40, 50), 5)
-    assert torch.equal(encoder._some_unknown(numbers), numbers)
+    indices = torch.full((40, 50), 5)
+    assert torch.equal(encoder._drop_words(indices), indices)
     encoder.train()
-    share = (encoder._some_unknown(numbers) == UNKNOWN).float().mean().item()
+    share = (encoder._drop_words(indices) == UNKNOWN).float().mean().item()
     assert share == pytest.approx(0.5, abs=0.05)
 
 
@@ -225,15 +225,15 @@ def test_dropout_acts_in_training_only() -> None:
     assert torch.equal(encoded(encoder, SENTENCES).words, encoded(encoder, SENTENCES).words)
 
 
-# --- saving and mistakes -------------------------------------------------------------------------------------------------
+# --- saving and errors ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("values", [*VARIANTS.values(), {"vectors": True, "word_size": None}], ids=[*VARIANTS, "vectors"])
-def test_saved_and_loaded_it_gives_the_same_states(tmp_path: Path, vectors: Path, values: dict[str, Any]) -> None:
+def test_a_saved_encoder_gives_the_same_states(tmp_path: Path, vectors: Path, values: dict[str, Any]) -> None:
     encoder = built(**values | ({"vectors": vectors} if "vectors" in values else {}))
     encoder.save(tmp_path)
     vectors.unlink()
-    loaded = StaticEncoder.load(tmp_path).eval()
+    loaded = StaticEncoder.load(None, tmp_path).eval()
     loaded.load_state_dict(encoder.state_dict())
     before, after = encoded(encoder, SENTENCES), encoded(loaded, SENTENCES)
     assert torch.equal(before.words, after.words)
@@ -243,9 +243,9 @@ def test_saved_and_loaded_it_gives_the_same_states(tmp_path: Path, vectors: Path
     assert [path.suffix for path in tmp_path.iterdir()] == [".json"]
 
 
-def test_a_folder_without_the_encoder_or_with_another_record(tmp_path: Path) -> None:
-    with pytest.raises(SpanwiseError, match=r"static_encoder\.json of the static encoder is missing"):
-        StaticEncoder.load(tmp_path)
+def test_missing_and_invalid_records(tmp_path: Path) -> None:
+    with pytest.raises(SpanwiseError, match=r"static_encoder\.json is missing"):
+        StaticEncoder.load(None, tmp_path)
     for text in (
         "{}",
         "[]",
@@ -255,23 +255,23 @@ def test_a_folder_without_the_encoder_or_with_another_record(tmp_path: Path) -> 
     ):
         (tmp_path / "static_encoder.json").write_text(text)
         with pytest.raises(SpanwiseError, match="not the record of a static encoder"):
-            StaticEncoder.load(tmp_path)
+            StaticEncoder.load(None, tmp_path)
 
 
-def test_settings_that_make_no_sense(vectors: Path) -> None:
-    with pytest.raises(ValidationError, match="nothing is left to make a word of"):
+def test_contradictory_settings(vectors: Path) -> None:
+    with pytest.raises(ValidationError, match="word_size, char_hidden and pos_size are all 0"):
         StaticSettings(word_size=0, char_hidden=0)
     with pytest.raises(ValidationError, match="vectors are given, but word_size is 0"):
         StaticSettings(word_size=0, vectors=vectors)
     with pytest.raises(ValidationError, match="Extra inputs are not permitted"):
         StaticSettings(hiden=3)  # type: ignore[call-arg]
-    with pytest.raises(SpanwiseError, match=r"vectors\.txt: vectors of 3 values, but word_size is 12"):
+    with pytest.raises(SpanwiseError, match=r"vectors\.txt: word_size is 12, but the vectors have 3 values"):
         built(vectors=vectors)
-    with pytest.raises(SpanwiseError, match="pos_size is 3, but no training sentence has part-of-speech tags"):
+    with pytest.raises(SpanwiseError, match="pos_size is 3, but the training sentences have no part-of-speech tags"):
         built([Sentence("s", ("a",))], pos_size=3)
 
 
-def test_what_is_prepared_is_small_and_costs_its_words() -> None:
+def test_cost_and_size_of_a_prepared_sentence() -> None:
     encoder = built()
     (item,) = encoder.prepare([SENTENCES[2]])
     assert encoder.cost(item) == len(SENTENCES[2].words)
@@ -279,7 +279,7 @@ def test_what_is_prepared_is_small_and_costs_its_words() -> None:
     assert item.tags is None
 
 
-def test_real_sentences_keep_their_states_in_batches(shared_data: Path) -> None:
+def test_real_sentences_have_the_same_states_in_batches(shared_data: Path) -> None:
     """With the default sizes, and sentences of a real corpus from 1 to 123 words."""
     with (shared_data / "ncbi_disease" / "train.jsonl").open(encoding="utf-8") as file:
         sentences = [Sentence(str(n), tuple(json.loads(line)["tokens"])) for n, line in enumerate(file) if n % 90 == 0]

@@ -1,4 +1,4 @@
-"""Tokenizers and architectures of all kinds: no word is lost, and batches change nothing."""
+"""Tokenizers and architectures: no word is lost, and states do not depend on the batch."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ STRANGE = ("\u200d", "a", "\u200d\u200c", "\u0000", "[SEP]", "水", "\ud800", " 
 
 
 @pytest.mark.parametrize("model", ["tiny_bert", "tiny_roberta"])
-def test_no_word_is_lost_that_a_tokenizer_does_not_see(request: pytest.FixtureRequest, model: str) -> None:
+def test_words_without_subwords_are_not_lost(request: pytest.FixtureRequest, model: str) -> None:
     encoder = transformer(request.getfixturevalue(model))
     prepared = encoder.prepare([Sentence("s", STRANGE), Sentence("t", ("a",)), Sentence("u", ("\u200d",))])
     assert [len(item.counts) for item in prepared] == [len(STRANGE), 1, 1]
@@ -51,7 +51,7 @@ def test_no_word_is_lost_that_a_tokenizer_does_not_see(request: pytest.FixtureRe
     assert states.mask.sum(1).tolist() == [len(STRANGE), 1, 1]
 
 
-def test_an_unseen_word_stands_in_its_place(tiny_bert: Path) -> None:
+def test_a_word_without_subwords_is_unknown(tiny_bert: Path) -> None:
     encoder = transformer(tiny_bert)
     (item,) = encoder.prepare([Sentence("s", ("\u200d", "oslo", "\u200d", "\u200c", "gnu", "\u200d"))])
     tokens = encoder.tokenizer.convert_ids_to_tokens(item.rows[0])
@@ -59,7 +59,7 @@ def test_an_unseen_word_stands_in_its_place(tiny_bert: Path) -> None:
     assert item.counts.tolist() == [1, 1, 1, 1, 3, 1]
 
 
-def test_truncation_and_padding_of_a_tokenizer_file_are_not_used(tiny_bert: Path, tmp_path: Path) -> None:
+def test_truncation_and_padding_of_a_tokenizer_file_are_ignored(tiny_bert: Path, tmp_path: Path) -> None:
     folder = tmp_path / "model"
     shutil.copytree(tiny_bert, folder)
     tokenizer = json.loads((folder / "tokenizer.json").read_text())
@@ -74,12 +74,12 @@ def test_truncation_and_padding_of_a_tokenizer_file_are_not_used(tiny_bert: Path
 
 
 @pytest.mark.parametrize("template", [None, "$A [SEP] [CLS]"])
-def test_tokenizers_that_put_nothing_before_a_sentence(tiny_bert: Path, tmp_path: Path, template: str | None) -> None:
+def test_tokenizers_without_a_token_before_the_sentence(tiny_bert: Path, tmp_path: Path, template: str | None) -> None:
     from tokenizers.processors import TemplateProcessing
 
     encoder = transformer(tiny_bert)
     backend = encoder.tokenizer.backend_tokenizer
-    # An empty template adds nothing, as the tokenizers of language models do.
+    # The template "$A" adds no tokens, like the tokenizers of language models.
     backend.post_processor = TemplateProcessing(
         single=template or "$A", special_tokens=[(name, backend.token_to_id(name)) for name in ("[SEP]", "[CLS]")]
     )
@@ -101,10 +101,10 @@ def test_other_architectures(tiny_bert: Path, name: str) -> None:
     sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64}
     old = {"DistilBert": {"dim": 32, "n_layers": 2, "n_heads": 2, "hidden_dim": 64}}
     old["XLNet"] = {"d_model": 32, "n_layer": 2, "n_head": 2, "d_inner": 64}
-    # MPNet counts its positions from behind the padding's number, which is 1.
-    places = {"max_position_embeddings": WINDOW + 2 * (name == "MPNet")} if name != "XLNet" else {}
+    # MPNet numbers its positions from the padding index, 1, on.
+    positions = {"max_position_embeddings": WINDOW + 2 * (name == "MPNet")} if name != "XLNet" else {}
     special = {"pad_token_id": 1 if name == "MPNet" else 0, "bos_token_id": 2, "eos_token_id": 3}
-    config = getattr(transformers, f"{name}Config")(vocab_size=len(tokenizer), **old.get(name, sizes), **places, **special)
+    config = getattr(transformers, f"{name}Config")(vocab_size=len(tokenizer), **old.get(name, sizes), **positions, **special)
     settings = TransformerSettings(name=name, layers=2, pooling="mean")
     encoder = TransformerEncoder(settings, transformers.AutoModel.from_config(config), tokenizer).eval()
     assert encoder.window == WINDOW

@@ -19,7 +19,7 @@ from spanwise.encoders.subwords import DEEP, Subwords
 from spanwise.encoders.transformer import TransformerEncoder, TransformerSettings, _limit
 from spanwise.encoders.windows import windows
 
-CAPACITY = WINDOW - 2  # subwords in a window besides [CLS] and [SEP]
+CAPACITY = WINDOW - 2  # subwords in a window without [CLS] and [SEP]
 MIXED = mixed()
 
 
@@ -27,17 +27,17 @@ MIXED = mixed()
 
 
 @torch.no_grad()
-def by_hand(encoder: TransformerEncoder, prepared: Subwords, pooling: str, layers: int) -> list[Tensor]:
-    """A sentence's word states, one row and one word after another."""
+def reference_states(encoder: TransformerEncoder, prepared: Subwords, pooling: str, layers: int) -> list[Tensor]:
+    """The word states of a sentence, computed row by row and word by word."""
     rows = []
     for row in prepared.rows:
         output = encoder.model(input_ids=torch.from_numpy(row)[None], output_hidden_states=True)
         rows.append(sum(output.hidden_states[-layers:])[0] / layers)
-    words, at = [], 0
+    words, start = [], 0
     for count in prepared.counts:
-        pieces = torch.stack([rows[prepared.row[n]][prepared.place[n]] for n in range(at, at + count)])
-        words.append({"first": pieces[0], "max": pieces.amax(0), "mean": pieces.mean(0)}[pooling])
-        at += int(count)
+        subwords = torch.stack([rows[prepared.row[n]][prepared.column[n]] for n in range(start, start + count)])
+        words.append({"first": subwords[0], "max": subwords.amax(0), "mean": subwords.mean(0)}[pooling])
+        start += int(count)
     return words
 
 
@@ -49,12 +49,12 @@ def test_words_are_pooled_from_their_subwords(tiny_bert: Path, pooling: str, lay
     states = encoded(encoder, prepared)
     assert states.mask.sum(1).tolist() == [len(sentence.words) for sentence in MIXED]
     for row, item in enumerate(prepared):
-        for place, state in enumerate(by_hand(encoder, item, pooling, layers)):
-            close(states.words[row, place], state)
+        for word, state in enumerate(reference_states(encoder, item, pooling, layers)):
+            close(states.words[row, word], state)
         assert len(item.counts) == len(MIXED[row].words)
 
 
-def test_the_sentence_state_is_that_of_the_first_token(tiny_bert: Path) -> None:
+def test_the_sentence_state_is_the_state_of_the_first_token(tiny_bert: Path) -> None:
     encoder = transformer(tiny_bert)
     prepared = encoder.prepare(MIXED)
     states = encoded(encoder, prepared)
@@ -63,7 +63,7 @@ def test_the_sentence_state_is_that_of_the_first_token(tiny_bert: Path) -> None:
             close(states.cls[row], encoder.model(input_ids=torch.from_numpy(item.rows[0])[None]).last_hidden_state[0, 0])
 
 
-def test_a_deep_word_does_not_make_the_whole_table_deep(tiny_bert: Path) -> None:
+def test_words_of_many_subwords_have_their_own_table(tiny_bert: Path) -> None:
     encoder = transformer(tiny_bert)
     inputs = encoder.collate(encoder.prepare(MIXED))
     assert inputs["several"].shape[1] <= DEEP
@@ -92,7 +92,7 @@ def test_a_sentence_has_the_same_states_alone_and_in_any_batch(
     alone = [encoded(encoder, [item]) for item in prepared]
     for size in (2, 5, len(MIXED)):
         order = random.Random(size).sample(range(len(MIXED)), len(MIXED))
-        for batch in (order[at : at + size] for at in range(0, len(order), size)):
+        for batch in (order[start : start + size] for start in range(0, len(order), size)):
             states = encoded(encoder, [prepared[n] for n in batch])
             for row, n in enumerate(batch):
                 length = len(MIXED[n].words)
@@ -101,7 +101,7 @@ def test_a_sentence_has_the_same_states_alone_and_in_any_batch(
                 assert states.mask[row].sum() == length
 
 
-def test_many_rows_are_read_a_part_at_a_time_with_the_same_result(tiny_bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reading_rows_in_parts_gives_the_same_states(tiny_bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     encoder = transformer(tiny_bert)
     prepared = encoder.prepare(MIXED)
     whole = encoded(encoder, prepared)
@@ -123,39 +123,39 @@ def test_a_batch_of_sentences_without_words(tiny_bert: Path) -> None:
 # --- windows ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_text_of_four_windows_is_read_without_loss(tiny_bert: Path) -> None:
+def test_a_text_of_four_windows_is_not_truncated(tiny_bert: Path) -> None:
     text = Sentence("text", tuple(random.Random(4).choices(FILLERS, k=4 * WINDOW)))  # a subword each
     encoder = transformer(tiny_bert)
     (prepared,) = encoder.prepare([text])
     states = encoded(encoder, [prepared])
     assert states.mask.all()
     assert states.mask.shape == (1, 4 * WINDOW)
-    starts, owner, place = windows(4 * WINDOW, CAPACITY, CAPACITY // 4)
+    starts, window, position = windows(4 * WINDOW, CAPACITY, CAPACITY // 4)
     assert len(starts) == len(prepared.rows) == 6
-    for number, start in enumerate(starts.tolist()):
-        piece = Sentence("piece", text.words[start : start + CAPACITY])
-        direct = encoded(encoder, encoder.prepare([piece])).words[0]
-        own = np.flatnonzero(owner == number)
-        assert len(own)
-        close(states.words[0, own], direct[place[own]])
+    for index, start in enumerate(starts.tolist()):
+        part = Sentence("part", text.words[start : start + CAPACITY])
+        expected = encoded(encoder, encoder.prepare([part])).words[0]
+        items = np.flatnonzero(window == index)
+        assert len(items)
+        close(states.words[0, items], expected[position[items]])
     again = encoded(transformer(tiny_bert), transformer(tiny_bert).prepare([text]))
     assert torch.equal(again.words, states.words)
 
 
-def test_a_word_in_a_window_sees_half_the_overlap_on_either_side() -> None:
+def test_every_item_has_half_the_overlap_as_context() -> None:
     for length in (63, 100, 250, 1000):
-        starts, owner, place = windows(length, CAPACITY, CAPACITY // 4)
-        assert (starts[owner] + place == np.arange(length)).all()
+        starts, window, position = windows(length, CAPACITY, CAPACITY // 4)
+        assert (starts[window] + position == np.arange(length)).all()
         margin = CAPACITY // 4 // 2
         inner = (np.arange(length) >= margin) & (np.arange(length) < length - margin)
-        assert (place[inner] >= margin).all()
-        assert (CAPACITY - 1 - place[inner] >= margin).all()
+        assert (position[inner] >= margin).all()
+        assert (CAPACITY - 1 - position[inner] >= margin).all()
         assert starts[0] == 0
         assert starts[-1] + CAPACITY == length
         assert (np.diff(starts) > 0).all()
 
 
-def test_the_window_that_a_user_sets_is_kept(tiny_bert: Path) -> None:
+def test_the_window_setting_limits_rows(tiny_bert: Path) -> None:
     encoder = transformer(tiny_bert, window=20)
     rows = [row for item in encoder.prepare(MIXED) for row in item.rows]
     assert max(map(len, rows)) == 20
@@ -171,16 +171,16 @@ def test_one_word_longer_than_the_window(tiny_bert: Path, pooling: str) -> None:
     assert prepared.counts.tolist() == [1, 300, 1]
     assert len(prepared.rows) > 4
     states = encoded(encoder, [prepared])
-    for place, state in enumerate(by_hand(encoder, prepared, pooling, 1)):
-        close(states.words[0, place], state)
+    for word, state in enumerate(reference_states(encoder, prepared, pooling, 1)):
+        close(states.words[0, word], state)
 
 
-def test_the_limit_of_models_that_count_positions_from_the_padding(tiny_roberta: Path) -> None:
+def test_the_limit_of_models_that_number_positions_from_the_padding_index(tiny_roberta: Path) -> None:
     encoder = transformer(tiny_roberta)
     assert encoder.window == WINDOW
     encoder.tokenizer.model_max_length = 10**6
     assert _limit(encoder.model, encoder.tokenizer) == WINDOW
-    encoder.model.config.max_position_embeddings = -1  # how some say that they have no limit
+    encoder.model.config.max_position_embeddings = -1  # means no limit in some models
     assert _limit(encoder.model, encoder.tokenizer) == 10**6
     states = encoded(encoder, encoder.prepare([LONG]))
     assert torch.isfinite(states.words).all()
@@ -190,20 +190,20 @@ def test_the_limit_of_models_that_count_positions_from_the_padding(tiny_roberta:
 
 
 def test_frozen_embeddings_and_layers(tiny_bert: Path) -> None:
-    def learning(**values: Any) -> set[str]:
+    def trained_modules(**values: Any) -> set[str]:
         named = transformer(tiny_bert, **values).model.named_parameters()
         return {".".join(name.split(".")[:3]) for name, parameter in named if parameter.requires_grad}
 
-    assert learning(frozen_layers=2) == {"encoder.layer.2"}
-    assert {f"encoder.layer.{n}" for n in range(3)} == learning(frozen_embeddings=True)
-    assert len(learning()) > 3
+    assert trained_modules(frozen_layers=2) == {"encoder.layer.2"}
+    assert {f"encoder.layer.{n}" for n in range(3)} == trained_modules(frozen_embeddings=True)
+    assert len(trained_modules()) > 3
     with pytest.raises(SpanwiseError, match="frozen_layers=4, but the encoder has 3 layers"):
         transformer(tiny_bert, frozen_layers=4)
     with pytest.raises(SpanwiseError, match="layers=4, but the encoder has 3 layers"):
         transformer(tiny_bert, layers=4)
 
 
-def test_what_is_saved_is_enough_to_build_it_again(tiny_bert: Path, tmp_path: Path) -> None:
+def test_a_saved_encoder_gives_the_same_states(tiny_bert: Path, tmp_path: Path) -> None:
     source = tmp_path / "source"
     shutil.copytree(tiny_bert, source)
     encoder = transformer(source, pooling="mean")
@@ -211,7 +211,7 @@ def test_what_is_saved_is_enough_to_build_it_again(tiny_bert: Path, tmp_path: Pa
     run.mkdir()
     encoder.save(run)
     shutil.rmtree(source)
-    again = TransformerEncoder.build(encoder.settings, folder=run).eval()
+    again = TransformerEncoder.load(encoder.settings, run).eval()
     again.load_state_dict(encoder.state_dict())
     prepared = encoder.prepare(MIXED)
     for one, other in zip(prepared, again.prepare(MIXED), strict=True):

@@ -1,4 +1,4 @@
-"""The losses of filter and regressor and the soft weights, worked by hand and against literal formulas."""
+"""The losses of filter and regressor and the soft weights, compared with formulas and hand-worked values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import torch
 from spanwise.losses.focal import boundary_loss, focal, soft_weights
 
 
-def test_focal_is_equation_12() -> None:
+def test_focal_follows_equation_12() -> None:
     logits = torch.tensor([-3.0, -0.5, 0.0, 1.0, 4.0] * 2, dtype=torch.float64)
     positive = torch.tensor([True] * 5 + [False] * 5)
     for gamma in (0.0, 1.0, 2.0):
@@ -21,16 +21,16 @@ def test_focal_is_equation_12() -> None:
         assert focal(logits, positive, gamma).tolist() == pytest.approx(expected, rel=1e-5)
 
 
-def test_focal_without_focus_is_cross_entropy_and_focus_spares_what_is_sure() -> None:
+def test_gamma_0_is_cross_entropy_and_larger_values_reduce_easy_examples() -> None:
     logits, positive = torch.randn(50), torch.rand(50) < 0.5
     plain = torch.nn.functional.binary_cross_entropy_with_logits(logits, positive.float(), reduction="none")
     torch.testing.assert_close(focal(logits, positive, 0.0), plain)
-    sure = focal(torch.tensor([5.0]), torch.tensor([True]), 2.0) / focal(torch.tensor([5.0]), torch.tensor([True]), 0.0)
-    assert float(sure) < 1e-4
+    ratio = focal(torch.tensor([5.0]), torch.tensor([True]), 2.0) / focal(torch.tensor([5.0]), torch.tensor([True]), 0.0)
+    assert float(ratio) < 1e-4
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
-def test_focal_and_its_gradient_are_finite_where_the_filter_is_sure(dtype: torch.dtype) -> None:
+def test_focal_and_its_gradient_are_finite_for_large_logits(dtype: torch.dtype) -> None:
     logits = torch.tensor([-1e4, -50.0, 0.0, 50.0, 1e4] * 2, dtype=dtype, requires_grad=True)
     values = focal(logits, torch.tensor([True] * 5 + [False] * 5), 2.0)
     values.sum().backward()
@@ -41,7 +41,7 @@ def test_focal_and_its_gradient_are_finite_where_the_filter_is_sure(dtype: torch
 
 
 def loss(moves: tuple[float, float], seed: tuple[int, int], gold: tuple[int, int]) -> float:
-    return float(boundary_loss(torch.tensor([moves]), *(torch.tensor([place]) for place in (*seed, *gold))))
+    return float(boundary_loss(torch.tensor([moves]), *(torch.tensor([boundary]) for boundary in (*seed, *gold))))
 
 
 @pytest.mark.parametrize(
@@ -51,9 +51,9 @@ def loss(moves: tuple[float, float], seed: tuple[int, int], gold: tuple[int, int
         ((-1.0, 2.0), (2, 5), (1, 7), 0.0, 1.0),
         ((0.0, 0.0), (2, 5), (1, 7), 0.5 + 1.5, 3 / 6),
         ((0.5, 0.0), (2, 5), (2, 5), 0.125, 2.5 / 3),  # not rounded
-        ((0.0, -4.0), (2, 5), (2, 5), 3.5, 0.0),  # no overlap, and no less than none
+        ((0.0, -4.0), (2, 5), (2, 5), 3.5, 0.0),  # no overlap; the overlap is never negative
         ((9.0, 9.0), (2, 5), (2, 5), 8.5 + 8.5, 0.0),
-        ((-0.25, -0.25), (0, 2), (0, 2), 2 * 0.03125, 1.75 / 2.25),  # a boundary outside the sentence is just far
+        ((-0.25, -0.25), (0, 2), (0, 2), 2 * 0.03125, 1.75 / 2.25),  # boundaries outside the sentence are allowed
     ],
 )
 def test_boundary_loss(
@@ -62,17 +62,17 @@ def test_boundary_loss(
     assert loss(moves, seed, gold) == pytest.approx(smooth + 1 - overlap)
 
 
-def test_boundary_loss_leads_to_the_entity() -> None:
+def test_minimising_the_boundary_loss_finds_the_entity() -> None:
     moves = torch.tensor([[3.0, -4.0]], requires_grad=True)
-    places = [torch.tensor([place]) for place in (2, 6, 1, 7)]
+    boundaries = [torch.tensor([boundary]) for boundary in (2, 6, 1, 7)]
     for _ in range(200):
-        (gradient,) = torch.autograd.grad(boundary_loss(moves, *places).sum(), moves)
+        (gradient,) = torch.autograd.grad(boundary_loss(moves, *boundaries).sum(), moves)
         assert bool(gradient.isfinite().all())
         moves = (moves - 0.05 * gradient).detach().requires_grad_()
     assert moves[0].tolist() == pytest.approx([-1.0, 1.0], abs=0.05)
 
 
-def test_soft_weights_are_equation_11() -> None:
+def test_soft_weights_follow_equation_11() -> None:
     overlaps = torch.tensor([0.0, 0.25, 0.5, 0.75, 1.0])
     assert soft_weights(overlaps, 0.7, 1.0).tolist() == pytest.approx([1.0, 0.75, 0.5, 0.75, 1.0])
     assert soft_weights(overlaps, 0.5, 1.0).tolist() == pytest.approx([1.0, 0.75, 0.5, 0.75, 1.0])

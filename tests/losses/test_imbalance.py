@@ -1,7 +1,8 @@
-"""The class-imbalance loss and its ablation against literal sums in double precision."""
+"""The class-imbalance loss and binary cross-entropy, compared with sums in double precision."""
 
 from __future__ import annotations
 
+from itertools import product
 from math import exp, log1p
 from typing import NamedTuple
 
@@ -27,16 +28,16 @@ class Case(NamedTuple):
         return self.labels.reshape(-1).nonzero().squeeze(1)
 
 
-def make(seed: int = 0, scale: float = 1.0, there: float = 0.7, gold: float = 0.1) -> Case:
-    """Random scores of 4 sentences and 3 types; of the cells ``there`` exist and ``gold`` of those are positive."""
+def make(seed: int = 0, scale: float = 1.0, valid: float = 0.7, gold: float = 0.1) -> Case:
+    """Random scores of 4 sentences and 3 types; a share ``valid`` of the cells exists, a share ``gold`` of these is positive."""
     generator = torch.Generator().manual_seed(seed)
     scores = scale * torch.randn(4, 3, 2, 3, 4, generator=generator)
-    inside = torch.rand(4, 1, 2, 3, 4, generator=generator) < there
+    inside = torch.rand(4, 1, 2, 3, 4, generator=generator) < valid
     labels = (torch.rand(scores.shape, generator=generator) < gold) & inside
     return Case(scores, inside, labels)
 
 
-def literal(scores: Tensor, inside: Tensor, labels: Tensor) -> Tensor:
+def reference(scores: Tensor, inside: Tensor, labels: Tensor) -> Tensor:
     """log(1 + sum of e^s over negatives) + log(1 + sum of e^-s over positives), cell by cell in float64; differentiable."""
     rows = []
     inside = inside.expand_as(scores)
@@ -44,22 +45,22 @@ def literal(scores: Tensor, inside: Tensor, labels: Tensor) -> Tensor:
         for c in range(scores.shape[1]):
             negatives, positives = [torch.zeros((), dtype=torch.float64)], [torch.zeros((), dtype=torch.float64)]
             cells = (x[b, c].reshape(-1) for x in (scores.double(), inside, labels))
-            for score, is_there, is_gold in zip(*cells, strict=True):
-                if is_there and is_gold:
+            for score, is_valid, is_gold in zip(*cells, strict=True):
+                if is_valid and is_gold:
                     positives.append(-score)
-                elif is_there:
+                elif is_valid:
                     negatives.append(score)
-            # e^1000 overflows even here, so the sums are taken relative to their largest term.
+            # logsumexp, because e^1000 overflows even in float64.
             rows.append(sum(torch.stack(x).logsumexp(0) for x in (negatives, positives)))
     return torch.stack(rows).view(scores.shape[:2])
 
 
 def check(case: Case, rtol: float = 1e-5, atol: float = 1e-5) -> None:
-    """Sparse, dense and literal have the same values and gradients, with a weight per group."""
+    """Sparse and dense losses have the values and gradients of the reference, with a weight per group."""
     weights = torch.linspace(0.5, 2.0, case.scores[:, :, 0, 0, 0].numel()).view(case.scores.shape[:2])
     expected_scores = case.scores.double().requires_grad_()
-    expected = literal(expected_scores, case.inside, case.labels)
-    total = (expected * weights).sum() + 0 * expected_scores.sum()  # depends on the scores even where no cell exists
+    expected = reference(expected_scores, case.inside, case.labels)
+    total = (expected * weights).sum() + 0 * expected_scores.sum()  # depends on the scores even if no cell exists
     (expected_gradient,) = torch.autograd.grad(total, expected_scores)
     for function, gold in ((class_imbalance, case.positives), (class_imbalance_dense, case.labels)):
         scores = case.scores.clone().requires_grad_()
@@ -70,22 +71,21 @@ def check(case: Case, rtol: float = 1e-5, atol: float = 1e-5) -> None:
         torch.testing.assert_close(gradient.double(), expected_gradient, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize("scale", [0.1, 1.0, 10.0, 100.0])
-@pytest.mark.parametrize("gold", [0.0, 0.02, 0.3, 1.0])
-def test_sparse_and_dense_are_the_literal_sums(scale: float, gold: float) -> None:
-    check(make(scale=scale, gold=gold))
+def test_sparse_and_dense_losses_equal_the_reference() -> None:
+    for scale, gold in product((0.1, 1.0, 10.0, 100.0), (0.0, 0.02, 0.3, 1.0)):
+        check(make(scale=scale, gold=gold))
 
 
 @settings(deadline=None, max_examples=25)
 @given(st.integers(0, 10_000), st.floats(0.01, 30), st.floats(0, 1), st.floats(0, 1))
-def test_so_they_are_whatever_the_scores_and_masks(seed: int, scale: float, there: float, gold: float) -> None:
-    check(make(seed, scale, there, gold))
+def test_random_scores_and_masks(seed: int, scale: float, valid: float, gold: float) -> None:
+    check(make(seed, scale, valid, gold))
 
 
 @pytest.mark.parametrize("height", [20.0, 1e3])
 @pytest.mark.parametrize("others", [-20.0, -5.0, 3.0])
-def test_one_positive_that_dominates(height: float, others: float) -> None:
-    """The published short form gives about 4 for 20 among -20, instead of nearly 0."""
+def test_one_dominant_positive(height: float, others: float) -> None:
+    """The published short form returns about 4 for 20 among -20, instead of nearly 0."""
     scores = torch.full((1, 1, 1, 1, 6), others)
     scores[..., 2] = height
     labels = scores == height
@@ -96,8 +96,8 @@ def test_one_positive_that_dominates(height: float, others: float) -> None:
 
 
 @pytest.mark.parametrize("height", [20.0, 1e3])
-def test_one_positive_or_negative_that_is_all_wrong(height: float) -> None:
-    """A positive far below the others' level costs its distance from 0, and so does a negative far above."""
+def test_one_wrong_positive_or_negative(height: float) -> None:
+    """The loss of a positive far below 0, or of a negative far above 0, is its distance from 0."""
     scores = torch.zeros(1, 2, 1, 1, 3)
     scores[0, 0, 0, 0, 0], scores[0, 1, 0, 0, 0] = -height, height
     labels = scores < 0
@@ -113,9 +113,9 @@ def test_groups_without_positives_negatives_or_cells() -> None:
     labels = torch.zeros_like(scores, dtype=torch.bool)
     inside = torch.ones_like(labels)
     labels[1] = True  # no negatives
-    inside[2] = False  # nothing at all
+    inside[2] = False  # no cells
     inside[3], labels[3] = labels[3], False
-    inside[3, ..., 1] = labels[3, ..., 1] = True  # one positive alone
+    inside[3, ..., 1] = labels[3, ..., 1] = True  # a single positive
     case = Case(scores, inside, labels)
     check(case)
     values = class_imbalance(scores, inside, case.positives).flatten().tolist()
@@ -148,13 +148,13 @@ def run(name: str, case: Case) -> Tensor:
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
-@pytest.mark.parametrize("mask", [-torch.inf, None, torch.inf])
-@pytest.mark.parametrize("scale", [1.0, 1e4])
-@pytest.mark.parametrize("gold", [0.0, 0.1, 1.0])
-def test_gradients_are_finite_in_half_precision(
-    name: str, dtype: torch.dtype, mask: float | None, scale: float, gold: float
-) -> None:
-    """Whatever stands outside (infinities, the type's own lowest number), and with scores near the end of the range."""
+def test_gradients_are_finite_in_every_precision(name: str, dtype: torch.dtype) -> None:
+    for mask, scale, gold in product((-torch.inf, None, torch.inf), (1.0, 1e4), (0.0, 0.1, 1.0)):
+        check_gradients(name, dtype, mask, scale, gold)
+
+
+def check_gradients(name: str, dtype: torch.dtype, mask: float | None, scale: float, gold: float) -> None:
+    """``mask`` is the score of invalid cells (None: the lowest number of the type); scores go up to the type's range."""
     case = make(scale=scale, gold=gold)
     lowest = torch.finfo(dtype).min
     inside = case.inside.clone()
@@ -171,15 +171,18 @@ def test_gradients_are_finite_in_half_precision(
     assert bool(scores.grad.isfinite().all())
     assert not scores.grad[~inside.expand_as(scores)].any()
     assert bool(scores.grad[inside.expand_as(scores)].any())
-    again = run(name, Case(clamped.float(), inside, labels))
-    assert torch.equal(values, again)  # nothing but the scores themselves is rounded
+    in_float32 = run(name, Case(clamped.float(), inside, labels))
+    assert torch.equal(values, in_float32)  # only the scores are rounded
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
-@pytest.mark.parametrize("share", [0.5, 1.0])
-def test_negatives_of_minus_infinity_cost_nothing(name: str, dtype: torch.dtype, share: float) -> None:
-    """Masked by their scores instead of by ``inside``: the same loss, and no gradient there, also where all are."""
+def test_negatives_of_minus_infinity_have_no_loss(name: str) -> None:
+    for dtype, share in product((torch.float16, torch.bfloat16, torch.float32), (0.5, 1.0)):
+        check_infinite_negatives(name, dtype, share)
+
+
+def check_infinite_negatives(name: str, dtype: torch.dtype, share: float) -> None:
+    """A share of the cells is masked by scores instead of ``inside``: the same loss, and no gradient there."""
     case = make(gold=0.0)
     hidden = (torch.rand(case.scores.shape, generator=torch.Generator().manual_seed(5)) < share) & case.inside
     scores = case.scores.to(dtype).masked_fill(hidden, -torch.inf).requires_grad_()
@@ -191,21 +194,25 @@ def test_negatives_of_minus_infinity_cost_nothing(name: str, dtype: torch.dtype,
     assert not scores.grad[hidden].any()
 
 
-@pytest.mark.parametrize("scale", [0.1, 1.0, 10.0, 100.0])
 @pytest.mark.parametrize("gold", [0.0, 0.1, 1.0])
-def test_the_binary_form_is_the_sum_of_binary_cross_entropies(scale: float, gold: float) -> None:
+def test_binary_cross_entropy_equals_that_of_torch(gold: float) -> None:
+    for scale in (0.1, 1.0, 10.0, 100.0):
+        check_binary_cross_entropy(scale, gold)
+
+
+def check_binary_cross_entropy(scale: float, gold: float) -> None:
     case = make(scale=scale, gold=gold)
-    ours, theirs = case.scores.clone().requires_grad_(), case.scores.double().requires_grad_()
-    values = binary_cross_entropy(ours, case.inside, case.positives)
-    expected = F.binary_cross_entropy_with_logits(theirs, case.labels.double(), reduction="none")
+    scores, reference_scores = case.scores.clone().requires_grad_(), case.scores.double().requires_grad_()
+    values = binary_cross_entropy(scores, case.inside, case.positives)
+    expected = F.binary_cross_entropy_with_logits(reference_scores, case.labels.double(), reduction="none")
     expected = (expected * case.inside).flatten(2).sum(2)
     torch.testing.assert_close(values.double(), expected, rtol=1e-5, atol=1e-4)
     weights = torch.linspace(0.5, 2.0, 12).view(4, 3)
-    gradients = [torch.autograd.grad((x * weights).sum(), y)[0] for x, y in ((values, ours), (expected, theirs))]
+    gradients = [torch.autograd.grad((x * weights).sum(), y)[0] for x, y in ((values, scores), (expected, reference_scores))]
     torch.testing.assert_close(gradients[0].double(), gradients[1], rtol=1e-4, atol=1e-5)
 
 
-def test_nothing_given_is_changed() -> None:
+def test_arguments_are_not_modified() -> None:
     case = make()
     before = [tensor.clone() for tensor in case]
     for name in FUNCTIONS:

@@ -1,4 +1,4 @@
-"""Blocks of spans beside windows of words, against reading each span's own words."""
+"""Blocks of spans with windows of words, compared with the words of each span."""
 
 from __future__ import annotations
 
@@ -29,33 +29,33 @@ def chosen(lengths: list[int], width: int, count: int = 3) -> ChosenSpans:
     return ChosenSpans(length, start, (start + size).clamp(max=length), width)
 
 
-def own_words(blocks: Blocks, words: Tensor) -> list[Tensor]:
+def span_words(blocks: Blocks, words: Tensor) -> list[Tensor]:
     spans = zip(blocks.sentence.tolist(), blocks.start.tolist(), blocks.end.tolist(), strict=True)
-    return [words[number, start:end] for number, start, end in spans]
+    return [words[sentence, start:end] for sentence, start, end in spans]
 
 
 def check(blocks: Blocks, words: Tensor) -> None:
     spans = torch.arange(len(blocks.start) * 2.0).view(-1, 2)
     assert torch.equal(blocks.packed(blocks.spread(spans)), spans)
-    # A sum over what is inside is the sum over the span's words.
+    # The sum over ``inside`` is the sum over the words of the span.
     sums = blocks.packed(blocks.inside.float() @ blocks.windows(words))
-    torch.testing.assert_close(sums, torch.stack([own.sum(0) for own in own_words(blocks, words)]), rtol=0, atol=1e-5)
+    torch.testing.assert_close(sums, torch.stack([states.sum(0) for states in span_words(blocks, words)]), rtol=0, atol=1e-5)
 
 
-def some_words(lengths: list[int]) -> Tensor:
+def random_words(lengths: list[int]) -> Tensor:
     return torch.randn(len(lengths), max([1, *lengths]), 3, generator=torch.Generator().manual_seed(1))
 
 
 @settings(deadline=None, max_examples=60)
 @given(LENGTHS, st.integers(2, 30))
-def test_every_span_of_a_tile_reads_its_own_words(lengths: list[int], width: int) -> None:
+def test_spans_of_a_tile_attend_to_their_words(lengths: list[int], width: int) -> None:
     blocks = tiled(lengths, width)
     if len(blocks.start):
-        check(blocks, some_words(lengths))
-        assert bool(blocks.inside.any(-1).all())  # a softmax over nothing would be no number
+        check(blocks, random_words(lengths))
+        assert bool(blocks.inside.any(-1).all())  # a softmax over no words would be NaN
 
 
 @settings(deadline=None, max_examples=40)
 @given(LENGTHS, st.integers(1, 30))
-def test_every_chosen_span_reads_its_own_words(lengths: list[int], width: int) -> None:
-    check(chosen(lengths, width), some_words(lengths))
+def test_chosen_spans_attend_to_their_words(lengths: list[int], width: int) -> None:
+    check(chosen(lengths, width), random_words(lengths))

@@ -1,4 +1,4 @@
-"""Tiles of the band of spans against all pairs of words."""
+"""Tiles of the band of spans, compared with all pairs of words."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def all_spans(length: int, max_width: int | None) -> list[tuple[int, int]]:
 
 
 def cells_inside(tiles: Tiles, length: int) -> Tensor:
-    """The flat places of the cells that are spans of a sentence of ``length`` words."""
+    """The flat indices of the cells that are spans of a sentence of ``length`` words."""
     mask = (torch.arange(tiles.length) < length).unsqueeze(0)
     return tiles.inside(mask).flatten().nonzero().squeeze(1)
 
@@ -29,41 +29,41 @@ def cells_inside(tiles: Tiles, length: int) -> Tensor:
 @given(LENGTHS, WIDTHS, st.integers(0, 10))
 def test_every_span_has_one_cell(length: int, max_width: int | None, padding: int) -> None:
     tiles = Tiles.cut(length + padding, max_width)
-    found = [column.tolist() for column in tiles.spans(cells_inside(tiles, length))]
-    assert sorted(zip(*found, strict=True)) == all_spans(length, max_width)
+    spans = [column.tolist() for column in tiles.spans(cells_inside(tiles, length))]
+    assert sorted(zip(*spans, strict=True)) == all_spans(length, max_width)
 
 
 @settings(deadline=None)
 @given(LENGTHS, WIDTHS)
-def test_places_and_spans_are_inverse(length: int, max_width: int | None) -> None:
+def test_indices_and_spans_are_inverse(length: int, max_width: int | None) -> None:
     tiles = Tiles.cut(length, max_width)
-    places = cells_inside(tiles, length)
-    start, end = tiles.spans(places)
-    assert torch.equal(tiles.place(start, end), places)
+    indices = cells_inside(tiles, length)
+    start, end = tiles.spans(indices)
+    assert torch.equal(tiles.index(start, end), indices)
     spans = torch.tensor(all_spans(length, max_width), dtype=torch.long).reshape(-1, 2)
-    again = tiles.spans(tiles.place(*spans.T))
-    assert torch.equal(torch.stack(again, 1), spans)
-    assert set(tiles.place(*spans.T).tolist()) == set(places.tolist())
+    restored = tiles.spans(tiles.index(*spans.T))
+    assert torch.equal(torch.stack(restored, 1), spans)
+    assert set(tiles.index(*spans.T).tolist()) == set(indices.tolist())
 
 
 @settings(deadline=None)
 @given(LENGTHS, WIDTHS)
 def test_a_cell_belongs_to_its_start_and_end(length: int, max_width: int | None) -> None:
-    """Products of what ``starts`` and ``ends`` hand out are those of all pairs of words; offsets are widths less one."""
+    """Products of ``starts`` and ``ends`` equal those of all pairs of words; offsets are widths minus one."""
     tiles = Tiles.cut(length, max_width)
     generator = torch.Generator().manual_seed(length)
     firsts, lasts = torch.randn(2, 2, length, 3, generator=generator)
     products = tiles.starts(firsts) @ tiles.ends(lasts).transpose(-1, -2)
     assert products.shape == (2, tiles.count, tiles.rows, tiles.columns)
-    places = cells_inside(tiles, length)
-    start, end = tiles.spans(places)
-    every = firsts @ lasts.transpose(1, 2)
-    torch.testing.assert_close(products.flatten(1)[:, places], every[:, start, end - 1], rtol=1e-5, atol=1e-5)
+    indices = cells_inside(tiles, length)
+    start, end = tiles.spans(indices)
+    products_of_pairs = firsts @ lasts.transpose(1, 2)
+    torch.testing.assert_close(products.flatten(1)[:, indices], products_of_pairs[:, start, end - 1], rtol=1e-5, atol=1e-5)
     offset = tiles.offset(torch.device("cpu")).expand(tiles.count, -1, -1).flatten()
-    assert torch.equal(offset[places], end - start - 1)
+    assert torch.equal(offset[indices], end - start - 1)
 
 
-def test_further_dimensions_are_carried_along() -> None:
+def test_additional_dimensions_are_preserved() -> None:
     tiles = Tiles.cut(50, 3)
     words = torch.arange(2 * 50 * 4 * 5).view(2, 50, 4, 5) + 1
     starts, ends = tiles.starts(words), tiles.ends(words)
@@ -71,12 +71,12 @@ def test_further_dimensions_are_carried_along() -> None:
     assert ends.shape == (2, 4, 18, 4, 5)
     for tile in range(4):
         for values, count in ((starts, 16), (ends, 18)):
-            here = words[:, tile * 16 : tile * 16 + count]
-            assert torch.equal(values[:, tile, : here.shape[1]], here)
-            assert not values[:, tile, here.shape[1] :].any()
+            expected = words[:, tile * 16 : tile * 16 + count]
+            assert torch.equal(values[:, tile, : expected.shape[1]], expected)
+            assert not values[:, tile, expected.shape[1] :].any()
 
 
-def test_a_band_costs_what_it_is_wide_and_a_triangle_is_one_tile() -> None:
+def test_the_number_of_cells_is_proportional_to_the_width() -> None:
     for width in (1, 3, 16, 30):
         tiles = Tiles.cut(1000, width)
         assert tiles.cells <= 2 * (1000 + tiles.rows) * max(width, SMALLEST)
@@ -84,10 +84,10 @@ def test_a_band_costs_what_it_is_wide_and_a_triangle_is_one_tile() -> None:
     assert Tiles.cut(0, None).cells == Tiles.cut(0, 5).cells == 0
 
 
-def test_words_outside_a_sentence_have_no_cells() -> None:
+def test_padding_has_no_cells() -> None:
     tiles = Tiles.cut(40, 2)
     mask = torch.zeros(3, 40, dtype=torch.bool)
     mask[1, :7] = mask[2] = True
     assert tiles.count > 1
     assert tiles.inside(mask).flatten(1).sum(1).tolist() == [0, 7 + 6, 40 + 39]
-    assert torch.equal(tiles.inside(mask.long()), tiles.inside(mask))  # masks of numbers are fine too
+    assert torch.equal(tiles.inside(mask.long()), tiles.inside(mask))  # integer masks work too

@@ -1,4 +1,4 @@
-"""Batches of sentences of like length, planned ahead so that training can go on anywhere."""
+"""Batches of sentences of similar length, planned in advance so that training can resume at any step."""
 
 from __future__ import annotations
 
@@ -19,45 +19,45 @@ from spanwise.heads.base import Head
 
 @dataclass(slots=True)
 class Batch:
-    """The tensors of a batch, and which sentences (numbers in the data) it holds."""
+    """The tensors of a batch and the indices of its sentences."""
 
-    numbers: Ints
+    indices: Ints
     inputs: dict[str, Tensor]
     targets: dict[str, Tensor]
 
     def to(self, device: torch.device) -> Batch:
-        return Batch(self.numbers, moved(self.inputs, device), moved(self.targets, device))
+        return Batch(self.indices, to_device(self.inputs, device), to_device(self.targets, device))
 
 
-def moved(tensors: Mapping[str, Tensor], device: torch.device) -> dict[str, Tensor]:
+def to_device(tensors: Mapping[str, Tensor], device: torch.device) -> dict[str, Tensor]:
     return {name: tensor.to(device, non_blocking=True) for name, tensor in tensors.items()}
 
 
 @dataclass(slots=True)
 class PackedBatch:
-    """A batch as one piece of memory: worker processes hand over, pin and copy it at once instead of tensor by tensor."""
+    """A batch in one block of memory, which is sent between processes, pinned and copied as a whole."""
 
-    numbers: Ints
+    indices: Ints
     memory: Tensor
-    layout: list[tuple[bool, str, torch.dtype, torch.Size, int, int]]  # input or target, name, type, shape, from, to
+    layout: list[tuple[bool, str, torch.dtype, torch.Size, int, int]]  # is input, name, type, shape, start, end
 
     @classmethod
     def pack(cls, batch: Batch) -> PackedBatch:
-        pieces, layout, at = [], [], 0
+        chunks, layout, offset = [], [], 0
         for is_input, tensors in ((True, batch.inputs), (False, batch.targets)):
             for name, tensor in tensors.items():
-                # Copied, for a tensor of one element or none may come with a stride that cannot be viewed as bytes.
+                # Cloned, because tensors of at most one element may have strides that cannot be viewed as bytes.
                 raw = tensor.clone(memory_format=torch.contiguous_format).view(-1).view(torch.uint8)
-                layout.append((is_input, name, tensor.dtype, tensor.shape, at, at + len(raw)))
-                padding = -len(raw) % 8  # every tensor begins at a multiple of eight, as int64 wants it
-                pieces += [raw, raw.new_zeros(padding)] if padding else [raw]
-                at += len(raw) + padding
-        return cls(batch.numbers, torch.cat(pieces), layout)
+                layout.append((is_input, name, tensor.dtype, tensor.shape, offset, offset + len(raw)))
+                padding = -len(raw) % 8  # tensors are aligned to eight bytes, as int64 requires
+                chunks += [raw, raw.new_zeros(padding)] if padding else [raw]
+                offset += len(raw) + padding
+        return cls(batch.indices, torch.cat(chunks), layout)
 
     def to(self, device: torch.device) -> Batch:
-        # Pinned here and not by the loader, whose thread would disturb a recording of CUDA graphs in this one.
+        # Pinned here instead of in the loader, whose thread would interfere with the capture of CUDA graphs.
         memory = (self.memory.pin_memory() if device.type == "cuda" else self.memory).to(device, non_blocking=True)
-        batch = Batch(self.numbers, {}, {})
+        batch = Batch(self.indices, {}, {})
         for is_input, name, dtype, shape, start, end in self.layout:
             (batch.inputs if is_input else batch.targets)[name] = memory[start:end].view(dtype).view(shape)
         return batch
@@ -66,8 +66,8 @@ class PackedBatch:
 class TrainingBatches(Dataset[PackedBatch]):
     """Every batch of every epoch, in order: item k is the k-th step of training.
 
-    What an item holds depends on the seed and k alone, so worker processes may build items in any order, and a training that
-    goes on after an interruption sees the same batches.
+    An item depends only on the seed and k, so worker processes may build items in any order, and a
+    resumed training sees the same batches.
     """
 
     def __init__(
@@ -85,13 +85,13 @@ class TrainingBatches(Dataset[PackedBatch]):
     ) -> None:
         self.encoder, self.head, self.sentences, self.prepared, self.seed = encoder, head, sentences, prepared, seed
         costs = np.array([encoder.cost(item) for item in prepared], np.int64)
-        self.ends: list[int] = []  # the step behind each epoch's last
+        self.ends: list[int] = []  # the number of steps after each epoch
         self.batches: list[Ints] = []
         rank, world = share
         for epoch in range(epochs):
             batches = plan(costs, batch_size, budget, np.random.default_rng([seed, epoch]))
-            spare = -len(batches) % world  # every process makes the same number of steps
-            batches += [batches[number % len(batches)] for number in range(spare)]
+            spare = -len(batches) % world  # every process must take the same number of steps
+            batches += [batches[index % len(batches)] for index in range(spare)]
             self.batches += batches[rank::world]
             self.ends.append(len(self.batches))
 
@@ -102,19 +102,19 @@ class TrainingBatches(Dataset[PackedBatch]):
         return PackedBatch.pack(self.batch(step))
 
     def batch(self, step: int) -> Batch:
-        numbers = self.batches[step]
-        chosen = [self.sentences[number] for number in numbers]
+        indices = self.batches[step]
+        sentences = [self.sentences[index] for index in indices]
         generator = np.random.default_rng([self.seed, 1, step])
         return Batch(
-            numbers,
-            self.encoder.collate([self.prepared[number] for number in numbers]),
-            self.head.targets(chosen, gold=True, generator=generator),
+            indices,
+            self.encoder.collate([self.prepared[index] for index in indices]),
+            self.head.targets(sentences, gold=True, generator=generator),
         )
 
 
 def make_batch(
-    encoder: Encoder, head: Head, sentences: Sequence[Sentence], prepared: Sequence[Any], numbers: Ints, *, gold: bool = False
+    encoder: Encoder, head: Head, sentences: Sequence[Sentence], prepared: Sequence[Any], indices: Ints, *, gold: bool = False
 ) -> Batch:
-    """A batch for scoring, or, with ``gold``, for the full loss without sampling."""
-    chosen = [sentences[number] for number in numbers]
-    return Batch(numbers, encoder.collate([prepared[n] for n in numbers]), head.targets(chosen, gold=gold))
+    """A batch for scoring or, with ``gold``, for the full loss without sampling."""
+    batch = [sentences[index] for index in indices]
+    return Batch(indices, encoder.collate([prepared[index] for index in indices]), head.targets(batch, gold=gold))

@@ -1,4 +1,4 @@
-"""Which sentences are read together: batches of like length. NumPy only."""
+"""Grouping sentences into batches of similar length. NumPy only."""
 
 from __future__ import annotations
 
@@ -6,19 +6,22 @@ import numpy as np
 import numpy.typing as npt
 
 Ints = npt.NDArray[np.int64]
-POOL = 50  # batches whose sentences are sorted by length together
-LENGTH = 128  # words or subwords of a sentence up to which a batch for scoring has as many as it may
-PADDING = 256  # at most so much is added to a batch for scoring: about what a batch more would cost
+POOL = 50  # batches per pool; the sentences of a pool are sorted by length
+LENGTH = 128  # words or subwords; batches for scoring have fewer sentences if these are longer
+PADDING = 256  # maximum padding of a batch for scoring: about the cost of another batch
 
 
 def plan(costs: Ints, batch_size: int, budget: int | None, generator: np.random.Generator | None) -> list[Ints]:
-    """Which sentences go into which batch.
+    """The indices of the sentences of each batch.
 
-    With a generator: shuffled, sorted by length within pools of some batches, and the batches shuffled again. Without: by
-    length, longest first, so that memory runs out at once if it does, and a batch ends early where its sentences would need
-    much padding: one very long sentence does not make a whole batch as long. Where sentences are longer than ``LENGTH``, fewer
-    are read together, for some heads need memory for the square of it. ``budget`` bounds sentences x longest cost of a batch in
-    other ways: in training instead of their number, for scoring besides it.
+    With a generator (training), sentences are shuffled and sorted by length within pools, and the
+    batches are shuffled again. ``budget`` then replaces ``batch_size``: it limits the number of
+    sentences times the longest cost.
+
+    Without a generator (scoring), sentences are sorted by length, longest first, so that running out
+    of memory happens at once. A batch ends early if its sentences would need much padding, and has
+    fewer sentences if these are longer than ``LENGTH``, because some heads need memory for the square
+    of the length. ``budget`` then applies in addition to ``batch_size``.
 
     >>> [batch.tolist() for batch in plan(np.array([5, 1, 4, 2]), 2, None, None)]
     [[0, 2], [3, 1]]
@@ -31,14 +34,14 @@ def plan(costs: Ints, batch_size: int, budget: int | None, generator: np.random.
     for first in range(0, len(order), size):
         pool = order[first : first + size]
         batches += _cut(pool[np.argsort(-costs[pool], kind="stable")], costs, batch_size, budget)
-    # Only a pool's last batch may be small: moved about, it does no harm.
-    return [batches[number] for number in generator.permutation(len(batches))]
+    # Only the last batch of a pool may be small; shuffling spreads these batches.
+    return [batches[index] for index in generator.permutation(len(batches))]
 
 
 def _cut(order: Ints, costs: Ints, batch_size: int, budget: int | None, padding: int | None = None) -> list[Ints]:
     batches: list[Ints] = []
     first = 0
-    while first < len(order):  # sorted by falling cost, so a batch's first sentence is its longest
+    while first < len(order):  # sorted by decreasing cost, so the first sentence of a batch is its longest
         longest = int(costs[order[first]])
         count = batch_size if budget is None else max(1, budget // max(1, longest))
         batch = order[first : first + count]

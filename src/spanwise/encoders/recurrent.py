@@ -1,4 +1,4 @@
-"""Recurrent layers over sequences of unlike lengths, whose results do not depend on padding."""
+"""Recurrent layers over sequences of different lengths; results do not depend on padding."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ class VariationalDropout(nn.Module):
 
 
 class BiLSTM(nn.Module):
-    """Layers of two LSTMs, one reading each sequence from its first step to its last, one from its last to its first.
+    """Layers of a forward and a backward LSTM.
 
-    The backward LSTM reads sequences that are reversed within their own lengths, so padding always comes behind all that is
-    real. Against packed sequences this needs no lengths on the host, so a GPU is never waited for, and on a CPU it trains
-    batches of like lengths in a half to four fifths of the time.
+    The backward LSTM reads each sequence reversed within its own length, so padding always comes
+    last. Unlike packed sequences this needs no lengths on the host, so the host never waits for a
+    GPU, and on a CPU it trains batches of similar lengths in 50 to 80 percent of the time.
     """
 
     def __init__(self, size: int, hidden: int, layers: int = 1, dropout: float = 0.0) -> None:
@@ -37,40 +37,40 @@ class BiLSTM(nn.Module):
         self.width = 2 * hidden
 
     def forward(self, sequences: Tensor, lengths: Tensor) -> Tensor:
-        """States ``[B, T, 2 hidden]``; those behind a sequence's length mean nothing."""
+        """States ``[B, T, 2 hidden]``; those of padding are undefined."""
         order = reversal(lengths, sequences.shape[1])
-        for depth, (forwards, backwards) in enumerate(zip(self.forwards, self.backwards, strict=True)):
+        for depth, (forward, backward) in enumerate(zip(self.forwards, self.backwards, strict=True)):
             if depth:
                 sequences = self.between(sequences)
-            there, _ = forwards(sequences)
-            back, _ = backwards(reordered(sequences, order))
-            sequences = torch.cat([there, reordered(back, order)], dim=2)
+            forward_states, _ = forward(sequences)
+            backward_states, _ = backward(reordered(sequences, order))
+            sequences = torch.cat([forward_states, reordered(backward_states, order)], dim=2)
         return sequences
 
     def final(self, sequences: Tensor, lengths: Tensor) -> Tensor:
-        """The state of each direction when it has read all of the sequence: ``[B, 2 hidden]``. For one layer."""
+        """The final state of each direction of the first layer: ``[B, 2 hidden]``."""
         order = reversal(lengths, sequences.shape[1])
-        there, _ = self.forwards[0](sequences)
-        back, _ = self.backwards[0](reordered(sequences, order))
-        last = (lengths - 1).clamp(min=0)[:, None, None].expand(-1, 1, there.shape[2])
-        return torch.cat([there.gather(1, last), back.gather(1, last)], dim=2).squeeze(1)
+        forward_states, _ = self.forwards[0](sequences)
+        backward_states, _ = self.backwards[0](reordered(sequences, order))
+        last = (lengths - 1).clamp(min=0)[:, None, None].expand(-1, 1, forward_states.shape[2])
+        return torch.cat([forward_states.gather(1, last), backward_states.gather(1, last)], dim=2).squeeze(1)
 
 
 def reversal(lengths: Tensor, steps: int) -> Tensor:
-    """The order that reverses each sequence within its length and leaves padding in place.
+    """The order that reverses each sequence within its length and keeps padding in place.
 
     >>> reversal(torch.tensor([3, 1]), 4).tolist()
     [[2, 1, 0, 3], [0, 1, 2, 3]]
     """
-    places = torch.arange(steps, device=lengths.device)
-    return torch.where(places < lengths[:, None], lengths[:, None] - 1 - places, places)
+    positions = torch.arange(steps, device=lengths.device)
+    return torch.where(positions < lengths[:, None], lengths[:, None] - 1 - positions, positions)
 
 
 def reordered(sequences: Tensor, order: Tensor) -> Tensor:
     return sequences.gather(1, order[:, :, None].expand(-1, -1, sequences.shape[2]))
 
 
-def strongest(states: Tensor, mask: Tensor) -> Tensor:
-    """The maximum of each feature over a sequence's real steps, ``[B, d]``; zero for an empty sequence."""
-    lowest = states.masked_fill(~mask[:, :, None], torch.finfo(states.dtype).min).amax(1)
-    return lowest.masked_fill(~mask.any(1)[:, None], 0)
+def masked_max(states: Tensor, mask: Tensor) -> Tensor:
+    """The maximum of each feature over the unpadded steps of a sequence, ``[B, d]``; zero for an empty sequence."""
+    maximum = states.masked_fill(~mask[:, :, None], torch.finfo(states.dtype).min).amax(1)
+    return maximum.masked_fill(~mask.any(1)[:, None], 0)

@@ -1,6 +1,7 @@
-"""The encoder that needs no download: word vectors, characters and part-of-speech tags under a BiLSTM.
+"""An encoder without pretrained weights: word vectors, characters and part-of-speech tags, followed by a BiLSTM.
 
-The token representation of Locate and Label (Shen et al. 2021, section 2.1) without its language model.
+This is the token representation of Locate and Label (Shen et al. 2021, section 2.1) without its
+language model.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ from torch import Tensor, nn
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder, TokenStates
-from spanwise.encoders.numbers import FILE, NumberedWords, Numbers
-from spanwise.encoders.recurrent import BiLSTM, VariationalDropout, strongest
+from spanwise.encoders.recurrent import BiLSTM, VariationalDropout, masked_max
 from spanwise.encoders.vocabulary import PADDING, UNKNOWN, Vocabulary
+from spanwise.encoders.word_indexing import FILE, IndexedWords, WordIndexer
 from spanwise.vectors.glove import GloveSettings, learn_vectors
 from spanwise.vectors.store import Floats, Vectors, read_vectors
 
@@ -30,36 +31,36 @@ _RANDOM_SIZE = 100
 
 
 class StaticSettings(BaseModel):
-    """What a word is made of, and the BiLSTM over it."""
+    """The parts of a word's representation, and the BiLSTM over them."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
     kind: Literal["static"] = "static"
-    vectors: Path | None = Field(None, description="file or folder of word vectors; random ones are learned when not given")
-    glove: GloveSettings | None = Field(None, description="where no file is given, vectors are made of the training sentences")
-    word_size: int | None = Field(None, ge=0, description="that of the vectors, or 100 for random ones; 0: no word vectors")
-    freeze_words: bool = Field(False, description="keep the file's vectors of training words too; random ones always learn")
-    lowercase: bool = Field(True, description="words that the file does not know are learned in lower case")
-    min_count: int = Field(1, ge=1, description="rarer words of the training sentences are unknown words")
-    char_size: int = Field(25, ge=1, description="size of a character's vector")
-    char_hidden: int = Field(50, ge=0, description="character LSTM, per direction; 0: no characters")
-    pos_size: int = Field(0, ge=0, description="size of a part-of-speech tag's vector; 0: no tags")
-    hidden: int = Field(200, ge=1, description="LSTM over the words, per direction")
-    layers: int = Field(1, ge=0, description="of that LSTM; 0: a word's state is its vectors, for a LSTM over several encoders")
-    dropout: float = Field(0.5, ge=0, lt=1, description="before, between and behind the layers, one mask per sentence")
-    word_dropout: float = Field(0.1, ge=0, lt=1, description="share of training words (and tags) read as unknown ones")
+    vectors: Path | None = Field(None, description="file or folder of word vectors; by default random vectors are trained")
+    glove: GloveSettings | None = Field(None, description="train GloVe vectors on the training sentences if no file is given")
+    word_size: int | None = Field(None, ge=0, description="size of a word vector; default: the file's, or 100; 0: no words")
+    freeze_words: bool = Field(False, description="do not train vectors of the file; random vectors are always trained")
+    lowercase: bool = Field(True, description="lowercase words that are not in the file")
+    min_count: int = Field(1, ge=1, description="rarer words of the training sentences are unknown")
+    char_size: int = Field(25, ge=1, description="size of a character vector")
+    char_hidden: int = Field(50, ge=0, description="size of the character LSTM, per direction; 0: no characters")
+    pos_size: int = Field(0, ge=0, description="size of a part-of-speech vector; 0: no tags")
+    hidden: int = Field(200, ge=1, description="size of the LSTM over the words, per direction")
+    layers: int = Field(1, ge=0, description="layers of that LSTM; 0: no LSTM, for parts of a concat encoder")
+    dropout: float = Field(0.5, ge=0, lt=1, description="dropout around and between the layers, one mask per sentence")
+    word_dropout: float = Field(0.1, ge=0, lt=1, description="share of training words and tags replaced by the unknown one")
 
     @model_validator(mode="after")
-    def _some_part(self) -> Self:
+    def _check_parts(self) -> Self:
         if self.word_size == 0 and self.vectors is not None:
             raise ValueError("vectors are given, but word_size is 0")
         if self.word_size == 0 and not self.char_hidden and not self.pos_size:
-            raise ValueError("word_size, char_hidden and pos_size are all 0: nothing is left to make a word of")
+            raise ValueError("word_size, char_hidden and pos_size are all 0; at least one must be larger")
         return self
 
 
 class StaticEncoder(Encoder):
-    """Word vectors, characters and tags under a BiLSTM; the sentence's state is the maximum over its words' states.
+    """Word vectors, characters and tags, followed by a BiLSTM. The sentence's state is the maximum over its words.
 
     >>> from spanwise import Sentence
     >>> sentences = [Sentence("s1", ("Colon", "cancer", ".")), Sentence("s2", ("A", "gene"))]
@@ -69,10 +70,12 @@ class StaticEncoder(Encoder):
     (torch.Size([2, 3, 16]), torch.Size([2, 16]), [[True, True, True], [True, True, False]])
     """
 
+    settings_class = StaticSettings
+
     def __init__(self, settings: StaticSettings, vocabulary: Vocabulary, word_size: int) -> None:
         super().__init__()
         self.settings, self.vocabulary = settings, vocabulary
-        self.numbers = Numbers(vocabulary, characters=bool(settings.char_hidden), tags=bool(settings.pos_size))
+        self.indexer = WordIndexer(vocabulary, characters=bool(settings.char_hidden), tags=bool(settings.pos_size))
         self.words = WordVectors(len(vocabulary.learned), len(vocabulary.given), word_size) if word_size else None
         self.characters = (
             CharacterBiLSTM(len(vocabulary.characters), settings.char_size, settings.char_hidden)
@@ -93,12 +96,16 @@ class StaticEncoder(Encoder):
     def build(
         cls, settings: StaticSettings, sentences: Sequence[Sentence], log: Callable[[str], None] = lambda line: None
     ) -> Self:
-        """A fresh encoder, its vocabulary from the training sentences and the vectors, of a file or made of these sentences."""
+        """Build the vocabulary from the training sentences and the word vectors, which are read, trained or random."""
         if settings.pos_size and not any(sentence.pos for sentence in sentences):
-            raise SpanwiseError(f"pos_size is {settings.pos_size}, but no training sentence has part-of-speech tags")
-        vectors = read_vectors(settings.vectors) if settings.vectors else _learned(settings, sentences, log)
+            raise SpanwiseError(
+                f"pos_size is {settings.pos_size}, but the training sentences have no part-of-speech tags; use 0"
+            )
+        vectors = read_vectors(settings.vectors) if settings.vectors else _glove_vectors(settings, sentences, log)
         if vectors and settings.word_size not in (None, vectors.size):
-            raise SpanwiseError(f"{settings.vectors}: vectors of {vectors.size} values, but word_size is {settings.word_size}")
+            raise SpanwiseError(
+                f"{settings.vectors}: word_size is {settings.word_size}, but the vectors have {vectors.size} values"
+            )
         vocabulary = Vocabulary.build(
             sentences,
             vectors.words if vectors else (),
@@ -113,7 +120,7 @@ class StaticEncoder(Encoder):
         return encoder
 
     def save(self, folder: Path) -> None:
-        """All but the weights. A file's vectors are among the weights, so the file is not needed again."""
+        """Write settings and vocabulary. Vectors from a file are part of the weights, so the file is not needed again."""
         record = {
             "settings": self.settings.model_dump(mode="json"),
             "word_size": self.word_size,
@@ -122,56 +129,57 @@ class StaticEncoder(Encoder):
         (folder / FILE).write_text(json.dumps(record), encoding="utf-8")
 
     @classmethod
-    def load(cls, folder: Path) -> Self:
-        """The encoder that was saved there, its weights still to be filled."""
+    def load(cls, settings: StaticSettings | None, folder: Path) -> Self:
+        """Rebuild a saved encoder. The settings in its file are used, so ``settings`` may be None."""
         try:
             record = json.loads((folder / FILE).read_text(encoding="utf-8"))
             settings, vocabulary = StaticSettings(**record["settings"]), Vocabulary.from_json(record["vocabulary"])
             return cls(settings, vocabulary, record["word_size"])
         except FileNotFoundError:
-            raise SpanwiseError(f"{folder}: {FILE} of the static encoder is missing") from None
+            raise SpanwiseError(f"{folder}: {FILE} is missing; the static encoder needs it") from None
         except (AttributeError, KeyError, TypeError, ValueError) as error:
             raise SpanwiseError(f"{folder / FILE}: not the record of a static encoder ({error})") from None
 
-    # --- the host's part -------------------------------------------------------------------------------------------
+    # --- on the host -----------------------------------------------------------------------------------------------
 
-    def prepare(self, sentences: Sequence[Sentence], context: Sequence[Sentence] = ()) -> list[NumberedWords]:
-        return self.numbers.prepare(sentences, context)
+    def prepare(self, sentences: Sequence[Sentence], context: Sequence[Sentence] = ()) -> list[IndexedWords]:
+        return self.indexer.prepare(sentences, context)
 
-    def cost(self, prepared: NumberedWords) -> int:
-        return self.numbers.cost(prepared)
+    def cost(self, prepared: IndexedWords) -> int:
+        return self.indexer.cost(prepared)
 
-    def collate(self, prepared: Sequence[NumberedWords]) -> dict[str, Tensor]:
-        return {name: torch.from_numpy(array) for name, array in self.numbers.collate(prepared).items()}
+    def collate(self, prepared: Sequence[IndexedWords]) -> dict[str, Tensor]:
+        return {name: torch.from_numpy(array) for name, array in self.indexer.collate(prepared).items()}
 
-    # --- the device's part -----------------------------------------------------------------------------------------
+    # --- on the device ---------------------------------------------------------------------------------------------
 
     def forward(self, inputs: Mapping[str, Tensor]) -> TokenStates:
         mask = inputs["mask"]
         parts = []
         if self.words:
-            parts.append(self.words(self._some_unknown(inputs["words"])))
+            parts.append(self.words(self._drop_words(inputs["words"])))
         if self.characters:
             parts.append(self.characters(inputs["short"], inputs["long"])[inputs["spelling"]])
         if self.tags:
-            parts.append(self.tags(self._some_unknown(inputs["tags"])))
+            parts.append(self.tags(self._drop_words(inputs["tags"])))
         states = self.dropout(torch.cat(parts, dim=2))
         if self.context:
             states = self.dropout(self.context(states, mask.sum(1)))
-        return TokenStates(states, strongest(states, mask), mask)
+        return TokenStates(states, masked_max(states, mask), mask)
 
-    def _some_unknown(self, numbers: Tensor) -> Tensor:
-        """In training, a few words are read as unknown ones, or the unknown word would never be learned."""
+    def _drop_words(self, indices: Tensor) -> Tensor:
+        """Replace some words in training by the unknown word, to train its vector."""
         if not self.training or not self.settings.word_dropout:
-            return numbers
-        chosen = torch.rand(numbers.shape, device=numbers.device) < self.settings.word_dropout
-        return numbers.masked_fill(chosen, UNKNOWN)
+            return indices
+        dropped = torch.rand(indices.shape, device=indices.device) < self.settings.word_dropout
+        return indices.masked_fill(dropped, UNKNOWN)
 
 
 class WordVectors(nn.Module):
-    """Vectors of padding, the unknown word and the learned words, which training changes, and of given ones, which it does not.
+    """Trained vectors of padding, the unknown word and the learned words, and fixed vectors of the given words.
 
-    Only words of the training sentences are ever learned, so a step costs the same however many words a file has.
+    Only words of the training sentences are trained, so the cost of a step does not depend on the
+    size of the vector file.
     """
 
     def __init__(self, learned: int, given: int, size: int) -> None:
@@ -182,30 +190,30 @@ class WordVectors(nn.Module):
         self.given = nn.Parameter(torch.zeros(given, size), requires_grad=False) if given else None
 
     def fill(self, vocabulary: Vocabulary, vectors: Vectors) -> None:
-        """Take over the vectors of a file; words that it does not know begin at random, as large as the others are."""
+        """Copy the vectors of a file; other words get random vectors with the same mean and deviation."""
         rows = {word: row for row, word in enumerate(vectors.words)}
         with torch.no_grad():
             self.learned.weight.normal_(float(vectors.table.mean()), float(vectors.table.std()))
             self.learned.weight[PADDING].zero_()
-            known = [(number, rows[word]) for number, word in enumerate(vocabulary.learned, UNKNOWN + 1) if word in rows]
-            if known:
-                numbers, places = map(list, zip(*known, strict=True))
-                self.learned.weight[numbers] = _tensor(vectors.table[places])
+            pairs = [(index, rows[word]) for index, word in enumerate(vocabulary.learned, UNKNOWN + 1) if word in rows]
+            if pairs:
+                indices, file_rows = map(list, zip(*pairs, strict=True))
+                self.learned.weight[indices] = _tensor(vectors.table[file_rows])
             if self.given is not None:
                 self.given.copy_(_tensor(vectors.table[[rows[word] for word in vocabulary.given]]))
 
-    def forward(self, numbers: Tensor) -> Tensor:
+    def forward(self, indices: Tensor) -> Tensor:
         if self.given is None:
-            return self.learned(numbers)  # type: ignore[no-any-return]
+            return self.learned(indices)  # type: ignore[no-any-return]
         first = self.learned.num_embeddings
-        is_given = numbers >= first
-        learned = self.learned(numbers.masked_fill(is_given, PADDING))
-        given = nn.functional.embedding((numbers - first).clamp(min=0), self.given)
+        is_given = indices >= first
+        learned = self.learned(indices.masked_fill(is_given, PADDING))
+        given = nn.functional.embedding((indices - first).clamp(min=0), self.given)
         return torch.where(is_given[..., None], given, learned)
 
 
 class CharacterBiLSTM(nn.Module):
-    """A word's spelling read from both ends: the final states of two LSTMs."""
+    """A word's characters, encoded by the final states of a forward and a backward LSTM."""
 
     def __init__(self, characters: int, size: int, hidden: int) -> None:
         super().__init__()
@@ -214,19 +222,19 @@ class CharacterBiLSTM(nn.Module):
         self.lstm = BiLSTM(size, hidden)
 
     def forward(self, *tables: Tensor) -> Tensor:
-        """One row per spelling, those of all tables below one another. A table's rows are padded to its longest."""
+        """One row per spelling of all tables, concatenated. The rows of a table are padded to its longest."""
         rows = [self.lstm.final(self.vectors(table), (table != PADDING).sum(1)) for table in tables if len(table)]
         return torch.cat(rows)
 
 
-def _learned(settings: StaticSettings, sentences: Sequence[Sentence], log: Callable[[str], None]) -> Vectors | None:
-    """Vectors made of the sentences, where the settings ask for them."""
+def _glove_vectors(settings: StaticSettings, sentences: Sequence[Sentence], log: Callable[[str], None]) -> Vectors | None:
+    """Word vectors trained on the sentences, if the settings request them."""
     if settings.glove is None or settings.word_size == 0:
         return None
     glove = settings.glove if settings.word_size is None else replace(settings.glove, dim=settings.word_size)
-    log(f"no word vectors given: making some of {glove.dim} values from the {len(sentences):,} training sentences")
+    log(f"training word vectors of {glove.dim} values on the {len(sentences):,} training sentences")
     learned = learn_vectors((sentence.words for sentence in sentences), glove, threads=torch.get_num_threads())
-    log(f"vectors of {len(learned.vectors.words):,} words made from {learned.words:,} in {learned.seconds:.1f} s")
+    log(f"trained vectors of {len(learned.vectors.words):,} words on {learned.words:,} tokens in {learned.seconds:.1f} s")
     return learned.vectors
 
 

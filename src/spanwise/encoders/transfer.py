@@ -1,4 +1,4 @@
-"""Starting an encoder from a trained one."""
+"""Initialising an encoder from a trained one."""
 
 from __future__ import annotations
 
@@ -15,62 +15,65 @@ from spanwise.encoders.static import StaticEncoder
 from spanwise.encoders.transformer import TransformerEncoder
 
 
-def transfer_weights(own: Encoder, other: Encoder, source: Path) -> None:
-    """Give an encoder the weights of another one of the same make; ``source`` is the run it comes from.
+def transfer_weights(target: Encoder, source: Encoder, run: Path) -> None:
+    """Copy the weights of ``source`` to a ``target`` of the same kind and size; ``run`` is the source's folder, for errors.
 
-    Words, characters and tags of a static encoder go by their names: those that the other one does not know stay as they are.
+    The words, characters and tags of a static encoder are matched by name; those that the source
+    does not have keep their weights.
     """
-    if isinstance(own, ConcatEncoder) and isinstance(other, ConcatEncoder) and len(own.parts) == len(other.parts):
-        for one, another in zip(own.parts, other.parts, strict=True):
-            transfer_weights(one, another, source)  # type: ignore[arg-type]
-    tensors = other.state_dict()
-    if isinstance(own, StaticEncoder) and isinstance(other, StaticEncoder):
-        tensors |= _renumbered(own, other)
-    elif isinstance(own, ConcatEncoder):
-        tensors |= {name: value for name, value in own.state_dict().items() if name.startswith("parts.")}
-    why = _misfit(own, other, tensors)
-    if why is not None:
+    if isinstance(target, ConcatEncoder) and isinstance(source, ConcatEncoder) and len(target.parts) == len(source.parts):
+        for target_part, source_part in zip(target.parts, source.parts, strict=True):
+            transfer_weights(target_part, source_part, run)  # type: ignore[arg-type]
+    tensors = source.state_dict()
+    if isinstance(target, StaticEncoder) and isinstance(source, StaticEncoder):
+        tensors |= _reindexed(target, source)
+    elif isinstance(target, ConcatEncoder):
+        tensors |= {name: value for name, value in target.state_dict().items() if name.startswith("parts.")}
+    mismatch = _mismatch(target, source, tensors)
+    if mismatch is not None:
         raise SpanwiseError(
-            f"{source}: its encoder does not fit this configuration's ({why}); give the same --encoder and settings"
+            f"{run}: its encoder does not match this configuration ({mismatch}); pass the same --encoder and settings"
         )
-    own.load_state_dict(tensors)
+    target.load_state_dict(tensors)
 
 
-def _misfit(own: Encoder, other: Encoder, tensors: Mapping[str, Tensor]) -> str | None:
-    """What keeps an encoder from having the tensors of another one."""
-    if type(own) is not type(other):
-        return "it is of another kind"
-    vocabularies = [one.tokenizer.get_vocab() for one in (own, other) if isinstance(one, TransformerEncoder)]
+def _mismatch(target: Encoder, source: Encoder, tensors: Mapping[str, Tensor]) -> str | None:
+    """Why an encoder cannot load the tensors of another one."""
+    if type(target) is not type(source):
+        return "different kinds of encoders"
+    vocabularies = [encoder.tokenizer.get_vocab() for encoder in (target, source) if isinstance(encoder, TransformerEncoder)]
     if len(vocabularies) == 2 and vocabularies[0] != vocabularies[1]:
-        return "its vocabulary is another one"
-    kept = own.state_dict()
-    for name in sorted(kept.keys() | tensors.keys()):
-        here, there = (list(found[name].shape) if name in found else "nothing" for found in (kept, tensors))
+        return "different vocabularies"
+    expected = target.state_dict()
+    for name in sorted(expected.keys() | tensors.keys()):
+        here, there = (list(weights[name].shape) if name in weights else "missing" for weights in (expected, tensors))
         if here != there:
             return f"{name} is {there} there and {here} here"
     return None
 
 
-def _renumbered(own: StaticEncoder, other: StaticEncoder) -> dict[str, Tensor]:
-    """The other encoder's tables in the order of our vocabulary."""
-    ours, theirs = own.vocabulary, other.vocabulary
-    names = {
-        "words.learned.weight": (ours.learned, theirs.learned, 2),
-        "words.given": (ours.given, theirs.given, 0),
-        "characters.vectors.weight": (ours.characters, theirs.characters, 2),
-        "tags.weight": (ours.tags, theirs.tags, 2),
+def _reindexed(target: StaticEncoder, source: StaticEncoder) -> dict[str, Tensor]:
+    """The source's embedding tables in the order of the target's vocabulary."""
+    target_names, source_names = target.vocabulary, source.vocabulary
+    tables = {
+        "words.learned.weight": (target_names.learned, source_names.learned, 2),
+        "words.given": (target_names.given, source_names.given, 0),
+        "characters.vectors.weight": (target_names.characters, source_names.characters, 2),
+        "tags.weight": (target_names.tags, source_names.tags, 2),
     }
-    kept, found = own.state_dict(), other.state_dict()
-    return {name: _rows(kept[name], found[name], *names[name]) for name in names if name in kept and name in found}
+    to, from_ = target.state_dict(), source.state_dict()
+    return {name: _copied_rows(to[name], from_[name], *tables[name]) for name in tables if name in to and name in from_}
 
 
-def _rows(kept: Tensor, found: Tensor, ours: Sequence[str], theirs: Sequence[str], first: int) -> Tensor:
-    """The table ``kept`` with the rows of ``found`` whose names both know; ``first`` rows (padding, the unknown) have none."""
-    if kept.shape[1] != found.shape[1]:
-        return found
-    places = {name: place for place, name in enumerate(theirs, first)}
-    pairs = [(place, places[name]) for place, name in enumerate(ours, first) if name in places]
+def _copied_rows(
+    target: Tensor, source: Tensor, target_names: Sequence[str], source_names: Sequence[str], first: int
+) -> Tensor:
+    """``target`` with the rows of ``source`` for all common names; the ``first`` rows (padding, unknown) have no name."""
+    if target.shape[1] != source.shape[1]:
+        return source
+    source_rows = {name: row for row, name in enumerate(source_names, first)}
+    pairs = [(row, source_rows[name]) for row, name in enumerate(target_names, first) if name in source_rows]
     rows = torch.tensor([(n, n) for n in range(first)] + pairs, dtype=torch.long).view(-1, 2)
-    table = kept.clone()
-    table[rows[:, 0]] = found[rows[:, 1]]
+    table = target.clone()
+    table[rows[:, 0]] = source[rows[:, 1]]
     return table

@@ -1,4 +1,4 @@
-"""The words, characters and part-of-speech tags that an encoder knows, as numbers."""
+"""Indices of words, characters and part-of-speech tags."""
 
 from __future__ import annotations
 
@@ -14,19 +14,20 @@ from spanwise.core.types import Sentence
 
 Ints = npt.NDArray[np.int32]
 
-PADDING, UNKNOWN = 0, 1  # of words, characters and tags alike
+PADDING, UNKNOWN = 0, 1  # for words, characters and tags
 _FIRST, _LAST = 20, 10
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """What is numbered. Numbers 0 and 1 are padding and the unknown; those of the tuples follow, each from 2.
+    """Words, characters and tags. Index 0 is padding and 1 is the unknown item; the items of each tuple follow from 2.
 
-    ``learned`` are words whose vectors training changes, ``given`` those whose vectors stay as a file gave them; they are
-    numbered in one row, learned first. A word is looked up as it stands, then in lower case, and is unknown otherwise.
+    ``learned`` are words with trained vectors, ``given`` words with fixed vectors from a file; both
+    share one range of indices, learned words first. A word is looked up as written, then in lower
+    case; otherwise it is unknown.
 
     >>> words = Vocabulary(learned=("tumour", "of"), given=("Paris", "colon"))
-    >>> words.word_numbers(["tumour", "Of", "Paris", "PARIS"]).tolist()
+    >>> words.word_indices(["tumour", "Of", "Paris", "PARIS"]).tolist()
     [2, 3, 4, 1]
     """
 
@@ -39,9 +40,9 @@ class Vocabulary:
     _tags: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "_words", _numbered((*self.learned, *self.given)))
-        object.__setattr__(self, "_characters", _numbered(self.characters))
-        object.__setattr__(self, "_tags", _numbered(self.tags))
+        object.__setattr__(self, "_words", _indices((*self.learned, *self.given)))
+        object.__setattr__(self, "_characters", _indices(self.characters))
+        object.__setattr__(self, "_tags", _indices(self.tags))
 
     @classmethod
     def build(
@@ -53,40 +54,41 @@ class Vocabulary:
         lowercase: bool = True,
         min_count: int = 1,
     ) -> Self:
-        """The vocabulary of training sentences and of a vector file's words.
+        """The vocabulary of training sentences and the words of a vector file.
 
-        Words that the file knows stay as given, or with ``freeze=False`` are learned, beginning from the file's vectors.
-        Words that it does not know are learned, in lower case when ``lowercase`` says so. Both must occur ``min_count`` times.
+        Words of the file stay fixed or, with ``freeze=False``, are trained from the file's vectors.
+        Other words are learned, in lower case if ``lowercase``. Learned words must occur
+        ``min_count`` times.
         """
         words: Counter[str] = Counter()
         tags: set[str] = set()
         for sentence in sentences:
             words.update(sentence.words)
             tags.update(sentence.pos or ())
-        known = set(given)
+        in_file = set(given)
         keys: Counter[str] = Counter()
         for word, count in words.items():
-            small = word.lower()
-            keys[word if word in known else small if lowercase or small in known else word] += count
-        learned = [key for key, n in keys.items() if n >= min_count and not (freeze and key in known)]
+            lower = word.lower()
+            keys[word if word in in_file else lower if lowercase or lower in in_file else word] += count
+        learned = [key for key, count in keys.items() if count >= min_count and not (freeze and key in in_file)]
         learned.sort(key=lambda key: (-keys[key], key))
-        rest = known.difference(learned)
+        fixed = in_file.difference(learned)
         return cls(
-            tuple(learned), tuple(word for word in given if word in rest), _frequent_characters(words), tuple(sorted(tags))
+            tuple(learned), tuple(word for word in given if word in fixed), _frequent_characters(words), tuple(sorted(tags))
         )
 
-    def word_numbers(self, words: Sequence[str]) -> Ints:
-        known = self._words
-        return np.fromiter((known.get(w) or known.get(w.lower(), UNKNOWN) for w in words), np.int32, len(words))
+    def word_indices(self, words: Sequence[str]) -> Ints:
+        indices = self._words
+        return np.fromiter((indices.get(w) or indices.get(w.lower(), UNKNOWN) for w in words), np.int32, len(words))
 
-    def tag_numbers(self, sentence: Sentence) -> Ints:
-        """Unknown throughout for a sentence without tags."""
+    def tag_indices(self, sentence: Sentence) -> Ints:
+        """The tags of a sentence; all unknown if it has none."""
         if sentence.pos is None:
             return np.full(len(sentence.words), UNKNOWN, np.int32)
         return np.fromiter((self._tags.get(tag, UNKNOWN) for tag in sentence.pos), np.int32, len(sentence.pos))
 
     def spelling(self, word: str) -> bytes:
-        """The numbers of a word's characters (32 bits each), as bytes: they can be looked up, so a batch spells no word twice.
+        """The indices of a word's characters, 32 bits each, as bytes, which are hashable and so unique in a batch.
 
         A word of more than 30 characters is spelled by its first 20 and its last 10.
         """
@@ -103,7 +105,7 @@ class Vocabulary:
 
 
 def _frequent_characters(words: Mapping[str, int]) -> tuple[str, ...]:
-    """Those that occur more than once; the others train the unknown character."""
+    """The characters that occur more than once; the others train the unknown character."""
     counts: Counter[str] = Counter()
     for word, count in words.items():
         for character in word:
@@ -111,5 +113,5 @@ def _frequent_characters(words: Mapping[str, int]) -> tuple[str, ...]:
     return tuple(sorted(character for character, count in counts.items() if count > 1))
 
 
-def _numbered(names: Iterable[str]) -> dict[str, int]:
-    return {name: number for number, name in enumerate(names, UNKNOWN + 1)}
+def _indices(names: Iterable[str]) -> dict[str, int]:
+    return {name: index for index, name in enumerate(names, UNKNOWN + 1)}

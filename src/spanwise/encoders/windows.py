@@ -1,4 +1,4 @@
-"""Windows over sequences that are longer than an encoder can read at once."""
+"""Overlapping windows over sequences that are longer than an encoder's window."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ Ints = npt.NDArray[np.int64]
 
 
 def windows(length: int, size: int, overlap: int) -> tuple[Ints, Ints, Ints]:
-    """Starts of the windows that cover ``length`` items, and for each item the window that reads it and its place there.
+    """The starts of windows that cover ``length`` items, and the window of each item with its position there.
 
-    Neighbouring windows share ``overlap`` items; each item is read where it stands farther from the window's rim, so that it
-    sees at least half the overlap on either side. What fits one window gets one.
+    Adjacent windows share ``overlap`` items. An item belongs to the window in which it is farther
+    from the edge, so it has at least half the overlap as context on either side. A sequence that
+    fits one window gets one window.
 
-    >>> starts, owner, place = windows(10, 6, 2)
-    >>> starts.tolist(), owner.tolist(), place.tolist()
+    >>> starts, window, position = windows(10, 6, 2)
+    >>> starts.tolist(), window.tolist(), position.tolist()
     ([0, 4], [0, 0, 0, 0, 0, 1, 1, 1, 1, 1], [0, 1, 2, 3, 4, 1, 2, 3, 4, 5])
     """
     if length <= size:
@@ -23,8 +24,8 @@ def windows(length: int, size: int, overlap: int) -> tuple[Ints, Ints, Ints]:
     stride = size - overlap
     count = -(-(length - size) // stride) + 1
     starts = np.minimum(np.arange(count, dtype=np.int64) * stride, length - size)
-    # The cut between two neighbours lies in the middle of what they share.
-    cuts = (starts[1:] + starts[:-1] + size) // 2
+    # Adjacent windows are split in the middle of their overlap.
+    splits = (starts[1:] + starts[:-1] + size) // 2
     items = np.arange(length, dtype=np.int64)
-    owner = np.searchsorted(cuts, items, side="right")
-    return starts, owner, items - starts[owner]
+    window = np.searchsorted(splits, items, side="right")
+    return starts, window, items - starts[window]

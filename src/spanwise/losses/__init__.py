@@ -1,1 +1,1 @@
-"""Functions from scores and gold to losses; any head may use them."""
+"""Loss functions of scores and gold, for any head."""

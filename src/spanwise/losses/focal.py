@@ -1,5 +1,7 @@
-"""The losses of detectors, for spans (Locate and Label, section 2.5): a filter's, a regressor's, and soft weights for both
-stages. All of them give one value per span, in float32."""
+"""Losses of two-stage detectors, for spans (Locate and Label, section 2.5): filter, regressor and example weights.
+
+Each function returns one float32 value per span.
+"""
 
 from __future__ import annotations
 
@@ -12,33 +14,34 @@ from spanwise.spans.regression import offsets
 
 
 def focal(logits: Tensor, positive: Tensor, gamma: float) -> Tensor:
-    """Binary cross-entropy times (1 - p)^gamma, with p the probability of the right answer (Lin et al. 2017; equation 12).
+    """Binary cross-entropy times (1 - p)^gamma, where p is the probability of the gold class (Lin et al. 2017; equation 12).
 
     >>> focal(torch.tensor([0.0, 2.0, 2.0]), torch.tensor([True, True, False]), gamma=2.0).round(decimals=4)
     tensor([0.1733, 0.0018, 1.6501])
     """
-    right = torch.where(positive, logits, -logits).float()
-    return (-right).sigmoid().pow(gamma) * F.softplus(-right)
+    gold_logits = torch.where(positive, logits, -logits).float()
+    return (-gold_logits).sigmoid().pow(gamma) * F.softplus(-gold_logits)
 
 
 def boundary_loss(moves: Tensor, start: Tensor, end: Tensor, gold_start: Tensor, gold_end: Tensor) -> Tensor:
-    """How far spans moved by ``moves`` [S, 2], not rounded, are from their entities: smooth L1 of both boundaries, and what the
-    spans lack of a full overlap (equations 13 to 15). Spans that do not meet lack all of it, no more. Entities have words.
+    """Smooth L1 of both boundaries plus 1 - IoU, for spans moved by ``moves`` [S, 2], not rounded (equations 13 to 15).
 
-    >>> one = [torch.tensor([place]) for place in (2, 4, 2, 6)]
-    >>> boundary_loss(torch.tensor([[0.0, 0.0]]), *one)
+    The IoU of disjoint spans is 0. Gold spans must not be empty.
+
+    >>> boundaries = [torch.tensor([boundary]) for boundary in (2, 4, 2, 6)]
+    >>> boundary_loss(torch.tensor([[0.0, 0.0]]), *boundaries)
     tensor([2.])
     """
     moves = moves.float()
     left, right = start + moves[:, 0], end + moves[:, 1]
-    steps = offsets(start, end, gold_start, gold_end).float()
-    return F.smooth_l1_loss(moves, steps, reduction="none").sum(1) + 1 - iou(left, right, gold_start, gold_end)
+    targets = offsets(start, end, gold_start, gold_end).float()
+    return F.smooth_l1_loss(moves, targets, reduction="none").sum(1) + 1 - iou(left, right, gold_start, gold_end)
 
 
 def soft_weights(overlap: Tensor, threshold: float, eta: float) -> Tensor:
-    """The weight of an example by its overlap with its entity: overlap^eta from the threshold on, (1 - overlap)^eta below it.
+    """The weight of an example: overlap^eta if its overlap reaches the threshold, (1 - overlap)^eta below it.
 
-    Equation 11: what matches half is half an example; what matches wholly or not at all weighs 1. With ``eta`` 0 all do.
+    Equation 11. A full overlap and no overlap both have weight 1. With ``eta`` 0 all weights are 1.
 
     >>> soft_weights(torch.tensor([1.0, 0.75, 0.5, 0.0]), threshold=0.7, eta=1.0)
     tensor([1.0000, 0.7500, 0.5000, 1.0000])

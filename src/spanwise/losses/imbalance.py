@@ -1,14 +1,15 @@
-"""The class-imbalance loss of GlobalPointer (section 3.4, equation 13): every positive above 0, every negative below it.
+"""The class-imbalance loss of GlobalPointer (section 3.4, equation 13): positives score above 0, negatives below.
 
-For a group of scores (of one sentence and type, say) it is
+For a group of scores, for example of one sentence and type, it is
 
     log(1 + sum over negatives of e^s) + log(1 + sum over positives of e^-s).
 
-Almost all cells are negative, so gold comes as the few positive cells. The published short form takes the positives out of
-a sum over all cells by subtraction, which cancels where one positive dominates; here they are masked before the sum.
+Almost all cells are negative, so gold is given as the few positive cells. The published short form
+subtracts the positives from a sum over all cells, which cancels if one positive dominates; here they
+are masked before the sum.
 
-The 1 is a further cell with score 0. So no sum is ever empty, and minus infinity is a safe mask: without that cell the gradient
-of a group without negatives would be a difference of infinities.
+The 1 is an additional cell with score 0. So no sum is empty, and minus infinity is a safe mask:
+without that cell the gradient of a group without negatives would be a difference of infinities.
 """
 
 from __future__ import annotations
@@ -21,9 +22,10 @@ from torch import Tensor
 def class_imbalance(scores: Tensor, inside: Tensor, positives: Tensor, *, padded: bool = False) -> Tensor:
     """The loss of each group: ``scores`` [B, C, cells …] in any floating type to [B, C] in float32.
 
-    ``inside``, broadcast to the scores, is true where a cell exists; elsewhere scores may be anything. ``positives`` are flat
-    places in ``scores``, each once, inside and finite. No labels the size of the scores are made but one mask of bits. Where
-    they are ``padded``, some lie one behind the last place and count nothing, any number of times.
+    ``inside``, broadcast to the scores, is the mask of valid cells; other scores may have any value.
+    ``positives`` are unique flat indices of valid cells with finite scores. With ``padded``, the index
+    one past the end is padding, which is ignored and may occur more than once. The only tensor of the
+    size of the scores is a boolean mask.
 
     >>> scores = torch.tensor([[[20.0, -1.0, 0.5]]])
     >>> inside = torch.tensor([[[True, True, False]]])
@@ -35,16 +37,16 @@ def class_imbalance(scores: Tensor, inside: Tensor, positives: Tensor, *, padded
     outside = torch.empty(total + padded, dtype=torch.bool, device=scores.device)
     outside[:total].view_as(scores).copy_((~inside).expand_as(scores))
     outside = outside.index_fill_(0, positives, True)[:total].view_as(scores)
-    place = positives.clamp(max=total - 1) if padded else positives
-    values = scores.reshape(-1).index_select(0, place)
+    index = positives.clamp(max=total - 1) if padded else positives
+    values = scores.reshape(-1).index_select(0, index)
     if padded:
         values = values.masked_fill(positives == total, torch.inf)  # adds e^-inf to a sum
-    missed = _positive_part(values, place // cells, scores.shape[:2])
-    return _log_one_and(scores.masked_fill(outside, -torch.inf)) + missed
+    positive_part = _positive_part(values, index // cells, scores.shape[:2])
+    return _log_one_plus_exp(scores.masked_fill(outside, -torch.inf)) + positive_part
 
 
-def _log_one_and(values: Tensor) -> Tensor:
-    """log(1 + sum of e^v) over all dimensions but the first two."""
+def _log_one_plus_exp(values: Tensor) -> Tensor:
+    """log(1 + sum of e^v) over all dimensions except the first two."""
     return F.pad(values.flatten(2), (0, 1)).logsumexp(2)
 
 
@@ -57,7 +59,7 @@ def _positive_part(values: Tensor, group: Tensor, shape: torch.Size) -> Tensor:
 
 
 def class_imbalance_dense(scores: Tensor, inside: Tensor, labels: Tensor) -> Tensor:
-    """The same from ``labels`` of the shape of the scores, true where positive: for gold that is no short list.
+    """The class-imbalance loss from boolean ``labels`` of the shape of the scores, for gold with many positives.
 
     >>> scores = torch.tensor([[[20.0, -1.0, 0.5]]])
     >>> inside, labels = torch.tensor([[[True, True, False]]]), torch.tensor([[[True, False, False]]])
@@ -67,11 +69,11 @@ def class_imbalance_dense(scores: Tensor, inside: Tensor, labels: Tensor) -> Ten
     scores = scores.float()
     negatives = scores.masked_fill(labels | ~inside, -torch.inf)
     positives = (-scores).masked_fill(~(labels & inside), -torch.inf)
-    return _log_one_and(negatives) + _log_one_and(positives)
+    return _log_one_plus_exp(negatives) + _log_one_plus_exp(positives)
 
 
 def binary_cross_entropy(scores: Tensor, inside: Tensor, positives: Tensor) -> Tensor:
-    """The sum over each group's cells of the plain binary cross-entropy, from the same arguments: [B, C] in float32.
+    """The binary cross-entropy summed over the cells of each group, with the arguments of ``class_imbalance``: [B, C].
 
     >>> scores, inside = torch.tensor([[[2.0, -1.0, 0.5]]]), torch.tensor([[[True, True, False]]])
     >>> binary_cross_entropy(scores, inside, torch.tensor([0])).round(decimals=4)

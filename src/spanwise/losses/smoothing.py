@@ -1,10 +1,11 @@
-"""Boundary smoothing (Zhu and Li 2022, used by DSpERT, section 3): some of a gold span's probability goes to its neighbours.
+"""Boundary smoothing: part of a gold span's probability is given to neighbouring spans (Zhu and Li 2022; DSpERT, section 3).
 
-A gold span keeps 1 - epsilon; the 4d spans whose boundaries differ from it by d words in all share epsilon / D, for each
-distance d up to D. What would go to spans that do not exist goes back to the gold span. A span that several gold spans give
-more than 1 in all has it scaled to 1; what is left of a span's probability is NONE.
+A gold span keeps 1 - epsilon. For each distance d up to D, the 4d spans whose boundaries differ from
+it by d words in total share epsilon / D. The share of spans that do not exist returns to the gold
+span. If a span receives more than 1 from several gold spans, its probabilities are scaled to sum to
+1; the remaining probability of a span is that of NONE.
 
-The same rule without smoothing settles what a head with one class per span learns of a span with two gold types: half each.
+Without smoothing the same rule defines the targets of a span with two gold types: one half each.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ Floats = npt.NDArray[np.float32]
 
 
 class SoftSpans(NamedTuple):
-    """The spans of a sentence that are not wholly NONE, one row per span and label, in text order."""
+    """The spans of a sentence with some probability of an entity type, one row per span and type, in text order."""
 
     start: Ints
     end: Ints
@@ -28,10 +29,10 @@ class SoftSpans(NamedTuple):
     mass: Floats
 
 
-def smoothed(gold: Ints, length: int, max_width: int | None, epsilon: float, distance: int) -> SoftSpans:
-    """What ``gold`` [n, 3] (start, end, label; in reach) of a sentence of ``length`` words becomes.
+def smooth_boundaries(gold: Ints, length: int, max_width: int | None, epsilon: float, distance: int) -> SoftSpans:
+    """Smooth the reachable ``gold`` [n, 3] (start, end, label) of a sentence of ``length`` words.
 
-    >>> spans = smoothed(np.array([[0, 1, 7]]), length=2, max_width=None, epsilon=0.1, distance=1)
+    >>> spans = smooth_boundaries(np.array([[0, 1, 7]]), length=2, max_width=None, epsilon=0.1, distance=1)
     >>> [(int(s), int(e), round(float(m), 4)) for s, e, _, m in zip(*spans)]
     [(0, 1, 0.975), (0, 2, 0.025)]
     """
@@ -40,19 +41,19 @@ def smoothed(gold: Ints, length: int, max_width: int | None, epsilon: float, dis
     steps = np.array(moves, np.int64).reshape(-1, 2)
     share = epsilon / (4 * np.abs(steps).sum(1) * distance)
     start, end = (gold[:, None, side] + steps[:, side] for side in (0, 1))
-    exists = (start >= 0) & (start < end) & (end <= length) & (end - start <= widest)
-    kept = 1 - np.where(exists, share, 0.0).sum(1)
-    rows = np.concatenate((gold, np.stack((start, end, np.broadcast_to(gold[:, None, 2], start.shape)), -1)[exists]))
-    masses = np.concatenate((kept, np.broadcast_to(share, start.shape)[exists]))
-    keys, place = np.unique(rows, axis=0, return_inverse=True)
-    mass = np.bincount(place.reshape(-1), masses, len(keys))
+    is_valid = (start >= 0) & (start < end) & (end <= length) & (end - start <= widest)
+    remaining = 1 - np.where(is_valid, share, 0.0).sum(1)
+    rows = np.concatenate((gold, np.stack((start, end, np.broadcast_to(gold[:, None, 2], start.shape)), -1)[is_valid]))
+    masses = np.concatenate((remaining, np.broadcast_to(share, start.shape)[is_valid]))
+    keys, index = np.unique(rows, axis=0, return_inverse=True)
+    mass = np.bincount(index.reshape(-1), masses, len(keys))
     _, span = np.unique(keys[:, :2], axis=0, return_inverse=True)
-    of_span = np.maximum(np.bincount(span.reshape(-1), mass, len(keys)), 1.0)
-    return SoftSpans(keys[:, 0], keys[:, 1], keys[:, 2], (mass / of_span[span.reshape(-1)]).astype(np.float32))
+    span_mass = np.maximum(np.bincount(span.reshape(-1), mass, len(keys)), 1.0)
+    return SoftSpans(keys[:, 0], keys[:, 1], keys[:, 2], (mass / span_mass[span.reshape(-1)]).astype(np.float32))
 
 
 def _at_distance(d: int) -> list[tuple[int, int]]:
-    """The 4d ways to move two boundaries by d words in all.
+    """The 4d ways to move two boundaries by d words in total.
 
     >>> _at_distance(1)
     [(-1, 0), (0, -1), (0, 1), (1, 0)]
@@ -60,11 +61,12 @@ def _at_distance(d: int) -> list[tuple[int, int]]:
     return [(s, e) for s in range(-d, d + 1) for e in sorted({abs(s) - d, d - abs(s)})]
 
 
-def soft_cross_entropy(logits: Tensor, place: Tensor, label: Tensor, mass: Tensor) -> Tensor:
-    """Cross-entropy of every cell with its soft classes: ``logits`` [N, C + 1, K] (NONE last) to [N, K] in float32.
+def soft_cross_entropy(logits: Tensor, index: Tensor, label: Tensor, mass: Tensor) -> Tensor:
+    """Cross-entropy with soft targets per cell: ``logits`` [N, C + 1, K] (NONE last) to [N, K] in float32.
 
-    Gold are rows: the cell at flat ``place`` (of N x K) has the class ``label`` with probability ``mass``, and NONE with what
-    is left. Cells without a row are NONE, so no matrix of classes is made.
+    Gold is given as rows: the cell with flat ``index`` (of N x K) has class ``label`` with probability
+    ``mass``, and NONE with the remaining probability. Cells without a row are NONE, so no dense
+    target matrix is needed.
 
     >>> import torch
     >>> logits = torch.tensor([[[2.0, 0.0], [1.0, 0.0]]])
@@ -74,8 +76,8 @@ def soft_cross_entropy(logits: Tensor, place: Tensor, label: Tensor, mass: Tenso
     _, classes, cells = logits.shape
     logits = logits.float()
     none = logits[:, -1]
-    first = place // cells * (classes * cells) + place % cells
+    first = index // cells * (classes * cells) + index % cells
     flat = logits.reshape(-1)
     gain = flat.index_select(0, first + label * cells) - flat.index_select(0, first + (classes - 1) * cells)
     values = logits.logsumexp(1) - none
-    return values.reshape(-1).index_add(0, place, -mass * gain).view_as(values)
+    return values.reshape(-1).index_add(0, index, -mass * gain).view_as(values)

@@ -1,7 +1,7 @@
-"""The candidate spans of a batch, packed: one sentence, start and end per span, half-open. NumPy only; runs on the host.
+"""Packed candidate spans of a batch: sentence, start and end per span, half-open. NumPy only; runs on the host.
 
-All functions lay a grid ``[B, T, W]`` over the batch: the cell (b, t, w) is the span of w + 1 words that begins at word t of
-sentence b. Masks on that grid replace every loop over spans.
+All functions use a grid ``[B, T, W]`` over the batch: cell (b, t, w) is the span of w + 1 words that
+starts at word t of sentence b. Masks on that grid replace loops over spans.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Ints = npt.NDArray[np.int64]
 
 
 class Spans(NamedTuple):
-    """Packed spans: three int64 arrays of one length."""
+    """Packed spans: three int64 arrays of equal length."""
 
     sentence: Ints
     start: Ints
@@ -23,7 +23,7 @@ class Spans(NamedTuple):
 
 
 def grid(lengths: Ints, width: int) -> npt.NDArray[np.bool_]:
-    """True where a cell of the grid is a span inside its sentence; ``lengths`` counts the words of each sentence."""
+    """The mask of grid cells that are spans inside their sentences; ``lengths`` are the sentences' numbers of words."""
     longest = int(lengths.max(initial=0))
     ends = np.arange(longest)[:, None] + np.arange(1, min(width, longest) + 1)
     inside: npt.NDArray[np.bool_] = ends <= lengths[:, None, None]
@@ -31,7 +31,7 @@ def grid(lengths: Ints, width: int) -> npt.NDArray[np.bool_]:
 
 
 def packed(cells: npt.NDArray[np.bool_]) -> Spans:
-    """The spans of the true cells, in the order of sentence, start, end.
+    """The spans of the true cells, ordered by sentence, start and end.
 
     >>> spans = packed(grid(np.array([3, 1]), 2))
     >>> list(zip(*(column.tolist() for column in spans)))
@@ -41,14 +41,14 @@ def packed(cells: npt.NDArray[np.bool_]) -> Spans:
     return Spans(sentence, start, start + width + 1)
 
 
-def sampled_negatives(lengths: Ints, width: int, gold: Spans, count: int, generator: np.random.Generator) -> Spans:
-    """For each sentence min(count, all there are) spans of at most ``width`` words that are not gold, without replacement.
+def sample_negatives(lengths: Ints, width: int, gold: Spans, count: int, generator: np.random.Generator) -> Spans:
+    """Sample up to ``count`` spans per sentence that are not gold, of at most ``width`` words, without replacement.
 
-    Every cell gets a random key and the ``count`` smallest keys of a sentence are its sample. Gold spans wider than ``width``
-    have no cell and are ignored.
+    Every cell gets a random key, and the cells with the ``count`` smallest keys of a sentence are its
+    sample. Gold spans wider than ``width`` have no cell and are ignored.
 
     >>> gold = Spans(np.array([0]), np.array([1]), np.array([3]))
-    >>> [column.tolist() for column in sampled_negatives(np.array([3]), 2, gold, 100, np.random.default_rng(0))]
+    >>> [column.tolist() for column in sample_negatives(np.array([3]), 2, gold, 100, np.random.default_rng(0))]
     [[0, 0, 0, 0], [0, 0, 1, 2], [1, 2, 2, 3]]
     """
     negative = grid(lengths, width)
@@ -58,7 +58,7 @@ def sampled_negatives(lengths: Ints, width: int, gold: Spans, count: int, genera
     cells = negative.reshape(len(negative), negative.shape[1] * negative.shape[2])
     if cells.shape[1] > count:
         keys = generator.random(cells.shape)
-        keys[~cells] = 2.0  # behind every key of a negative
-        bound = np.partition(keys, count, axis=1)[:, count, None]  # the smallest key that is out, where that many are in
+        keys[~cells] = 2.0  # larger than every key of a negative
+        bound = np.partition(keys, count, axis=1)[:, count, None]  # the smallest key that is not sampled
         cells = keys < np.minimum(bound, 1.0)
     return packed(cells.reshape(negative.shape))

@@ -1,7 +1,7 @@
-"""Rotary positions: vectors turned by their place, so that a product of two knows how far apart they stand.
+"""Rotary position embeddings: vectors rotated by their position, so that products depend on distances.
 
-Su et al. 2021, "RoFormer", in the interleaved form that GlobalPointer (section 3.2.2) uses: components 2i and 2i + 1 make a
-plane, in which the vector at position p is turned by the angle p / 10000^(2i / d).
+Su et al. 2021, "RoFormer", in the interleaved form of GlobalPointer (section 3.2.2): components 2i and
+2i + 1 form a plane, in which the vector at position p is rotated by the angle p / 10000^(2i / d).
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ BASE = 10_000.0
 
 
 class Rotary(nn.Module):
-    """Turns vectors of an even ``size`` by their positions, and multiplies them by ``scale``.
+    """Rotates vectors of an even ``size`` by their positions, and multiplies them by ``scale``.
 
-    A plane's two components are read as a complex number, and turning is one product. The table grows with the longest
-    sentence seen.
+    The two components of a plane form a complex number, so a rotation is one product. The table grows
+    with the longest sentence.
 
-    >>> turn, one = Rotary(2), torch.tensor([[1.0, 0.0]]).repeat(1, 3, 1)
-    >>> turn(one)[0, 1].round(decimals=4)
+    >>> rotate, vectors = Rotary(2), torch.tensor([[1.0, 0.0]]).repeat(1, 3, 1)
+    >>> rotate(vectors)[0, 1].round(decimals=4)
     tensor([0.5403, 0.8415])
     """
 
     def __init__(self, size: int, scale: float = 1.0) -> None:
         super().__init__()
         if size % 2:
-            raise ValueError(f"rotary positions turn pairs of components: {size} is odd")
+            raise ValueError(f"rotary positions need an even size, found {size}")
         self.size, self.scale = size, scale
-        # No buffer: processes that train together would have to agree on its length.
+        # Not a buffer, because its length may differ between distributed processes.
         self.table = torch.empty(0, size // 2, dtype=torch.complex64)
 
     def forward(self, vectors: Tensor) -> Tensor:
-        """``vectors`` [B, T, …, size], turned; in float32."""
+        """Rotate ``vectors`` [B, T, …, size]; in float32."""
         if is_traced():
             return self._traced(vectors)
         length = vectors.shape[1]
@@ -47,17 +47,17 @@ class Rotary(nn.Module):
         return torch.view_as_real(planes * angles).flatten(-2)
 
     def _traced(self, vectors: Tensor) -> Tensor:
-        """The same with real numbers and without a table, for graphs of other runtimes."""
+        """Rotate without complex numbers and without a table, for exported graphs."""
         rates = BASE ** (-torch.arange(0, self.size, 2, dtype=torch.float64) / self.size)
         turns = torch.arange(vectors.shape[1], dtype=torch.float64).unsqueeze(1) * (rates / (2 * pi))
-        # In double precision until whole turns are gone; few runtimes have a cosine of doubles.
+        # In double precision until whole turns are removed; few runtimes have a cosine for doubles.
         angles = ((turns - turns.floor()) * (2 * pi)).float().view(-1, *(1,) * (vectors.ndim - 3), self.size // 2)
         cosine, sine = angles.cos() * self.scale, angles.sin() * self.scale
-        one, other = vectors.float().reshape(*vectors.shape[:-1], self.size // 2, 2).unbind(-1)
-        return torch.stack((one * cosine - other * sine, one * sine + other * cosine), -1).flatten(-2)
+        real, imaginary = vectors.float().reshape(*vectors.shape[:-1], self.size // 2, 2).unbind(-1)
+        return torch.stack((real * cosine - imaginary * sine, real * sine + imaginary * cosine), -1).flatten(-2)
 
     def _grow(self, length: int, device: torch.device) -> None:
-        # A table made while predicting is used in training too, so it must be an ordinary tensor.
+        # Not an inference tensor, because training uses a table that was built in prediction.
         with torch.inference_mode(False), torch.no_grad():
             rates = BASE ** (-torch.arange(0, self.size, 2, dtype=torch.float64) / self.size)
             angles = torch.arange(length, dtype=torch.float64).unsqueeze(1) * rates

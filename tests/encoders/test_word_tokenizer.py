@@ -1,4 +1,4 @@
-"""Words that are tokenised once have the subwords they would have in their sentence."""
+"""Cached words have the same subwords as in their sentence."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import pytest
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-from spanwise.encoders import tokenizing
-from spanwise.encoders.tokenizing import WordTokenizer
+from spanwise.encoders import word_tokenizer
+from spanwise.encoders.word_tokenizer import WordTokenizer
 
 TEXTS = (
     ("Oslo", "was", "seen", "near", "oslo", ",", "near", "OSLO"),
@@ -25,7 +25,7 @@ TEXTS = (
 
 
 def trained(kind: str) -> Any:
-    """A small tokenizer of a family that is often met."""
+    """A small tokenizer of a common family."""
     backend = {
         "unigram": lambda: Tokenizer(models.Unigram()),
         "bpe": lambda: Tokenizer(models.BPE(unk_token="<unk>")),
@@ -43,16 +43,16 @@ def trained(kind: str) -> Any:
     return PreTrainedTokenizerFast(tokenizer_object=backend, unk_token="<unk>", pad_token="<pad>")
 
 
-def in_sentences(tokenizer: Any, blank: str, unknown_id: int) -> list[tuple[list[int], list[int]]]:
-    """Ids and counts of whole sentences, as the tokenizer gives them."""
+def tokenize_sentences(tokenizer: Any, prefix: str, unknown_id: int) -> list[tuple[list[int], list[int]]]:
+    """Ids and counts of whole sentences from the original tokenizer."""
     results = []
     for words in TEXTS:
-        encoded = tokenizer([blank + word for word in words], is_split_into_words=True, add_special_tokens=False)
-        pieces: list[list[int]] = [[] for _ in words]
-        for place, piece in zip(encoded.word_ids() if words else (), encoded["input_ids"], strict=True):
-            pieces[place].append(piece)
-        pieces = [found or [unknown_id] for found in pieces]
-        results.append(([piece for found in pieces for piece in found], [len(found) for found in pieces]))
+        encoded = tokenizer([prefix + word for word in words], is_split_into_words=True, add_special_tokens=False)
+        subwords: list[list[int]] = [[] for _ in words]
+        for index, id in zip(encoded.word_ids() if words else (), encoded["input_ids"], strict=True):
+            subwords[index].append(id)
+        subwords = [ids or [unknown_id] for ids in subwords]
+        results.append(([id for ids in subwords for id in ids], [len(ids) for ids in subwords]))
     return results
 
 
@@ -66,56 +66,56 @@ def test_words_have_the_subwords_of_their_sentence(kind: str, request: pytest.Fi
     else:
         tokenizer = AutoTokenizer.from_pretrained(request.getfixturevalue(kind), add_prefix_space=True)
     tokenize = WordTokenizer.of(tokenizer)
-    expected = in_sentences(tokenizer, tokenize.blank, tokenize.unknown_id)
-    assert len({piece for ids, _ in expected for piece in ids}) > 20
-    for _ in range(2):  # the second time from what was kept
-        found = [(ids.tolist(), counts.tolist()) for ids, counts in tokenize(TEXTS)]
-        assert found == expected
+    expected = tokenize_sentences(tokenizer, tokenize.prefix, tokenize.unknown_id)
+    assert len({id for ids, _ in expected for id in ids}) > 20
+    for _ in range(2):  # the second time from the cache
+        actual = [(ids.tolist(), counts.tolist()) for ids, counts in tokenize(TEXTS)]
+        assert actual == expected
     alone = [(ids.tolist(), counts.tolist()) for text in reversed(TEXTS) for ids, counts in WordTokenizer.of(tokenizer)([text])]
     assert alone[::-1] == expected
 
 
-def test_each_word_is_tokenised_once(tiny_bert: Path) -> None:
+def test_each_word_is_tokenized_once(tiny_bert: Path) -> None:
     tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
-    given: list[str] = []
+    requested: list[str] = []
 
     class Counting:
         def encode_batch(self, texts: Any, **options: Any) -> Any:
-            given.extend(word for words in texts for word in words)
+            requested.extend(word for words in texts for word in words)
             return tokenizer.backend_tokenizer.encode_batch(texts, **options)
 
     tokenize = WordTokenizer.of(tokenizer)
     tokenize.tokenizer = Counting()  # type: ignore[assignment]
     tokenize(TEXTS)
-    assert sorted(given) == sorted({word for words in TEXTS for word in words})
-    given.clear()
+    assert sorted(requested) == sorted({word for words in TEXTS for word in words})
+    requested.clear()
     tokenize([["oslo", "lima"], ["lima"]])
-    assert given == ["lima"]
+    assert requested == ["lima"]
 
 
-def test_more_words_than_are_kept(tiny_bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_words_than_the_cache_holds(tiny_bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tokenizer = AutoTokenizer.from_pretrained(tiny_bert)
     whole = [(ids.tolist(), counts.tolist()) for ids, counts in WordTokenizer.of(tokenizer)(TEXTS)]
-    monkeypatch.setattr(tokenizing, "LIMIT", 10)
-    monkeypatch.setattr(tokenizing, "GROUP", 3)
+    monkeypatch.setattr(word_tokenizer, "LIMIT", 10)
+    monkeypatch.setattr(word_tokenizer, "GROUP", 3)
     tokenize = WordTokenizer.of(tokenizer)
-    for number in (*range(len(TEXTS)), *range(len(TEXTS))):
-        ((ids, counts),) = tokenize([TEXTS[number]])
-        assert (ids.tolist(), counts.tolist()) == whole[number]
-        assert len(tokenize._kept) <= 20
+    for index in (*range(len(TEXTS)), *range(len(TEXTS))):
+        ((ids, counts),) = tokenize([TEXTS[index]])
+        assert (ids.tolist(), counts.tolist()) == whole[index]
+        assert len(tokenize._cache) <= 20
 
 
-def test_halves_of_surrogate_pairs(tiny_bert: Path) -> None:
+def test_lone_surrogates(tiny_bert: Path) -> None:
     tokenize = WordTokenizer.of(AutoTokenizer.from_pretrained(tiny_bert))
     ((ids, counts),) = tokenize([("oslo", "\ud83d", "a")])
     assert counts.tolist() == [1, 1, 1]
     assert ids.tolist() == [tokenize.tokenizer.token_to_id(token) for token in ("oslo", "[UNK]", "a")]
 
 
-def test_copies_start_empty(tiny_bert: Path) -> None:
+def test_copies_start_with_an_empty_cache(tiny_bert: Path) -> None:
     tokenize = WordTokenizer.of(AutoTokenizer.from_pretrained(tiny_bert))
     tokenize(TEXTS)
     copy = pickle.loads(pickle.dumps(tokenize))
-    assert tokenize._kept
-    assert not copy._kept
+    assert tokenize._cache
+    assert not copy._cache
     assert [ids.tolist() for ids, _ in copy(TEXTS)] == [ids.tolist() for ids, _ in tokenize(TEXTS)]

@@ -13,7 +13,7 @@ from spanwise import Entity, Sentence
 from spanwise.encoders.subwords import Subwords
 from spanwise.encoders.transformer import TransformerEncoder
 
-CAPACITY = WINDOW - 2  # subwords in a window besides [CLS] and [SEP]
+CAPACITY = WINDOW - 2  # subwords in a window without [CLS] and [SEP]
 
 
 def document(lengths: list[int], name: str = "d") -> list[Sentence]:
@@ -24,49 +24,49 @@ def document(lengths: list[int], name: str = "d") -> list[Sentence]:
     ]
 
 
-def read_by(encoder: TransformerEncoder, prepared: Subwords) -> list[str]:
-    """The words of a row, special tokens left out. (Fillers are a subword each.)"""
+def row_words(encoder: TransformerEncoder, prepared: Subwords) -> list[str]:
+    """The words of a row without special tokens. Every filler is one subword."""
     words: list[str] = encoder.tokenizer.convert_ids_to_tokens(prepared.rows[0])[1:-1]
     return words
 
 
-def test_neighbours_fill_the_window_evenly(tiny_bert: Path) -> None:
+def test_context_fills_the_window_evenly(tiny_bert: Path) -> None:
     encoder = transformer(tiny_bert, context="document")
     text = document([10] * 12)
     words = [word for sentence in text for word in sentence.words]
     prepared = encoder.prepare(text)
-    assert read_by(encoder, prepared[0]) == words[:CAPACITY]
-    assert read_by(encoder, prepared[11]) == words[-CAPACITY:]
-    assert read_by(encoder, prepared[1]) == words[:CAPACITY]  # what the left side leaves free goes to the right
-    assert read_by(encoder, prepared[6]) == words[60 - 26 : 70 + 26]
-    for number, item in enumerate(prepared):
+    assert row_words(encoder, prepared[0]) == words[:CAPACITY]
+    assert row_words(encoder, prepared[11]) == words[-CAPACITY:]
+    assert row_words(encoder, prepared[1]) == words[:CAPACITY]  # space that is free on the left is used on the right
+    assert row_words(encoder, prepared[6]) == words[60 - 26 : 70 + 26]
+    for index, item in enumerate(prepared):
         assert len(item.rows) == 1
-        own = item.rows[0][item.place]
-        assert encoder.tokenizer.convert_ids_to_tokens(own) == list(text[number].words)
+        ids = item.rows[0][item.column]
+        assert encoder.tokenizer.convert_ids_to_tokens(ids) == list(text[index].words)
 
 
-def test_only_the_own_words_of_a_sentence_are_scored(tiny_bert: Path) -> None:
+def test_states_cover_only_the_words_of_the_sentence(tiny_bert: Path) -> None:
     encoder = transformer(tiny_bert, context="document")
     text = document([3, 7, 5])
     states = encoded(encoder, encoder.prepare(text))
     assert states.mask.sum(1).tolist() == [3, 7, 5]
     alone = encoded(transformer(tiny_bert), transformer(tiny_bert).prepare(text))
-    assert not torch.allclose(states.words[1], alone.words[1], atol=1e-2)  # but the neighbours are seen
+    assert not torch.allclose(states.words[1], alone.words[1], atol=1e-2)  # but the context is used
 
 
-def test_context_may_come_from_another_split(tiny_bert: Path) -> None:
+def test_context_from_another_split(tiny_bert: Path) -> None:
     encoder = transformer(tiny_bert, context="document")
     text = document([6, 8, 4, 9, 5])
     together = encoder.prepare(text)
     for chosen in ([0, 2], [1, 3, 4], [2]):
         some = [text[n] for n in chosen]
-        apart = encoder.prepare(some, [*document([5, 5], "other"), *reversed(text)])
-        for item, n in zip(apart, chosen, strict=True):
+        separate = encoder.prepare(some, [*document([5, 5], "other"), *reversed(text)])
+        for item, n in zip(separate, chosen, strict=True):
             assert item.rows[0].tolist() == together[n].rows[0].tolist()
-            assert item.place.tolist() == together[n].place.tolist()
+            assert item.column.tolist() == together[n].column.tolist()
 
 
-def test_a_sentence_is_not_its_own_neighbour(tiny_bert: Path) -> None:
+def test_a_sentence_is_not_its_own_context(tiny_bert: Path) -> None:
     encoder = transformer(tiny_bert, context="document")
     text = document([6, 8, 4])
     copies = [replace(sentence, entities=(Entity("X", ((0, 1),)),)) for sentence in text]
@@ -74,7 +74,7 @@ def test_a_sentence_is_not_its_own_neighbour(tiny_bert: Path) -> None:
         assert one.rows[0].tolist() == other.rows[0].tolist()
 
 
-def test_labels_are_no_part_of_the_context(tiny_bert: Path) -> None:
+def test_labels_do_not_change_the_context(tiny_bert: Path) -> None:
     encoder = transformer(tiny_bert, context="document")
     text = document([6, 8, 4])
     labelled = [replace(sentence, entities=(Entity("X", ((0, 3),)),)) for sentence in text]
@@ -82,17 +82,17 @@ def test_labels_are_no_part_of_the_context(tiny_bert: Path) -> None:
         assert one.rows[0].tolist() == other.rows[0].tolist()
 
 
-def test_sentences_without_a_place_have_no_neighbours(tiny_bert: Path) -> None:
+def test_sentences_without_a_position_have_no_context(tiny_bert: Path) -> None:
     encoder = transformer(tiny_bert, context="document")
     text = document([6, 8, 4])
-    lost = [replace(text[0], document=None), replace(text[1], position=None), text[2]]
-    prepared = encoder.prepare(lost, [replace(text[0], position=None)])
+    unplaced = [replace(text[0], document=None), replace(text[1], position=None), text[2]]
+    prepared = encoder.prepare(unplaced, [replace(text[0], position=None)])
     assert [len(item.rows[0]) - 2 for item in prepared] == [6, 8, 4]
 
 
-def test_a_long_sentence_of_a_document_is_read_in_windows(tiny_bert: Path) -> None:
+def test_a_long_sentence_of_a_document_is_split_into_windows(tiny_bert: Path) -> None:
     encoder = transformer(tiny_bert, context="document")
     text = document([6, 200, 4])
     prepared = encoder.prepare(text)
     assert [row.tolist() for row in prepared[1].rows] == [row.tolist() for row in transformer(tiny_bert).prepare(text)[1].rows]
-    assert len(prepared[0].rows[0]) == WINDOW  # a long neighbour is cut, a sentence never
+    assert len(prepared[0].rows[0]) == WINDOW  # long context is truncated, a sentence never is

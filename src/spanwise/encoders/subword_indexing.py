@@ -1,0 +1,100 @@
+"""Sentences as rows of subword ids: the host part of transformer encoders. NumPy only, for every runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import BaseModel, ConfigDict
+
+from spanwise.core.types import Sentence
+from spanwise.encoders.document_context import context_subwords, document_positions, with_context_sentences
+from spanwise.encoders.subwords import NONE, Ints, Subwords, padded, word_index
+from spanwise.encoders.windows import windows
+from spanwise.encoders.word_tokenizer import WordTokenizer
+
+Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
+Pooling: TypeAlias = Literal["first", "max", "mean"]
+Context: TypeAlias = Literal["sentence", "document"]
+
+
+class SubwordSettings(BaseModel):
+    """The layout of a row: the special tokens before and after the subwords, and the length including them."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    before: tuple[int, ...]
+    after: tuple[int, ...]
+    padding: int
+    window: int
+    pooling: Pooling
+    context: Context
+
+    @property
+    def capacity(self) -> int:
+        """The maximum number of subwords in a row, without special tokens."""
+        return self.window - len(self.before) - len(self.after)
+
+
+class SubwordIndexer:
+    """Prepares sentences and collates batches.
+
+    Text is never truncated: a sentence longer than the window is split into windows that overlap by
+    a quarter, and each subword is taken from the window in which it is farther from the edge.
+    """
+
+    def __init__(self, tokenize: WordTokenizer, settings: SubwordSettings) -> None:
+        self.tokenize, self.settings = tokenize, settings
+
+    def prepare(self, sentences: Sequence[Sentence], context: Sequence[Sentence] = ()) -> list[Subwords]:
+        """The subwords of every sentence. ``context`` has more sentences, of other splits for example, for document context."""
+        if self.settings.context == "sentence":
+            return [self._rows(*subwords, NONE, NONE) for subwords in self.tokenize([s.words for s in sentences])]
+        all_sentences = with_context_sentences(sentences, context)
+        tokenized = self.tokenize([sentence.words for sentence in all_sentences])
+        all_ids = [ids for ids, _ in tokenized]
+        prepared = []
+        positions = document_positions(all_sentences)
+        for (ids, counts), (document, position) in zip(tokenized[: len(sentences)], positions, strict=False):
+            before, after = context_subwords(all_ids, document, position, self.settings.capacity - len(ids))
+            prepared.append(self._rows(ids, counts, before, after))
+        return prepared
+
+    def _rows(self, ids: Ints, counts: Ints, before: Ints, after: Ints) -> Subwords:
+        settings, size = self.settings, self.settings.capacity
+        if len(ids) <= size:
+            row = np.concatenate([settings.before, before, ids, after, settings.after]).astype(np.int64)
+            # A row must not be empty, even for a sentence without words and a tokenizer without special tokens.
+            rows = [row if len(row) else np.array([self.tokenize.unknown_id])]
+            column = np.arange(len(ids), dtype=np.int64) + len(settings.before) + len(before)
+            return Subwords(rows, np.zeros(len(ids), np.int64), column, counts)
+        starts, row_index, column = windows(len(ids), size, size // 4)
+        rows = [np.concatenate([settings.before, ids[s : s + size], settings.after]).astype(np.int64) for s in starts]
+        return Subwords(rows, row_index, column + len(settings.before), counts)
+
+    def cost(self, prepared: Subwords) -> int:
+        """The number of subwords that the encoder reads for a sentence."""
+        return sum(map(len, prepared.rows))
+
+    def collate(self, prepared: Sequence[Subwords], *, multiple: int = 1, subwords: bool = False) -> Arrays:
+        """The arrays of a batch: ``ids`` and ``seen`` [rows, length], ``cls`` [B] and those of ``word_index``.
+
+        The length is padded to a ``multiple``, within the window. With ``subwords`` every subword
+        counts as a word.
+        """
+        settings = self.settings
+        if subwords:
+            prepared = [replace(item, counts=np.ones_like(item.row)) for item in prepared]
+        rows = [row for item in prepared for row in item.rows]
+        length = max(map(len, rows))
+        if multiple > 1:
+            length = min(-(-length // multiple) * multiple, settings.window)
+        ids, seen = padded(rows, length, settings.padding)
+        first_row = np.cumsum([0, *(len(item.rows) for item in prepared[:-1])])
+        # The sentence's state is that of the special token before it, or after it for tokenizers that put none before.
+        cls = first_row * length + (0 if settings.before else np.array([len(item.rows[0]) - 1 for item in prepared]))
+        index = word_index(prepared, length, settings.pooling == "first")
+        return {"ids": ids, "seen": seen, "cls": np.ascontiguousarray(cls), **index}
