@@ -1,77 +1,75 @@
-"""The methods by the ``kind`` that a recipe names."""
+"""The heads by the ``kind`` that a recipe names, and how they are built."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from importlib import import_module
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spanwise.config.validation import validate_settings
-from spanwise.core.errors import SpanwiseError, unknown_name
+from spanwise.core.errors import SpanwiseError
+from spanwise.core.registry import Registry
 from spanwise.core.types import Sentence
-from spanwise.encoders.base import Encoder
-from spanwise.heads.base import Head, HeadSettings, Labels
 
-_KINDS = {
-    "biaffine": ("biaffine", "Biaffine"),
-    "bundle": ("bundle", "Bundle"),
-    "deep-span": ("deep_span", "DeepSpan"),
-    "deep-span-pruned": ("pruned_span", "PrunedSpan"),
-    "efficient-global-pointer": ("pointer", "EfficientGlobalPointer"),
-    "global-pointer": ("pointer", "GlobalPointer"),
-    "gp-relations": ("gp_relations", "PointerRelations"),
-    "locate-label": ("locate_label", "LocateLabel"),
-    "seqner": ("seqner", "SeqNer"),
-    "shallow-span": ("deep_span", "ShallowSpan"),
-    "span-relations": ("span_relations", "SpanRelations"),
-    "sng": ("sng", "Sng"),
-    "spanner": ("spanner", "SpanNer"),
-}
+if TYPE_CHECKING:  # listing the heads needs no torch
+    from spanwise.encoders.base import Encoder
+    from spanwise.heads.base import Head, HeadSettings, Labels
 
-
-def known_heads() -> tuple[str, ...]:
-    """The kinds of heads that a configuration may name."""
-    return tuple(_KINDS)
+HEADS = Registry(
+    "head",
+    "spanwise.heads",
+    {
+        "biaffine": "spanwise.heads.biaffine:Biaffine",
+        "bundle": "spanwise.heads.bundle:Bundle",
+        "deep-span": "spanwise.heads.deep_span:DeepSpan",
+        "deep-span-pruned": "spanwise.heads.pruned_span:PrunedSpan",
+        "efficient-global-pointer": "spanwise.heads.pointer:EfficientGlobalPointer",
+        "global-pointer": "spanwise.heads.pointer:GlobalPointer",
+        "gp-relations": "spanwise.heads.gp_relations:PointerRelations",
+        "locate-label": "spanwise.heads.locate_label:LocateLabel",
+        "seqner": "spanwise.heads.seqner:SeqNer",
+        "shallow-span": "spanwise.heads.deep_span:ShallowSpan",
+        "span-relations": "spanwise.heads.span_relations:SpanRelations",
+        "sng": "spanwise.heads.sng:Sng",
+        "spanner": "spanwise.heads.spanner:SpanNer",
+    },
+)
 
 
 def head_class(kind: str, place: str = "head") -> type[Head]:
-    """The class of a head; ``place`` is where in the configuration the kind stands, for the error where there is none."""
-    if kind not in _KINDS:
-        raise unknown_name(place, kind, _KINDS)
-    module, name = _KINDS[kind]
-    found: type[Head] = getattr(import_module(f"spanwise.heads.{module}"), name)
-    return found
+    """The class of a head; ``place`` is the section of the configuration that names it, for errors."""
+    head: type[Head] = HEADS.load(kind, place)
+    return head
 
 
 def head_settings(values: Mapping[str, Any], place: str = "head") -> HeadSettings:
-    """The settings that a configuration's ``head`` section names, checked."""
+    """Validate the ``head`` section of a configuration."""
     if "kind" not in values:
-        raise SpanwiseError(f"{place}: kind is missing; known: {', '.join(_KINDS)}")
+        raise SpanwiseError(f"{place}: kind is missing; known: {', '.join(HEADS)}")
     kind = str(values["kind"])
     rest = {key: value for key, value in values.items() if key != "kind"}
     return validate_settings(head_class(kind, place).settings_class, rest, f"{place} {kind}")
 
 
-def inner_settings(values: Mapping[str, Any], place: str) -> HeadSettings:
-    """The same for a head within a head, which must read words and find entities by itself."""
+def wrapped_head_settings(values: Mapping[str, Any], place: str) -> HeadSettings:
+    """Validate the settings of a head inside another head, which must read words and predict entities."""
     settings = head_settings(values, place)
     if getattr(settings, "unit", "words") == "subwords":
-        raise SpanwiseError(f"{place}: the heads that learn together read words, so spans of subwords are not for them")
+        raise SpanwiseError(f"{place}: heads that are trained together read words; spans of subwords are not supported")
     if getattr(settings, "task", "entities") == "typing":
-        raise SpanwiseError(f"{place}: expected a head that finds entities, not one that types given ones")
+        raise SpanwiseError(f"{place}: expected a head that predicts entities, found one that types given spans")
     return settings
 
 
-def fitted_values(values: Mapping[str, Any], place: str, sentences: Sequence[Sentence]) -> dict[str, Any]:
-    """The section of a head within a head with its settings whole: their defaults, and what the sentences decide."""
-    return {"kind": values["kind"], **head_settings(values, place).fitted(sentences).model_dump()}
+def resolve_head_values(values: Mapping[str, Any], place: str, sentences: Sequence[Sentence]) -> dict[str, Any]:
+    """The section of an inner head with its defaults and the settings that follow from the sentences."""
+    return {"kind": values["kind"], **head_settings(values, place).resolve(sentences).model_dump()}
 
 
 def make_head(encoder: Encoder, labels: Labels, values: Mapping[str, Any], sentences: Iterable[Sentence] = ()) -> Head:
-    """The head that ``values`` describe; what they leave open is decided by the training sentences."""
-    settings = head_settings(values).fitted(tuple(sentences))
+    """Build the head that ``values`` describe; automatic settings follow from the training sentences."""
+    settings = head_settings(values).resolve(tuple(sentences))
     head = head_class(str(values["kind"])).build(encoder, labels, settings)
-    types = settings.fragmented
+    types = settings.discontinuous_types
     if not types:
         return head
     from spanwise.heads.discontinuous import Discontinuous
@@ -80,8 +78,6 @@ def make_head(encoder: Encoder, labels: Labels, values: Mapping[str, Any], sente
 
 
 def head_values(head: Head) -> dict[str, Any]:
-    """What a configuration must say to get this head again, everything that was left open filled in."""
-    head = head.inner
-    own = (type(head).__module__.rpartition(".")[2], type(head).__name__)
-    kind = next(kind for kind, found in _KINDS.items() if found == own)
-    return {"kind": kind, **head.settings.model_dump(mode="json")}
+    """The ``head`` section that builds this head again, with every setting."""
+    head = head.configured_head
+    return {"kind": HEADS.name_of(type(head)), **head.settings.model_dump(mode="json")}
