@@ -1,4 +1,4 @@
-"""What tests share."""
+"""Fixtures for all tests."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """The folder of real corpora beside the repository; a test that needs it is skipped where it is absent."""
+    """The folder of real corpora next to the repository; tests are skipped without it."""
     if not SHARED.is_dir():
-        pytest.skip("the folder of real corpora, ../shared/data, is not here")
+        pytest.skip("the folder of real corpora, ../shared/data, does not exist")
     return SHARED
 
 
 @pytest.fixture(scope="session")
 def tiny_bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder of a random BERT: three layers, 32 wide, a window of 64 subwords."""
+    """The folder of a random BERT with three layers of size 32 and a window of 64 subwords."""
     from tiny import bert
 
     return bert(tmp_path_factory.mktemp("encoders") / "bert")
@@ -40,12 +40,12 @@ def tiny_roberta(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """A real browser; a test that needs it is skipped where none is installed (``make browser`` installs one)."""
+    """A real browser; tests are skipped without one (``make browser`` installs it)."""
     from browser import Browser, program
 
     path = program()
     if path is None:
-        pytest.skip("no chromium is installed here; make browser installs one")
+        pytest.skip("Chromium is not installed; run make browser")
     running = Browser(path, tmp_path_factory.mktemp("browser"))
     yield running
     running.close()

@@ -1,8 +1,9 @@
-"""Invented reports full of discontinuous entities, for tests and for ``bench/discontinuous.py``.
+"""Made-up reports with many discontinuous entities, for tests and ``bench/discontinuous.py``.
 
-Every sentence is of one to three clauses, so fragments of one type stand side by side that have nothing to do with one another:
-finding fragments is not enough, they have to be linked. In a clause's template, letters behind a bar say to which entities
-a word belongs: ``left|ac and right|bd knee|abcd`` are two words of the entities a, c and b, d, and one of all four.
+Every sentence has one to three clauses, so a sentence has unrelated fragments of the same type: a model
+must find fragments and also link them. In the template of a clause, the letters after a bar are the
+entities of a word: in ``left|ac and right|bd knee|abcd``, "left" is part of the entities a and c,
+"right" of b and d, "knee" of all four.
 """
 
 from __future__ import annotations
@@ -23,26 +24,26 @@ FORMS = "gel tablets drops cream".split()
 
 # {s1} and {s2} are a pair of sides, p sites, t tissues, c complaints, x states, d devices, m drugs, f forms.
 CLAUSES = {
-    # two sides of one site: "left … knee pain" beside "right knee pain"
+    # two sides of one site: "left … knee pain" and "right knee pain"
     "modifiers": "{s1}|a and {s2}|b {p1}|ab {c1}|ab",
-    # one site with two complaints: "knee pain" beside "knee … swelling"
+    # one site with two complaints: "knee pain" and "knee … swelling"
     "heads": "{p1}|ab {c1}|a and {c2}|b",
-    # both: entities of one, two and three fragments that share and overlap
+    # both: entities of one, two and three fragments that overlap
     "both": "{s1}|ac and {s2}|bd {p1}|abcd {c1}|ab and {c2}|cd",
     # three fragments, two of them shared
     "three": "the {t1}|ab in the {p1}|a and in the {p2}|b was {x1}|ab",
-    # everything with everything …
+    # all combinations …
     "product": "the {p1}|ab and the {p2}|cd were {x1}|ac and {x2}|bd",
-    # … or in order, which only the clause's last word tells
+    # … or respective pairs, which only the last word of the clause indicates
     "order": "the {p1}|a and the {p2}|b were {x1}|a and {x2}|b respectively",
-    # another type, whose fragments stand within and across the others
+    # another type, with fragments inside and across the others
     "verb": "they switched|A the {d1} off|A",
     "verbs": "they turned|AB the {d1} up|A and the {d2} down|B",
     # entities of one fragment
     "contiguous": "{s2}|a {p1}|a {c1}|a",
-    "site": "the {p1}|a was {x1} after {m1}|1 {f1}|1",  # a site and a state that are no fragments
+    "site": "the {p1}|a was {x1} after {m1}|1 {f1}|1",  # a site and a state that are not fragments
     "drug": "{m1}|1 {f1}|1 and {m2}|2",
-    # the same words, and no entity at all
+    # the same words without entities
     "trial": "the {s1} and {s2} arm of the trial closed",
     "weather": "the lamp was {x1} and the floor was {x2}",
     "leaflet": "a leaflet on {c1} and {c2}",
@@ -53,19 +54,19 @@ JOINTS = (",", "; then", ", while", "and besides")
 
 
 def clause(kind: str, choose: random.Random) -> tuple[list[str], dict[str, list[int]]]:
-    """The words of a clause, and of each entity the words that belong to it."""
+    """Return the words of a clause and the word indices of each entity."""
     names = {"s1": "", "s2": ""}
     names["s1"], names["s2"] = choose.sample(choose.choice(SIDES), 2)
     pools = {"p": SITES, "t": TISSUES, "c": COMPLAINTS, "x": STATES, "d": DEVICES, "m": DRUGS, "f": FORMS}
     for letter, pool in pools.items():
         names[f"{letter}1"], names[f"{letter}2"] = choose.sample(pool, 2)
-    words, places = [], dict[str, list[int]]()
-    for number, item in enumerate(CLAUSES[kind].split()):
+    words, indices = [], dict[str, list[int]]()
+    for index, item in enumerate(CLAUSES[kind].split()):
         word, _, entities = item.partition("|")
         words.append(word.format(**names))
         for entity in entities:
-            places.setdefault(entity, []).append(number)
-    return words, places
+            indices.setdefault(entity, []).append(index)
+    return words, indices
 
 
 def sentence(number: int, choose: random.Random, kinds: tuple[str, ...] = tuple(CLAUSES)) -> Sentence:
@@ -74,11 +75,11 @@ def sentence(number: int, choose: random.Random, kinds: tuple[str, ...] = tuple(
     for turn in range(choose.randint(1, 3)):
         if turn:
             words += choose.choice(JOINTS).split()
-        more, places = clause(choose.choice(kinds), choose)
-        for name, own in places.items():
-            fragments = tuple(Span(len(words) + place, len(words) + place + 1) for place in own)
-            entities.append(Entity(_type(name), fragments))  # fragments that touch are joined
-        words += more
+        clause_words, indices = clause(choose.choice(kinds), choose)
+        for name, members in indices.items():
+            fragments = tuple(Span(len(words) + index, len(words) + index + 1) for index in members)
+            entities.append(Entity(_type(name), fragments))  # joins adjacent fragments
+        words += clause_words
     return Sentence(f"s{number}", (*words, "."), tuple(entities))
 
 
@@ -87,17 +88,17 @@ def _type(name: str) -> str:
 
 
 def sentences(count: int, seed: int = 0) -> Iterator[Sentence]:
-    """Different ones."""
+    """Yield distinct sentences."""
     choose = random.Random(seed)
     seen: set[tuple[str, ...]] = set()
     while len(seen) < count:
-        one = sentence(len(seen), choose)
-        if one.words not in seen:
-            seen.add(one.words)
-            yield one
+        candidate = sentence(len(seen), choose)
+        if candidate.words not in seen:
+            seen.add(candidate.words)
+            yield candidate
 
 
 def corpus(train: int = 3000, dev: int = 400, test: int = 1000) -> Corpus:
-    """Splits that share no sentence."""
-    every = tuple(sentences(train + dev + test))
-    return Corpus({"train": every[:train], "dev": every[train : train + dev], "test": every[train + dev :]}, "reports")
+    """Make splits without common sentences."""
+    pool = tuple(sentences(train + dev + test))
+    return Corpus({"train": pool[:train], "dev": pool[train : train + dev], "test": pool[train + dev :]}, "reports")

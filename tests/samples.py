@@ -1,4 +1,4 @@
-"""A small file in every format, with what such files have besides entities: to be converted, and to be damaged."""
+"""A small sample file in every format, for tests of conversion and of damaged input."""
 
 from __future__ import annotations
 
@@ -93,12 +93,12 @@ NEEDS = {"docbin": "spacy", "hf_dataset": "pyarrow"}
 
 
 def path_of(name: str, folder: Path) -> Path:
-    """Where a sample of a format stands in a folder."""
+    """Return the path of a format's sample in a folder."""
     return folder / f"sample{''.join(formats()[name].extensions[:1]) or '.ann'}"
 
 
 def put(name: str, folder: Path, content: bytes | None = None) -> Path:
-    """A sample of a format, or something else in its place; brat's is one of a pair."""
+    """Write a sample of a format, or other content in its place; for brat also the text."""
     folder.mkdir(exist_ok=True)
     path = path_of(name, folder)
     if content is not None or name in TEXTS:

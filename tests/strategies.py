@@ -1,4 +1,4 @@
-"""Random annotated text, as odd as text and annotation can be, for what must hold of all of it."""
+"""Hypothesis strategies for unusual annotated text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from spanwise import Entity, Link, Relation, Sentence, Span
 WORDS = (
     "Oslo", "a", "a", "the", "IL-2", ".", "Dr.", "No!", "。", "！\u0301", "?", "ß", "x y", "é", "e\u0301t\u0301", "Москва", "т.", "दिल्ली", "क्‍ष", "北", "京", "北京",
     "🌊", "👩\u200d🔬", "\u200d", "\u200b", "a\u00a0b", "\u00a0", "𠀀",
-    # What looks like markup in one format or another.
+    # Words that look like markup of some format.
     "#", "# id = 3", "#doc 7", "-DOCSTART-", "O", "B-X", "I_X", "[", "]", "[1", "{}", '"', "'", "\\", "\\n", "<cons>", "</cons>",
     "<set>", "&amp;", "T1", "T1\tX 0 1", "*", "|", "||", "|t|", "7|t|x", "7|a|x", "_", "0", "-1", "N", "\ufeff", "\ufffd",
     # White space in and around words.
@@ -23,7 +23,7 @@ TYPES = (
     "\\", 'it\'s "so"', "\tX", "X\n", "X\r", "X\ufeff", "-DOCSTART-", "#", "a:b", "a;b", "\u00a0", " ", "Arg1:T1", "😀",
 )  # fmt: skip
 NAMES = ("", "s", "s", "7", "07", "-1", "a/b", "a|b", "../up", "a\tb", "a\nb", " s ", "\ufeff", "北 京", "nul", "x" * 300, "\0")
-# Keys that mean something to one format or another, as what is kept besides.
+# Keys that have a meaning in some format, used as extra data.
 KEYS = (
     "meta", "id", "type", "text", "tokens", "entities", "relations", "links", "spans", "score", "scores", "pos", "start", "starts",
     "end", "position", "document", "label", "labels", "tags", "ner", "ner_tags", "sentence", "sentences", "doc_key", "index",
@@ -42,7 +42,7 @@ names = st.one_of(st.just("s"), st.sampled_from(NAMES))
 
 json_values: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers(-(10**30), 10**30) | st.floats(allow_nan=False, allow_infinity=False) | words,
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(KEYS) | words, inner, max_size=3),
+    lambda values: st.lists(values, max_size=3) | st.dictionaries(st.sampled_from(KEYS) | words, values, max_size=3),
     max_leaves=6,
 )
 extras = st.one_of(st.none(), st.none(), st.dictionaries(st.sampled_from(KEYS), json_values, min_size=1, max_size=3))
@@ -51,7 +51,7 @@ scores = st.one_of(st.none(), st.none(), st.floats(0, 1))
 
 @st.composite
 def _entity(draw: st.DrawFn, length: int, extra: st.SearchStrategy[Any]) -> Entity:
-    """One fragment mostly, two or three sometimes."""
+    """Draw an entity of one fragment, sometimes of two or three."""
     edges = sorted(draw(st.sets(st.integers(0, length), min_size=2, max_size=draw(st.sampled_from((2, 2, 2, 4, 6))))))
     fragments = tuple(Span(*pair) for pair in zip(edges[::2], edges[1::2], strict=False))
     return Entity(draw(types), fragments, draw(scores), draw(extra))
@@ -59,13 +59,13 @@ def _entity(draw: st.DrawFn, length: int, extra: st.SearchStrategy[Any]) -> Enti
 
 @st.composite
 def _sentences(draw: st.DrawFn, is_document: bool, name: str, extra: st.SearchStrategy[Any]) -> list[Sentence]:
-    """The sentences of one document, or some that are in none."""
+    """Draw the sentences of one document, or sentences without a document."""
     count = draw(st.integers(1, 3))
     parts = [draw(st.lists(words, max_size=6)) for _ in range(count)]
     members = [draw(st.lists(_entity(len(part), extra), max_size=5 if part else 0)) for part in parts]
     ends = [(place, number) for place, part in enumerate(members) for number in range(len(part))]
     arrows = draw(st.lists(st.tuples(types, st.sampled_from(ends), st.sampled_from(ends)), max_size=5)) if ends else []
-    stride = draw(st.sampled_from((1, 1, 3)))  # positions may leave some out
+    stride = draw(st.sampled_from((1, 1, 3)))  # positions may have gaps
     is_placed = draw(st.booleans())
     is_spaced = draw(st.booleans())
     start = 0
@@ -113,9 +113,9 @@ def _text(words: list[str], gaps: list[str], is_spaced: bool) -> tuple[str, tupl
 
 @st.composite
 def corpora(draw: st.DrawFn, with_extra: bool = True) -> list[Sentence]:
-    """Sentences of several documents and of none, with everything the data model has, in no order that formats could rely on.
+    """Draw sentences of several documents and of none, with all features of the data model.
 
-    ``with_extra=False`` leaves out what formats keep besides entities and relations.
+    ``with_extra=False`` omits the extra data that formats keep.
     """
     extra = extras if with_extra and draw(st.booleans()) else st.none()
     documents = draw(st.lists(st.tuples(st.booleans(), names), min_size=1, max_size=3))

@@ -1,6 +1,6 @@
-"""Tiny encoders and a tiny corpus: everything that tests of training and prediction need, without a download.
+"""Tiny encoders and a tiny corpus for tests of training and prediction, without downloads.
 
-One thread: small tensors gain nothing from more, and results are then the same on every machine.
+Torch uses one thread: small tensors do not benefit from more, and results are then equal on all machines.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ STATIC = ("encoder.word_size=16", "encoder.char_hidden=4", "encoder.hidden=16", 
 
 
 def bert(folder: Path, *, window: int = WINDOW, layers: int = 3) -> Path:
-    """A random BERT that spells words it does not know, letter by letter."""
+    """Save a random BERT whose tokenizer splits unknown words into letters."""
     from transformers import BertConfig, BertModel, BertTokenizerFast
 
     folder.mkdir(parents=True, exist_ok=True)
@@ -50,7 +50,7 @@ def bert(folder: Path, *, window: int = WINDOW, layers: int = 3) -> Path:
         max_position_embeddings=window,
     )  # fmt: skip
     model = BertModel(config, add_pooling_layer=False)
-    with torch.no_grad():  # larger weights than a fresh model's, so that what stands around a word matters
+    with torch.no_grad():  # larger weights than a new model's, so that the context of a word matters
         for parameter in model.parameters():
             if parameter.ndim > 1:
                 parameter.mul_(8)
@@ -59,7 +59,7 @@ def bert(folder: Path, *, window: int = WINDOW, layers: int = 3) -> Path:
 
 
 def roberta(folder: Path, *, add_prefix_space: bool = False) -> Path:
-    """A random RoBERTa with a byte-level BPE tokenizer that, like the published ones, puts no blank before the first word."""
+    """Save a random RoBERTa with a byte-level BPE tokenizer, without a space before the first word."""
     from tokenizers import ByteLevelBPETokenizer
     from transformers import RobertaConfig, RobertaModel, RobertaTokenizerFast
 
@@ -82,11 +82,11 @@ def roberta(folder: Path, *, add_prefix_space: bool = False) -> Path:
     return folder
 
 
-def sentence(number: int, choose: random.Random, *, longest: int = 14) -> Sentence:
-    """Some fillers with places and drugs between them; a drug with "near" before it is a pair of words."""
+def sentence(number: int, choose: random.Random, *, max_length: int = 14) -> Sentence:
+    """Make a sentence of fillers, places of one word and drugs of two words."""
     words: list[str] = []
     entities: list[Entity] = []
-    while len(words) < choose.randint(2, longest):
+    while len(words) < choose.randint(2, max_length):
         kind = choose.random()
         start = len(words)
         if kind < 0.2:
@@ -106,25 +106,25 @@ def sentences(count: int, seed: int = 0, first: int = 0) -> tuple[Sentence, ...]
 
 
 def corpus(train: int = 24, dev: int = 8, test: int = 8) -> Corpus:
-    every = sentences(train + dev + test)
-    splits = {"train": every[:train], "dev": every[train : train + dev], "test": every[train + dev :]}
-    return Corpus({split: found for split, found in splits.items() if found}, "tiny")
+    pool = sentences(train + dev + test)
+    splits = {"train": pool[:train], "dev": pool[train : train + dev], "test": pool[train + dev :]}
+    return Corpus({split: part for split, part in splits.items() if part}, "tiny")
 
 
-def related(data: Corpus) -> Corpus:
-    """The same with relations: every drug is sold and known at every place of its sentence, and every place has every drug."""
+def with_relations(data: Corpus) -> Corpus:
+    """Add relations between every drug and every place of a sentence: sold, known, and has in reverse."""
 
-    def one(sentence: Sentence) -> Sentence:
+    def add_relations(sentence: Sentence) -> Sentence:
         kinds = [entity.type for entity in sentence.entities]
         pairs = [(x, y) for x, y in product(range(len(kinds)), repeat=2) if (kinds[x], kinds[y]) == ("Drug", "Place")]
         rows = [row for x, y in pairs for row in (("sold", x, y), ("known", x, y), ("has", y, x))]
         return replace(sentence, relations=tuple(Relation(*row) for row in rows))
 
-    return Corpus({split: tuple(map(one, found)) for split, found in data.splits.items()}, data.name)
+    return Corpus({split: tuple(map(add_relations, part)) for split, part in data.splits.items()}, data.name)
 
 
 def model(encoder: str | Path, recipe: str = "spanner", overrides: Iterable[str] = (), *, seed: int = 0) -> Model:
-    """A model with random but opinionated weights: its head is sure of something everywhere, and so are a bundle's."""
+    """Build a random model with large classifier weights, so that its predictions are confident."""
     options: Sequence[str] = (*(STATIC if str(encoder) == "static" else ()), *overrides)
     torch.manual_seed(seed)
     built = Model.build(configure(recipe, encoder=str(encoder), overrides=options), corpus())
@@ -138,11 +138,11 @@ def model(encoder: str | Path, recipe: str = "spanner", overrides: Iterable[str]
 
 
 def quiet(line: str) -> None:
-    """For ``log``."""
+    """Ignore a line of the log."""
 
 
 def fit(out: Path, data: Corpus | None = None, overrides: Iterable[str] = (), **options: Any) -> Run:
-    """A training of a second that learns the tiny corpus, unless told otherwise."""
+    """Train on the tiny corpus for about a second, unless options say otherwise."""
     options = {"recipe": "seqner", "encoder": "static", "epochs": 4, "head_rate": 0.03, "log": quiet, **options}
     fixed = STATIC if options["encoder"] == "static" else ()
     return train(
@@ -151,7 +151,7 @@ def fit(out: Path, data: Corpus | None = None, overrides: Iterable[str] = (), **
 
 
 def digest(run: Path) -> tuple[bytes, list[Any], Any]:
-    """All of a finished run that must not depend on how often it was interrupted: weights, metrics without times, scores."""
+    """Return weights, metrics without times, and scores: they must not depend on interruptions."""
     metrics = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     for row in metrics:
         del row["seconds"], row["dev_seconds"]
@@ -162,8 +162,8 @@ LONG = Sentence("long", tuple(random.Random(1).choices([*FILLERS, "zebra", "gnu"
 DEEP_WORD = Sentence("deep", ("the", "x" * 30, "a", "y" * 25))
 
 
-def mixed() -> tuple[Sentence, ...]:
-    """Sentences of all kinds: short, empty, longer than the window, with words of many subwords."""
+def mixed_sentences() -> tuple[Sentence, ...]:
+    """Return short and empty sentences, one longer than the window, and words of many subwords."""
     return (*sentences(9), Sentence("empty", ()), LONG, DEEP_WORD, Sentence("one", ("quito",)))
 
 
@@ -177,5 +177,5 @@ def encoded(encoder: Encoder, prepared: Sequence[Any]) -> TokenStates:
     return states
 
 
-def close(one: Tensor, other: Tensor) -> None:
-    torch.testing.assert_close(one, other, atol=1e-5, rtol=0)
+def assert_close(actual: Tensor, expected: Tensor) -> None:
+    torch.testing.assert_close(actual, expected, atol=1e-5, rtol=0)
