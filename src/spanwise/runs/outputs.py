@@ -26,8 +26,13 @@ def check_output(target: str | Path, inputs: Iterable[str | Path] = (), *, can_b
         raise SpanwiseError(f"{target}: the output would overwrite a file of the run folder {owner}; choose another output")
     if not can_be_run and _is_run(target):
         raise SpanwiseError(f"{target}: the output would overwrite a run folder; choose another output")
+    check_not_input(target, inputs)
+
+
+def check_not_input(target: str | Path, inputs: Iterable[str | Path]) -> None:
+    """Refuse an output that would overwrite an input; see ``check_output``."""
     for source in inputs:
-        if _is_input(target, Path(source)):
+        if _is_input(Path(target), Path(source)):
             raise SpanwiseError(f"{target}: the output would overwrite an input; choose another output")
 
 

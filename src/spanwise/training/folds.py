@@ -39,7 +39,7 @@ def train_folds(
     and dev is split off from them. (SpERT's protocol for ADE has no dev and takes the last epoch. It
     reports macro scores.)
     """
-    group, log = GroupTraining(out, "folds", choices, options), options.log
+    group, log = GroupTraining(out, "folds", choices, options, [data, folds]), options.log
     config = group.config()
     corpus = read_data(data, options.data_format, log)
     parts, runs = list(cut_folds(corpus, folds)), {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -16,7 +16,7 @@ from spanwise.corpora.splits import fingerprints
 from spanwise.recipes.resolve import Choices
 from spanwise.runs.folder import RunFolder
 from spanwise.runs.opening import check_group_folder, create_folder
-from spanwise.runs.outputs import check_output
+from spanwise.runs.outputs import check_not_input, check_output
 from spanwise.runs.records import RunGroup, TrainingRecord, check_same_init
 from spanwise.runtime.device import is_single_process
 from spanwise.training.run import RunOptions, train_config
@@ -30,12 +30,17 @@ class GroupTraining:
     A resumed group takes defaults from its record.
     """
 
-    def __init__(self, out: Path, kind: str, choices: Choices, options: RunOptions) -> None:
+    def __init__(
+        self, out: Path, kind: str, choices: Choices, options: RunOptions, inputs: Iterable[str | Path | Corpus]
+    ) -> None:  # fmt: skip
         if not is_single_process():
             raise SpanwiseError("several processes train one run at a time; pass --seed instead of --seeds, --folds or --sweep")
-        check_output(out, can_be_run=True)
-        check_group_folder(out, kind, should_resume=options.resume)
         self.folder, self.kind, self.choices, self.options = RunFolder(out), kind, choices, options
+        paths = [path for path in (*inputs, options.init) if isinstance(path, str | Path)]
+        check_output(out, paths, can_be_run=True)
+        for file in (self.folder.group_file, self.folder.summary_file(kind)):
+            check_not_input(file, paths)
+        check_group_folder(out, kind, should_resume=options.resume)
         self.record = self.folder.read_group() if options.resume else None
         if options.resume and not self.folder.started_runs():
             options.log(f"nothing to resume in {out}: training from the start")

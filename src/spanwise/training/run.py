@@ -108,7 +108,7 @@ def train_config(data: str | Path | Corpus, out: Path, config: Config, options: 
     # Refuse mistakes before anything is read or written.
     should_use_cuda(options.device)
     check_trackers(options.trackers)
-    check_output(out, () if isinstance(data, Corpus) else [data], can_be_run=True)
+    check_output(out, [path for path in (data, options.init) if isinstance(path, str | Path)], can_be_run=True)
     if not is_main_process():
         options = replace(options, log=_discard)
 

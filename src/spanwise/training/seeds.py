@@ -22,7 +22,7 @@ def train_seeds(
     """Train one run per seed in ``out/seed-N``; write mean and standard deviation to ``out/seeds.json``."""
     if len(set(seeds)) < len(seeds):
         raise SpanwiseError(f"--seeds {','.join(map(str, seeds))}: a seed is repeated")
-    group, log = GroupTraining(out, "seeds", choices, options), options.log
+    group, log = GroupTraining(out, "seeds", choices, options, [data]), options.log
     corpus = read_training_corpus(data, options.data_format, log)
     runs = group.train(seeds, {f"seed-{seed}": (group.config(seed=seed), corpus) for seed in seeds})
 

@@ -31,7 +31,7 @@ def train_sweep(
     points = {"+".join(point).replace("/", "_"): point for point in grid}
     if len(points) < len(grid):
         raise SpanwiseError(f"--sweep {' '.join(sweep)}: two points have the same folder name (/ becomes _)")
-    group, log = GroupTraining(out, "sweep", choices, replace(options, test=False)), options.log
+    group, log = GroupTraining(out, "sweep", choices, replace(options, test=False), [data]), options.log
     configs = {name: group.config(*point) for name, point in points.items()}
     corpus = read_training_corpus(data, options.data_format, log)
     runs = group.train(sweep, {name: (config, corpus) for name, config in configs.items()})
