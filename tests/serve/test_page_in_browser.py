@@ -1,4 +1,4 @@
-"""The page as a reader uses it, in a real browser: a text is typed, drawn, and looked at through threshold and filter."""
+"""The web page in a real browser: typing, drawing, threshold and filter."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from served import TEXT, Fake, at_address
+from fake_service import TEXT, FakePredictor, serve_app
 
 from spanwise.serve.app import make_app
 from spanwise.serve.limits import Limits
@@ -20,23 +20,23 @@ ALL = ["Place", "Organization", "Organization", "Disease", "Disease", "Place"]
 
 
 @pytest.fixture(scope="module")
-def fake() -> Fake:
-    return Fake()
+def fake() -> FakePredictor:
+    return FakePredictor()
 
 
 @pytest.fixture(scope="module")
-def address(fake: Fake) -> Iterator[str]:
-    with at_address(make_app(fake, title='<b>"A & B"</b>')) as place:
-        yield place
+def address(fake: FakePredictor) -> Iterator[str]:
+    with serve_app(make_app(fake, title='<b>"A & B"</b>')) as url:
+        yield url
 
 
-def asked(browser: Browser, address: str, text: str = TEXT, **options: Any) -> Page:
-    """The page with a text that was typed and sent by keyboard."""
+def open_with_predictions(browser: Browser, address: str, text: str = TEXT, **options: Any) -> Page:
+    """Open the page, type a text and submit it by keyboard."""
     page = browser.open(address, **options)
     page.value("document.getElementById('text').focus()")
     page.ask("Input.insertText", text=text)
     send(page)
-    browser.until(lambda: " in " in status(page) or "no words" in status(page), "an answer")
+    browser.until(lambda: " in " in status(page) or "no words" in status(page), "a response")
     return page
 
 
@@ -54,8 +54,8 @@ def slide(page: Page, threshold: float) -> None:
         slider.dispatchEvent(new Event('input')); return new Promise(drawn => requestAnimationFrame(() => requestAnimationFrame(drawn))) }})()""")
 
 
-def test_a_text_is_drawn_in_silence(browser: Browser, address: str) -> None:
-    page = asked(browser, address)
+def test_predictions_are_drawn_without_errors(browser: Browser, address: str) -> None:
+    page = open_with_predictions(browser, address)
     assert page.requests == [address, f"{address}predict"]
     assert page.complaints == []
     assert page.value("document.querySelector('h1').textContent") == '<b>"A & B"</b>'
@@ -71,7 +71,7 @@ def test_a_text_is_drawn_in_silence(browser: Browser, address: str) -> None:
 
 @pytest.mark.parametrize("width", [1200, 700, 360])
 def test_three_levels_are_drawn_and_nothing_overlaps(browser: Browser, address: str, width: int) -> None:
-    page = asked(browser, address, width=width)
+    page = open_with_predictions(browser, address, width=width)
     slide(page, 0.02)
     assert page.value("document.documentElement.scrollWidth") == width
     tops = page.value(
@@ -79,24 +79,24 @@ def test_three_levels_are_drawn_and_nothing_overlaps(browser: Browser, address: 
     )
     assert tops[0] + 10 < tops[1]
     assert tops[1] + 10 < tops[2]
-    # Names, bars and lines of one sentence: two of different entities or relations never cover each other.
+    # Names, bars and lines of different entities or relations of a sentence do not overlap.
     overlaps = page.value("""
-        const own = piece => { const bar = piece.closest('i'); return JSON.stringify(bar.dataset) };
-        [...document.querySelectorAll('.drawn')].flatMap(one => {
-          const boxes = [...one.querySelectorAll('i, em')].map(x => [x, x.getBoundingClientRect()]);
-          return boxes.flatMap(([x, a], at) => boxes.slice(at + 1)
+        const owner = piece => { const bar = piece.closest('i'); return JSON.stringify(bar.dataset) };
+        [...document.querySelectorAll('.drawn')].flatMap(drawn => {
+          const boxes = [...drawn.querySelectorAll('i, em')].map(x => [x, x.getBoundingClientRect()]);
+          return boxes.flatMap(([x, a], index) => boxes.slice(index + 1)
             .filter(([y, b]) => a.left + 1 < b.right && b.left + 1 < a.right && a.top + 1 < b.bottom && b.top + 1 < a.bottom)
-            .filter(([y]) => own(x) !== own(y)).map(([y]) => x.outerHTML + ' ' + y.outerHTML));
+            .filter(([y]) => owner(x) !== owner(y)).map(([y]) => x.outerHTML + ' ' + y.outerHTML));
         })""")
     assert overlaps == []
 
 
-def test_the_threshold_and_the_filter_choose_at_once(browser: Browser, address: str, fake: Fake) -> None:
-    page = asked(browser, address)
-    asked_so_far = len(page.requests)
+def test_threshold_and_filter_need_no_request(browser: Browser, address: str, fake: FakePredictor) -> None:
+    page = open_with_predictions(browser, address)
+    requests = len(page.requests)
     slide(page, 0.65)
     assert page.value(NAMES) == ["Organization", "Organization", "Disease", "Disease"]
-    slide(page, 0.1)  # below the model's own
+    slide(page, 0.1)  # below the model's own threshold
     assert sorted(page.value(NAMES)) == sorted([*ALL, "Disease"])
     slide(page, 0.5)
     assert page.value("[...document.querySelectorAll('#types label')].map(x => x.textContent)") == [
@@ -104,51 +104,51 @@ def test_the_threshold_and_the_filter_choose_at_once(browser: Browser, address: 
     ]  # fmt: skip
     page.value("document.querySelector('#types input[value=Disease]').click()")
     assert page.value(NAMES) == ["Place", "Organization", "Organization", "Place"]
-    assert status(page) == "4 entities in 2 sentences", "relations go with their entities"
+    assert status(page) == "4 entities in 2 sentences", "relations of hidden entities are hidden"
     page.value("document.getElementById('none').click()")
     assert page.value(NAMES) == []
     page.value("document.getElementById('all').click()")
     assert page.value(NAMES) == ALL
     slide(page, 0.95)
     assert page.value(NAMES) == ["Organization"]
-    assert len(page.requests) == asked_so_far
+    assert len(page.requests) == requests
     assert page.complaints == []
 
 
-def test_the_slider_begins_at_the_models_own_threshold(browser: Browser) -> None:
-    for own, shown, names in ((0.604, "0.60", 4), (None, "0.00", 6)):
-        fake = Fake()
-        fake.own_threshold = own
-        with at_address(make_app(fake)) as address:
-            page = asked(browser, address)
+def test_slider_starts_at_the_models_threshold(browser: Browser) -> None:
+    for threshold, shown, names in ((0.604, "0.60", 4), (None, "0.00", 6)):
+        fake = FakePredictor()
+        fake.default_threshold = threshold
+        with serve_app(make_app(fake)) as address:
+            page = open_with_predictions(browser, address)
         assert page.value("document.getElementById('level').value") == shown
-        assert len(page.value(NAMES)) == names, (
-            "what scores 0.6 is below 0.604; without a threshold, all that is proposed is shown"
-        )
+        assert len(page.value(NAMES)) == names, "a score of 0.6 is below 0.604; without a threshold, all predictions are shown"
 
 
-def test_what_is_shown_is_copied(browser: Browser, address: str) -> None:
-    page = asked(browser, address)
+def test_copy_as_json(browser: Browser, address: str) -> None:
+    page = open_with_predictions(browser, address)
     page.value("document.querySelector('#types input[value=Place]').click()")
     page.value("navigator.clipboard.writeText = async (text) => { window.copied = text }")
     page.value("document.getElementById('copy').click()")
     copied = json.loads(page.value("window.copied"))
     first, second = copied["sentences"]
     assert [entity["type"] for entity in first["entities"]] == ["Organization", "Organization", "Disease", "Disease"]
-    assert {(one["head"], one["tail"]) for one in first["relations"]} == {(0, 2), (0, 3), (1, 2), (1, 3)}, "counted anew"
+    assert {(relation["head"], relation["tail"]) for relation in first["relations"]} == {(0, 2), (0, 3), (1, 2), (1, 3)}, (
+        "new entity indices"
+    )
     assert second["entities"] == []
     assert [TEXT[a:b] for a, b in first["entities"][2]["characters"]] == ["breast", "cancer"]
-    # Without a clipboard, by the old way.
+    # The fallback if there is no clipboard.
     page.value(
-        "navigator.clipboard.writeText = () => Promise.reject(); document.execCommand = (what) => { window.old = [what, getSelection().toString()] }"
+        "navigator.clipboard.writeText = () => Promise.reject(); document.execCommand = (command) => { window.fallback = [command, getSelection().toString()] }"
     )
     page.value("document.getElementById('copy').click()")
-    assert page.value("window.old[0]") == "copy"
-    assert json.loads(page.value("window.old[1]")) == copied
+    assert page.value("window.fallback[0]") == "copy"
+    assert json.loads(page.value("window.fallback[1]")) == copied
 
 
-def test_scores_are_told_by_keyboard_and_pointer(browser: Browser, address: str) -> None:
-    page = asked(browser, address)
+def test_labels_appear_by_keyboard_and_pointer(browser: Browser, address: str) -> None:
+    page = open_with_predictions(browser, address)
     for _ in range(30):
         page.press("Tab")
         if page.value("document.activeElement.closest('.drawn') !== null"):
@@ -166,16 +166,16 @@ def test_scores_are_told_by_keyboard_and_pointer(browser: Browser, address: str)
     assert "Disease: breast cancer (0.700)" in seen
     page.press("Escape")
     assert page.value("document.getElementById('tip').hidden") is True
-    place = page.value("""(() => { const name = [...document.querySelectorAll('i.d em')].find(x => x.textContent === 'Organization');
+    point = page.value("""(() => { const name = [...document.querySelectorAll('i.d em')].find(x => x.textContent === 'Organization');
         const box = name.getBoundingClientRect(); return [box.left + 3, box.top + 3] })()""")
-    page.ask("Input.dispatchMouseEvent", type="mouseMoved", x=place[0], y=place[1])
+    page.ask("Input.dispatchMouseEvent", type="mouseMoved", x=point[0], y=point[1])
     assert page.value("document.getElementById('tip').textContent").startswith("Organization: New York University")
-    marked = page.value("[...document.querySelectorAll('i.on')].map(x => x.closest('.w').lastChild.textContent)")
-    assert marked == ["New", "York", "University"]
+    highlighted = page.value("[...document.querySelectorAll('i.active')].map(x => x.closest('.w').lastChild.textContent)")
+    assert highlighted == ["New", "York", "University"]
 
 
 def test_every_control_has_a_name(browser: Browser, address: str) -> None:
-    page = asked(browser, address)
+    page = open_with_predictions(browser, address)
     page.ask("Accessibility.enable")
     nodes = page.ask("Accessibility.getFullAXTree")["nodes"]
     controls = {"textbox", "button", "slider", "checkbox", "image"}
@@ -186,58 +186,56 @@ def test_every_control_has_a_name(browser: Browser, address: str) -> None:
     assert page.value("document.getElementById('status').getAttribute('role')") == "status"
 
 
-def test_hostile_text_stays_text(browser: Browser, address: str) -> None:
+def test_hostile_text_is_not_interpreted(browser: Browser, address: str) -> None:
     text = "<img src=x onerror=alert(1)> 🌊 New York </script><script>alert(2)</script> breast a b cancer"
-    page = asked(browser, address, text)
+    page = open_with_predictions(browser, address, text)
     assert page.value("document.querySelectorAll('img, script:not([type])').length") == 1
     assert page.value("[...document.querySelectorAll('i.d')].map(x => x.getAttribute('aria-label')).filter(Boolean)") == [
         "Place: New York (0.600)", "Disease: breast cancer (0.700)"
     ]  # fmt: skip
-    assert page.value("document.querySelector('i.d').closest('.w').lastChild.textContent") == "New", (
-        "characters count as code points"
-    )
+    assert page.value("document.querySelector('i.d').closest('.w').lastChild.textContent") == "New", "offsets are code points"
     assert page.complaints == []
 
 
-def test_refusals_and_the_token_are_told(browser: Browser) -> None:
-    with at_address(make_app(Fake(), token="open-sesame")) as address:
+def test_token_and_connection_errors(browser: Browser) -> None:
+    with serve_app(make_app(FakePredictor(), token="open-sesame")) as address:
         page = browser.open(address)
         assert page.value("document.getElementById('token').checkVisibility()") is True
         page.value("document.getElementById('text').value = 'New York'; document.querySelector('button.main').click()")
-        browser.until(lambda: "token" in status(page), "a refusal")
+        browser.until(lambda: "token" in status(page), "an error")
         assert page.value("document.activeElement.id") == "token"
         page.type("open-sesame")
         page.value("document.querySelector('button.main').click()")
-        browser.until(lambda: "1 entity" in status(page), "an answer")
+        browser.until(lambda: "1 entity" in status(page), "a response")
     page.value("document.querySelector('button.main').click()")
-    browser.until(lambda: "cannot be reached" in status(page), "a refusal")
+    browser.until(lambda: "cannot be reached" in status(page), "an error")
     assert page.value("document.getElementById('status').getAttribute('role')") == "alert"
 
 
-def test_what_was_found_before_does_not_stand_below_a_text_that_was_refused(browser: Browser) -> None:
-    shown = "document.getElementById('found').checkVisibility()"
+def test_errors_remove_earlier_predictions(browser: Browser) -> None:
+    shown = "document.getElementById('results').checkVisibility()"
     press = "document.querySelector('button.main').click()"
-    with at_address(make_app(Fake(), limits=Limits(words=20))) as address:
-        page = asked(browser, address)
+    with serve_app(make_app(FakePredictor(), limits=Limits(max_words=20))) as address:
+        page = open_with_predictions(browser, address)
         assert page.value(shown) is True
         page.value(f"document.getElementById('text').value = 'word '.repeat(21); {press}")
-        browser.until(lambda: "Not answered" in status(page), "a refusal")
+        browser.until(lambda: "Error: " in status(page), "an error")
         assert page.value(shown) is False
         page.value(f"document.getElementById('text').value = 'New York'; {press}")
-        browser.until(lambda: "1 entity" in status(page), "an answer")
+        browser.until(lambda: "1 entity" in status(page), "a response")
         assert page.value(f"[{shown}, ...{NAMES}]") == [True, "Place"]
     page.value(press)
-    browser.until(lambda: "cannot be reached" in status(page), "a refusal")
+    browser.until(lambda: "cannot be reached" in status(page), "an error")
     assert page.value(shown) is False
 
 
 def test_dark_and_light(browser: Browser, address: str) -> None:
     for dark in (False, True):
-        page = asked(browser, address, dark=dark)
-        back, ink = page.value(
-            "['backgroundColor', 'color'].map(what => getComputedStyle(document.getElementById('found'))[what])"
+        page = open_with_predictions(browser, address, dark=dark)
+        background, text = page.value(
+            "['backgroundColor', 'color'].map(property => getComputedStyle(document.getElementById('results'))[property])"
         )
-        difference = _brightness(back) - _brightness(ink)
+        difference = _brightness(background) - _brightness(text)
         assert difference < -150 if dark else difference > 150
 
 

@@ -26,19 +26,19 @@ def serve(
     ] = None,
     max_body: Annotated[
         int, typer.Option("--max-body", min=1, metavar="BYTES", help="Maximum size of a request.")
-    ] = DEFAULT.body,
+    ] = DEFAULT.max_body,
     max_characters: Annotated[
         int, typer.Option("--max-characters", metavar="N", min=1, help="Maximum length of the text in a request.")
-    ] = DEFAULT.characters,
+    ] = DEFAULT.max_characters,
     max_words: Annotated[
         int, typer.Option("--max-words", metavar="N", min=1, help="Maximum number of words in a sentence.")
-    ] = DEFAULT.words,
-    max_waiting: Annotated[
-        int, typer.Option("--max-waiting", metavar="N", min=1, help="Maximum number of open requests.")
-    ] = DEFAULT.waiting,
+    ] = DEFAULT.max_words,
+    max_requests: Annotated[
+        int, typer.Option("--max-requests", metavar="N", min=1, help="Maximum number of open requests.")
+    ] = DEFAULT.max_requests,
     timeout: Annotated[
         float, typer.Option("--timeout", min=0.1, metavar="SECONDS", help="Maximum time to receive and to answer a request.")
-    ] = DEFAULT.seconds,
+    ] = DEFAULT.timeout,
     device: DeviceOption = "auto",
 ) -> None:
     """Serve a model over HTTP: a web page and a JSON API.
@@ -52,5 +52,5 @@ def serve(
 
     if token is not None and not (token and token.isascii() and token.isprintable() and " " not in token):
         raise SpanwiseError("--token: expected printable ASCII characters without spaces")
-    limits = Limits(max_body, max_characters, max_words, max_waiting, timeout)
+    limits = Limits(max_body, max_characters, max_words, max_requests, timeout)
     run(model, host=host, port=port, token=token, limits=limits, device=device, log=typer.echo)

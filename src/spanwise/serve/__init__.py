@@ -1,1 +1,1 @@
-"""A model behind HTTP: a page for people, JSON for programs. ``server`` and ``app`` need FastAPI (the extra ``serve``)."""
+"""HTTP service of a model: a web page and a JSON API. ``server`` and ``app`` need FastAPI (extra ``serve``)."""

@@ -1,8 +1,9 @@
-"""Requests that wait are predicted together by the one thread that owns the model.
+"""Batch concurrent requests on the one thread that owns the model.
 
-It works in turns: whoever waits gets a share of each, the rest of a long text has its next share in the next turn. So a lone
-request never waits for others, many cost little more than one, a long text does not hold up short ones, and one that is given
-up is soon forgotten. What a request gets does not depend on what it is batched with.
+The thread works in turns. Each waiting request gets a share of a turn; the rest of a long text waits
+for the next turn. A single request therefore never waits for others, many requests cost little more
+than one, a long text does not delay short ones, and a cancelled request is soon dropped. The result of
+a request does not depend on its batch.
 """
 
 from __future__ import annotations
@@ -17,25 +18,25 @@ from itertools import count
 from typing import TypeAlias
 
 from spanwise.core.types import Sentence
-from spanwise.decoding.thresholds import LOWEST, Threshold
+from spanwise.decoding.thresholds import MIN_THRESHOLD, Threshold
 from spanwise.inputs.texts import to_sentences
 from spanwise.prediction.base import BasePredictor
-from spanwise.prediction.streaming import REACH
+from spanwise.prediction.streaming import CONTEXT
+from spanwise.serve.errors import RequestError, to_request_error
 from spanwise.serve.limits import Limits
 from spanwise.serve.metrics import Metrics
-from spanwise.serve.refusals import RefusedError, as_refusal
 
-TURN = 4096  # words that are predicted together
-SHARE = 1024  # words that one request has of them
+WORDS_PER_TURN = 4096
+WORDS_PER_SHARE = 1024  # of one request in a turn
 
-Predictions: TypeAlias = list[list[Sentence]]  # for each text of a request, its sentences
+Results: TypeAlias = list[list[Sentence]]  # the predicted sentences of each text
 
 
 @dataclass(frozen=True)
-class Question:
-    """What one request asks."""
+class Query:
+    """Texts to predict and the options of the prediction."""
 
-    texts: Sequence[str | Sequence[str]]  # each raw, or the words of a sentence
+    texts: Sequence[str | Sequence[str]]  # raw texts, or the words of a sentence
     threshold: Threshold = 0.0
     overlap: str | None = None
 
@@ -44,102 +45,103 @@ class Question:
         return sum(len(text) if isinstance(text, str) else sum(map(len, text)) for text in self.texts)
 
     @property
-    def bar(self) -> Threshold:
-        """The threshold, but none so low that a model would propose all it can think of, which takes forever."""
+    def bounded_threshold(self) -> Threshold:
+        """The threshold, at least ``MIN_THRESHOLD``: lower ones make a model propose almost all spans."""
         if isinstance(self.threshold, Mapping):
-            return {type: _bar(bar) for type, bar in self.threshold.items()}
-        return _bar(self.threshold)
+            return {type: _bounded(value) for type, value in self.threshold.items()}
+        return _bounded(self.threshold)
 
     @property
-    def manner(self) -> tuple[object, ...]:
-        """Questions that agree in it can be predicted together."""
-        return tuple(sorted(self.bar.items())) if isinstance(self.bar, Mapping) else self.bar, self.overlap
+    def options(self) -> tuple[object, ...]:
+        """Queries with equal options can share a batch."""
+        threshold = self.bounded_threshold
+        return tuple(sorted(threshold.items())) if isinstance(threshold, Mapping) else threshold, self.overlap
 
 
-def _bar(threshold: float) -> float:
-    return max(threshold, LOWEST) if threshold > 0 else 0.0
+def _bounded(threshold: float) -> float:
+    return max(threshold, MIN_THRESHOLD) if threshold > 0 else 0.0
 
 
 @dataclass(eq=False)
 class _Job:
-    """A question on its way. ``begin`` and what follows run in the model's thread."""
+    """A query in progress. All methods run in the model's thread."""
 
-    number: int
-    question: Question
-    answer: asyncio.Future[Predictions]
+    id: int
+    query: Query
+    future: asyncio.Future[Results]
     sentences: list[Sentence] = field(default_factory=list)  # of all texts
-    lengths: list[int] = field(default_factory=list)  # how many of each text
-    found: list[Sentence] = field(default_factory=list)
-    share: list[Sentence] = field(default_factory=list)  # of the present turn
+    counts: list[int] = field(default_factory=list)  # sentences per text
+    predicted: list[Sentence] = field(default_factory=list)
+    share: list[Sentence] = field(default_factory=list)  # of the current turn
 
-    def begin(self, longest: int) -> None:
-        """Split the texts. They have names of their own, lest one be taken for another's context."""
-        for place, text in enumerate(self.question.texts):
-            own = [sentence for sentence in to_sentences(text, f"{self.number}-{place}") if sentence.words]
-            words = max((len(sentence.words) for sentence in own), default=0)
-            if words > longest:
-                raise RefusedError(
-                    422, f"a sentence has {words:,} words, at most {longest:,} are allowed (a line end ends one)"
+    def split_texts(self, max_words: int) -> None:
+        """Split the texts. Document names are unique, so that no text serves as context of another."""
+        for index, text in enumerate(self.query.texts):
+            sentences = [sentence for sentence in to_sentences(text, f"{self.id}-{index}") if sentence.words]
+            words = max((len(sentence.words) for sentence in sentences), default=0)
+            if words > max_words:
+                raise RequestError(
+                    422, f"a sentence has {words:,} words; the limit is {max_words:,} (a line end ends a sentence)"
                 )
-            self.sentences += own
-            self.lengths.append(len(own))
+            self.sentences += sentences
+            self.counts.append(len(sentences))
 
-    def take(self) -> int:
-        """Choose the next sentences, of some words together; how many words."""
+    def take_share(self) -> int:
+        """Select the next sentences; return their number of words."""
         words, self.share = 0, []
-        for sentence in self.sentences[len(self.found) :]:
+        for sentence in self.sentences[len(self.predicted) :]:
             words += len(sentence.words)
-            if self.share and words > SHARE:
+            if self.share and words > WORDS_PER_SHARE:
                 break
             self.share.append(sentence)
         return words
 
     @property
-    def around(self) -> list[Sentence]:
-        """Sentences before and behind those of the turn, for a model that reads these too."""
-        first = len(self.found)
-        last = first + len(self.share)
-        return [*self.sentences[max(0, first - REACH) : first], *self.sentences[last : last + REACH]]
+    def context(self) -> list[Sentence]:
+        """Sentences before and after the share."""
+        start = len(self.predicted)
+        end = start + len(self.share)
+        return [*self.sentences[max(0, start - CONTEXT) : start], *self.sentences[end : end + CONTEXT]]
 
     @property
-    def is_over(self) -> bool:
-        return len(self.found) == len(self.sentences)
+    def is_finished(self) -> bool:
+        return len(self.predicted) == len(self.sentences)
 
     @property
-    def result(self) -> Predictions:
-        found = iter(self.found)
-        return [[next(found) for _ in range(length)] for length in self.lengths]
+    def results(self) -> Results:
+        predicted = iter(self.predicted)
+        return [[next(predicted) for _ in range(count)] for count in self.counts]
 
 
 class Batcher:
-    """Answers questions while it is ``running``."""
+    """Predicts queries in batches within ``running()``."""
 
     def __init__(self, predictor: BasePredictor, limits: Limits, metrics: Metrics) -> None:
         self.predictor, self.limits, self.metrics = predictor, limits, metrics
         self._arriving: asyncio.Queue[_Job] = asyncio.Queue()
-        self._waiting: deque[_Job] = deque()  # the thread's, while it works
-        self._numbers = count()
+        self._waiting: deque[_Job] = deque()  # used by the model's thread during a turn
+        self._ids = count()
 
-    async def answer(self, question: Question) -> Predictions:
-        """What is found in each text, or ``RefusedError``."""
-        job = _Job(next(self._numbers), question, asyncio.get_running_loop().create_future())
+    async def predict(self, query: Query) -> Results:
+        """Predict the texts of a query; raise ``RequestError`` if this fails or takes too long."""
+        job = _Job(next(self._ids), query, asyncio.get_running_loop().create_future())
         self._arriving.put_nowait(job)
         try:
-            return await asyncio.wait_for(job.answer, self.limits.seconds)
-        except TimeoutError:  # the job is cancelled by now
-            raise RefusedError(504, f"not answered within {self.limits.seconds:g} s") from None
+            return await asyncio.wait_for(job.future, self.limits.timeout)
+        except TimeoutError:  # `wait_for` has cancelled the future
+            raise RequestError(504, f"no prediction within {self.limits.timeout:g} s") from None
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        """While it lasts, questions are answered; a turn that has begun is ended."""
+        """Run the model's thread; on exit, finish the current turn."""
         with ThreadPoolExecutor(1, "model") as thread:
-            work = asyncio.create_task(self._work(thread))
+            task = asyncio.create_task(self._run(thread))
             try:
                 yield
             finally:
-                work.cancel()
+                task.cancel()
 
-    async def _work(self, thread: ThreadPoolExecutor) -> None:
+    async def _run(self, thread: ThreadPoolExecutor) -> None:
         loop = asyncio.get_running_loop()
         while True:
             if not self._waiting:
@@ -147,53 +149,55 @@ class Batcher:
             while not self._arriving.empty():
                 self._waiting.append(self._arriving.get_nowait())
             for job, outcome in (await loop.run_in_executor(thread, self._turn)).items():
-                if job.answer.done():
+                if job.future.done():
                     continue
-                if isinstance(outcome, RefusedError):
-                    job.answer.set_exception(outcome)
+                if isinstance(outcome, RequestError):
+                    job.future.set_exception(outcome)
                 else:
-                    job.answer.set_result(outcome)
+                    job.future.set_result(outcome)
 
-    def _turn(self) -> dict[_Job, Predictions | RefusedError]:
-        """Predict for those who wait and are first; what became of those who need wait no longer. It never raises."""
-        outcomes: dict[_Job, Predictions | RefusedError] = {}
-        alike: dict[tuple[object, ...], list[_Job]] = {}
+    def _turn(self) -> dict[_Job, Results | RequestError]:
+        """Predict a share of the waiting jobs; return the outcomes of finished and failed jobs. Never raises."""
+        outcomes: dict[_Job, Results | RequestError] = {}
+        by_options: dict[tuple[object, ...], list[_Job]] = {}
         words = 0
-        while self._waiting and words < TURN:
+        while self._waiting and words < WORDS_PER_TURN:
             job = self._waiting.popleft()
-            if job.answer.done():  # it ran out of time, or the client left
+            if job.future.done():  # timed out, or the client disconnected
                 continue
             try:
                 if not job.sentences:
-                    job.begin(self.limits.words)
-                words += job.take()
-                alike.setdefault(job.question.manner, []).append(job)
+                    job.split_texts(self.limits.max_words)
+                words += job.take_share()
+                by_options.setdefault(job.query.options, []).append(job)
             except Exception as error:
-                outcomes[job] = as_refusal(error)
-        jobs = [job for several in alike.values() for job in several]
+                outcomes[job] = to_request_error(error)
+        jobs = [job for batch in by_options.values() for job in batch]
         self.metrics.batch.observe(len(jobs))
-        for several in alike.values():
-            outcomes |= self._predict(several)
+        for batch in by_options.values():
+            outcomes |= self._predict(batch)
         for job in jobs:
-            if job.is_over and job not in outcomes:
-                outcomes[job] = job.result
+            if job.is_finished and job not in outcomes:
+                outcomes[job] = job.results
         self._waiting.extend(job for job in jobs if job not in outcomes)
         return outcomes
 
-    def _predict(self, jobs: Sequence[_Job]) -> dict[_Job, RefusedError]:
-        """Add to what the jobs have found; those that failed."""
-        first = jobs[0].question
+    def _predict(self, jobs: Sequence[_Job]) -> dict[_Job, RequestError]:
+        """Predict the shares of jobs with equal options; return the errors of failed jobs."""
+        query = jobs[0].query
         sentences = [sentence for job in jobs for sentence in job.share]
-        around = [sentence for job in jobs for sentence in job.around]
+        context = [sentence for job in jobs for sentence in job.context]
         try:
-            found = list(self.predictor.stream(sentences, threshold=first.bar, overlap=first.overlap, context=around))
+            stream = self.predictor.stream(sentences, threshold=query.bounded_threshold, overlap=query.overlap, context=context)
+            predicted = list(stream)
         except Exception as error:
             if len(jobs) == 1:
-                return {jobs[0]: as_refusal(error)}
-            return {job: refusal for one in jobs for job, refusal in self._predict([one]).items()}  # each has its own fate
+                return {jobs[0]: to_request_error(error)}
+            # One job made the batch fail; predict each separately to find it.
+            return {failed: problem for job in jobs for failed, problem in self._predict([job]).items()}
         self.metrics.sentences.inc(len(sentences))
         self.metrics.words.inc(sum(len(sentence.words) for sentence in sentences))
         for job in jobs:
-            job.found += found[: len(job.share)]
-            del found[: len(job.share)]
+            job.predicted += predicted[: len(job.share)]
+            del predicted[: len(job.share)]
         return {}

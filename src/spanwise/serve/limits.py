@@ -1,4 +1,4 @@
-"""What a service takes on, so that no request and no crowd of requests can bring it down."""
+"""Limits that protect the service from large or many requests."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Limits:
-    """What is over is refused with a status that says so."""
+    """Requests over a limit are rejected with the status in parentheses."""
 
-    body: int = 2 * 1024 * 1024  # bytes of a request (413)
-    characters: int = 100_000  # of all texts of a request together (413)
-    words: int = 1000  # of one sentence, which is predicted at once (422)
-    waiting: int = 256  # requests that wait or are being answered (503)
-    seconds: float = 30.0  # for a request to arrive (408) and to be answered (504)
+    max_body: int = 2 * 1024 * 1024  # bytes of a request (413)
+    max_characters: int = 100_000  # of all texts of a request (413)
+    max_words: int = 1000  # of a sentence, which is predicted at once (422)
+    max_requests: int = 256  # that wait or are being answered (503)
+    timeout: float = 30.0  # seconds to receive a request (408), and to answer it (504)

@@ -1,4 +1,4 @@
-"""The page: one file that asks for nothing but answers of its own service."""
+"""Web page of the service: one HTML file that sends requests only to its own service."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from html import escape
 from importlib.resources import files
 from string import Template
 
-from spanwise.decoding.thresholds import LOWEST
+from spanwise.decoding.thresholds import MIN_THRESHOLD
 from spanwise.drawing import css, head, script, type_colours
 
 
 @dataclass(frozen=True)
 class Page:
-    """The HTML, and the Content-Security-Policy by which nothing else runs in it, whatever a text or a label holds."""
+    """The HTML and its Content-Security-Policy, which blocks code injected by a text or a label."""
 
     html: str
     policy: str
 
 
 def make_page(title: str, types: Sequence[str], *, threshold: float | None = None, has_token: bool = False) -> Page:
-    """``threshold`` is the model's own; without, the model proposes the best label only, and all it proposes is shown."""
+    """Build the page. ``threshold`` is the model's own; None if the model predicts best labels only."""
     settings = {
         "colours": type_colours(types),
         "threshold": threshold or 0.0,
-        "lowest": 0.0 if threshold is None else min(LOWEST, threshold),
+        "lowest": 0.0 if threshold is None else min(MIN_THRESHOLD, threshold),
         "token": has_token,
     }
     style = css() + _asset("page.css")

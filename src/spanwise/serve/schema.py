@@ -1,4 +1,4 @@
-"""What programs send and get, as pydantic models: they check requests, and the OpenAPI document is made of them."""
+"""Requests and responses as pydantic models, which validate requests and generate the OpenAPI document."""
 
 from __future__ import annotations
 
@@ -7,24 +7,22 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag
 
-from spanwise.decoding.thresholds import LOWEST
+from spanwise.decoding.thresholds import MIN_THRESHOLD
 
-GIVE_ONE = "expected an object with one of text, texts and tokens"
+EXPECTED_KEYS = "expected an object with exactly one of text, texts and tokens"
 
 
-def _unicode(text: str) -> str:
+def _check_unicode(text: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise ValueError("half of a surrogate pair is no Unicode text") from None
+        raise ValueError("unpaired surrogate; expected valid Unicode") from None
     return text
 
 
-Text: TypeAlias = Annotated[str, AfterValidator(_unicode)]
-Score: TypeAlias = Annotated[float, Field(ge=0, le=1, description="from 0 to 1")]
-Range: TypeAlias = Annotated[
-    tuple[int, int], Field(description="half-open: the first, and the one behind the last", examples=[[4, 9]])
-]
+Text: TypeAlias = Annotated[str, AfterValidator(_check_unicode)]
+Score: TypeAlias = Annotated[float, Field(ge=0, le=1, description="From 0 to 1.")]
+Range: TypeAlias = Annotated[tuple[int, int], Field(description="Start (inclusive) and end (exclusive).", examples=[[4, 9]])]
 Threshold: TypeAlias = Annotated[
     Annotated[Score, Tag("number")] | Annotated[dict[str, Score], Tag("by type")],
     Discriminator(lambda value: "by type" if isinstance(value, dict) else "number"),
@@ -36,31 +34,35 @@ class _Request(BaseModel):
 
     threshold: Threshold = Field(
         0.0,
-        description="Leave out entities and relations with a lower score: a number, or numbers by type, where types not named "
-        "keep the model's own. 0 leaves it to the model; where it is lower than the model's own, the model finds more. "
-        f"What scores less than {LOWEST} is never looked for.",
+        description="Drop entities and relations with a lower score. A number, or numbers by type; other types use the "
+        "model's own threshold, and so does 0. A value below the model's own returns more predictions, but never those "
+        f"that score less than {MIN_THRESHOLD}.",
     )
     overlap: Literal["nested", "flat", "outermost"] | None = Field(
-        None, description="Of entities that overlap: all that the model finds (as when left out), the surest, or the outermost."
+        None,
+        description="Which overlapping entities to return: all (nested, the default), the most probable (flat), or the "
+        "outermost.",
     )
 
 
-class OfText(_Request):
+class TextRequest(_Request):
     """Raw text."""
 
-    text: Text = Field(description="Split into sentences and words.", examples=["The Bank of Japan is in Tokyo."])
+    text: Text = Field(
+        description="The service splits it into sentences and words.", examples=["The Bank of Japan is in Tokyo."]
+    )
 
 
-class OfTexts(_Request):
-    """Several texts, each by itself."""
+class TextsRequest(_Request):
+    """Several independent texts."""
 
     texts: list[Text]
 
 
-class OfTokens(_Request):
+class TokensRequest(_Request):
     """The words of one sentence."""
 
-    tokens: list[Annotated[str, Field(min_length=1), AfterValidator(_unicode)]]
+    tokens: list[Annotated[str, Field(min_length=1), AfterValidator(_check_unicode)]]
 
 
 def _kind(value: Any) -> str | None:
@@ -68,65 +70,64 @@ def _kind(value: Any) -> str | None:
     return given[0] if len(given) == 1 else None
 
 
-Request: TypeAlias = Annotated[
-    Annotated[OfText, Tag("text")] | Annotated[OfTexts, Tag("texts")] | Annotated[OfTokens, Tag("tokens")],
-    Discriminator(_kind, custom_error_type="kind", custom_error_message=GIVE_ONE),
+PredictRequest: TypeAlias = Annotated[
+    Annotated[TextRequest, Tag("text")] | Annotated[TextsRequest, Tag("texts")] | Annotated[TokensRequest, Tag("tokens")],
+    Discriminator(_kind, custom_error_type="kind", custom_error_message=EXPECTED_KEYS),
 ]
 
 
-class FoundEntity(BaseModel):
+class PredictedEntity(BaseModel):
     type: str
-    text: str = Field(description="What it says; fragments joined by single spaces.")
+    text: str = Field(description="Text of the entity; fragments are joined by a space.")
     score: float | None
-    characters: list[Range] = Field(
-        description="Characters of the text; several ranges where words between do not belong to it."
-    )
-    spans: list[Range] = Field(description="The same as words of the sentence.")
+    characters: list[Range] = Field(description="Character ranges in the text; several if the entity is discontinuous.")
+    spans: list[Range] = Field(description="Word ranges in the sentence.")
 
 
-class FoundRelation(BaseModel):
+class PredictedRelation(BaseModel):
     type: str
-    head: int = Field(description="A place among the sentence's entities.")
-    tail: int
+    head: int = Field(description="Index of an entity of the sentence.")
+    tail: int = Field(description="Index of an entity of the sentence.")
     score: float | None
 
 
-class FoundSentence(BaseModel):
-    start: int = Field(description="Where the sentence begins in the text. Characters are counted as Unicode code points.")
-    end: int
+class PredictedSentence(BaseModel):
+    start: int = Field(description="Start of the sentence in the text, in Unicode code points.")
+    end: int = Field(description="End of the sentence in the text (exclusive).")
     text: str
-    words: list[Range] = Field(description="Characters of the text.")
-    entities: list[FoundEntity]
-    relations: list[FoundRelation]
+    words: list[Range] = Field(description="Character ranges of the words in the text.")
+    entities: list[PredictedEntity]
+    relations: list[PredictedRelation]
 
 
-class Result(BaseModel):
-    sentences: list[FoundSentence]
+class TextResult(BaseModel):
+    sentences: list[PredictedSentence]
 
 
-class Answer(BaseModel):
-    """A result for each text."""
+class PredictResponse(BaseModel):
+    """Predictions for each text."""
 
-    results: list[Result]
+    results: list[TextResult]
 
 
 class Health(BaseModel):
     status: Literal["ok"]
 
 
-class Refusal(BaseModel):
-    """Why a request is not answered."""
+class ErrorResponse(BaseModel):
+    """Why the request failed."""
 
     error: str
 
 
-def problem(error: Mapping[str, Any]) -> str:
-    """What is wrong with a request, without quoting it.
+def validation_message(error: Mapping[str, Any]) -> str:
+    """Describe a validation error without quoting the request.
 
-    >>> problem({"loc": ("body", "text", "threshold", "number"), "type": "float_type", "msg": "Input should be a valid number"})
+    >>> error = {"loc": ("body", "text", "threshold", "number"), "type": "float_type", "msg": "Input should be a valid number"}
+    >>> validation_message(error)
     'threshold: Input should be a valid number'
     """
-    place = [str(part) for part in error["loc"][2:] if part not in ("number", "by type", "[key]")]
-    if not place:
-        return GIVE_ONE if error["type"] in ("kind", "missing") else str(error["msg"])
-    return f"{'.'.join(place)[:80]}: {error['msg']}"
+    path = [str(part) for part in error["loc"][2:] if part not in ("number", "by type", "[key]")]
+    if not path:
+        return EXPECTED_KEYS if error["type"] in ("kind", "missing") else str(error["msg"])
+    return f"{'.'.join(path)[:80]}: {error['msg']}"

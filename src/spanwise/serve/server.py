@@ -1,4 +1,4 @@
-"""Starting the service: an address, a model, and nothing in the log that anyone sent."""
+"""Start the service of a model. Request contents are never logged."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ try:
     import prometheus_client as prometheus_client
     import uvicorn
 except ImportError:
-    raise SpanwiseError("serving needs FastAPI, uvicorn and prometheus-client: pip install 'spanwise[serve]'") from None
+    raise SpanwiseError("serving needs FastAPI, uvicorn and prometheus-client; run pip install 'spanwise[serve]'") from None
 
 from spanwise.files.names import printable
 from spanwise.prediction.load import load
 from spanwise.serve.app import make_app
 from spanwise.serve.limits import Limits
 
-OPEN = "whoever reaches this address can use the model; --token makes it ask for a password"
+OPEN = "anyone who can reach this address can use the model; pass --token to require a token"
 
 
 def serve(
@@ -38,61 +38,61 @@ def serve(
     device: str = "auto",
     log: Callable[[str], None] = print,
 ) -> None:
-    """Serve a model until the process is told to end (SIGTERM, an interrupt); what is being answered by then is answered."""
+    """Serve a model until SIGTERM or an interrupt; open requests are then completed."""
     limits = limits or Limits()
-    with listening(host, port) as listener:
+    with open_listener(host, port) as listener:
         predictor = load(source, device)
         if predictor.needs_spans:
-            raise SpanwiseError("this model types given spans and finds none by itself: it cannot be served")
-        predictor.predict("A first sentence, so that nobody waits for what is made ready once.")
+            raise SpanwiseError("this model types given spans; only models that find entities can be served")
+        predictor.predict("A warm-up sentence, so that the first request is not slow.")
         app = make_app(predictor, title=printable(Path(source).resolve().name), limits=limits, token=token)
         config = uvicorn.Config(
             app, lifespan="on", log_level="warning", access_log=False, server_header=False, timeout_keep_alive=30,
-            timeout_graceful_shutdown=int(limits.seconds) + 1,
+            timeout_graceful_shutdown=int(limits.timeout) + 1,
         )  # fmt: skip
         if token is None and not is_loopback(listener):
             sys.stderr.write(f"warning: {OPEN}\n")
-        listener.listen(2048)  # who comes as soon as it is said waits a moment, and is not turned away
-        log(f"serving {printable(str(source))} at {address(listener)} (Ctrl+C ends it)")
+        listener.listen(2048)  # connections that arrive before uvicorn starts have to wait
+        log(f"serving {printable(str(source))} at {url(listener)} (press Ctrl+C to stop)")
         run(uvicorn.Server(config), listener)
 
 
 def run(server: uvicorn.Server, listener: socket.socket) -> None:
-    """Run until a signal ends it: a service ends so when all is in order, and not as a failure. A second interrupt is one.
+    """Run until a signal stops the server, which counts as success; a second interrupt does not.
 
-    uvicorn answers what it has begun, and then sends the signal again to whoever heard it before. Who did must do no more than
-    to end a server that has only just been started.
+    uvicorn completes open requests and then repeats the signal for the previous handler. ``stop`` is
+    that handler; it also stops a server that is still starting.
     """
 
     def stop(number: int, frame: FrameType | None) -> None:
         server.should_exit = True
 
-    if threading.current_thread() is not threading.main_thread():  # where no signal is heard
+    if threading.current_thread() is not threading.main_thread():  # signals reach only the main thread
         server.run(sockets=[listener])
         return
-    before = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
+    previous = {number: signal.signal(number, stop) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         server.run(sockets=[listener])
     finally:
-        for number, handler in before.items():
+        for number, handler in previous.items():
             signal.signal(number, handler)
     if server.force_exit:
         raise KeyboardInterrupt
 
 
-def listening(host: str, port: int) -> socket.socket:
-    """A socket at an address, held before the model is loaded, which takes a while."""
+def open_listener(host: str, port: int) -> socket.socket:
+    """Bind a socket before the model is loaded, so that address errors appear at once."""
     try:
-        family, kind, protocol, _, place = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
         listener = socket.socket(family, kind, protocol)
         try:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            listener.bind(place)
+            listener.bind(address)
         except OSError:
             listener.close()
             raise
     except OSError as error:
-        raise SpanwiseError(f"cannot listen at {host}, port {port}: {error.strerror}") from None
+        raise SpanwiseError(f"cannot listen on {host}, port {port}: {error.strerror}") from None
     return listener
 
 
@@ -100,6 +100,6 @@ def is_loopback(listener: socket.socket) -> bool:
     return ipaddress.ip_address(listener.getsockname()[0]).is_loopback
 
 
-def address(listener: socket.socket) -> str:
+def url(listener: socket.socket) -> str:
     host, port = listener.getsockname()[:2]
     return f"http://{f'[{host}]' if ':' in host else host}:{port}/"

@@ -1,4 +1,4 @@
-"""What is found, as JSON."""
+"""Predictions as JSON."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 from spanwise.core.types import Sentence, Span
 
 
-def to_answer(results: Iterable[Iterable[Sentence]]) -> dict[str, Any]:
-    """The answer to a request: for each of its texts, the sentences."""
+def to_response(results: Iterable[Iterable[Sentence]]) -> dict[str, Any]:
+    """The response to a request: the sentences of each text."""
     return {"results": [{"sentences": [to_json(sentence) for sentence in sentences]} for sentences in results]}
 
 
 def to_json(sentence: Sentence) -> dict[str, Any]:
-    """A sentence with what is found in it; characters are those of the text that it was cut from.
+    """A sentence with its predictions; character offsets refer to the whole text.
 
     >>> from spanwise.core.types import Entity
     >>> to_json(Sentence("s", ("in", "Oslo"), (Entity("Place", ((1, 2),), 0.9),), start=7))["entities"]
@@ -22,20 +22,20 @@ def to_json(sentence: Sentence) -> dict[str, Any]:
     """
     start = sentence.start or 0
 
-    def shifted(characters: Span) -> list[int]:
+    def shift(characters: Span) -> list[int]:
         return [start + characters.start, start + characters.end]
 
     return {
         "start": start,
         "end": start + len(sentence.text),
         "text": sentence.text,
-        "words": [shifted(place) for place in sentence.offsets],
+        "words": [shift(characters) for characters in sentence.offsets],
         "entities": [
             {
                 "type": entity.type,
                 "text": sentence.text_of(entity),
                 "score": entity.score,
-                "characters": [shifted(sentence.characters(fragment)) for fragment in entity.fragments],
+                "characters": [shift(sentence.characters(fragment)) for fragment in entity.fragments],
                 "spans": [list(fragment) for fragment in entity.fragments],
             }
             for entity in sentence.entities

@@ -1,4 +1,4 @@
-"""A model that finds what it is told to find, and a service of it."""
+"""A fake predictor with known predictions, and a server for tests."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from fastapi import FastAPI
 from spanwise.core.types import Entity, Relation, Sentence
 from spanwise.decoding.thresholds import Threshold, apply_threshold
 from spanwise.prediction.base import BasePredictor
-from spanwise.serve.server import address, listening
+from spanwise.serve.server import open_listener, url
 
-# Words of an entity, its type and score; "_" stands for a word that does not belong to it.
+# Words of an entity, its type and score; "_" is a word between two fragments.
 KNOWN = (
     ("New York University Hospital", "Organization", 0.95),
     ("New York University", "Organization", 0.8),
@@ -29,61 +29,61 @@ KNOWN = (
 TEXT = "The New York University Hospital treats breast and ovarian cancer. Nobody came to New York."
 
 
-class Fake(BasePredictor):
-    """Finds the known entities, and a relation between every hospital and every disease. ``gate`` lets a test hold it up."""
+class FakePredictor(BasePredictor):
+    """Predicts the known entities and relations from organizations to diseases; ``gate`` blocks it."""
 
     types = ("Disease", "Organization", "Place")
     relation_types = ("treats",)
     finds_relations = True
-    own_threshold = 0.5
+    default_threshold = 0.5
 
     def __init__(self) -> None:
         super().__init__()
         self.gate = threading.Event()
         self.gate.set()
-        self.batches: list[list[str]] = []  # the texts of the sentences that were predicted together
+        self.batches: list[list[str]] = []  # sentence texts of each batch
 
-    def find(
-        self, sentences: Sequence[Sentence], around: Sequence[Sentence], *, threshold: Threshold, batch_size: int
+    def predict_chunk(
+        self, sentences: Sequence[Sentence], context: Sequence[Sentence], *, threshold: Threshold, batch_size: int
     ) -> list[Sentence]:  # fmt: skip
         self.batches.append([sentence.text for sentence in sentences])
         assert self.gate.wait(30)
         if any("poison" in sentence.words for sentence in sentences):
             raise ZeroDivisionError("the secret text")
-        return list(apply_threshold(map(annotated, sentences), threshold or dict.fromkeys(self.types, 0.5)))
+        return list(apply_threshold(map(annotate, sentences), threshold or dict.fromkeys(self.types, 0.5)))
 
 
-def annotated(sentence: Sentence) -> Sentence:
+def annotate(sentence: Sentence) -> Sentence:
     entities = []
-    for said, type, score in KNOWN:
-        pattern = said.split()
+    for words, type, score in KNOWN:
+        pattern = words.split()
         for start in range(len(sentence.words) - len(pattern) + 1):
-            if all(want in ("_", word) for want, word in zip(pattern, sentence.words[start:], strict=False)):
-                spans = [(start + at, start + at + 1) for at, want in enumerate(pattern) if want != "_"]
+            if all(expected in ("_", word) for expected, word in zip(pattern, sentence.words[start:], strict=False)):
+                spans = [(start + offset, start + offset + 1) for offset, word in enumerate(pattern) if word != "_"]
                 entities.append(Entity(type, tuple(spans), score))
-    kinds = [entity.type for entity in entities]
-    pairs = [(x, y) for x, y in product(range(len(kinds)), repeat=2) if (kinds[x], kinds[y]) == ("Organization", "Disease")]
+    types = [entity.type for entity in entities]
+    pairs = [(x, y) for x, y in product(range(len(types)), repeat=2) if (types[x], types[y]) == ("Organization", "Disease")]
     return replace(sentence, entities=tuple(entities), relations=tuple(Relation("treats", x, y, 0.4) for x, y in pairs))
 
 
-def until(holds: Callable[[], object]) -> None:
-    """Wait for something that another thread brings about, and not forever."""
+def wait_until(condition: Callable[[], object]) -> None:
+    """Wait for a condition that another thread fulfils, at most 20 seconds."""
     end = time.monotonic() + 20
-    while not holds():
+    while not condition():
         assert time.monotonic() < end
         time.sleep(0.005)
 
 
 @contextmanager
-def at_address(app: FastAPI) -> Iterator[str]:
-    """The service on a free port of this machine."""
-    with listening("127.0.0.1", 0) as listener:
+def serve_app(app: FastAPI) -> Iterator[str]:
+    """Serve the app on a free local port; yield its URL."""
+    with open_listener("127.0.0.1", 0) as listener:
         server = uvicorn.Server(uvicorn.Config(app, lifespan="on", log_level="warning", access_log=False))
-        listener.listen(100)  # who comes before the server has begun waits a moment
+        listener.listen(100)  # connections that arrive before the server starts have to wait
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()
         try:
-            yield address(listener)
+            yield url(listener)
         finally:
             server.should_exit = True
             thread.join()

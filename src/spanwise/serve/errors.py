@@ -1,0 +1,32 @@
+"""Errors that the service returns to clients."""
+
+from __future__ import annotations
+
+import logging
+import traceback
+
+from spanwise.core.errors import SpanwiseError
+
+log = logging.getLogger("spanwise.serve")
+
+
+class RequestError(Exception):
+    """An HTTP status with a message of one line."""
+
+    def __init__(self, status: int, message: str, headers: dict[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.status, self.message, self.headers = status, message, headers or {}
+
+
+def to_request_error(error: Exception) -> RequestError:
+    """Convert any error for the client.
+
+    Unexpected errors are logged with their traceback but without their message, which may quote the
+    request.
+    """
+    if isinstance(error, RequestError):
+        return error
+    if isinstance(error, SpanwiseError):
+        return RequestError(422, str(error)[:500])
+    log.error("%s\n%s", type(error).__name__, "".join(traceback.format_tb(error.__traceback__)).rstrip())
+    return RequestError(500, "internal error")
