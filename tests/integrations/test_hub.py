@@ -1,4 +1,4 @@
-"""Models that go to the hub and come back, without a network."""
+"""Push models to the hub and load them, without a network."""
 
 from __future__ import annotations
 
@@ -34,15 +34,15 @@ def test_saved_and_loaded(run: Path, tmp_path: Path) -> None:
     names = {path.name for path in (tmp_path / "model").iterdir()}
     assert {"config.yaml", "labels.json", "model.safetensors", "run.json", "README.md"} <= names
     assert not {"metrics.jsonl", "checkpoints"} & names
-    back = HubModel.from_pretrained(tmp_path / "model")
+    loaded = HubModel.from_pretrained(tmp_path / "model")
     some = tiny.sentences(20)
-    assert back.load("cpu").predict(some) == load(run, "cpu").predict(some)
-    assert sum(len(one.entities) for one in back.load("cpu").predict(some)) > 5
-    for path in (tmp_path / "model").iterdir():  # where it lay is nobody's business
+    assert loaded.load("cpu").predict(some) == load(run, "cpu").predict(some)
+    assert sum(len(sentence.entities) for sentence in loaded.load("cpu").predict(some)) > 5
+    for path in (tmp_path / "model").iterdir():  # no file reveals the local path
         assert str(run.parent).encode() not in path.read_bytes()
 
 
-def test_a_transformer_keeps_its_own_configuration(tiny_bert: Path, tmp_path: Path) -> None:
+def test_configuration_of_a_transformer(tiny_bert: Path, tmp_path: Path) -> None:
     tiny.model(tiny_bert, "seqner").save(tmp_path / "run")
     HubModel(tmp_path / "run").save_pretrained(tmp_path / "model")
     assert json.loads((tmp_path / "model" / "config.json").read_text())["model_type"] == "bert"
@@ -50,7 +50,7 @@ def test_a_transformer_keeps_its_own_configuration(tiny_bert: Path, tmp_path: Pa
     assert HubModel.from_pretrained(tmp_path / "model").load("cpu").predict(some) == load(tmp_path / "run", "cpu").predict(some)
 
 
-def test_the_card_says_what_the_run_says(run: Path, tmp_path: Path) -> None:
+def test_card_of_a_run(run: Path, tmp_path: Path) -> None:
     HubModel(run, data="Tiny Town", licence="cc-by-4.0").save_pretrained(tmp_path / "model")
     text = (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
     header = yaml.safe_load(text.split("---\n")[1])
@@ -76,16 +76,16 @@ def test_the_card_says_what_the_run_says(run: Path, tmp_path: Path) -> None:
     assert "Relations" not in text
 
 
-def test_a_card_of_little(tmp_path: Path) -> None:
+def test_card_without_report(tmp_path: Path) -> None:
     tiny.model("static", "seqner").save(tmp_path / "run")
     card = str(HubModel(tmp_path / "run").generate_model_card())
-    assert "not said by who published it" in card
+    assert "Not specified. The licences" in card
     assert "## Scores" not in card
     assert isinstance(ModelCard(card), ModelCard)
 
 
 @pytest.mark.parametrize("graphs", [False, True])
-def test_the_card_of_an_exported_model_says_recipe_and_encoder(run: Path, tmp_path: Path, graphs: bool) -> None:
+def test_card_of_an_exported_model(run: Path, tmp_path: Path, graphs: bool) -> None:
     if graphs:
         pytest.importorskip("onnxruntime")
         from spanwise.export.onnx import export_onnx
@@ -96,62 +96,60 @@ def test_the_card_of_an_exported_model_says_recipe_and_encoder(run: Path, tmp_pa
     HubModel(tmp_path / "exported").save_pretrained(tmp_path / "model")
     card = (tmp_path / "model" / "README.md").read_text(encoding="utf-8")
     assert "trained with the recipe `bl-seqner` of Spanwise.\n" in card
-    assert "## Training\n\n- Encoder: static\n- Seed: 1\n\n## Licence" in card, "what is not known is not said"
+    assert "## Training\n\n- Encoder: static\n- Seed: 1\n\n## Licence" in card, "no unknown facts"
     assert "bl-seqner" in yaml.safe_load(card.split("---\n")[1])["tags"]
 
 
-def test_what_is_no_model_has_no_card(tmp_path: Path) -> None:
+def test_card_needs_a_model(tmp_path: Path) -> None:
     with pytest.raises(SpanwiseError, match="nothing: no trained model here"):
         HubModel(tmp_path / "nothing").generate_model_card()
 
 
 class FakeApi:
-    """Takes what is pushed and keeps it."""
+    """Records what is pushed."""
 
-    kept: Path
-    asked: dict[str, Any]
+    folder: Path
+    options: dict[str, Any]
 
     def __init__(self, token: str | None = None) -> None:
         assert token in (None, "secret")
 
     def create_repo(self, repo_id: str, **options: Any) -> Any:
-        FakeApi.asked = {"repo_id": repo_id, **options}
+        FakeApi.options = {"repo_id": repo_id, **options}
         return SimpleNamespace(repo_id=repo_id)
 
     def upload_folder(self, *, repo_id: str, folder_path: Any, **options: Any) -> str:
-        shutil.copytree(folder_path, FakeApi.kept)
-        FakeApi.asked |= options
+        shutil.copytree(folder_path, FakeApi.folder)
+        FakeApi.options |= options
         return f"commit in {repo_id}"
 
 
-def test_pushed_and_fetched(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    FakeApi.kept = tmp_path / "hub"
+def test_push_and_download(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    FakeApi.folder = tmp_path / "hub"
     monkeypatch.setattr(hub_mixin, "HfApi", FakeApi)
     assert HubModel(run).push_to_hub("town/tagger", private=True, token="secret") == "commit in town/tagger"
-    assert (FakeApi.asked["repo_id"], FakeApi.asked["private"]) == ("town/tagger", True)
-    card = (FakeApi.kept / "README.md").read_text(encoding="utf-8")
+    assert (FakeApi.options["repo_id"], FakeApi.options["private"]) == ("town/tagger", True)
+    card = (FakeApi.folder / "README.md").read_text(encoding="utf-8")
     assert card.count("town/tagger") >= 2
     assert 'spanwise.load("town/tagger")' in card
 
     def download(name: str, **options: Any) -> str:
         assert name == "town/tagger"
-        return str(FakeApi.kept)
+        return str(FakeApi.folder)
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
-    monkeypatch.setattr(hub, "hub_answers", lambda: True)
+    monkeypatch.setattr(hub, "is_hub_reachable", lambda: True)
     some = tiny.sentences(10)
     assert spanwise.load("town/tagger", "cpu").predict(some) == load(run, "cpu").predict(some)
 
 
-def test_a_name_that_is_nowhere(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(hub, "hub_answers", lambda: False)
-    with pytest.raises(
-        SpanwiseError, match="nobody/nothing: no such folder, and the model hub did not give a model of this name"
-    ):
+def test_unknown_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(hub, "is_hub_reachable", lambda: False)
+    with pytest.raises(SpanwiseError, match="nobody/nothing: no such folder, and no such model on the Hugging Face hub"):
         load("nobody/nothing")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "runs" / "mine").mkdir(parents=True)
-    assert model_folder("runs/mine") == Path("runs/mine")  # a folder comes first
-    for path in ("./runs/other", "runs/a/b", "other", "/x/y"):  # no names of the hub
+    assert model_folder("runs/mine") == Path("runs/mine")  # a folder has priority
+    for path in ("./runs/other", "runs/a/b", "other", "/x/y"):  # not hub names
         with pytest.raises(SpanwiseError, match="no trained model here"):
             load(path)

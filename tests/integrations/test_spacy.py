@@ -1,4 +1,4 @@
-"""The component of spaCy's pipelines."""
+"""The spaCy component."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TEXT = "The oslo was seen.  Paris, aspirin acid!\n\n It rained in lima — naïv
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A model that is sure of something everywhere."""
+    """An untrained model, which predicts entities everywhere."""
     folder = tmp_path_factory.mktemp("model") / "run"
     tiny.model("static", "spanner").save(folder)
     return str(folder)
@@ -32,23 +32,23 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture
 def nlp(model: str) -> Any:
-    made = spacy.blank("en")
-    made.add_pipe("spanwise", config={"model": model, "device": "cpu"})
-    return made
+    pipeline = spacy.blank("en")
+    pipeline.add_pipe("spanwise", config={"model": model, "device": "cpu"})
+    return pipeline
 
 
-def finds(component: SpanwiseComponent, entities: Sequence[Entity], relations: Sequence[Relation] = ()) -> None:
-    """Let it find these in every sentence."""
+def set_predictions(component: SpanwiseComponent, entities: Sequence[Entity], relations: Sequence[Relation] = ()) -> None:
+    """Make the component predict these in every sentence."""
 
-    def find(sentences: Sequence[Sentence], around: object, **options: object) -> list[Sentence]:
-        return [Sentence(one.id, one.words, tuple(entities), tuple(relations)) for one in sentences]
+    def predict_chunk(sentences: Sequence[Sentence], context: object, **options: object) -> list[Sentence]:
+        return [Sentence(s.id, s.words, tuple(entities), tuple(relations)) for s in sentences]
 
-    component.predictor.find = find  # type: ignore[assignment, method-assign]
+    component.predictor.predict_chunk = predict_chunk  # type: ignore[assignment, method-assign]
 
 
-def test_it_is_found_through_its_entry_point() -> None:
-    (found,) = (one for one in entry_points(group="spacy_factories") if one.name == "spanwise")
-    assert found.value == "spanwise.integrations.spacy:make_spanwise"
+def test_entry_point() -> None:
+    (factory,) = (entry for entry in entry_points(group="spacy_factories") if entry.name == "spanwise")
+    assert factory.value == "spanwise.integrations.spacy:make_spanwise"
 
 
 def test_tokens_are_the_words_and_spans_have_scores(nlp: Any, model: str) -> None:
@@ -56,41 +56,41 @@ def test_tokens_are_the_words_and_spans_have_scores(nlp: Any, model: str) -> Non
     group = doc.spans["spanwise"]
     assert len(group) > 3
     words = [[token.text for token in sentence if not token.is_space] for sentence in split(doc)]
-    found = load(model, "cpu").predict(words)
-    said = [(entity.type, entity.score, one.words[slice(*entity.range)]) for one in found for entity in one.entities]
+    predicted = load(model, "cpu").predict(words)
+    expected = [(e.type, e.score, sentence.words[slice(*e.range)]) for sentence in predicted for e in sentence.entities]
     spans = zip(group, group.attrs["scores"], strict=True)
-    assert [(span.label_, score, tuple(t.text for t in span if not t.is_space)) for span, score in spans] == said
+    assert [(span.label_, score, tuple(t.text for t in span if not t.is_space)) for span, score in spans] == expected
     assert doc.text == TEXT
     assert nlp.pipe_labels["spanwise"] == ["Drug", "Place"]
 
 
 def split(doc: Any) -> list[Any]:
-    """By our rule: behind "seen.", behind "acid!"."""
-    ends = [number + 1 for number, token in enumerate(doc) if token.text in (".", "!")]
+    """Split as the rules do: after "seen." and after "acid!"."""
+    ends = [index + 1 for index, token in enumerate(doc) if token.text in (".", "!")]
     return [doc[a:b] for a, b in zip([0, *ends], ends, strict=False)]
 
 
-def test_sentences_of_the_document_are_kept(nlp: Any) -> None:
+def test_sentences_of_the_document_are_used(nlp: Any) -> None:
     component = nlp.get_pipe("spanwise")
-    asked: list[tuple[str, ...]] = []
-    real = component.predictor.find
+    received: list[tuple[str, ...]] = []
+    real = component.predictor.predict_chunk
 
-    def find(sentences: Sequence[Sentence], around: Any, **options: Any) -> Any:
-        asked.extend(sentence.words for sentence in sentences)
-        return real(sentences, around, **options)
+    def predict_chunk(sentences: Sequence[Sentence], context: Any, **options: Any) -> Any:
+        received.extend(sentence.words for sentence in sentences)
+        return real(sentences, context, **options)
 
-    component.predictor.find = find
+    component.predictor.predict_chunk = predict_chunk
     words = ["oslo", ".", "was", "\n", "seen", "in", "lima"]
     component(Doc(nlp.vocab, words=words, sent_starts=[True, False, False, False, True, False, False]))
-    assert asked == [("oslo", ".", "was"), ("seen", "in", "lima")]
-    asked.clear()
+    assert received == [("oslo", ".", "was"), ("seen", "in", "lima")]
+    received.clear()
     component(Doc(nlp.vocab, words=["oslo", "rained", ".", "Lima"]))
-    assert asked == [("oslo", "rained", "."), ("Lima",)]
+    assert received == [("oslo", "rained", "."), ("Lima",)]
 
 
-def test_nested_ones_are_spans_and_flat_ones_entities(nlp: Any) -> None:
+def test_all_entities_are_spans_and_flat_ones_are_ents(nlp: Any) -> None:
     nested = [Entity("Org", ((0, 3),), 0.6), Entity("Place", ((0, 2),), 0.8), Entity("Time", ((4, 5),), 0.3)]  # type: ignore[arg-type]
-    finds(nlp.get_pipe("spanwise"), nested, [Relation("in", 0, 1, 0.4)])
+    set_predictions(nlp.get_pipe("spanwise"), nested, [Relation("in", 0, 1, 0.4)])
     doc = nlp("New  York Times on Monday")
     assert [(span.text, span.label_) for span in doc.spans["spanwise"]] == [
         ("New  York Times", "Org"), ("New  York", "Place"), ("Monday", "Time"),
@@ -101,8 +101,8 @@ def test_nested_ones_are_spans_and_flat_ones_entities(nlp: Any) -> None:
     assert again.spans["spanwise"].attrs == doc.spans["spanwise"].attrs
 
 
-def test_fragments_are_kept_beside_the_span_around_them(nlp: Any) -> None:
-    finds(nlp.get_pipe("spanwise"), [Entity("Disease", ((0, 1), (3, 4)), 0.6), Entity("Disease", ((2, 4),), 0.5)])  # type: ignore[arg-type]
+def test_fragments_of_discontinuous_entities(nlp: Any) -> None:
+    set_predictions(nlp.get_pipe("spanwise"), [Entity("Disease", ((0, 1), (3, 4)), 0.6), Entity("Disease", ((2, 4),), 0.5)])  # type: ignore[arg-type]
     doc = nlp("breast and ovarian cancer")
     assert [span.text for span in doc.spans["spanwise"]] == ["breast and ovarian cancer", "ovarian cancer"]
     assert doc.spans["spanwise"].attrs["fragments"] == [[[0, 1], [3, 4]], [[2, 4]]]
@@ -110,32 +110,32 @@ def test_fragments_are_kept_beside_the_span_around_them(nlp: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("ents", "left"),
+    ("ents", "expected"),
     [("keep", ["york:Old", "monday:Time"]), ("replace", ["new york:Place", "monday:Time"]), ("none", ["york:Old"])],
 )
-def test_entities_that_are_there(model: str, ents: str, left: list[str]) -> None:
+def test_existing_entities(model: str, ents: str, expected: list[str]) -> None:
     nlp = spacy.blank("en")
     nlp.add_pipe("spanwise", config={"model": model, "device": "cpu", "ents": ents, "spans_key": "mine"})
     component = nlp.get_pipe("spanwise")
-    finds(component, [Entity("Place", ((0, 2),), 0.8), Entity("Time", ((3, 4),), 0.3)])  # type: ignore[arg-type]
+    set_predictions(component, [Entity("Place", ((0, 2),), 0.8), Entity("Time", ((3, 4),), 0.3)])  # type: ignore[arg-type]
     doc = nlp.make_doc("new york on monday")
     doc.ents = [SpacySpan(doc, 1, 2, label="Old")]
     component(doc)
-    assert [f"{entity.text}:{entity.label_}" for entity in doc.ents] == left
+    assert [f"{entity.text}:{entity.label_}" for entity in doc.ents] == expected
     assert len(doc.spans["mine"]) == 2
 
 
-def test_many_documents_get_what_each_gets_alone(nlp: Any) -> None:
-    texts = [TEXT, "", "  \n", *(" ".join(one.words) for one in tiny.sentences(20)), "Quito. Cairo."]
-    alone = [[(span.text, span.label_) for span in doc.spans["spanwise"]] for doc in map(nlp, texts)]
+def test_pipe_equals_single_documents(nlp: Any) -> None:
+    texts = [TEXT, "", "  \n", *(" ".join(sentence.words) for sentence in tiny.sentences(20)), "Quito. Cairo."]
+    single = [[(span.text, span.label_) for span in doc.spans["spanwise"]] for doc in map(nlp, texts)]
     for size in (1, 4, 100):
-        together = nlp.pipe(iter(texts), batch_size=size)
-        assert [[(span.text, span.label_) for span in doc.spans["spanwise"]] for doc in together] == alone
-    pairs = list(nlp.pipe([(text, number) for number, text in enumerate(texts)], as_tuples=True))
-    assert [number for _, number in pairs] == list(range(len(texts)))
+        piped = nlp.pipe(iter(texts), batch_size=size)
+        assert [[(span.text, span.label_) for span in doc.spans["spanwise"]] for doc in piped] == single
+    pairs = list(nlp.pipe([(text, index) for index, text in enumerate(texts)], as_tuples=True))
+    assert [index for _, index in pairs] == list(range(len(texts)))
 
 
-def test_a_pipeline_on_disk_knows_its_model(nlp: Any, tmp_path: Path) -> None:
+def test_saved_pipeline(nlp: Any, tmp_path: Path) -> None:
     before = [(entity.text, entity.label_) for entity in nlp(TEXT).ents]
     nlp.to_disk(tmp_path / "pipeline")
     again = spacy.load(tmp_path / "pipeline")
@@ -149,8 +149,8 @@ def test_thresholds(model: str) -> None:
     assert not any(span.label_ == "Place" for span in nlp(TEXT).spans["spanwise"])
 
 
-def test_displacy_draws_both(nlp: Any) -> None:
-    finds(nlp.get_pipe("spanwise"), [Entity("Org", ((0, 3),), 0.6), Entity("Place", ((0, 2),), 0.8)])  # type: ignore[arg-type]
+def test_displacy(nlp: Any) -> None:
+    set_predictions(nlp.get_pipe("spanwise"), [Entity("Org", ((0, 3),), 0.6), Entity("Place", ((0, 2),), 0.8)])  # type: ignore[arg-type]
     doc = nlp("New York Times")
     spans = spacy.displacy.render(doc, style="span", options={"spans_key": "spanwise"}, jupyter=False)
     assert "Org" in spans

@@ -1,1 +1,1 @@
-"""Spanwise inside other libraries: spaCy pipelines, the Hugging Face hub."""
+"""Integrations: spaCy pipelines and the Hugging Face hub."""

@@ -1,9 +1,9 @@
-"""A model as a component of spaCy's pipelines: ``nlp.add_pipe("spanwise", config={"model": PATH})``.
+"""spaCy component: ``nlp.add_pipe("spanwise", config={"model": PATH})``.
 
-The words are spaCy's tokens (without those of white space), and so are the sentences where the document has any. All entities
-are put into ``doc.spans["spanwise"]`` and the flat ones of them into ``doc.ents``. An entity of several fragments becomes a
-span from its first word to its last; the group's ``attrs`` have the ``scores`` of its spans, the tokens of their
-``fragments``, and ``relations`` between them (type, head, tail, score).
+Words are spaCy's tokens except whitespace; sentences are spaCy's if the document has any. All entities
+go to ``doc.spans["spanwise"]``, and flat ones also to ``doc.ents``. A discontinuous entity becomes a
+span from its first word to its last. The ``attrs`` of the span group hold the ``scores`` of the spans,
+the token ranges of their ``fragments``, and ``relations`` between them (type, head, tail, score).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from spacy.tokens import SpanGroup
 from spacy.util import filter_spans, minibatch
 
 from spanwise.core.types import Entity, Sentence, Span
-from spanwise.decoding.overlaps import chosen
+from spanwise.decoding.overlaps import overlap_filter
 from spanwise.text import split_sentences
 
 if TYPE_CHECKING:
@@ -38,10 +38,10 @@ def make_spanwise(
     batch_size: int,
     device: str,
 ) -> SpanwiseComponent:
-    """``model`` is a run folder or a name on the hub, ``threshold`` one score or one for each type by name.
+    """Create the component from a run folder or hub name; ``threshold`` is a score, or scores by type.
 
-    ``ents`` says what becomes of entities that the document has: they stay, and what overlaps them is left out ("keep"); they
-    give way to what overlaps them ("replace"); or ``doc.ents`` is not touched at all ("none").
+    ``ents`` controls ``doc.ents``: existing entities win over overlapping predictions ("keep"),
+    predictions win ("replace"), or ``doc.ents`` is not changed ("none").
     """
     return SpanwiseComponent(model, threshold, spans_key, ents, batch_size, device)
 
@@ -50,12 +50,12 @@ Language.factory("spanwise", default_config=DEFAULTS, assigns=["doc.spans", "doc
 
 
 class SpanwiseComponent:
-    """Finds entities in documents. ``pipe`` takes many and reads their sentences in common batches."""
+    """Pipeline component that predicts entities; ``pipe`` batches the sentences of many documents."""
 
     def __init__(
         self, model: str, threshold: float | dict[str, float], spans_key: str, ents: str, batch_size: int, device: str
     ) -> None:  # fmt: skip
-        # Imported here, for spaCy imports this file whenever it makes a pipeline, whatever its components.
+        # spaCy imports this module for every pipeline, so heavy imports are deferred.
         from spanwise.prediction.load import load
 
         self.predictor = load(model, device)
@@ -71,40 +71,41 @@ class SpanwiseComponent:
     def pipe(self, stream: Iterable[Doc], *, batch_size: int = 128, **unused: Any) -> Iterator[Doc]:
         for docs in minibatch(stream, batch_size):
             tokens = [list(_sentences(doc)) for doc in docs]
-            words = (_sentence(doc, own, f"{n}") for n, doc in enumerate(docs) for own in tokens[n])
-            found = self.predictor.stream(words, threshold=self.threshold, batch_size=self.batch_size)
+            words = (_sentence(doc, indices, f"{n}") for n, doc in enumerate(docs) for indices in tokens[n])
+            predicted = self.predictor.stream(words, threshold=self.threshold, batch_size=self.batch_size)
             for doc, sentences in zip(docs, tokens, strict=True):
-                self._set(doc, [(next(found), own) for own in sentences])
+                self._annotate(doc, [(next(predicted), indices) for indices in sentences])
                 yield doc
 
-    def _set(self, doc: Doc, found: Sequence[tuple[Sentence, Sequence[int]]]) -> None:
-        """What was found in the sentences of a document, whose words are these tokens."""
+    def _annotate(self, doc: Doc, predicted: Sequence[tuple[Sentence, Sequence[int]]]) -> None:
+        """Add the predictions of the sentences, each with the token indices of its words."""
         spans: list[SpacySpan] = []
         scores: list[float | None] = []
         fragments: list[list[list[int]]] = []
         relations: list[list[Any]] = []
-        for sentence, tokens in found:
-            before = len(spans)
-            relations += [[r.type, before + r.head, before + r.tail, r.score] for r in sentence.relations]
+        for sentence, tokens in predicted:
+            offset = len(spans)
+            relations += [[r.type, offset + r.head, offset + r.tail, r.score] for r in sentence.relations]
             for entity in sentence.entities:
-                places = [_tokens(fragment, tokens) for fragment in entity.fragments]
-                spans.append(SpacySpan(doc, places[0].start, places[-1].end, label=entity.type))
+                ranges = [_tokens(fragment, tokens) for fragment in entity.fragments]
+                spans.append(SpacySpan(doc, ranges[0].start, ranges[-1].end, label=entity.type))
                 scores.append(entity.score)
-                fragments.append([list(place) for place in places])
+                fragments.append([list(tokens_range) for tokens_range in ranges])
         attrs = {"scores": scores, "fragments": fragments, "relations": relations}
         doc.spans[self.spans_key] = SpanGroup(doc, name=self.spans_key, spans=spans, attrs=attrs)
         if self.ents != "none":
-            flat = [_span(doc, entity, tokens) for sentence, tokens in found for entity in _flat(sentence).entities]
-            old = list(doc.ents)
-            first, second = (old, flat) if self.ents == "keep" else (flat, old)
-            taken = {token.i for span in first for token in span}
-            doc.ents = filter_spans([*first, *(span for span in second if not taken.intersection(range(span.start, span.end)))])
+            flat = [_span(doc, entity, tokens) for sentence, tokens in predicted for entity in _flat(sentence).entities]
+            existing = list(doc.ents)
+            preferred, others = (existing, flat) if self.ents == "keep" else (flat, existing)
+            covered = {token.i for span in preferred for token in span}
+            compatible = [span for span in others if not covered.intersection(range(span.start, span.end))]
+            doc.ents = filter_spans([*preferred, *compatible])
 
 
 def _flat(sentence: Sentence) -> Sentence:
-    """With contiguous entities alone, none of which overlaps another: what ``doc.ents`` can hold."""
-    whole = tuple(entity for entity in sentence.entities if not entity.is_discontinuous)
-    return chosen("flat")(Sentence(sentence.id, sentence.words, whole))
+    """The contiguous, non-overlapping entities, which ``doc.ents`` can hold."""
+    contiguous = tuple(entity for entity in sentence.entities if not entity.is_discontinuous)
+    return overlap_filter("flat")(Sentence(sentence.id, sentence.words, contiguous))
 
 
 def _span(doc: Doc, entity: Entity, tokens: Sequence[int]) -> SpacySpan:
@@ -116,18 +117,20 @@ def _tokens(words: Span, tokens: Sequence[int]) -> Span:
 
 
 def _sentences(doc: Doc) -> Iterator[list[int]]:
-    """The tokens of each sentence that are no white space; sentences are split by rule where the document has none."""
+    """Yield the non-whitespace tokens of each sentence, split by rule if the document has none."""
     if doc.has_annotation("SENT_START"):
         ranges = [(sentence.start, sentence.end) for sentence in doc.sents]
     else:
         starts = [token.idx for token in doc]
-        wide = [Span(token.idx, token.idx + len(token)) for token in doc if len(token) > 1]
-        ranges = list(pairwise([*(bisect_left(starts, start) for start, _ in split_sentences(doc.text, wide)), len(doc)]))
+        long_tokens = [Span(token.idx, token.idx + len(token)) for token in doc if len(token) > 1]
+        ranges = list(
+            pairwise([*(bisect_left(starts, start) for start, _ in split_sentences(doc.text, long_tokens)), len(doc)])
+        )
     for first, last in ranges:
-        if tokens := [number for number in range(first, last) if not doc[number].is_space]:
+        if tokens := [index for index in range(first, last) if not doc[index].is_space]:
             yield tokens
 
 
 def _sentence(doc: Doc, tokens: Sequence[int], document: str) -> Sentence:
-    words = tuple(doc[number].text for number in tokens)
+    words = tuple(doc[index].text for index in tokens)
     return Sentence(f"{document}-{tokens[0]}", words, document=document, position=tokens[0])

@@ -1,1 +1,1 @@
-"""HTTP service of a model: a web page and a JSON API. ``server`` and ``app`` need FastAPI (extra ``serve``)."""
+"""HTTP service of a model: a web page and a JSON API. Needs the extra ``serve``."""

@@ -46,7 +46,7 @@ class Query:
 
     @property
     def bounded_threshold(self) -> Threshold:
-        """The threshold, at least ``MIN_THRESHOLD``: lower ones make a model propose almost all spans."""
+        """The threshold, at least ``MIN_THRESHOLD``: below it, models propose almost all spans."""
         if isinstance(self.threshold, Mapping):
             return {type: _bounded(value) for type, value in self.threshold.items()}
         return _bounded(self.threshold)
@@ -157,7 +157,7 @@ class Batcher:
                     job.future.set_result(outcome)
 
     def _turn(self) -> dict[_Job, Results | RequestError]:
-        """Predict a share of the waiting jobs; return the outcomes of finished and failed jobs. Never raises."""
+        """Predict a share of the waiting jobs; return the outcomes of those that end. Never raises."""
         outcomes: dict[_Job, Results | RequestError] = {}
         by_options: dict[tuple[object, ...], list[_Job]] = {}
         words = 0

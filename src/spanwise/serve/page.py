@@ -12,7 +12,7 @@ from importlib.resources import files
 from string import Template
 
 from spanwise.decoding.thresholds import MIN_THRESHOLD
-from spanwise.drawing import css, head, script, type_colours
+from spanwise.drawing import css, page_head, script, type_colours
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ def make_page(title: str, types: Sequence[str], *, threshold: float | None = Non
     style = css() + _asset("page.css")
     code = script() + _asset("page.js")
     html = Template(_asset("page.html")).substitute(
-        head=head(f"{escape(title)} – Spanwise", style), title=escape(title), js=code,
+        head=page_head(f"{escape(title)} – Spanwise", style), title=escape(title), js=code,
         settings=json.dumps(settings).replace("<", "\\u003c"),
     )  # fmt: skip
     policy = (

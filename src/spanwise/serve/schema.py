@@ -1,4 +1,4 @@
-"""Requests and responses as pydantic models, which validate requests and generate the OpenAPI document."""
+"""Requests and responses as pydantic models, for validation and the OpenAPI document."""
 
 from __future__ import annotations
 
