@@ -123,9 +123,8 @@ def _sentences(doc: Doc) -> Iterator[list[int]]:
     else:
         starts = [token.idx for token in doc]
         long_tokens = [Span(token.idx, token.idx + len(token)) for token in doc if len(token) > 1]
-        ranges = list(
-            pairwise([*(bisect_left(starts, start) for start, _ in split_sentences(doc.text, long_tokens)), len(doc)])
-        )
+        first_tokens = [bisect_left(starts, start) for start, _ in split_sentences(doc.text, long_tokens)]
+        ranges = list(pairwise([*first_tokens, len(doc)]))
     for first, last in ranges:
         if tokens := [index for index in range(first, last) if not doc[index].is_space]:
             yield tokens
