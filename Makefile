@@ -1,4 +1,4 @@
-# `make demo` and `make test` do all set-up themselves, in .venv.
+# `make demo` and `make test` create .venv and install the dependencies.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -18,13 +18,13 @@ check: $(VENV)/.installed-dev
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
-# The tests of pages need a browser and are skipped without one, so this never fails.
+# Tests of web pages are skipped without a browser, so this target never fails.
 browser:
 	@if command -v chromium || command -v chromium-browser || command -v google-chrome; then :; \
 	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		timeout 300 sh -c 'apt-get update && apt-get install --yes --no-install-recommends chromium' >/dev/null 2>&1 \
-		&& echo "chromium is installed." || echo "chromium could not be installed; the tests of pages will be skipped."; \
-	else echo "No browser here; the tests of pages will be skipped. On Debian, as root: apt-get install chromium"; fi
+		&& echo "chromium is installed." || echo "chromium could not be installed; tests of web pages will be skipped."; \
+	else echo "No browser found; tests of web pages will be skipped. On Debian, as root: apt-get install chromium"; fi
 
 wheel: $(VENV)/.installed-dev
 	$(BIN)/python -m build --wheel
@@ -33,7 +33,7 @@ clean:
 	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(BIN)/python:
-	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is needed; say which with: make PYTHON=python3.11 …" if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is required; choose it with: make PYTHON=python3.11 …" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed: $(BIN)/python pyproject.toml constraints.txt
