@@ -1,4 +1,4 @@
-"""Soft-NMS against Algorithm 1 as it is written, and what the authors' program does besides."""
+"""Soft-NMS compared with Algorithm 1 of the paper, and the additions of the authors' code."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ Row = tuple[int, int, int, int, float]
 
 
 def overlap(one: Row, other: Row) -> float:
-    here, there = set(range(one[1], one[2])), set(range(other[1], other[2]))
-    return len(here & there) / len(here | there)
+    left, right = set(range(one[1], one[2])), set(range(other[1], other[2]))
+    return len(left & right) / len(left | right)
 
 
 def algorithm_1(rows: list[Row], decay: float, near: float, threshold: float) -> list[Row]:
-    """One sentence's spans, traversed in the order of their scores; the list is sorted again after every change."""
+    """Traverse the spans of a sentence by score; sort again after every change."""
     rest, output = list(rows), []
     while rest:
         rest.sort(key=lambda row: (-row[4], row))
@@ -36,8 +36,8 @@ def algorithm_1(rows: list[Row], decay: float, near: float, threshold: float) ->
 def run(rows: list[Row], **options: Any) -> list[Row]:
     columns = [np.array([row[n] for row in rows], np.int64) for n in range(4)]
     nms = SoftNms(**{"decay": 0.9, "overlap": 0.7, "threshold": 0.45, **options})
-    found = nms(*columns, np.array([row[4] for row in rows], np.float64))
-    return list(zip(*(column.tolist() for column in found), strict=True))
+    result = nms(*columns, np.array([row[4] for row in rows], np.float64))
+    return list(zip(*(column.tolist() for column in result), strict=True))
 
 
 def test_worked_by_hand() -> None:
@@ -48,8 +48,8 @@ def test_worked_by_hand() -> None:
     assert run(rows, overlap=0.3, decay=0.5) == [(0, 0, 4, 0, 0.9)]
 
 
-def test_what_was_lowered_is_traversed_later() -> None:
-    # 0-5 falls behind 0-6, so that 0-6, whom 0-4 leaves alone, lowers 0-5 once more and not the other way round.
+def test_lowered_scores_change_the_order() -> None:
+    # 0-4 lowers 0-5 below 0-6 but does not affect 0-6. So 0-6 lowers 0-5 once more, and not the reverse.
     rows = [(0, 0, 4, 0, 0.9), (0, 0, 5, 0, 0.8), (0, 0, 6, 0, 0.75)]
     assert run(rows, overlap=0.75, threshold=0.1) == [
         (0, 0, 4, 0, 0.9), (0, 0, 5, 0, pytest.approx(0.8 * 0.81)), (0, 0, 6, 0, 0.75),
@@ -60,64 +60,64 @@ scores = st.integers(1, 100).map(lambda number: number / 101)
 spans = st.lists(
     st.tuples(st.integers(0, 2), st.integers(0, 6), st.integers(1, 5), st.integers(0, 1), scores),
     max_size=14,
-    unique_by=(lambda row: row[:4], lambda row: row[4]),  # without ties the order is settled
+    unique_by=(lambda row: row[:4], lambda row: row[4]),  # no ties, so the order is unique
 )
 
 
 @given(spans, st.sampled_from([0.4, 0.9]), st.sampled_from([0.3, 0.5, 0.7]), st.sampled_from([0.0, 0.45]), st.randoms())
-def test_it_is_algorithm_1(drawn: list[Row], decay: float, near: float, threshold: float, choose: Any) -> None:
+def test_equals_algorithm_1(drawn: list[Row], decay: float, near: float, threshold: float, choose: Any) -> None:
     rows = [(sentence, start, start + width, label, score) for sentence, start, width, label, score in drawn]
     expected = []
-    for number in range(3):
-        expected += algorithm_1([row for row in rows if row[0] == number], decay, near, threshold)
+    for sentence in range(3):
+        expected += algorithm_1([row for row in rows if row[0] == sentence], decay, near, threshold)
     choose.shuffle(rows)
-    found = run(rows, decay=decay, overlap=near, threshold=threshold)
-    assert [row[:4] for row in found] == [row[:4] for row in expected]
-    assert [row[4] for row in found] == pytest.approx([row[4] for row in expected])
+    result = run(rows, decay=decay, overlap=near, threshold=threshold)
+    assert [row[:4] for row in result] == [row[:4] for row in expected]
+    assert [row[4] for row in result] == pytest.approx([row[4] for row in expected])
 
 
-def test_a_span_found_twice_counts_once_with_its_best_score() -> None:
+def test_duplicates_count_once() -> None:
     rows = [(0, 0, 2, 0, 0.5), (0, 0, 2, 0, 0.6), (0, 5, 6, 0, 0.2), (0, 5, 6, 0, 0.2), (1, 0, 2, 0, 0.5)]
     assert run(rows) == [(0, 0, 2, 0, 0.6), (1, 0, 2, 0, 0.5)]
 
 
-def test_published_a_span_found_n_times_has_n_times_its_score() -> None:
+def test_counts_duplicates_multiplies_scores() -> None:
     rows = [(0, 0, 2, 0, 0.3), (0, 0, 2, 0, 0.3), (0, 5, 6, 0, 0.3), (1, 0, 1, 0, 0.4), (1, 0, 1, 0, 0.4), (1, 0, 1, 0, 0.4)]
     assert run(rows) == []
-    # Only what is handed on is at most 1: the comparison is with 1.2.
+    # Only the result is limited to 1; the comparison uses 1.2.
     assert run(rows, counts_duplicates=True) == [(0, 0, 2, 0, pytest.approx(0.6)), (1, 0, 1, 0, 1.0)]
 
 
-def test_published_of_two_spans_that_cross_neither_is_kept() -> None:
+def test_drops_crossing_drops_both() -> None:
     rows = [(0, 0, 3, 0, 0.9), (0, 2, 5, 0, 0.8), (0, 2, 3, 0, 0.7), (0, 5, 6, 0, 0.6), (1, 0, 3, 0, 0.9), (1, 2, 5, 0, 0.4)]
     assert run(rows) == sorted(rows)[:5]
-    # 2-3 lies inside both; 5-6 touches; of sentence 1's pair one was too low to count.
+    # 2-3 is inside both; 5-6 is adjacent; one span of sentence 1 is below the threshold.
     assert run(rows, drops_crossing=True) == [(0, 2, 3, 0, 0.7), (0, 5, 6, 0, 0.6), (1, 0, 3, 0, 0.9)]
 
 
 @given(spans)
-def test_published_deletion_is_that_of_every_crossing_pair(drawn: list[Row]) -> None:
+def test_drops_crossing_equals_pairwise_comparison(drawn: list[Row]) -> None:
     rows = [(sentence, start, start + width, label, score) for sentence, start, width, label, score in drawn]
-    kept = run(rows, decay=1.0)
+    remaining = run(rows, decay=1.0)
     by_sentence = defaultdict(list)
-    for row in kept:
+    for row in remaining:
         by_sentence[row[0]].append(Span(row[1], row[2]))
-    expected = [row for row in kept if not any(Span(row[1], row[2]).crosses(other) for other in by_sentence[row[0]])]
+    expected = [row for row in remaining if not any(Span(row[1], row[2]).crosses(other) for other in by_sentence[row[0]])]
     assert run(rows, decay=1.0, drops_crossing=True) == expected
 
 
-def test_decoding_goes_on_with_what_is_left() -> None:
+def test_decoding_after_soft_nms() -> None:
     rows = [(0, 0, 4, 0, 0.9), (0, 0, 5, 1, 0.8), (0, 4, 6, 0, 0.7), (2, 0, 1, 1, 0.6), (2, 3, 4, 1, 0.1)]
     columns = [np.array([row[n] for row in rows], np.int64) for n in range(4)]
-    for policy, kept in (("overlapping", 3), ("nested", 2), ("flat", 2)):
-        found = decode(
+    for policy, count in (("overlapping", 3), ("nested", 2), ("flat", 2)):
+        result = decode(
             *columns, np.array([row[4] for row in rows], np.float32), count=3, types=("A", "B"),
             policy=SoftNms(0.9, 0.7, 0.45, policy),
         )  # fmt: skip
-        assert [len(entities) for entities in found] == [kept, 0, 1]
-        assert Counter(e.score for e in found[0])[0.9] == 1
-    every = decode(*columns, np.ones(5, np.float32), count=3, types=("A", "B"), policy="overlapping")
-    assert [len(entities) for entities in every] == [3, 0, 2]
+        assert [len(entities) for entities in result] == [count, 0, 1]
+        assert Counter(e.score for e in result[0])[0.9] == 1
+    unfiltered = decode(*columns, np.ones(5, np.float32), count=3, types=("A", "B"), policy="overlapping")
+    assert [len(entities) for entities in unfiltered] == [3, 0, 2]
 
 
 def test_nothing_to_suppress() -> None:
@@ -125,15 +125,15 @@ def test_nothing_to_suppress() -> None:
     assert run([(0, 0, 1, 0, 0.0)], threshold=0.0) == []
 
 
-def test_what_is_too_low_for_its_own_type_lowers_nobody() -> None:
+def test_spans_below_min_scores_suppress_nothing() -> None:
     spans = [np.array(column) for column in ([0, 0], [0, 0], [2, 3], [0, 1])]
     policy = SoftNms(decay=0.7, overlap=0.5, threshold=0.45)
 
-    def found(min_scores: dict[str, float] | None) -> dict[str, float | None]:
+    def scores_by_type(min_scores: dict[str, float] | None) -> dict[str, float | None]:
         score = np.array([0.8, 0.6], np.float32)
         (entities,) = decode(*spans, score, count=1, types=("A", "B"), policy=policy, min_scores=min_scores)
         return {entity.type: entity.score for entity in entities}
 
-    assert found(None) == {"A": pytest.approx(0.8)}  # B falls to 0.42
-    assert found({"A": 0.9, "B": 0.45}) == {"B": pytest.approx(0.6)}
-    assert found({"A": 0.5, "B": 0.45}) == {"A": pytest.approx(0.8)}
+    assert scores_by_type(None) == {"A": pytest.approx(0.8)}  # the score of B becomes 0.42
+    assert scores_by_type({"A": 0.9, "B": 0.45}) == {"B": pytest.approx(0.6)}
+    assert scores_by_type({"A": 0.5, "B": 0.45}) == {"A": pytest.approx(0.8)}

@@ -1,4 +1,4 @@
-"""Recorded training steps, with a recorder that only remembers what it was given: this needs no GPU."""
+"""CUDA graphs with a fake recorder, which needs no GPU."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 from deep_spans import SENTENCES, encoder_of, read
-from tiny import close, transformer
+from tiny import assert_close, transformer
 from torch import Tensor, nn
 
 from spanwise.heads import head_settings, make_head
@@ -18,19 +18,19 @@ from spanwise.runtime.cuda_graphs import MAX_INPUT_SIZE, MAX_SHAPES, CudaGraphs
 
 @pytest.fixture
 def recordings(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Tensor, ...]]:
-    """The samples of all that is recorded."""
+    """Sample inputs of all recordings."""
     samples: list[tuple[Tensor, ...]] = []
 
     def record(module: nn.Module, inputs: tuple[Tensor, ...], **options: Any) -> nn.Module:
         samples.append(inputs)
-        return module.eval()  # nothing is dropped
+        return module.eval()  # no dropout
 
     monkeypatch.setattr(torch.cuda, "make_graphed_callables", record)
     monkeypatch.setattr(torch.cuda, "graph_pool_handle", lambda: (0, 1))
     return samples
 
 
-def test_a_shape_is_recorded_when_it_comes_again(recordings: list[Any]) -> None:
+def test_repeated_shapes_are_recorded(recordings: list[Any]) -> None:
     layer = nn.Linear(3, 2)
     graphs = CudaGraphs(layer, layer.forward)
     words, others = torch.randn(4, 3, requires_grad=True), torch.randn(5, 3)
@@ -38,7 +38,7 @@ def test_a_shape_is_recorded_when_it_comes_again(recordings: list[Any]) -> None:
     assert graphs(others) is None
     result = graphs(words)
     assert result is not None
-    close(result, layer(words))
+    assert_close(result, layer(words))
     ((sample,),) = recordings
     assert sample.requires_grad
     assert sample is not words
@@ -46,7 +46,7 @@ def test_a_shape_is_recorded_when_it_comes_again(recordings: list[Any]) -> None:
     assert len(recordings) == 1
 
 
-def test_shapes_are_recorded_up_to_a_number(recordings: list[Any]) -> None:
+def test_number_of_shapes_is_bounded(recordings: list[Any]) -> None:
     layer = nn.Linear(3, 2)
     graphs = CudaGraphs(layer, layer.forward)
     for length in range(MAX_SHAPES + 5):
@@ -59,12 +59,12 @@ def test_shapes_are_recorded_up_to_a_number(recordings: list[Any]) -> None:
 def test_large_inputs_are_not_recorded(recordings: list[Any]) -> None:
     layer = nn.Linear(1, 1)
     graphs = CudaGraphs(layer, layer.forward)
-    large = torch.zeros(1).expand(MAX_INPUT_SIZE + 1, 1)  # of no memory
+    large = torch.zeros(1).expand(MAX_INPUT_SIZE + 1, 1)  # takes no memory
     assert [graphs(large) for _ in range(3)] == [None] * 3
     assert not recordings
 
 
-def test_an_encoder_reads_the_same_when_it_is_recorded(tiny_bert: Path, recordings: list[Any]) -> None:
+def test_recorded_encoder_equals_the_original(tiny_bert: Path, recordings: list[Any]) -> None:
     encoder = transformer(tiny_bert).eval()
     inputs = encoder.collate(encoder.prepare(SENTENCES))
     plain = encoder(inputs).words
@@ -72,18 +72,18 @@ def test_an_encoder_reads_the_same_when_it_is_recorded(tiny_bert: Path, recordin
     encoder.training = True
     padded = encoder.collate(encoder.prepare(SENTENCES))
     for _ in range(3):
-        close(encoder(padded).words, plain)
+        assert_close(encoder(padded).words, plain)
     assert len(recordings) == 1
 
 
-def test_an_architecture_that_makes_the_host_wait_is_not_recorded(tiny_bert: Path) -> None:
+def test_synchronising_architectures_are_not_recorded(tiny_bert: Path) -> None:
     encoder = encoder_of("mpnet", tiny_bert)
     encoder.enable_cuda_graphs()
     assert encoder.graphs is None
 
 
 @pytest.mark.parametrize("share", [False, True])
-def test_chosen_spans_are_deepened_the_same_when_that_is_recorded(tiny_bert: Path, recordings: list[Any], share: bool) -> None:
+def test_recorded_span_transformer_equals_the_original(tiny_bert: Path, recordings: list[Any], share: bool) -> None:
     encoder = encoder_of("bert", tiny_bert)
     values = {"kind": "deep-span-pruned", "max_width": 5, "decoding": "nested", "budget": 0.3, "share_weights": share}
     head = make_head(encoder, Labels(("A", "B", "C")), head_settings(values).model_dump() | {"kind": "deep-span-pruned"}).eval()
@@ -92,5 +92,5 @@ def test_chosen_spans_are_deepened_the_same_when_that_is_recorded(tiny_bert: Pat
     head.enable_cuda_graphs()
     head.training = True
     for _ in range(3):
-        close(head.loss(states, targets).sums, plain.sums)
+        assert_close(head.loss(states, targets).sums, plain.sums)
     assert len(recordings) == (0 if share else 1)
