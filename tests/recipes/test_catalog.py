@@ -1,4 +1,4 @@
-"""Recipes and settings: what is wrong is said in one line that helps."""
+"""Recipes, settings and their errors."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 import yaml
-from tiny import STATIC, corpus, related
+from tiny import STATIC, corpus, with_relations
 
 from spanwise import SpanwiseError
-from spanwise.config.settings import Config, TrainingSettings, sections
+from spanwise.config.settings import Config, TrainingSettings, iter_sections
 from spanwise.config.validation import validate_settings
 from spanwise.heads import head_settings
 from spanwise.models.model import Model
 from spanwise.recipes.catalog import configure, default_encoder, recipes
-from spanwise.training.run import resolve_config
+from spanwise.recipes.resolve import resolve_config
 
-SHALLOW = ("encoder.parts.0.layers=2", "encoder.hidden=8")  # what an encoder of four layers gives, one of three does not
+SHALLOW = ("encoder.parts.0.layers=2", "encoder.hidden=8")  # the recipe reads four layers, the tiny BERT has three
 
 
 @pytest.mark.parametrize("recipe", sorted(recipes()))
@@ -26,32 +26,34 @@ def test_every_recipe_builds(request: pytest.FixtureRequest, recipe: str, encode
     is_static = encoder == "static"
     overrides = STATIC if is_static else SHALLOW if recipe == "locate-label-paper" else ()
     config = configure(recipe, encoder=encoder if is_static else str(request.getfixturevalue(encoder)), overrides=overrides)
-    if is_static and recipe.startswith("deep-span"):  # which needs an encoder's layers
-        with pytest.raises(SpanwiseError, match="take the recipe shallow-span"):
+    if is_static and recipe.startswith("deep-span"):  # which need the layers of a transformer
+        with pytest.raises(SpanwiseError, match="use the recipe shallow-span"):
             Model.build(config, corpus())
         return
-    built = Model.build(config, related(corpus()))
+    built = Model.build(config, with_relations(corpus()))
     assert built.config.recipe == recipe
     assert built.config.title
     assert built.config.paper
-    whole, said = ({(name, key) for name, own in sections("head", c.head) for key in own} for c in (built.config, config))
-    assert whole > said  # with the defaults, and what the data decided
+    resolved, requested = (
+        {(name, key) for name, section in iter_sections("head", c.head) for key in section} for c in (built.config, config)
+    )
+    assert resolved > requested  # with defaults and settings from the data
     assert "auto" not in str(built.config.head)
 
 
 @pytest.mark.parametrize("recipe", sorted(recipes()))
-def test_a_configuration_as_text_is_the_same_configuration(recipe: str) -> None:
+def test_a_configuration_survives_yaml(recipe: str) -> None:
     config = configure(recipe, encoder="static", settings={"patience": 3}, overrides=["training.encoder_rate=1e-5", *STATIC])
     again = validate_settings(Config, yaml.safe_load(config.to_yaml()), "config.yaml")
     assert again == config
     assert again.training.encoder_rate == 1e-5
 
 
-def test_the_three_recipes_of_the_engine_are_there() -> None:
+def test_the_basic_recipes_exist() -> None:
     assert {"seqner", "seqner-crf", "spanner"} <= recipes().keys()
 
 
-def wrong(**choices: Any) -> str:
+def error_of(**choices: Any) -> str:
     with pytest.raises(SpanwiseError) as caught:
         resolve_config(**{"recipe": "spanner", "encoder": "static", **choices})
     message = str(caught.value)
@@ -59,45 +61,45 @@ def wrong(**choices: Any) -> str:
     return message
 
 
-def test_unknown_names_are_answered_with_the_nearest() -> None:
-    assert "unknown recipe 'spaner' (did you mean 'spanner'?)" in wrong(recipe="spaner")
-    assert "'representatoin' (did you mean 'representation'?)" in wrong(overrides=["head.representatoin=boundary"])
-    assert "'training.epoch' (did you mean 'training.epochs'?)" in wrong(overrides=["training.epoch=3"])
-    assert "'training.batchsize' (did you mean 'training.batch_size'?)" in wrong(settings={"batchsize": 3})
-    assert "'hiden' (did you mean 'hidden'?)" in wrong(overrides=["encoder.hiden=3"])
-    assert "unknown section 'heads' (did you mean 'head'?)" in wrong(overrides=["heads.representation=boundary"])
-    assert "'poolling' (did you mean 'pooling'?)" in wrong(encoder="minilm", overrides=["encoder.poolling=max"])
-    assert "unknown head 'spaner' (did you mean 'spanner'?)" in wrong(overrides=["head.kind=spaner"])
-    assert "unknown kind of encoder 'statik' (did you mean 'static'?)" in wrong(overrides=["encoder.kind=statik"])
+def test_errors_suggest_the_nearest_name() -> None:
+    assert "unknown recipe 'spaner' (did you mean 'spanner'?)" in error_of(recipe="spaner")
+    assert "'representatoin' (did you mean 'representation'?)" in error_of(overrides=["head.representatoin=boundary"])
+    assert "'training.epoch' (did you mean 'training.epochs'?)" in error_of(overrides=["training.epoch=3"])
+    assert "'training.batchsize' (did you mean 'training.batch_size'?)" in error_of(settings={"batchsize": 3})
+    assert "'hiden' (did you mean 'hidden'?)" in error_of(overrides=["encoder.hiden=3"])
+    assert "unknown section 'heads' (did you mean 'head'?)" in error_of(overrides=["heads.representation=boundary"])
+    assert "'poolling' (did you mean 'pooling'?)" in error_of(encoder="minilm", overrides=["encoder.poolling=max"])
+    assert "unknown head 'spaner' (did you mean 'spanner'?)" in error_of(overrides=["head.kind=spaner"])
+    assert "unknown kind of encoder 'statik' (did you mean 'static'?)" in error_of(overrides=["encoder.kind=statik"])
 
 
-def test_values_that_cannot_be_are_named_with_what_was_expected() -> None:
-    assert wrong(overrides=["training.epochs=0"]) == (
+def test_errors_of_values_state_the_expected_value() -> None:
+    assert error_of(overrides=["training.epochs=0"]) == (
         "the configuration: training.epochs: input should be greater than or equal to 1, found 0"
     )
-    assert "training.epochs: input should be a valid integer, unable to parse string as an integer, found 'many'" in wrong(
+    assert "training.epochs: input should be a valid integer, unable to parse string as an integer, found 'many'" in error_of(
         overrides=["training.epochs=many"]
     )
-    assert "head spanner: representation: input should be 'boundary', 'pooling' or 'hybrid', found 'all'" in wrong(
+    assert "head spanner: representation: input should be 'boundary', 'pooling' or 'hybrid', found 'all'" in error_of(
         overrides=["head.representation=all"]
     )
-    assert "training.precision: input should be 'auto', 'fp32', 'bf16' or 'fp16', found 'fp8'" in wrong(
+    assert "training.precision: input should be 'auto', 'fp32', 'bf16' or 'fp16', found 'fp8'" in error_of(
         overrides=["training.precision=fp8"]
     )
-    assert "training.head_rate: input should be greater than or equal to 0, found -1" in wrong(settings={"head_rate": -1})
-    assert "the static encoder: word_size, char_hidden and pos_size are all 0" in wrong(
+    assert "training.head_rate: input should be greater than or equal to 0, found -1" in error_of(settings={"head_rate": -1})
+    assert "the static encoder: word_size, char_hidden and pos_size are all 0" in error_of(
         overrides=["encoder.word_size=0", "encoder.char_hidden=0"]
     )
-    assert "the transformer encoder: name: field required" in wrong(overrides=["encoder.kind=transformer"])
+    assert "the transformer encoder: name: field required" in error_of(overrides=["encoder.kind=transformer"])
 
 
-def test_overrides_that_are_none() -> None:
+def test_overrides_without_section_key_or_value() -> None:
     for override in ("head.representation", "representation=boundary", "head.=boundary", "=boundary", "head=boundary"):
-        assert "expected section.key=value" in wrong(overrides=[override])
-    assert "is not a value" in wrong(overrides=["head.representation=[boundary"])
+        assert "expected section.key=value" in error_of(overrides=[override])
+    assert "is not valid YAML" in error_of(overrides=["head.representation=[boundary"])
 
 
-def test_overrides_reach_sections_within_sections() -> None:
+def test_overrides_in_nested_sections() -> None:
     config = configure(
         "bl-spanner", encoder="static",
         overrides=["head.span.representation=boundary", "head.sequence.tagging=crf", "head.span.kind=spanner", "head.alpha=0.3"],
@@ -110,25 +112,29 @@ def test_overrides_reach_sections_within_sections() -> None:
     assert made.head["one"] == {"two": {"three": 4}}
 
 
-def test_overrides_whose_path_does_not_fit() -> None:
-    assert wrong(overrides=["head.representation.size=3"]) == (
-        "--set head.representation.size=3: head.representation is 'hybrid' and has no settings of its own"
+def test_overrides_with_a_wrong_path() -> None:
+    assert error_of(overrides=["head.representation.size=3"]) == (
+        "--set head.representation.size=3: head.representation is 'hybrid' and has no settings"
     )
-    deep = wrong(recipe="bl-spanner", overrides=["head.span.kind.x.y=3"])
-    assert deep == "--set head.span.kind.x.y=3: head.span.kind is 'spanner' and has no settings of its own"
-    assert "unknown setting of head spanner 'span'; known: decoding, " in wrong(overrides=["head.span.representation=boundary"])
-    assert "training.epochs: input should be a valid integer, found {'most': 3}" in wrong(overrides=["training.epochs.most=3"])
+    deep = error_of(recipe="bl-spanner", overrides=["head.span.kind.x.y=3"])
+    assert deep == "--set head.span.kind.x.y=3: head.span.kind is 'spanner' and has no settings"
+    assert "unknown setting of head spanner 'span'; known: decoding, " in error_of(
+        overrides=["head.span.representation=boundary"]
+    )
+    assert "training.epochs: input should be a valid integer, found {'most': 3}" in error_of(
+        overrides=["training.epochs.most=3"]
+    )
     parts = ["encoder.kind=concat", "encoder.parts=[{kind: static}]"]
     for override in ("encoder.parts.1=3", "encoder.parts.static=3", "encoder.parts.-1.hidden=3"):
-        assert "encoder.parts is [{'kind': 'static'}] and has no settings of its own" in wrong(overrides=[*parts, override])
-    assert "parts.0: input should be a valid dictionary, found 3" in wrong(overrides=[*parts, "encoder.parts.0=3"])
+        assert "encoder.parts is [{'kind': 'static'}] and has no settings" in error_of(overrides=[*parts, override])
+    assert "parts.0: input should be a valid dictionary, found 3" in error_of(overrides=[*parts, "encoder.parts.0=3"])
     for override in ("head..x=1", "head.span.=1", "head.span."):
-        assert "expected section.key=value" in wrong(recipe="bl-spanner", overrides=[override])
+        assert "expected section.key=value" in error_of(recipe="bl-spanner", overrides=[override])
 
 
-def test_what_is_wrong_in_a_branch_is_named_with_its_place() -> None:
+def test_errors_in_a_branch_name_the_section() -> None:
     def bundled(*overrides: str) -> str:
-        return wrong(recipe="bl-spanner", overrides=overrides)
+        return error_of(recipe="bl-spanner", overrides=overrides)
 
     assert "unknown setting of head.span spanner 'representatoin' (did you mean 'representation'?)" in bundled(
         "head.span.representatoin=boundary"
@@ -141,16 +147,16 @@ def test_what_is_wrong_in_a_branch_is_named_with_its_place() -> None:
     assert "unknown head.span 'biafine' (did you mean 'biaffine'?)" in bundled("head.span.kind=biafine")
     assert bundled("head.span={dropout: 0}").startswith("head.span: kind is missing; known: biaffine, ")
     assert "head bundle: span: input should be a valid dictionary, found 'spanner'" in bundled("head.span=spanner")
-    assert bundled("head.span.kind=seqner") == "head.span: expected a span head, but seqner is a sequence head"
-    assert bundled("head.sequence.kind=biaffine") == "head.sequence: expected a sequence head, but biaffine is a span head"
-    assert bundled("head.span.kind=bundle") == "head.span: expected a span head, but bundle is a joint head"
+    assert bundled("head.span.kind=seqner") == "head.span: expected a span head, found seqner, a sequence head"
+    assert bundled("head.sequence.kind=biaffine") == "head.sequence: expected a sequence head, found biaffine, a span head"
+    assert bundled("head.span.kind=bundle") == "head.span: expected a span head, found bundle, a joint head"
     assert "head bundle: alpha: input should be less than or equal to 1, found 1.5" in bundled("head.alpha=1.5")
     assert "head bundle: branch: input should be 'sequence' or 'span', found 'both'" in bundled("head.branch=both")
-    assert bundled("head.alpha=1") == "head: with alpha 1 the span branch learns nothing and cannot predict"
-    assert bundled("head.alpha=0", "head.branch=sequence").startswith("head: with alpha 0 the sequence branch learns nothing")
+    assert bundled("head.alpha=1") == "head: alpha 1 gives no weight to the span branch, which is to predict"
+    assert bundled("head.alpha=0", "head.branch=sequence").startswith("head: alpha 0 gives no weight to the sequence branch")
 
 
-def test_later_choices_win() -> None:
+def test_overrides_replace_settings() -> None:
     config = configure("spanner", encoder="static", settings={"epochs": 3, "seed": None}, overrides=["training.epochs=4"])
     assert config.training.epochs == 4
     assert config.training.seed == TrainingSettings().seed
@@ -158,20 +164,20 @@ def test_later_choices_win() -> None:
     assert twice.head["max_width"] is None
 
 
-def test_numbers_as_people_write_them() -> None:
+def test_numbers_in_scientific_notation() -> None:
     settings = configure(
         "spanner", encoder="static", overrides=["training.head_rate=1e-3", "training.encoder_rate=2E-5", "training.clip=5"]
     ).training
     assert (settings.head_rate, settings.encoder_rate, settings.clip) == (1e-3, 2e-5, 5.0)
 
 
-def test_the_encoder_a_user_names(tmp_path: Path) -> None:
+def test_encoders_by_name(tmp_path: Path) -> None:
     assert configure("spanner", encoder="static").encoder == {"kind": "static"}
     for name in ("minilm", str(tmp_path), "somebody/some-model"):
         assert configure("spanner", encoder=name).encoder == {"kind": "transformer", "name": name}
 
 
-def test_an_encoder_of_parts_keeps_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_named_encoder_replaces_the_transformer_of_a_concatenation(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = recipes()["locate-label-paper"]["encoder"]
     transformer, static = whole["parts"]
     named = configure("locate-label-paper", encoder="somebody/some-model").encoder
@@ -179,13 +185,13 @@ def test_an_encoder_of_parts_keeps_the_others(monkeypatch: pytest.MonkeyPatch) -
     changed = configure("locate-label-paper", encoder="minilm", overrides=["encoder.parts.1.pos_size=7"]).encoder
     assert changed == {**whole, "parts": [{**transformer, "name": "minilm"}, {**static, "pos_size": 7}]}
     assert recipes()["locate-label-paper"]["encoder"] == whole
-    # Without the transformer one part is left, under the same BiLSTM.
+    # Without the transformer, one part remains, with the same BiLSTM.
     assert configure("locate-label-paper", encoder="static").encoder == {**static, "layers": 1, "hidden": 512, "dropout": 0.0}
     monkeypatch.setattr("spanwise.encoders.pretrained.ALIASES", {"minilm": ("json", "model")})
     assert configure("locate-label-paper").encoder["parts"][0] == {**transformer, "name": "minilm"}
 
 
-def test_without_a_name_the_encoder_needs_no_network(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_default_encoder_needs_no_network(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("spanwise.encoders.pretrained.ALIASES", {"minilm": ("no_such_package", "model")})
     assert default_encoder() == "static"
     assert configure("spanner").encoder == {"kind": "static"}
@@ -201,12 +207,12 @@ def test_the_readme_names_every_recipe() -> None:
 @pytest.mark.parametrize(
     ("recipe", "override", "problem"),
     [
-        ("gp-relations", "head.entities={kind: sng, task: typing}", "head.entities: expected a head that finds entities"),
-        ("bl-spanner", "head.span={kind: sng, task: typing}", "head.span: expected a head that finds entities"),
-        ("span-relations", "head.entities={kind: bundle}", "bundle is made of two heads"),
+        ("gp-relations", "head.entities={kind: sng, task: typing}", "head.entities: expected a head that predicts entities"),
+        ("bl-spanner", "head.span={kind: sng, task: typing}", "head.span: expected a head that predicts entities"),
+        ("span-relations", "head.entities={kind: bundle}", "bundle consists of two heads"),
         ("span-relations", "head.entities={kind: deep-span, unit: subwords, max_width: 4}", "read words"),
     ],
 )
-def test_a_head_within_a_head_finds_entities_in_words(recipe: str, override: str, problem: str) -> None:
+def test_nested_heads_must_predict_entities_of_words(recipe: str, override: str, problem: str) -> None:
     with pytest.raises(SpanwiseError, match=problem):
         head_settings(configure(recipe, encoder="static", overrides=[override]).head)

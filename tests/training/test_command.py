@@ -1,4 +1,4 @@
-"""``spanwise train`` and what it answers to mistakes."""
+"""The command ``spanwise train``, and its errors."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def command(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> A
     return run
 
 
-def test_training_and_its_last_words(command: Any, tmp_path: Path) -> None:
+def test_training_ends_with_scores_and_the_folder(command: Any, tmp_path: Path) -> None:
     code, out, err = command("--recipe", "seqner", "--epochs", "2", "--batch-size", "8", "--seed", "3")
     assert (code, err) == (0, "")
     report = json.loads((tmp_path / "run" / "run.json").read_text())
@@ -54,17 +54,17 @@ def test_seeds_and_sweep(command: Any, tmp_path: Path) -> None:
     assert json.loads((tmp_path / "seeds" / "seeds.json").read_text())["seeds"] == [1, 2]
     code, out, _ = command("--epochs", "1", "--sweep", "head.representation=boundary,pooling", out="sweep")
     assert code == 0
-    assert "chosen on dev: head.representation=" in out
+    assert "best on dev: head.representation=" in out
     assert len(json.loads((tmp_path / "sweep" / "sweep.json").read_text())["grid"]) == 2
 
 
-MISTAKES = {
+ERRORS = {
     ("--recipe", "spaner"): "unknown recipe 'spaner' (did you mean 'spanner'?)",
     ("--set", "head.max_widht=3"): "unknown setting of head spanner 'max_widht' (did you mean 'max_width'?)",
     ("--epochs", "0"): "invalid value for '--epochs'",
-    ("--seeds", "1,x"): "--seeds 1,x: expected whole numbers with commas between",
-    ("--seeds", "1,2", "--seed", "1"): "--seed and --seeds do not go together",
-    ("--seeds", "1,2", "--sweep", "head.max_width=1,2"): "--sweep and --seeds do not go together",
+    ("--seeds", "1,x"): "--seeds 1,x: expected integers separated by commas",
+    ("--seeds", "1,2", "--seed", "1"): "--seed and --seeds cannot be combined",
+    ("--seeds", "1,2", "--sweep", "head.max_width=1,2"): "--sweep and --seeds cannot be combined",
     ("--sweep", "max_width=1,2"): "--sweep max_width=1,2: expected section.key=a,b,c",
     ("--device", "gpu"): "device 'gpu': expected cpu, cuda or auto",
     ("--track", "tensorbord"): "unknown tracker 'tensorbord' (did you mean 'tensorboard'?)",
@@ -73,17 +73,17 @@ MISTAKES = {
 }
 
 
-@pytest.mark.parametrize("words", MISTAKES, ids=" ".join)
-def test_a_mistake_is_one_line_and_code_2(command: Any, words: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("words", ERRORS, ids=" ".join)
+def test_an_error_is_one_line_with_exit_code_2(command: Any, words: tuple[str, ...]) -> None:
     code, _, err = command(*words)
     assert code == 2
     assert len(err.splitlines()) == 1
-    assert MISTAKES[words] in err
+    assert ERRORS[words] in err
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device here")
-def test_cuda_where_there_is_none(command: Any, tmp_path: Path) -> None:
+def test_cuda_without_a_gpu(command: Any, tmp_path: Path) -> None:
     code, _, err = command("--device", "cuda")
     assert code == 2
-    assert err == "device 'cuda': no CUDA device can be used here; take cpu or auto\n"
+    assert err == "device 'cuda': no CUDA device is available; use cpu or auto\n"
     assert not (tmp_path / "run").exists()

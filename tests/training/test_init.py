@@ -1,4 +1,4 @@
-"""Starting from a trained model, and layers that do not learn."""
+"""Initial weights from a trained model, and frozen layers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tiny import corpus, fit, model
 from spanwise import Corpus, Sentence, SpanwiseError
 from spanwise.models.model import Model
 from spanwise.recipes.catalog import configure
-from spanwise.training.start import start_from
+from spanwise.training.init_weights import initialize_from
 
 
 @pytest.fixture(scope="module")
@@ -25,33 +25,33 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_init_takes_over_encoder_and_head(run: Path, tmp_path: Path) -> None:
-    said: list[str] = []
-    fit(tmp_path / "next", epochs=1, head_rate=0.0, init=run, log=said.append)
+def test_init_copies_encoder_and_head(run: Path, tmp_path: Path) -> None:
+    lines: list[str] = []
+    fit(tmp_path / "next", epochs=1, head_rate=0.0, init=run, log=lines.append)
     assert (tmp_path / "next" / "model.safetensors").read_bytes() == (run / "model.safetensors").read_bytes()
-    assert f"started from {run}: its encoder and 2 of 2 weight tensors of the head were taken over" in said
+    assert f"initialised from {run}: the encoder, and 2 of 2 weight tensors of the head" in lines
 
 
-def test_init_with_other_labels_takes_over_the_encoder_alone(run: Path, tmp_path: Path) -> None:
+def test_init_with_other_labels_copies_only_the_encoder(run: Path, tmp_path: Path) -> None:
     def renamed(sentence: Sentence) -> Sentence:
         return replace(sentence, entities=tuple(replace(entity, type=f"New{entity.type}") for entity in sentence.entities))
 
-    data = Corpus({split: tuple(map(renamed, found)) for split, found in corpus(60).splits.items()})
-    said: list[str] = []
-    fit(tmp_path / "next", data, epochs=1, head_rate=0.0, init=run, log=said.append)
+    data = Corpus({split: tuple(map(renamed, sentences)) for split, sentences in corpus(60).splits.items()})
+    lines: list[str] = []
+    fit(tmp_path / "next", data, epochs=1, head_rate=0.0, init=run, log=lines.append)
     one, other = load_file(run / "model.safetensors"), load_file(tmp_path / "next" / "model.safetensors")
     assert {name for name in one if not torch.equal(one[name], other[name])} == {
         "head.classifier.weight",
         "head.classifier.bias",
     }
-    assert any("the head begins anew, for its kind or its labels differ" in line for line in said)
+    assert any("the encoder only, because the head is of another kind or has other labels" in line for line in lines)
 
 
-def test_words_of_a_static_encoder_go_by_name(run: Path, tmp_path: Path) -> None:
-    swapped = {"oslo": "lagos", "the": "zzz"}  # other words, as many as before
+def test_words_of_a_static_encoder_are_matched_by_name(run: Path, tmp_path: Path) -> None:
+    swapped = {"oslo": "lagos", "the": "zzz"}  # the same number of words
     data = Corpus({
-        split: tuple(replace(s, text="", starts=(), words=tuple(swapped.get(word, word) for word in s.words)) for s in found)
-        for split, found in corpus(60).splits.items()
+        split: tuple(replace(s, text="", starts=(), words=tuple(swapped.get(word, word) for word in s.words)) for s in sentences)
+        for split, sentences in corpus(60).splits.items()
     })  # fmt: skip
     fit(tmp_path / "next", data, epochs=1, head_rate=0.0, init=run)
     before, after = Model.load(run).encoder, Model.load(tmp_path / "next").encoder
@@ -67,23 +67,27 @@ def test_words_of_a_static_encoder_go_by_name(run: Path, tmp_path: Path) -> None
     assert torch.equal(before.words.learned.weight[:2], after.words.learned.weight[:2])  # type: ignore[union-attr, index, operator]
 
 
-def test_init_refuses_a_foreign_encoder(run: Path, tiny_bert: Path, tmp_path: Path) -> None:
+def test_init_refuses_another_encoder(run: Path, tiny_bert: Path, tmp_path: Path) -> None:
     for encoder, overrides in ((str(tiny_bert), ()), ("static", ["encoder.hidden=5"])):
-        why = "of another kind" if encoder != "static" else r"context.backwards.0.bias_hh_l0 is \[\d+\] there and \[20\] here"
-        with pytest.raises(SpanwiseError, match=rf"its encoder does not fit this configuration's \(.*{why}\); give the same"):
+        why = (
+            "different kinds of encoders"
+            if encoder != "static"
+            else r"context.backwards.0.bias_hh_l0 is \[\d+\] there and \[20\] here"
+        )
+        with pytest.raises(SpanwiseError, match=rf"its encoder does not match this configuration \(.*{why}\); pass the same"):
             fit(tmp_path / "next", corpus(), overrides, encoder=encoder, epochs=1, init=run)
         assert not (tmp_path / "next").exists()
     with pytest.raises(SpanwiseError, match="no trained model here"):
         fit(tmp_path / "next", corpus(), init=tmp_path / "nowhere")
 
 
-def test_span_layers_are_copies_of_the_encoder_that_was_taken_over(tiny_bert: Path, tmp_path: Path) -> None:
+def test_span_layers_are_copied_from_the_initial_encoder(tiny_bert: Path, tmp_path: Path) -> None:
     fit(tmp_path / "run", recipe="biaffine", encoder=str(tiny_bert), encoder_rate=1e-2, epochs=1)
     model = Model.build(configure("deep-span", encoder=str(tiny_bert)), corpus())
     original = [copy.state_dict() for copy in deepcopy(model.head.transformer.copies)]
-    start_from(model, tmp_path / "run")
-    for copy, own, before in zip(model.head.transformer.copies, model.encoder.layer_parts(), original, strict=True):
-        for name, module in own.modules.items():
+    initialize_from(model, tmp_path / "run")
+    for copy, layer, before in zip(model.head.transformer.copies, model.encoder.layer_parts(), original, strict=True):
+        for name, module in layer.modules.items():
             assert all(torch.equal(value, module.state_dict()[key]) for key, value in copy[name].state_dict().items())
         assert any(not torch.equal(value, before[name]) for name, value in copy.state_dict().items())
 
@@ -98,17 +102,17 @@ def test_frozen_layers_do_not_change(tiny_bert: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("depth", "other"), [(1, 3), (3, 1)])
-def test_span_layers_of_another_depth_are_taken_over_from_the_top(
-    depth: int, other: int, tiny_bert: Path, tmp_path: Path
-) -> None:
+def test_span_layers_of_another_depth_are_copied_from_the_top(depth: int, other: int, tiny_bert: Path, tmp_path: Path) -> None:
     source = model(tiny_bert, "deep-span", [f"head.depth={depth}"])
     with torch.no_grad():
         for parameter in source.parameters():
             parameter.add_(torch.rand_like(parameter))
     source.save(tmp_path / "run")
-    begun = model(tiny_bert, "deep-span", [f"head.depth={other}"])
-    start_from(begun, tmp_path / "run")
-    for copy, taken in zip(reversed(begun.head.transformer.copies), reversed(source.head.transformer.copies), strict=False):
+    initialized = model(tiny_bert, "deep-span", [f"head.depth={other}"])
+    initialize_from(initialized, tmp_path / "run")
+    for copy, taken in zip(
+        reversed(initialized.head.transformer.copies), reversed(source.head.transformer.copies), strict=False
+    ):
         assert all(torch.equal(value, taken.state_dict()[name]) for name, value in copy.state_dict().items())
-    for copy, own in zip(begun.head.transformer.copies[:-depth], begun.encoder.layer_parts(), strict=False):
-        assert all(torch.equal(copy[name].weight, module.weight) for name, module in own.modules.items())
+    for copy, layer in zip(initialized.head.transformer.copies[:-depth], initialized.encoder.layer_parts(), strict=False):
+        assert all(torch.equal(copy[name].weight, module.weight) for name, module in layer.modules.items())

@@ -1,4 +1,4 @@
-"""Steps: joining batches, going bad, and counting."""
+"""Training steps: accumulated batches, values that are not finite, and logs."""
 
 from __future__ import annotations
 
@@ -17,183 +17,184 @@ from spanwise import Corpus, Entity, Sentence, SpanwiseError
 from spanwise.batching.batches import Batch, PackedBatch, TrainingBatches
 from spanwise.heads.base import Head
 from spanwise.models.model import Model
-from spanwise.prediction import windows as pieces
+from spanwise.prediction import windows
 from spanwise.recipes.catalog import configure
+from spanwise.runs.folder import RunFolder
 from spanwise.training.checkpoint import save_checkpoint
+from spanwise.training.finite_check import FiniteCheck
 from spanwise.training.loop import Trainer
-from spanwise.training.watch import Watch
 
 
-def trainer(folder: Path, recipe: str = "seqner", overrides: tuple[str, ...] = (), data: Corpus | None = None) -> Trainer:
+def make_trainer(folder: Path, recipe: str = "seqner", overrides: tuple[str, ...] = (), data: Corpus | None = None) -> Trainer:
     torch.manual_seed(0)
-    still = ("encoder.dropout=0", "encoder.word_dropout=0", "head.dropout=0")
-    config = configure(recipe, encoder="static", overrides=(*STATIC, *still, "training.batch_size=8", *overrides))
+    no_dropout = ("encoder.dropout=0", "encoder.word_dropout=0", "head.dropout=0")
+    config = configure(recipe, encoder="static", overrides=(*STATIC, *no_dropout, "training.batch_size=8", *overrides))
     data = data or corpus(60)
     return Trainer(Model.build(config, data), data, folder, device="cpu", log=quiet)
 
 
-# --- several batches to a step ----------------------------------------------------------------------------------------
+# --- several batches per step ----------------------------------------------------------------------------------------
 
 
-def packed(made: Trainer, numbers: list[int]) -> PackedBatch:
-    train = made.corpus["train"]
-    encoder, head = made.model.encoder, made.model.head
-    prepared = encoder.prepare([train[n] for n in numbers])
+def pack(trainer: Trainer, indices: list[int]) -> PackedBatch:
+    train = trainer.corpus["train"]
+    encoder, head = trainer.model.encoder, trainer.model.head
+    prepared = encoder.prepare([train[n] for n in indices])
     return PackedBatch.pack(
-        Batch(np.array(numbers), encoder.collate(prepared), head.targets([train[n] for n in numbers], gold=True))
+        Batch(np.array(indices), encoder.collate(prepared), head.targets([train[n] for n in indices], gold=True))
     )
 
 
-def gradients(made: Trainer, parts: list[list[int]]) -> dict[str, Tensor]:
-    """What the optimiser is given for a step over some batches."""
-    found: dict[str, Tensor] = {}
+def gradients(trainer: Trainer, parts: list[list[int]]) -> dict[str, Tensor]:
+    """The gradients that the optimizer receives for a step over some batches."""
+    received: dict[str, Tensor] = {}
 
-    def taken() -> None:
-        found.update((name, p.grad.clone()) for name, p in made.model.named_parameters() if p.grad is not None)
+    def record() -> None:
+        received.update((name, p.grad.clone()) for name, p in trainer.model.named_parameters() if p.grad is not None)
 
-    made.stepper.step, made.schedule.step = taken, lambda: None
-    made.wrapped.train()
+    trainer.wrapped_optimizer.step, trainer.schedule.step = record, lambda: None
+    trainer.wrapped_model.train()
     for part in parts:
-        made._backward(packed(made, part))
-    made._update()
-    return found
+        trainer._backward(pack(trainer, part))
+    trainer._update()
+    return received
 
 
 @pytest.mark.parametrize("recipe", ["seqner", "seqner-crf", "spanner"])
-def test_accumulated_batches_are_one_larger_batch(tmp_path: Path, recipe: str) -> None:
-    joined = trainer(tmp_path, recipe, ("training.accumulate=3",))
+def test_accumulated_batches_equal_one_larger_batch(tmp_path: Path, recipe: str) -> None:
+    joined = make_trainer(tmp_path, recipe, ("training.accumulate=3",))
     order = sorted(range(60), key=lambda n: len(joined.corpus["train"][n].words))
-    parts = [order[:1], order[50:57], order[20:23]]  # of unlike sizes and lengths
+    parts = [order[:1], order[50:57], order[20:23]]  # of different sizes and lengths
     several = gradients(joined, parts)
-    one = gradients(trainer(tmp_path, recipe), [[n for part in parts for n in part]])
+    one = gradients(make_trainer(tmp_path, recipe), [[n for part in parts for n in part]])
     assert several.keys() == one.keys()
     for name in one:
         torch.testing.assert_close(several[name], one[name], atol=1e-6, rtol=1e-4, msg=name)
-    # So it is for the fewer batches at an epoch's end.
+    # The same for the last step of an epoch, which has fewer batches.
     few = gradients(joined, parts[:2])
-    direct = gradients(trainer(tmp_path, recipe), [[n for part in parts[:2] for n in part]])
+    direct = gradients(make_trainer(tmp_path, recipe), [[n for part in parts[:2] for n in part]])
     for name in one:
         torch.testing.assert_close(few[name], direct[name], atol=1e-6, rtol=1e-4, msg=name)
 
 
 def test_an_update_counts_as_one_step_of_the_schedule(tmp_path: Path) -> None:
-    made = trainer(tmp_path / "run", overrides=("training.accumulate=3", "training.epochs=2"))
-    assert len(made.batches) == 16
-    assert "6 steps" in made.plan  # 3 + 3 + 2 batches an epoch
-    made.train()
-    assert made.schedule.last_epoch == 6
-    assert made.schedule.get_last_lr() == [0, 0]
+    trainer = make_trainer(tmp_path / "run", overrides=("training.accumulate=3", "training.epochs=2"))
+    assert len(trainer.batches) == 16
+    assert "6 steps" in trainer.plan  # 3 + 3 + 2 batches per epoch
+    trainer.train()
+    assert trainer.schedule.last_epoch == 6
+    assert trainer.schedule.get_last_lr() == [0, 0]
 
 
 def test_checkpoints_count_updates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[int] = []
 
-    def counted(run: Path, step: int, *rest: Any) -> None:
+    def record(run: RunFolder, step: int, *rest: Any) -> None:
         written.append(step)
         save_checkpoint(run, step, *rest)
 
-    monkeypatch.setattr("spanwise.training.loop.save_checkpoint", counted)
+    monkeypatch.setattr("spanwise.training.loop.save_checkpoint", record)
     fit(tmp_path / "run", epochs=2, accumulate=3, checkpoint_steps=2)
-    assert written == [6, 8, 11, 16]  # behind updates 2, 3 (an epoch's end), 4 and 6
+    assert written == [6, 8, 11, 16]  # after updates 2, 3 (the end of an epoch), 4 and 6
 
 
 def test_gradients_are_clipped(tmp_path: Path) -> None:
     def norm(clip: float) -> float:
-        found = gradients(trainer(tmp_path, overrides=(f"training.clip={clip}",)), [[0, 1, 2]])
-        return float(torch.cat([gradient.flatten() for gradient in found.values()]).norm())
+        clipped = gradients(make_trainer(tmp_path, overrides=(f"training.clip={clip}",)), [[0, 1, 2]])
+        return float(torch.cat([gradient.flatten() for gradient in clipped.values()]).norm())
 
     assert norm(0.01) == pytest.approx(0.01, rel=1e-3)
     assert norm(1000) == pytest.approx(norm(2000))
     assert norm(1000) > 0.1
 
 
-# --- numbers gone bad -------------------------------------------------------------------------------------------------
+# --- values that are not finite -------------------------------------------------------------------------------------------------
 
 
 def poisoned() -> Corpus:
-    """The tiny corpus with one sentence that will have a state that is no number."""
+    """The tiny corpus with a sentence whose encoding will be NaN."""
     data = corpus(60)
     bad = Sentence("poison-7", ("oslo", "brings", "plague"), (Entity("Place", ((0, 1),)),))
     return Corpus({**data.splits, "train": (*data["train"][:30], bad, *data["train"][30:])})
 
 
-def test_a_loss_that_is_no_number_names_its_batch(tmp_path: Path) -> None:
-    made = trainer(tmp_path / "run", data=poisoned())
-    encoder: Any = made.model.encoder
+def test_the_batch_of_a_loss_that_is_not_finite_is_named(tmp_path: Path) -> None:
+    trainer = make_trainer(tmp_path / "run", data=poisoned())
+    encoder: Any = trainer.model.encoder
     with torch.no_grad():
-        encoder.words.learned.weight[encoder.vocabulary.word_numbers(["plague"])] = float("nan")
-    step = next(n for n, numbers in enumerate(made.batches.batches) if 30 in numbers)
+        encoder.words.learned.weight[encoder.vocabulary.word_indices(["plague"])] = float("nan")
+    step = next(n for n, numbers in enumerate(trainer.batches.batches) if 30 in numbers)
     with pytest.raises(SpanwiseError) as caught:
-        made.train()
+        trainer.train()
     message = str(caught.value)
-    assert message.startswith(f"the loss of step {step + 1} (epoch 1) is not a number; its batch holds the sentences ")
+    assert message.startswith(f"the loss of step {step + 1} (epoch 1) is not finite; sentences of its batch: ")
     assert "poison-7" in message
     assert "training.precision=fp32" in message
     assert "\n" not in message
-    assert made.schedule.last_epoch <= step + 1
+    assert trainer.schedule.last_epoch <= step + 1
 
 
-def test_a_head_that_goes_bad_is_found_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    made = trainer(tmp_path / "run", overrides=("training.epochs=3",))
-    loss, calls = type(made.model.head).loss, []
+def test_a_head_with_an_infinite_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    trainer = make_trainer(tmp_path / "run", overrides=("training.epochs=3",))
+    loss, calls = type(trainer.model.head).loss, []
 
     def failing(self: Head, *arguments: Any) -> Any:
         calls.append(1)
-        found = loss(self, *arguments)
+        losses = loss(self, *arguments)
         if len(calls) == 12:
-            found.sums = found.sums * float("inf")
-        return found
+            losses.sums = losses.sums * float("inf")
+        return losses
 
-    monkeypatch.setattr(type(made.model.head), "loss", failing)
-    with pytest.raises(SpanwiseError, match=r"the loss of step 12 \(epoch 2\) is not a number") as caught:
-        made.train()
-    names = [made.corpus["train"][number].id for number in made.batches.batches[11]]
+    monkeypatch.setattr(type(trainer.model.head), "loss", failing)
+    with pytest.raises(SpanwiseError, match=r"the loss of step 12 \(epoch 2\) is not finite") as caught:
+        trainer.train()
+    names = [trainer.corpus["train"][number].id for number in trainer.batches.batches[11]]
     assert ", ".join(names) in str(caught.value)
 
 
-def test_a_gradient_that_is_no_number_names_its_batch(tmp_path: Path) -> None:
-    made = trainer(tmp_path / "run")
+def test_the_batch_of_a_gradient_that_is_not_finite_is_named(tmp_path: Path) -> None:
+    trainer = make_trainer(tmp_path / "run")
     calls: list[int] = []
-    weight = next(made.model.head.parameters())
+    weight = next(trainer.model.head.parameters())
     weight.register_hook(lambda gradient: gradient * float("nan") if calls.append(1) or len(calls) == 5 else gradient)  # type: ignore[func-returns-value]
-    with pytest.raises(SpanwiseError, match=r"the gradient of step 5 \(epoch 1\) is not a number"):
-        made.train()
+    with pytest.raises(SpanwiseError, match=r"the gradient of step 5 \(epoch 1\) is not finite"):
+        trainer.train()
 
 
-def test_the_watch_looks_late_but_names_the_right_step() -> None:
+def test_the_check_is_delayed_but_names_the_right_step() -> None:
     built, train = model("static"), corpus(60)["train"]
     batches = TrainingBatches(
         built.encoder, built.head, train, built.encoder.prepare(train), epochs=2, batch_size=8, budget=None, seed=1
     )
-    watch = Watch(batches, train, every=64)
+    check = FiniteCheck(batches, train, interval=64)
     for step in range(10):
-        watch.add(step, torch.tensor(float("nan") if step == 9 else 1.0), torch.tensor(1.0))
+        check.add(step, torch.tensor(float("nan") if step == 9 else 1.0), torch.tensor(1.0))
     with pytest.raises(SpanwiseError, match=r"the loss of step 10 \(epoch 2\)"):
-        watch.look()
-    calm = Watch(batches, train, every=4)
+        check.check()
+    finite = FiniteCheck(batches, train, interval=4)
     for step in range(10):
-        calm.add(step, torch.tensor(1.0), None)
-    calm.look()
-    assert not calm._recent
+        finite.add(step, torch.tensor(1.0), None)
+    finite.check()
+    assert not finite._recent
 
 
-# --- what is logged ---------------------------------------------------------------------------------------------------
+# --- logs ---------------------------------------------------------------------------------------------------
 
 
 def test_the_loss_of_an_epoch_is_the_mean_of_its_batches(tmp_path: Path) -> None:
-    made = trainer(tmp_path / "run", overrides=("training.epochs=1", "training.head_rate=0"))
-    made.train()
-    made.model.train()
+    trainer = make_trainer(tmp_path / "run", overrides=("training.epochs=1", "training.head_rate=0"))
+    trainer.train()
+    trainer.model.train()
     with torch.no_grad():
-        losses = [float(made.model(batch.inputs, batch.targets)["loss"]) for batch in map(made.batches.batch, range(8))]
+        losses = [float(trainer.model(batch.inputs, batch.targets)["loss"]) for batch in map(trainer.batches.batch, range(8))]
     (row,) = (json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines())
     assert row["loss"] == pytest.approx(np.mean(losses), abs=2e-6)
 
 
 def test_a_bar_on_a_terminal_and_lines_in_a_log(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    said: list[str] = []
-    fit(tmp_path / "log", corpus(), epochs=2, log=said.append)
-    assert [line.split(":")[0] for line in said if line.startswith("epoch")] == ["epoch 1", "epoch 2"]
+    lines: list[str] = []
+    fit(tmp_path / "log", corpus(), epochs=2, log=lines.append)
+    assert [line.split(":")[0] for line in lines if line.startswith("epoch")] == ["epoch 1", "epoch 2"]
 
     import io
     import sys
@@ -202,16 +203,16 @@ def test_a_bar_on_a_terminal_and_lines_in_a_log(monkeypatch: pytest.MonkeyPatch,
         def isatty(self) -> bool:
             return True
 
-    screen, said = Terminal(), []
+    screen, lines = Terminal(), []
     monkeypatch.setattr(sys, "stderr", screen)
-    fit(tmp_path / "bar", corpus(), epochs=2, log=said.append)
-    assert not any(line.startswith("epoch") for line in said)
+    fit(tmp_path / "bar", corpus(), epochs=2, log=lines.append)
+    assert not any(line.startswith("epoch") for line in lines)
     assert "epoch 2: loss" in screen.getvalue()
 
 
-def test_dev_is_read_in_training_as_it_is_read_afterwards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    few = partial(pieces.windows, longest=2, overlap=1)  # so few words are judged at once that it matters
-    monkeypatch.setattr(pieces, "windows", few)
+def test_dev_is_predicted_in_windows_during_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    short = partial(windows.window_ranges, max_words=2, overlap=1)  # so short that predictions differ
+    monkeypatch.setattr(windows, "window_ranges", short)
     run = fit(tmp_path / "run", corpus(60, dev=40), recipe="spanner")
     rows = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     assert max(row["dev"]["f1"] for row in rows) == pytest.approx(run.scores["dev"]["micro"]["f1"], abs=1e-6)

@@ -1,4 +1,4 @@
-"""Rates, decay and their schedule."""
+"""Learning rates, weight decay and the schedule."""
 
 from __future__ import annotations
 
@@ -13,30 +13,30 @@ from spanwise.config.settings import TrainingSettings
 from spanwise.training.optimization import encoder_rate, make_optimizer, make_schedule
 
 
-def test_pretrained_and_new_weights_learn_at_their_own_rates(tiny_bert: Path) -> None:
+def test_pretrained_and_new_weights_have_different_rates(tiny_bert: Path) -> None:
     built = model(tiny_bert, "spanner")
     optimizer = make_optimizer(built, TrainingSettings(encoder_rate=2e-5, head_rate=3e-3, weight_decay=0.1))
-    place = {id(p): (group["lr"], group["weight_decay"]) for group in optimizer.param_groups for p in group["params"]}
-    assert len(place) == len(list(built.parameters()))
+    groups = {id(p): (group["lr"], group["weight_decay"]) for group in optimizer.param_groups for p in group["params"]}
+    assert len(groups) == len(list(built.parameters()))
     for name, parameter in built.named_parameters():
         rate = 2e-5 if name.startswith("encoder.") else 3e-3
         decay = 0.0 if name.endswith("bias") or "LayerNorm" in name else 0.1
-        assert place[id(parameter)] == (rate, decay), name
+        assert groups[id(parameter)] == (rate, decay), name
 
 
-def test_an_encoder_without_pretraining_learns_like_the_head() -> None:
+def test_an_encoder_without_pretraining_has_the_rate_of_the_head() -> None:
     optimizer = make_optimizer(model("static"), TrainingSettings(encoder_rate=2e-5, head_rate=3e-3))
     assert {group["lr"] for group in optimizer.param_groups} == {3e-3}
 
 
-def test_frozen_weights_are_no_part(tiny_bert: Path) -> None:
+def test_frozen_weights_are_not_optimized(tiny_bert: Path) -> None:
     built = model(tiny_bert, "spanner", ["encoder.frozen_layers=3"])
     optimizer = make_optimizer(built, TrainingSettings())
     assert {group["lr"] for group in optimizer.param_groups} == {1e-3}
     assert sum(len(group["params"]) for group in optimizer.param_groups) == len(list(built.head.parameters()))
 
 
-def test_small_encoders_bear_a_higher_rate() -> None:
+def test_small_encoders_have_a_higher_rate() -> None:
     assert encoder_rate(TrainingSettings(), 22_000_000) == 1e-4
     assert encoder_rate(TrainingSettings(), 110_000_000) == 3e-5
     assert encoder_rate(TrainingSettings(encoder_rate=7e-6), 10) == 7e-6
@@ -44,18 +44,18 @@ def test_small_encoders_bear_a_higher_rate() -> None:
 
 
 def factors(steps: int, warmup: float) -> list[float]:
-    """The rate of every step, as a share of the full one."""
+    """The rate of each step, relative to the full rate."""
     optimizer = torch.optim.AdamW([nn.Parameter(torch.zeros(1))], lr=0.5)
     schedule = make_schedule(optimizer, steps, warmup)
-    seen = []
+    rates = []
     for _ in range(steps):
-        seen.append(optimizer.param_groups[0]["lr"] / 0.5)
+        rates.append(optimizer.param_groups[0]["lr"] / 0.5)
         optimizer.step()
         schedule.step()
-    return [*seen, optimizer.param_groups[0]["lr"] / 0.5]
+    return [*rates, optimizer.param_groups[0]["lr"] / 0.5]
 
 
-def test_the_rate_rises_and_falls_in_straight_lines() -> None:
+def test_the_rate_rises_and_falls_linearly() -> None:
     assert factors(10, 0.2) == pytest.approx([1 / 3, 2 / 3, 1, 7 / 8, 6 / 8, 5 / 8, 4 / 8, 3 / 8, 2 / 8, 1 / 8, 0])
     assert factors(4, 0) == pytest.approx([1, 0.75, 0.5, 0.25, 0])
     assert factors(4, 1) == pytest.approx([0.2, 0.4, 0.6, 0.8, 0])
@@ -64,13 +64,13 @@ def test_the_rate_rises_and_falls_in_straight_lines() -> None:
 
 @pytest.mark.parametrize("steps", [1, 2, 3, 7, 100])
 @pytest.mark.parametrize("warmup", [0.0, 0.1, 0.5, 1.0])
-def test_no_step_is_without_a_rate(steps: int, warmup: float) -> None:
+def test_every_step_has_a_positive_rate(steps: int, warmup: float) -> None:
     rates = factors(steps, warmup)
     assert all(0 < rate <= 1 for rate in rates[:-1])
     assert rates[-1] == 0
 
 
-def test_what_a_head_copied_from_the_encoder_learns_at_the_rate_of_pretrained_weights(tiny_bert: Path) -> None:
+def test_copied_encoder_layers_have_the_rate_of_pretrained_weights(tiny_bert: Path) -> None:
     for recipe in ("deep-span", "deep-span-pruned"):
         built = model(tiny_bert, recipe)
         optimizer = make_optimizer(built, TrainingSettings(encoder_rate=2e-5, head_rate=3e-3))

@@ -1,4 +1,4 @@
-"""What a training does not begin with, and whose folder it does not touch."""
+"""Errors before training, and folders that a training does not touch."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ def refused(*arguments: Any, **options: Any) -> str:
     return str(caught.value)
 
 
-def test_a_finished_run_is_not_touched(run: Path) -> None:
+def test_a_finished_run_is_not_changed(run: Path) -> None:
     before = {path: path.read_bytes() for path in run.iterdir()}
-    assert "holds a finished training (run.json is there); choose another folder" in refused(run)
-    assert "holds a finished training (run.json is there); nothing to resume" in refused(run, resume=True)
+    assert "has a finished training (run.json exists); choose another folder" in refused(run)
+    assert "has a finished training (run.json exists); there is nothing to resume" in refused(run, resume=True)
     assert {path: path.read_bytes() for path in run.iterdir()} == before
 
 
-def test_a_folder_with_something_else_is_not_touched(tmp_path: Path) -> None:
+def test_a_folder_with_other_files_is_not_changed(tmp_path: Path) -> None:
     for name in (".git", "src"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "file").write_text("x")
     for resume in (False, True):
-        assert "is not empty and no run folder" in refused(tmp_path, resume=resume)
+        assert "not empty and not a run folder" in refused(tmp_path, resume=resume)
     (tmp_path / "file").write_text("x")
-    assert "is a file, a run folder was expected" in refused(tmp_path / "file")
+    assert "expected a run folder, found a file" in refused(tmp_path / "file")
     assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")) == [
         ".git", ".git/file", "file", "src", "src/file",
     ]  # fmt: skip
 
 
-def test_mistakes_are_found_before_anything_is_written(tmp_path: Path) -> None:
+def test_wrong_settings_are_refused_before_anything_is_written(tmp_path: Path) -> None:
     out = tmp_path / "run"
     assert "unknown recipe" in refused(out, recipe="seqnar")
     assert "training.epochs" in refused(out, epochs=0)
@@ -56,24 +56,24 @@ def test_mistakes_are_found_before_anything_is_written(tmp_path: Path) -> None:
     assert not out.exists()
 
 
-def test_data_that_nothing_can_be_learned_from(tmp_path: Path) -> None:
+def test_data_without_entities_or_sentences(tmp_path: Path) -> None:
     bare = (Sentence("s1", ("oslo",)), Sentence("s2", ("lima",)))
     assert "no entities" in refused(tmp_path / "a", Corpus({"train": bare, "dev": bare}))
     assert "the training data has no sentences" in refused(tmp_path / "b", Corpus({"train": (), "dev": bare}))
-    assert "there is no train split, only dev, test" in refused(tmp_path / "c", Corpus({"dev": bare, "test": bare}))
+    assert "no train split; found dev, test" in refused(tmp_path / "c", Corpus({"dev": bare, "test": bare}))
 
 
 def test_one_sentence_is_enough_to_train_on(tmp_path: Path) -> None:
-    said: list[str] = []
+    lines: list[str] = []
     only = Corpus({"train": (Sentence("s1", ("oslo", "was"), (Entity("Place", ((0, 1),)),)),)})
-    done = fit(tmp_path / "run", only, epochs=2, log=said.append)
+    done = fit(tmp_path / "run", only, epochs=2, log=lines.append)
     assert done.scores["dev"]["sentences"] == 0
-    assert any("dev has no entities at all" in line for line in said)
+    assert any("dev has no entities" in line for line in lines)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a CUDA device here")
-def test_cuda_where_there_is_none(tmp_path: Path) -> None:
-    for device, message in (("cuda", "no CUDA device can be used here"), ("gpu", "expected cpu, cuda or auto")):
+def test_cuda_without_a_gpu(tmp_path: Path) -> None:
+    for device, message in (("cuda", "no CUDA device is available"), ("gpu", "expected cpu, cuda or auto")):
         with pytest.raises(SpanwiseError, match=message):
             spanwise.train(corpus(), tmp_path / "run", encoder="static", device=device)
     assert not (tmp_path / "run").exists()

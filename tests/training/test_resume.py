@@ -1,4 +1,4 @@
-"""A training that is interrupted and resumed ends as if nothing had happened, bit for bit."""
+"""A training that is interrupted and resumed ends with identical weights, metrics and scores."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from spanwise.models.model import Model
 from spanwise.training import checkpoint, loop
 from spanwise.training.loop import Trainer
 
-SAMPLED = ("head.negatives=6",)  # fewer than there are
+SAMPLED = ("head.negatives=6",)  # fewer than all
 VECTORS = ("encoder.glove.iterations=2", "head.hidden=8")
 VARIANTS: dict[str, dict[str, Any]] = {
     "tags": {"epochs": 3},
-    "spans and checkpoints between": {"recipe": "spanner", "epochs": 2, "checkpoint_steps": 2, "overrides": SAMPLED},
-    "joined batches": {"recipe": "seqner-crf", "epochs": 3, "accumulate": 3, "checkpoint_steps": 1},
-    "a bundle": {"recipe": "bl-spanner", "epochs": 4, "checkpoint_steps": 3, "overrides": ("head.span.negatives=6",)},
+    "spans, checkpoints between epochs": {"recipe": "spanner", "epochs": 2, "checkpoint_steps": 2, "overrides": SAMPLED},
+    "accumulated batches": {"recipe": "seqner-crf", "epochs": 3, "accumulate": 3, "checkpoint_steps": 1},
+    "bundle": {"recipe": "bl-spanner", "epochs": 4, "checkpoint_steps": 3, "overrides": ("head.span.negatives=6",)},
     "given spans": {"recipe": "sng", "task": "typing", "epochs": 4, "checkpoint_steps": 3, "overrides": VECTORS},
-    "spans read word by word": {"recipe": "sng", "epochs": 2, "checkpoint_steps": 5, "overrides": (*VECTORS, *SAMPLED)},
+    "recurrent spans": {"recipe": "sng", "epochs": 2, "checkpoint_steps": 5, "overrides": (*VECTORS, *SAMPLED)},
     "stopping early": {"epochs": 8, "patience": 1, "checkpoint_steps": 3},
     "token budget": {"recipe": "spanner", "epochs": 2, "token_budget": 60, "checkpoint_steps": 4, "overrides": SAMPLED},
 }
 
 
 class Interrupted(BaseException):
-    """Like a kill: nothing catches it."""
+    """Like a kill signal: no handler catches it."""
 
 
 def interrupt(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, after: int, *, done: bool = False) -> None:
-    """Make the call number ``after`` of a function the last, before it begins or, with ``done``, when it has ended."""
+    """Interrupt the call number ``after`` of a function: before it starts or, with ``done``, after it ends."""
     function, calls = getattr(owner, name), []
 
     def failing(*arguments: Any, **options: Any) -> Any:
@@ -53,11 +53,11 @@ def interrupt(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, after: int
 
 
 def run_to_end(folder: Path, interruptions: list[Callable[[pytest.MonkeyPatch], None]], **options: Any) -> int:
-    """Train, interrupted again and again, until it is finished; how often it was really interrupted."""
+    """Train with interruptions until it is finished; return how often it was interrupted."""
     count = 0
-    for number, arrange in enumerate(interruptions):
+    for number, set_up in enumerate(interruptions):
         with pytest.MonkeyPatch.context() as patch:
-            arrange(patch)
+            set_up(patch)
             try:
                 fit(folder, resume=number > 0, **options)
             except Interrupted:
@@ -74,53 +74,53 @@ def test_interrupted_between_steps(tmp_path: Path, name: str) -> None:
     fit(tmp_path / "whole", **options)
     choose = random.Random(name)
     moments = [choose.randint(1, 14) for _ in range(3)]
-    arranged = [lambda patch, n=n: interrupt(patch, Trainer, "_backward", n) for n in moments]
-    assert run_to_end(tmp_path / "parts", arranged, **options) >= 2
+    interruptions = [lambda patch, n=n: interrupt(patch, Trainer, "_backward", n) for n in moments]
+    assert run_to_end(tmp_path / "parts", interruptions, **options) >= 2
     assert digest(tmp_path / "parts") == digest(tmp_path / "whole")
     assert sorted(p.name for p in (tmp_path / "parts").iterdir()) == sorted(p.name for p in (tmp_path / "whole").iterdir())
 
 
-def test_a_transformer_with_dropout_goes_on_as_it_was(tiny_bert: Path, tmp_path: Path) -> None:
+def test_a_transformer_with_dropout_resumes_identically(tiny_bert: Path, tmp_path: Path) -> None:
     options: dict[str, Any] = {"encoder": str(tiny_bert), "epochs": 2, "checkpoint_steps": 2, "recipe": "spanner"}
     options |= {"data": corpus(), "encoder_rate": 1e-3, "overrides": SAMPLED}
     fit(tmp_path / "whole", **options)
-    arranged = [lambda patch, n=n: interrupt(patch, Trainer, "_backward", n) for n in (2, 4)]
-    assert run_to_end(tmp_path / "parts", arranged, **options) == 2
+    interruptions = [lambda patch, n=n: interrupt(patch, Trainer, "_backward", n) for n in (2, 4)]
+    assert run_to_end(tmp_path / "parts", interruptions, **options) == 2
     assert digest(tmp_path / "parts") == digest(tmp_path / "whole")
 
 
-def test_interrupted_while_something_is_written(tmp_path: Path) -> None:
+def test_interrupted_while_files_are_written(tmp_path: Path) -> None:
     options: dict[str, Any] = {"epochs": 2, "recipe": "spanner", "checkpoint_steps": 3}
     fit(tmp_path / "whole", **options)
     moments: list[tuple[Any, str, int, bool]] = [
-        (Model, "save_frame", 1, False),
+        (Model, "save_without_weights", 1, False),
         (Path, "mkdir", 2, True),
         (loop, "save_checkpoint", 1, False),
-        (checkpoint, "write_tensors", 1, True),  # weights are there, the optimiser is not
+        (checkpoint, "write_tensors", 1, True),  # weights are written, the optimizer state is not
         (checkpoint, "write_tensors", 3, True),
         (json, "dumps", 30, False),
         (checkpoint, "_flush", 2, False),
-        (checkpoint, "_flush", 6, True),  # renamed, the older one still there
+        (checkpoint, "_flush", 6, True),  # renamed, before the old one is removed
         (checkpoint.shutil, "rmtree", 4, False),
         (checkpoint.shutil, "rmtree", 4, True),
-        (Trainer, "_compare", 1, True),
+        (Trainer, "_record_score", 1, True),
         (Model, "save_weights", 1, True),
-        (loop, "replacing", 1, True),
-        (Trainer, "_checkpoint", 2, False),
+        (loop, "atomic_output", 1, True),
+        (Trainer, "_save_checkpoint", 2, False),
     ]
-    arranged = [lambda patch, moment=moment: interrupt(patch, *moment[:3], done=moment[3]) for moment in moments]
-    assert run_to_end(tmp_path / "parts", arranged, **options) >= 8
+    interruptions = [lambda patch, moment=moment: interrupt(patch, *moment[:3], done=moment[3]) for moment in moments]
+    assert run_to_end(tmp_path / "parts", interruptions, **options) >= 8
     assert digest(tmp_path / "parts") == digest(tmp_path / "whole")
 
 
-@pytest.mark.parametrize("after", range(1, 7))  # what it began with, settings, labels, weights, metrics, report
+@pytest.mark.parametrize("after", range(1, 7))  # record, configuration, labels, weights, metrics, report
 def test_interrupted_at_every_file_of_the_run_folder(tmp_path: Path, after: int) -> None:
     options: dict[str, Any] = {"epochs": 1, "data": corpus(), "checkpoint_steps": 1}
     whole = tmp_path / "whole"
     fit(whole, **options)
 
     with pytest.MonkeyPatch.context() as patch:
-        interrupt(patch, Path, "replace", after)  # the last act of every file that appears whole
+        interrupt(patch, Path, "replace", after)  # the last step of every atomic write
         with pytest.raises(Interrupted):
             fit(tmp_path / "parts", **options)
     fit(tmp_path / "parts", resume=True, **options)
@@ -128,11 +128,11 @@ def test_interrupted_at_every_file_of_the_run_folder(tmp_path: Path, after: int)
     assert sorted(p.name for p in (tmp_path / "parts").iterdir()) == sorted(p.name for p in whole.iterdir())
 
 
-# --- what a resumed training refuses, and what does not disturb it ----------------------------------------------------
+# --- refused changes, and leftovers ----------------------------------------------------
 
 
 @pytest.fixture
-def begun(tmp_path: Path) -> Path:
+def unfinished(tmp_path: Path) -> Path:
     """A training that was interrupted in its second epoch."""
     folder = tmp_path / "run"
     with pytest.MonkeyPatch.context() as patch:
@@ -149,72 +149,78 @@ def refused(folder: Path, **options: Any) -> str:
     return str(caught.value)
 
 
-def test_other_settings_are_named(begun: Path) -> None:
-    message = refused(begun, epochs=3, seed=5, recipe="seqner-crf")
+def test_changed_settings_are_named(unfinished: Path) -> None:
+    message = refused(unfinished, epochs=3, seed=5, recipe="seqner-crf")
     names = "head.tagging, recipe, title, training.epochs, training.seed"
-    assert message == f"{begun}: cannot resume with other settings than it began with: {names}"
-    assert refused(begun, overrides=["encoder.hidden=20"]).endswith("began with: encoder.hidden")
-    assert refused(begun, patience=3).endswith("began with: training.patience")
+    assert message == f"{unfinished}: cannot resume with changed settings: {names}"
+    assert refused(unfinished, overrides=["encoder.hidden=20"]).endswith("changed settings: encoder.hidden")
+    assert refused(unfinished, patience=3).endswith("changed settings: training.patience")
 
 
-def test_other_data_is_noticed(begun: Path) -> None:
+def test_changed_data_is_refused(unfinished: Path) -> None:
     data = corpus(60)
     shorter = Corpus({**data.splits, "dev": data["dev"][1:]})
-    assert refused(begun, data=shorter) == f"{begun}: cannot resume, for the dev data is not what it began with"
+    assert (
+        refused(unfinished, data=shorter)
+        == f"{unfinished}: cannot resume: the dev data has changed since the training was started"
+    )
     other = Corpus({**data.splits, "train": (*data["train"][:-1], replace(data["train"][-1], entities=()))})
-    assert refused(begun, data=other) == f"{begun}: cannot resume, for the train data is not what it began with"
+    assert (
+        refused(unfinished, data=other)
+        == f"{unfinished}: cannot resume: the train data has changed since the training was started"
+    )
 
 
-def test_an_unfinished_run_is_not_begun_anew(begun: Path) -> None:
-    assert "holds an unfinished training; --resume goes on with it" in refused(begun, resume=False)
-    assert (begun / "checkpoints").is_dir()
+def test_an_unfinished_run_is_not_overwritten(unfinished: Path) -> None:
+    assert "has an unfinished training; pass --resume to continue it" in refused(unfinished, resume=False)
+    assert (unfinished / "checkpoints").is_dir()
 
 
-def test_a_broken_checkpoint_is_said(begun: Path) -> None:
-    (folder,) = (begun / "checkpoints").iterdir()
+def test_a_broken_checkpoint_is_named(unfinished: Path) -> None:
+    (folder,) = (unfinished / "checkpoints").iterdir()
     for name in ("state.json", "model.safetensors", "optimizer.safetensors", "random.safetensors"):
-        kept = (folder / name).read_bytes()
-        (folder / name).write_bytes(kept[: len(kept) // 2])
-        assert str(folder / name) in refused(begun)
+        content = (folder / name).read_bytes()
+        (folder / name).write_bytes(content[: len(content) // 2])
+        assert str(folder / name) in refused(unfinished)
         (folder / name).unlink()
-        assert str(folder / name) in refused(begun)
-        (folder / name).write_bytes(kept)
-    fit(begun, epochs=2, checkpoint_steps=2, resume=True)
+        assert str(folder / name) in refused(unfinished)
+        (folder / name).write_bytes(content)
+    fit(unfinished, epochs=2, checkpoint_steps=2, resume=True)
 
 
-def test_leftovers_of_killed_writes_do_not_disturb(begun: Path, tmp_path: Path) -> None:
+def test_leftovers_of_killed_writes_are_removed(unfinished: Path, tmp_path: Path) -> None:
     fit(tmp_path / "whole", epochs=2, checkpoint_steps=2)
-    (newest,) = (begun / "checkpoints").iterdir()
-    shutil.copytree(newest, begun / "checkpoints" / ".step-99")  # not renamed yet
-    (begun / "checkpoints" / "step-1").mkdir()  # half removed
-    (begun / "checkpoints" / "step-1" / "state.json").write_text("{")
-    with pytest.warns(SpanwiseWarning, match="its training is unfinished"):
-        built = Model.load(begun)
+    (newest,) = (unfinished / "checkpoints").iterdir()
+    shutil.copytree(newest, unfinished / "checkpoints" / ".step-99")  # not yet renamed
+    (unfinished / "checkpoints" / "step-1").mkdir()  # partly removed
+    (unfinished / "checkpoints" / "step-1" / "state.json").write_text("{")
+    with pytest.warns(SpanwiseWarning, match="training is unfinished"):
+        built = Model.load(unfinished)
     with pytest.MonkeyPatch.context() as patch:
         interrupt(patch, Path, "replace", 1)
-        patch.setattr(shutil, "rmtree", lambda *arguments, **options: None)  # killed, nobody tidies up
+        patch.setattr(shutil, "rmtree", lambda *arguments, **options: None)  # as after a kill, nothing is cleaned up
         with pytest.raises(Interrupted):
-            built.save_weights(begun)
-    assert list(begun.glob(".model.safetensors.*/model.safetensors"))
-    (begun / ".notes").mkdir()  # a user's own, and none of our business
-    fit(begun, epochs=2, checkpoint_steps=2, resume=True)
-    assert digest(begun) == digest(tmp_path / "whole")
-    assert {path.name for path in begun.iterdir()} == {".notes", *(path.name for path in (tmp_path / "whole").iterdir())}
+            built.save_weights(unfinished)
+    assert list(unfinished.glob(".model.safetensors.*/model.safetensors"))
+    (unfinished / ".notes").mkdir()  # a user's own folder
+    fit(unfinished, epochs=2, checkpoint_steps=2, resume=True)
+    assert digest(unfinished) == digest(tmp_path / "whole")
+    assert {path.name for path in unfinished.iterdir()} == {".notes", *(path.name for path in (tmp_path / "whole").iterdir())}
 
 
-def test_only_the_newest_checkpoint_is_kept(begun: Path) -> None:
-    assert [path.name for path in (begun / "checkpoints").iterdir()] == ["step-10"]
+def test_only_the_newest_checkpoint_remains(unfinished: Path) -> None:
+    assert [path.name for path in (unfinished / "checkpoints").iterdir()] == ["step-10"]
 
 
-def test_without_a_checkpoint_it_starts_at_the_beginning(tmp_path: Path) -> None:
-    said: list[str] = []
-    fit(tmp_path / "new", epochs=1, resume=True, log=said.append)
+def test_without_a_checkpoint_training_starts_from_the_beginning(tmp_path: Path) -> None:
+    lines: list[str] = []
+    fit(tmp_path / "new", epochs=1, resume=True, log=lines.append)
     fit(tmp_path / "whole", epochs=1)
-    assert f"nothing to resume in {tmp_path / 'new'}: training from the start" in said
+    assert f"nothing to resume in {tmp_path / 'new'}: training from the start" in lines
     assert digest(tmp_path / "new") == digest(tmp_path / "whole")
 
 
-def test_a_training_begun_from_another_goes_on_without_it(tmp_path: Path) -> None:
+def test_a_resumed_training_does_not_need_its_initial_model(tmp_path: Path) -> None:
     fit(tmp_path / "first", epochs=1)
     fit(tmp_path / "whole", epochs=2, seed=3, init=tmp_path / "first")
     with pytest.MonkeyPatch.context() as patch:

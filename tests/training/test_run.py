@@ -29,12 +29,12 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_it_learns(run: Path) -> None:
+def test_a_training_learns(run: Path) -> None:
     report = json.loads((run / "run.json").read_text())
     assert report["scores"]["test"]["micro"]["f1"] > 0.9
 
 
-def test_the_report_says_all_that_is_needed(run: Path) -> None:
+def test_the_report_is_complete(run: Path) -> None:
     report = json.loads((run / "run.json").read_text())
     assert report["recipe"] == "seqner"
     assert report["encoder"]["kind"] == "static"
@@ -46,12 +46,12 @@ def test_the_report_says_all_that_is_needed(run: Path) -> None:
     assert report["versions"].keys() >= {"spanwise", "python", "torch", "transformers", "accelerate", "numpy"}
     assert report["seconds"]["total"] >= report["seconds"]["training"] > 0
     assert report["parameters"]["encoder"] > report["parameters"]["head"] > 0
-    for split, found in corpus(60).splits.items():
-        assert report["data"][split] == {"sentences": len(found), "fingerprint": fingerprint(found)}
+    for split, members in corpus(60).splits.items():
+        assert report["data"][split] == {"sentences": len(members), "fingerprint": fingerprint(members)}
     assert report["data"]["dev"]["fingerprint"] != report["data"]["test"]["fingerprint"]
 
 
-def test_a_fingerprint_tells_words_and_entities_apart() -> None:
+def test_a_fingerprint_depends_on_words_and_entities() -> None:
     base = Sentence("s", ("a", "b"), (Entity("X", ((0, 1),)), Entity("Y", ((1, 2),))))
     same = replace(base, id="t", document="d", position=0, entities=base.entities[::-1])
     assert fingerprint([base]) == fingerprint([same])
@@ -63,7 +63,7 @@ def test_a_fingerprint_tells_words_and_entities_apart() -> None:
     assert fingerprint([Sentence("s", ("\ud800",))])
 
 
-def test_the_folder_holds_what_loading_needs_and_no_more(run: Path) -> None:
+def test_the_files_of_a_finished_run(run: Path) -> None:
     assert sorted(path.name for path in run.iterdir()) == [
         "config.yaml", "labels.json", "metrics.jsonl", "model.safetensors", "run.json", "static_encoder.json",
     ]  # fmt: skip
@@ -76,8 +76,8 @@ def test_the_scores_are_those_of_the_saved_model(run: Path) -> None:
     report = json.loads((run / "run.json").read_text())
     data = corpus(60)
     for split in ("dev", "test"):
-        found = spanwise.load(run, "cpu").predict(data[split])
-        scores = evaluate(data[split], found, train=data["train"]).to_json()
+        predicted = spanwise.load(run, "cpu").predict(data[split])
+        scores = evaluate(data[split], predicted, train=data["train"]).to_json()
         assert json.loads(json.dumps(scores)) == report["scores"][split]
     assert report["scores"].keys() == {"dev", "test"}
 
@@ -94,7 +94,7 @@ def test_metrics_have_a_line_for_every_epoch(run: Path) -> None:
 
 
 def test_the_same_seed_gives_the_same_weights(run: Path, tmp_path: Path) -> None:
-    torch.rand(7)  # what happened before does not matter
+    torch.rand(7)  # earlier random numbers do not matter
     fit(tmp_path / "again", epochs=6)
     assert digest(tmp_path / "again") == digest(run)
     fit(tmp_path / "other", epochs=6, seed=2)
@@ -106,31 +106,31 @@ def test_a_transformer_trains_with_document_context(tiny_bert: Path, tmp_path: P
     for folder in folders:
         fit(folder, corpus(), ["encoder.context=document"], encoder=str(tiny_bert), encoder_rate=1e-3, epochs=2)
     assert digest(folders[0]) == digest(folders[1])
-    found = spanwise.load(folders[0], "cpu").predict(corpus()["dev"])  # without the context of the other splits
-    assert [sentence.words for sentence in found] == [sentence.words for sentence in corpus()["dev"]]
+    predicted = spanwise.load(folders[0], "cpu").predict(corpus()["dev"])  # without the context of the other splits
+    assert [sentence.words for sentence in predicted] == [sentence.words for sentence in corpus()["dev"]]
 
 
 def test_from_files_and_without_a_dev_split(tmp_path: Path) -> None:
     spanwise.write(sentences(60), tmp_path / "all.jsonl")
-    said: list[str] = []
+    lines: list[str] = []
     done = spanwise.train(
-        tmp_path / "all.jsonl", tmp_path / "run", recipe="spanner", encoder="static", epochs=1, device="cpu", log=said.append
+        tmp_path / "all.jsonl", tmp_path / "run", recipe="spanner", encoder="static", epochs=1, device="cpu", log=lines.append
     )
-    assert "no dev split: 10 of 60 training sentences were cut off as dev (fixed seed 13)" in said
+    assert "no dev split: using 10 of 60 training sentences as dev (fixed seed 13)" in lines
     assert done.scores.keys() == {"dev"}
-    assert any(line.startswith("training spanner on 50 sentences, 2 types: 1 epochs, 7 steps") for line in said)
+    assert any(line.startswith("training spanner on 50 sentences, 2 types: 1 epochs, 7 steps") for line in lines)
     assert done.model.training is False
 
 
 def test_the_report_and_a_later_evaluation_agree(tiny_bert: Path, tmp_path: Path) -> None:
-    """Also where sentences see their neighbours of other splits."""
+    """Also if the encoder reads neighbouring sentences of other splits."""
     choose = random.Random(2)
     splits: dict[str, list[Sentence]] = {"train": [], "dev": [], "test": []}
     for sentence in sentences(48):
         splits[choose.choice(("train", "train", "dev", "test"))].append(sentence)
     (tmp_path / "data").mkdir()
-    for split, found in splits.items():
-        spanwise.write(found, tmp_path / "data" / f"{split}.jsonl")
+    for split, members in splits.items():
+        spanwise.write(members, tmp_path / "data" / f"{split}.jsonl")
     done = spanwise.train(
         tmp_path / "data", tmp_path / "run", recipe="seqner", encoder=str(tiny_bert), epochs=8, batch_size=4, device="cpu",
         overrides=["encoder.context=document"], encoder_rate=1e-3, head_rate=0.01, log=lambda line: None,
@@ -142,16 +142,16 @@ def test_the_report_and_a_later_evaluation_agree(tiny_bert: Path, tmp_path: Path
 
 
 @pytest.mark.parametrize(("recipe", "branch"), [("bl-seqner", "sequence"), ("bl-spanner", "span")])
-def test_a_bundle_says_how_its_branches_do(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, recipe: str, branch: str) -> None:
-    """Their losses and dev scores, though dev is encoded once; those of the branch that predicts are the model's."""
+def test_a_bundle_reports_its_branches(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, recipe: str, branch: str) -> None:
+    """Losses and dev scores of each branch, with dev encoded once; the model has the scores of the branch that predicts."""
     encoded = []
     forward = StaticEncoder.forward
 
-    def counted(self: StaticEncoder, inputs: Any) -> Any:
+    def record(self: StaticEncoder, inputs: Any) -> Any:
         encoded.append(self.training)
         return forward(self, inputs)
 
-    monkeypatch.setattr(StaticEncoder, "forward", counted)
+    monkeypatch.setattr(StaticEncoder, "forward", record)
     fit(tmp_path / "run", recipe=recipe, epochs=3, overrides=["head.alpha=0.4"], test=False)
     rows = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     for row in rows:
@@ -161,7 +161,7 @@ def test_a_bundle_says_how_its_branches_do(monkeypatch: pytest.MonkeyPatch, tmp_
     assert rows[-1]["sequence"] < rows[0]["sequence"]
     assert rows[-1]["span"] < rows[0]["span"]
     assert any(row["dev"]["branches"]["sequence"] != row["dev"]["branches"]["span"] for row in rows)
-    assert encoded.count(False) == 3 + 1  # a batch of dev in each epoch, and for the report
+    assert encoded.count(False) == 3 + 1  # one batch of dev in each epoch, and one for the report
     report = json.loads((tmp_path / "run" / "run.json").read_text())
     assert report["scores"]["dev"]["micro"]["f1"] == max(row["dev"]["branches"][branch]["f1"] for row in rows)
 
@@ -173,12 +173,10 @@ def test_other_heads_have_no_branches(run: Path) -> None:
 
 @pytest.mark.parametrize("encoder", ["static", "tiny_bert"])
 @pytest.mark.parametrize("recipe", ["seqner", "seqner-crf", "spanner", "bl-spanner"])
-def test_batches_of_nothing_but_empty_sentences(
-    request: pytest.FixtureRequest, tmp_path: Path, encoder: str, recipe: str
-) -> None:
+def test_batches_of_empty_sentences(request: pytest.FixtureRequest, tmp_path: Path, encoder: str, recipe: str) -> None:
     name = encoder if encoder == "static" else str(request.getfixturevalue(encoder))
     empty = tuple(Sentence(f"e{number}", ()) for number in range(20))
-    data = Corpus({split: (*found, *empty) for split, found in corpus().splits.items()})
+    data = Corpus({split: (*sentences, *empty) for split, sentences in corpus().splits.items()})
     for options in ({}, {"accumulate": 2}, {"token_budget": 40}):
         folder = tmp_path / "-".join(options or ["plain"])
         done = fit(folder, data, recipe=recipe, encoder=name, epochs=1, **options)
@@ -186,28 +184,28 @@ def test_batches_of_nothing_but_empty_sentences(
         assert all(torch.isfinite(value).all() for value in done.model.state_dict().values())
 
 
-def test_test_may_be_left_alone(tmp_path: Path) -> None:
+def test_without_scores_of_the_test_split(tmp_path: Path) -> None:
     assert fit(tmp_path / "run", corpus(), epochs=1, test=False).scores.keys() == {"dev"}
     assert json.loads((tmp_path / "run" / "run.json").read_text())["scores"].keys() == {"dev"}
 
 
-# --- which weights are kept -------------------------------------------------------------------------------------------
+# --- the best epoch -------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def scripted(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """Makes the dev scores of the epochs what is said, and keeps the weights of each."""
+    """Set the dev scores of the epochs; return the weights after each."""
 
     def script(*scores: float) -> list[dict[str, torch.Tensor]]:
-        kept: list[dict[str, torch.Tensor]] = []
-        compare = Trainer._compare
+        weights: list[dict[str, torch.Tensor]] = []
+        record_score = Trainer._record_score
 
         def scored(self: Trainer, f1: float) -> bool:
-            kept.append({name: value.clone() for name, value in self.model.state_dict().items()})
-            return compare(self, scores[self.epoch - 1])
+            weights.append({name: value.clone() for name, value in self.model.state_dict().items()})
+            return record_score(self, scores[self.epoch - 1])
 
-        monkeypatch.setattr(Trainer, "_compare", scored)
-        return kept
+        monkeypatch.setattr(Trainer, "_record_score", scored)
+        return weights
 
     return script
 
@@ -217,11 +215,11 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> Any:
     [((0.2, 0.8, 0.5), 2), ((0.2, 0.3, 0.5), 3), ((0.5, 0.5, 0.5), 1), ((0, 0.1, 0), 2), ((0, 0, 0), 3), ((0.1, 0, 0), 1)],
 )
 def test_the_best_epoch_on_dev_is_kept(tmp_path: Path, scripted: Any, scores: tuple[float, ...], best: int) -> None:
-    kept = scripted(*scores)
+    weights = scripted(*scores)
     done = fit(tmp_path / "run", corpus(), epochs=3)
     saved = load_file(tmp_path / "run" / "model.safetensors")
-    assert all(torch.equal(saved[name], kept[best - 1][name]) for name in saved)
-    assert any(not torch.equal(saved[name], kept[best % 3][name]) for name in saved)
+    assert all(torch.equal(saved[name], weights[best - 1][name]) for name in saved)
+    assert any(not torch.equal(saved[name], weights[best % 3][name]) for name in saved)
     assert json.loads((tmp_path / "run" / "run.json").read_text())["best_epoch"] == best
     assert all(torch.equal(value, saved[name]) for name, value in done.model.state_dict().items())
 
@@ -240,11 +238,11 @@ def test_training_stops_after_epochs_without_a_better_score(
     assert len((tmp_path / "run" / "metrics.jsonl").read_text().splitlines()) == epochs
 
 
-# --- what is out of reach ---------------------------------------------------------------------------------------------
+# --- unreachable entities ---------------------------------------------------------------------------------------------
 
 
 def unreachable() -> Corpus:
-    """Entities too wide, in a sentence longer than the window, nested and discontinuous, besides those of the tiny corpus."""
+    """The tiny corpus with wide, nested and discontinuous entities, and a sentence longer than the window."""
     words = tuple(FILLERS * 10)
     more = (
         Sentence("wide", words[:20], (Entity("Place", ((2, 12),)),)),
@@ -259,11 +257,13 @@ def unreachable() -> Corpus:
 
 @pytest.mark.parametrize("recipe", ["seqner", "seqner-crf", "spanner"])
 @pytest.mark.parametrize("encoder", ["static", "tiny_bert"])
-def test_what_cannot_be_reached_is_a_miss(request: pytest.FixtureRequest, tmp_path: Path, recipe: str, encoder: str) -> None:
+def test_unreachable_entities_count_as_misses(
+    request: pytest.FixtureRequest, tmp_path: Path, recipe: str, encoder: str
+) -> None:
     name = encoder if encoder == "static" else str(request.getfixturevalue(encoder))
-    data, said = unreachable(), list[str]()
+    data, lines = unreachable(), list[str]()
     overrides = ["head.max_width=3"] if recipe == "spanner" else []
-    fit(tmp_path / "run", data, overrides, recipe=recipe, encoder=name, epochs=2, encoder_rate=1e-3, log=said.append)
+    fit(tmp_path / "run", data, overrides, recipe=recipe, encoder=name, epochs=2, encoder_rate=1e-3, log=lines.append)
     scores = json.loads((tmp_path / "run" / "run.json").read_text())["scores"]
     predictor = spanwise.load(tmp_path / "run", "cpu")
     for split in ("dev", "test"):
@@ -271,14 +271,14 @@ def test_what_cannot_be_reached_is_a_miss(request: pytest.FixtureRequest, tmp_pa
         assert gold == 9 + sum(len(sentence.entities) for sentence in corpus(60)[split])
         assert scores[split]["micro"]["support"] == gold
         assert sum(kind["support"] for kind in scores[split]["types"].values()) == gold
-        found = predictor.predict(data[split])
-        assert evaluate(data[split], found).entities.micro.support == gold
+        predicted = predictor.predict(data[split])
+        assert evaluate(data[split], predicted).entities.micro.support == gold
         assert scores[split]["discontinuous"]["support"] == 1
         assert scores[split]["discontinuous"]["correct"] == 0
         assert scores[split]["unlabelled"]["support"] == gold - 1  # one range has two types
-        # Too wide or nested, discontinuous, and a second type: said before training and in the report.
+        # Too wide or nested, discontinuous, and a second type: in the log and in the report.
         missed = {"seqner": 3, "seqner-crf": 3, "spanner": 4}[recipe]
-        note = f"{split}: {missed} of {gold} entities ({missed / gold:.1%}) are out of reach of this method"
-        assert any(note in line for line in said), said
+        note = f"{split}: this head cannot predict {missed} of {gold} entities ({missed / gold:.1%})"
+        assert any(note in line for line in lines), lines
     notes = json.loads((tmp_path / "run" / "run.json").read_text())["notes"]
-    assert [line.removeprefix("note: ") for line in said if line.startswith("note: ")] == notes
+    assert [line.removeprefix("note: ") for line in lines if line.startswith("note: ")] == notes

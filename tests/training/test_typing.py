@@ -1,4 +1,4 @@
-"""Training a model that types given spans: what it says, writes, resumes and refuses."""
+"""Training models that type given spans: reports, vectors, resuming, errors."""
 
 from __future__ import annotations
 
@@ -20,28 +20,32 @@ from spanwise.encoders import static
 from spanwise.models.model import Model
 from spanwise.prediction.load import load
 from spanwise.recipes.catalog import configure
+from spanwise.recipes.resolve import resolve_config
 from spanwise.training.loop import Trainer
-from spanwise.training.run import resolve_config
 
 SMALL = ("encoder.glove.iterations=2", "encoder.word_dropout=0.0", "head.hidden=8")
 TYPING: dict[str, Any] = {"recipe": "sng", "task": "typing"}
 
 
-def hard() -> Corpus:
-    """The tiny corpus with an entity of two fragments in every sentence, and words that are not in training."""
+def discontinuous_corpus() -> Corpus:
+    """The tiny corpus with a discontinuous entity in every sentence, and dev and test words that are not in train."""
     splits = {}
     for split, sentences in corpus(60).splits.items():
         more = []
         for s in sentences:
             words = (*s.words, "swollen", "left", split, "knee")
-            at = len(s.words)
+            start = len(s.words)
             more.append(
                 replace(
-                    s, words=words, text="", starts=(), entities=(*s.entities, Entity("Pain", ((at, at + 1), (at + 3, at + 4))))
+                    s,
+                    words=words,
+                    text="",
+                    starts=(),
+                    entities=(*s.entities, Entity("Pain", ((start, start + 1), (start + 3, start + 4)))),
                 )
             )
         splits[split] = tuple(more)
-    return Corpus(splits, "hard")
+    return Corpus(splits, "discontinuous")
 
 
 def small_fit(out: Path, **options: Any) -> Any:
@@ -50,15 +54,15 @@ def small_fit(out: Path, **options: Any) -> Any:
 
 
 @pytest.mark.parametrize("recipe", ["sng", "sng-paper"])
-def test_a_run_says_typing_accuracy_and_never_f1(tmp_path: Path, recipe: str) -> None:
-    said: list[str] = []
-    epochs = 4 if recipe == "sng" else 40  # which makes one step an epoch
-    run = small_fit(tmp_path / "run", data=hard(), recipe=recipe, epochs=epochs, log=said.append)
+def test_a_run_reports_accuracy_and_no_f1(tmp_path: Path, recipe: str) -> None:
+    lines: list[str] = []
+    epochs = 4 if recipe == "sng" else 40  # with one step per epoch
+    run = small_fit(tmp_path / "run", data=discontinuous_corpus(), recipe=recipe, epochs=epochs, log=lines.append)
     report = json.loads((tmp_path / "run" / "run.json").read_text())
     for split in ("dev", "test"):
         typing = report["scores"][split]["typing"]
         assert typing["accuracy"] == 1.0
-        assert typing["entities"] == sum(len(s.entities) for s in hard()[split])
+        assert typing["entities"] == sum(len(s.entities) for s in discontinuous_corpus()[split])
         assert typing["paper_f1"] == 1.0
         assert 0.5 < typing["lookup"]["accuracy"] <= 1.0
         assert set(typing["types"]) == {"Place", "Drug", "Pain"}
@@ -67,24 +71,24 @@ def test_a_run_says_typing_accuracy_and_never_f1(tmp_path: Path, recipe: str) ->
     best = max(range(epochs), key=lambda n: metrics[n]["dev"]["typing"]["accuracy"])
     assert report["best_epoch"] == best + 1
     assert set(metrics[0]["dev"]) == {"typing"}
-    assert not any("F1" in line for line in said)
+    assert not any("F1" in line for line in lines)
     if recipe == "sng-paper":
-        assert any(f"{epochs} epochs, {epochs} steps" in line for line in said)
-    sentences = hard()["test"]
-    found = load(run.folder, "cpu").predict(
+        assert any(f"{epochs} epochs, {epochs} steps" in line for line in lines)
+    sentences = discontinuous_corpus()["test"]
+    predicted = load(run.folder, "cpu").predict(
         [replace(s, entities=tuple(replace(e, type="?") for e in s.entities)) for s in sentences]
     )
-    assert [set(s.entities) for s in found] == [set(s.entities) for s in sentences]
+    assert [set(s.entities) for s in predicted] == [set(s.entities) for s in sentences]
 
 
-def test_context_and_end_to_end_learn_too(tmp_path: Path) -> None:
+def test_training_with_context_and_of_entities(tmp_path: Path) -> None:
     run = small_fit(tmp_path / "context", overrides=("head.context=true", "head.context_hidden=8"))
     assert run.scores["test"]["typing"]["accuracy"] > 0.9
     run = small_fit(tmp_path / "entities", task="entities", epochs=12, overrides=("head.hidden=16", "head.dropout=0.0"))
     assert run.scores["test"]["micro"]["f1"] > 0.9
 
 
-def test_vectors_are_made_of_the_training_sentences_alone_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_vectors_are_learned_from_the_training_sentences_and_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     texts: list[list[tuple[str, ...]]] = []
     learn = static.learn_vectors
 
@@ -93,29 +97,29 @@ def test_vectors_are_made_of_the_training_sentences_alone_and_kept(tmp_path: Pat
         return learn(texts[-1], *rest, **options)
 
     monkeypatch.setattr(static, "learn_vectors", spied)
-    said: list[str] = []
-    data = hard()
-    run = small_fit(tmp_path / "run", data=data, epochs=1, log=said.append, overrides=("encoder.freeze_words=true",))
+    lines: list[str] = []
+    data = discontinuous_corpus()
+    run = small_fit(tmp_path / "run", data=data, epochs=1, log=lines.append, overrides=("encoder.freeze_words=true",))
     assert texts == [[s.words for s in data["train"]]]
-    assert any("no word vectors given: making some of 16 values from the 60 training sentences" in line for line in said)
+    assert any("training word vectors of 16 values on the 60 training sentences" in line for line in lines)
     assert "dev" not in run.model.encoder.vocabulary.given
-    monkeypatch.setattr(static, "learn_vectors", None)  # nothing is made any more
+    monkeypatch.setattr(static, "learn_vectors", None)  # a loaded model learns no vectors
     again = Model.load(tmp_path / "run")
     assert torch.equal(again.encoder.words.given, run.model.encoder.words.given)  # type: ignore[union-attr, arg-type]
     assert float(again.encoder.words.given.abs().sum()) > 0  # type: ignore[union-attr, operator]
 
 
-def test_given_vectors_are_taken_instead(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_given_vectors_are_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(static, "learn_vectors", None)
-    (tmp_path / "own.txt").write_text("oslo 1 2 3\nlima 3 2 1\n", encoding="utf-8")
-    options = ("encoder.vectors=" + str(tmp_path / "own.txt"), "encoder.word_size=null", "encoder.freeze_words=true")
+    (tmp_path / "given.txt").write_text("oslo 1 2 3\nlima 3 2 1\n", encoding="utf-8")
+    options = ("encoder.vectors=" + str(tmp_path / "given.txt"), "encoder.word_size=null", "encoder.freeze_words=true")
     run = small_fit(tmp_path / "run", epochs=1, overrides=options)
     assert run.model.encoder.vocabulary.given == ("oslo", "lima")
     assert run.model.encoder.words.given.tolist() == [[1, 2, 3], [3, 2, 1]]
 
 
-def test_a_resumed_run_makes_no_vectors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those of its checkpoint are as good, wherever and by whatever they were made."""
+def test_a_resumed_run_learns_no_vectors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It uses those of its checkpoint."""
     small_fit(tmp_path / "whole", epochs=3)
     backward, calls = Trainer._backward, []
 
@@ -134,8 +138,8 @@ def test_a_resumed_run_makes_no_vectors(tmp_path: Path, monkeypatch: pytest.Monk
     assert digest(tmp_path / "parts") == digest(tmp_path / "whole")
 
 
-def test_what_there_is_nothing_to_learn_from_is_not_read() -> None:
-    data = hard()
+def test_training_examples_of_typing() -> None:
+    data = discontinuous_corpus()
     bare = Sentence("bare", ("it", "rained"))
     config = resolve_config("sng", task="typing", overrides=SMALL)
     model = Model.build(config, data)
@@ -159,8 +163,8 @@ def test_what_there_is_nothing_to_learn_from_is_not_read() -> None:
     assert Model.build(resolve_config("sng", overrides=SMALL), data).head.training_example(bare) is bare
 
 
-def test_heads_that_cannot_type_say_so() -> None:
-    with pytest.raises(SpanwiseError, match="--task typing: the head spanner cannot do that; of the heads, sng can"):
+def test_heads_that_cannot_type() -> None:
+    with pytest.raises(SpanwiseError, match="--task typing: not possible with the head spanner; expected one of: sng"):
         resolve_config("spanner", task="typing")
     with pytest.raises(SpanwiseError, match="unknown task 'typng'"):
         resolve_config("sng", task="typng")
@@ -168,16 +172,16 @@ def test_heads_that_cannot_type_say_so() -> None:
     assert resolve_config("sng-paper", task="entities").head["task"] == "entities"
 
 
-def test_without_numba_it_says_what_is_missing() -> None:
+def test_without_numba() -> None:
     code = """
 import sys
 sys.modules["numba"] = None
 from tiny import corpus
 from spanwise import SpanwiseError
 from spanwise.models.model import Model
-from spanwise.training.run import settled
+from spanwise.recipes.resolve import resolve_config
 try:
-    Model.build(settled("sng"), corpus())
+    Model.build(resolve_config("sng"), corpus())
 except SpanwiseError as error:
     print(error)
 """
