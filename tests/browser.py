@@ -1,6 +1,6 @@
-"""A real browser without a window, driven through its DevTools protocol over two pipes: no driver, no library.
+"""A headless browser, controlled by the DevTools protocol over two pipes, without a driver or library.
 
-What a page logs, throws and asks the network for is recorded, so that a test can say that it does none of it.
+Errors and requests of a page are recorded, so that tests can check them.
 """
 
 from __future__ import annotations
@@ -19,24 +19,24 @@ from typing import Any
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 KEYS = {"Escape": 27, "Enter": 13, "Tab": 9, "ArrowDown": 40, "ArrowUp": 38}
-# The browser reads commands from descriptor 3 and answers on 4: put the pipes there and become the browser.
+# The browser reads commands from descriptor 3 and writes to 4. Move the pipes there and start it.
 LAUNCH = """
 import fcntl, os, sys
 pipes = [fcntl.fcntl(int(number), fcntl.F_DUPFD, 10) for number in sys.argv[1:3]]
-for place, pipe in enumerate(pipes, 3):
-    os.dup2(pipe, place)
+for descriptor, pipe in enumerate(pipes, 3):
+    os.dup2(pipe, descriptor)
 os.execv(sys.argv[3], sys.argv[3:])
 """
-PATIENCE = 30.0  # seconds that anything may take
+TIMEOUT = 30.0  # seconds for any operation
 
 
-def program() -> str | None:
-    """The browser that is installed, if any."""
-    return next((found for name in NAMES if (found := shutil.which(name))), None)
+def find_browser() -> str | None:
+    """Path of an installed browser, or None."""
+    return next((path for name in NAMES if (path := shutil.which(name))), None)
 
 
 class Browser:
-    """One browser process; ``open`` gives pages."""
+    """A browser process; ``open`` opens pages."""
 
     def __init__(self, path: str, profile: Path) -> None:
         to_read, self._to_write = os.pipe()
@@ -50,55 +50,55 @@ class Browser:
         )  # fmt: skip
         os.close(to_read)
         os.close(to_write)
-        self._buffer, self._number = b"", 0
-        self._answers: dict[int, dict[str, Any]] = {}
+        self._buffer, self._last_id = b"", 0
+        self._responses: dict[int, dict[str, Any]] = {}
         self._pages: dict[str, Page] = {}
 
     def open(self, address: str, *, width: int = 1200, height: int = 900, dark: bool = False) -> Page:
-        """A new page of that size, loaded."""
-        target = self.ask("Target.createTarget", url="about:blank")["targetId"]
-        session = self.ask("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
+        """Open a page of the given size and wait until it is loaded."""
+        target = self.send("Target.createTarget", url="about:blank")["targetId"]
+        session = self.send("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         page = self._pages[session] = Page(self, session)
         for domain in ("Page", "Runtime", "Network", "Log"):
-            page.ask(f"{domain}.enable")
-        page.ask("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
+            page.send(f"{domain}.enable")
+        page.send("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
-        page.ask("Emulation.setEmulatedMedia", features=[scheme])
-        page.ask("Page.navigate", url=address)
-        self.until(lambda: page.is_loaded, f"{address} to load")
+        page.send("Emulation.setEmulatedMedia", features=[scheme])
+        page.send("Page.navigate", url=address)
+        self.wait_until(lambda: page.is_loaded, f"{address} to load")
         return page
 
-    def ask(self, method: str, session: str | None = None, **parameters: Any) -> dict[str, Any]:
-        """Send a command and wait for its answer."""
-        self._number += 1
-        number = self._number
-        message: dict[str, Any] = {"id": number, "method": method, "params": parameters}
+    def send(self, method: str, session: str | None = None, **parameters: Any) -> dict[str, Any]:
+        """Send a command and return its result."""
+        self._last_id += 1
+        id = self._last_id
+        message: dict[str, Any] = {"id": id, "method": method, "params": parameters}
         if session is not None:
             message["sessionId"] = session
         os.write(self._to_write, json.dumps(message).encode() + b"\0")
-        self.until(lambda: number in self._answers, method)
-        answer = self._answers.pop(number)
-        assert "error" not in answer, f"{method}: {answer['error']}"
-        return dict(answer["result"])
+        self.wait_until(lambda: id in self._responses, method)
+        response = self._responses.pop(id)
+        assert "error" not in response, f"{method}: {response['error']}"
+        return dict(response["result"])
 
-    def until(self, holds: Callable[[], bool], what: str) -> None:
-        """Read what the browser says until something holds."""
-        end = time.monotonic() + PATIENCE
-        while not holds():
-            left = end - time.monotonic()
-            assert left > 0, f"waited {PATIENCE:.0f} s for {what}"
-            if select.select([self._to_read], [], [], min(left, 0.2))[0]:
+    def wait_until(self, condition: Callable[[], bool], description: str) -> None:
+        """Read messages of the browser until the condition holds."""
+        end = time.monotonic() + TIMEOUT
+        while not condition():
+            remaining = end - time.monotonic()
+            assert remaining > 0, f"waited {TIMEOUT:.0f} s for {description}"
+            if select.select([self._to_read], [], [], min(remaining, 0.2))[0]:
                 piece = os.read(self._to_read, 1 << 16)
-                assert piece, f"the browser ended while waiting for {what}"
+                assert piece, f"the browser exited while waiting for {description}"
                 *messages, self._buffer = (self._buffer + piece).split(b"\0")
                 for message in messages:
-                    self._take(json.loads(message))
+                    self._handle(json.loads(message))
 
-    def _take(self, message: dict[str, Any]) -> None:
+    def _handle(self, message: dict[str, Any]) -> None:
         if "id" in message:
-            self._answers[message["id"]] = message
+            self._responses[message["id"]] = message
         elif message.get("sessionId") in self._pages:
-            self._pages[message["sessionId"]].take(message["method"], message["params"])
+            self._pages[message["sessionId"]].handle(message["method"], message["params"])
 
     def close(self) -> None:
         self._process.terminate()
@@ -112,48 +112,48 @@ class Browser:
 
 
 class Page:
-    """A page, with the ``complaints`` on its console and the ``requests`` it made."""
+    """A page with its console ``errors`` and network ``requests``."""
 
     def __init__(self, browser: Browser, session: str) -> None:
         self._browser, self._session = browser, session
-        self.complaints: list[str] = []
+        self.errors: list[str] = []
         self.requests: list[str] = []
         self.is_loaded = False
 
-    def take(self, method: str, event: dict[str, Any]) -> None:
+    def handle(self, method: str, event: dict[str, Any]) -> None:
         if method == "Page.loadEventFired":
             self.is_loaded = True
         elif method == "Network.requestWillBeSent":
-            if not event["request"]["url"].startswith("data:"):  # which is in the page itself
+            if not event["request"]["url"].startswith("data:"):  # embedded in the page
                 self.requests.append(event["request"]["url"])
         elif method == "Runtime.exceptionThrown":
             details = event["exceptionDetails"]
-            self.complaints.append(details.get("exception", {}).get("description") or details["text"])
+            self.errors.append(details.get("exception", {}).get("description") or details["text"])
         elif method == "Runtime.consoleAPICalled" and event["type"] in ("error", "warning", "assert"):
-            self.complaints.append(str(event["args"]))
+            self.errors.append(str(event["args"]))
         elif method == "Log.entryAdded" and event["entry"]["level"] in ("error", "warning"):
-            self.complaints.append(event["entry"]["text"])
+            self.errors.append(event["entry"]["text"])
 
-    def ask(self, method: str, **parameters: Any) -> dict[str, Any]:
-        return self._browser.ask(method, self._session, **parameters)
+    def send(self, method: str, **parameters: Any) -> dict[str, Any]:
+        return self._browser.send(method, self._session, **parameters)
 
-    def value(self, script: str) -> Any:
-        """What an expression in JavaScript is."""
-        answer = self.ask("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
-        assert "exceptionDetails" not in answer, answer["exceptionDetails"]
-        return answer["result"].get("value")
+    def evaluate(self, script: str) -> Any:
+        """Evaluate a JavaScript expression."""
+        result = self.send("Runtime.evaluate", expression=script, returnByValue=True, awaitPromise=True)
+        assert "exceptionDetails" not in result, result["exceptionDetails"]
+        return result["result"].get("value")
 
     def type(self, text: str) -> None:
         """Press the keys of a text."""
         for letter in text:
-            self.ask("Input.dispatchKeyEvent", type="keyDown", key=letter, text=letter)
-            self.ask("Input.dispatchKeyEvent", type="keyUp", key=letter)
+            self.send("Input.dispatchKeyEvent", type="keyDown", key=letter, text=letter)
+            self.send("Input.dispatchKeyEvent", type="keyUp", key=letter)
 
     def press(self, key: str) -> None:
-        """Press a key that is no letter, such as Escape."""
+        """Press a special key, such as Escape."""
         for kind in ("rawKeyDown", "keyUp"):
-            self.ask("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=KEYS[key])
+            self.send("Input.dispatchKeyEvent", type=kind, key=key, windowsVirtualKeyCode=KEYS[key])
 
-    def picture(self) -> bytes:
-        """What is seen, as PNG."""
-        return base64.b64decode(self.ask("Page.captureScreenshot", format="png")["data"])
+    def screenshot(self) -> bytes:
+        """Capture the page as PNG."""
+        return base64.b64decode(self.send("Page.captureScreenshot", format="png")["data"])

@@ -41,9 +41,9 @@ def tiny_roberta(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     """A real browser; tests are skipped without one (``make browser`` installs it)."""
-    from browser import Browser, program
+    from browser import Browser, find_browser
 
-    path = program()
+    path = find_browser()
     if path is None:
         pytest.skip("Chromium is not installed; run make browser")
     running = Browser(path, tmp_path_factory.mktemp("browser"))

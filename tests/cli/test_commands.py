@@ -1,4 +1,4 @@
-"""The commands as a user meets them: help, mistakes, results."""
+"""Commands: help, errors and results."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from running import Runner
+from cli_runner import Runner
 
 import spanwise
 from spanwise.data import FOLDER
@@ -48,9 +48,7 @@ def test_help_and_version(run: Runner) -> None:
         "compare g.jsonl p.jsonl --gold g.jsonl --train corpus --json corpus/train.jsonl",
     ],
 )
-def test_a_result_never_replaces_what_it_is_made_from(
-    run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: str
-) -> None:
+def test_json_never_overwrites_an_input(run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: str) -> None:
     monkeypatch.chdir(tmp_path)
     for folder, names in {
         ".": ("g.jsonl", "p.jsonl"),
@@ -65,12 +63,12 @@ def test_a_result_never_replaces_what_it_is_made_from(
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     result = run(*arguments.split())
     target = arguments.split()[-1]
-    said = f"{target}: the output would overwrite an input; choose another output\n"
-    assert (result.code, result.out, result.err) == (2, "", said)
+    message = f"{target}: the output would overwrite an input; choose another output\n"
+    assert (result.code, result.out, result.err) == (2, "", message)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
-def test_a_result_beside_the_data_is_replaced_by_a_new_one(run: Runner, tmp_path: Path) -> None:
+def test_json_next_to_the_data_can_be_overwritten(run: Runner, tmp_path: Path) -> None:
     (tmp_path / "train.jsonl").write_text('{"id": "s", "tokens": ["Oslo"], "entities": []}\n')
     (tmp_path / "brat").mkdir()
     (tmp_path / "brat" / "a.txt").write_text("Oslo grew.")
@@ -101,10 +99,10 @@ COMMANDS = [
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_what_may_be_left_out_or_repeated_is_marked_once(run: Runner, command: str) -> None:
+def test_usage_lines(run: Runner, command: str) -> None:
     shown = run(*command.split(), "--help").out
     assert shown.startswith(f"Usage: spanwise {command} ")
-    assert not [mark for mark in ("[[", "]]", "...}", "...]...") if mark in shown]
+    assert not [mark for mark in ("[[", "]]", "...}", "...]...") if mark in shown], "brackets and dots appear once"
 
 
 @pytest.mark.parametrize(
@@ -125,7 +123,7 @@ def test_what_may_be_left_out_or_repeated_is_marked_once(run: Runner, command: s
         (["analyze", "--pred", DEV, "--gold", "letter", "--out", "out"], "--gold-format"),
     ],
 )
-def test_a_format_that_cannot_be_told_is_said_with_an_option_that_is_there(
+def test_undetected_format_names_the_option(
     run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], option: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -139,7 +137,7 @@ def test_a_format_that_cannot_be_told_is_said_with_an_option_that_is_there(
     assert f" {option} " in run(*arguments[: 1 + (arguments[0] == "vectors")], "--help").out
 
 
-def test_starting_does_not_import_what_is_heavy() -> None:
+def test_start_without_heavy_imports() -> None:
     code = (
         "import sys, spanwise, spanwise.cli; "
         "print([m for m in ('torch', 'transformers', 'numpy', 'numba', 'spacy', 'pyarrow', 'accelerate') if m in sys.modules])"
@@ -154,11 +152,11 @@ def test_starting_does_not_import_what_is_heavy() -> None:
         (["convert"], "spanwise convert: missing argument 'IN' (see spanwise convert --help)"),
         (["convrt"], "spanwise: no such command 'convrt'"),
         (["describe", "x", "--jso", "y"], "spanwise describe: no such option"),
-        (["describe", "nowhere.jsonl"], "nowhere.jsonl: no such file or folder"),
+        (["describe", "missing.jsonl"], "missing.jsonl: no such file or folder"),
         (["describe", str(FOLDER), "--from", "jsonnl"], "unknown format 'jsonnl' (did you mean 'jsonl'?)"),
     ],
 )
-def test_mistakes_are_one_line_and_exit_code_2(run: Runner, arguments: list[str], line: str) -> None:
+def test_errors_are_one_line_with_exit_code_2(run: Runner, arguments: list[str], line: str) -> None:
     result = run(*arguments)
     assert result.code == 2
     assert result.err.startswith(line)
@@ -166,7 +164,7 @@ def test_mistakes_are_one_line_and_exit_code_2(run: Runner, arguments: list[str]
     assert result.out == ""
 
 
-def test_describe_for_people_and_for_programs(run: Runner, tmp_path: Path) -> None:
+def test_describe_as_text_and_json(run: Runner, tmp_path: Path) -> None:
     result = run("describe", FOLDER, "--json", tmp_path / "d.json")
     assert result.code == 0
     assert "sentences" in result.out
@@ -180,11 +178,11 @@ def test_describe_for_people_and_for_programs(run: Runner, tmp_path: Path) -> No
     assert json.loads(run("describe", FOLDER, "--json", "-").out)["splits"]["train"] == train
 
 
-def test_convert_says_what_came_through(run: Runner, tmp_path: Path) -> None:
+def test_convert_prints_counts(run: Runner, tmp_path: Path) -> None:
     out = tmp_path / "out.conll"
-    refused = run("convert", FOLDER / "dev.jsonl", out)
-    assert refused.code == 2
-    assert "entities (overlapping another)" in refused.err
+    rejected = run("convert", FOLDER / "dev.jsonl", out)
+    assert rejected.code == 2
+    assert "entities (overlapping another)" in rejected.err
     assert not out.exists()
     done = run("convert", FOLDER / "dev.jsonl", out, "--lossy")
     assert done.code == 0
@@ -196,28 +194,28 @@ def test_convert_says_what_came_through(run: Runner, tmp_path: Path) -> None:
     assert out.exists()
 
 
-def test_a_full_disk_or_a_forbidden_folder_is_no_traceback(run: Runner, tmp_path: Path) -> None:
+def test_write_errors_have_no_traceback(run: Runner, tmp_path: Path) -> None:
     result = run("convert", FOLDER / "dev.jsonl", tmp_path / "no" / "such" / "out.jsonl")
     assert result.code == 2
     assert result.err == f"{tmp_path / 'no' / 'such'}: no such folder\n"
 
 
-def test_formats_are_listed(run: Runner) -> None:
-    listed = run("formats").out
+def test_formats_command(run: Runner) -> None:
+    output = run("formats").out
     for name in ("jsonl", "conll", "brat", "spert", "label_studio", "docbin"):
-        assert f"{name} (read" in listed
+        assert f"{name} (read" in output
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_a_conversion_that_is_stopped_leaves_nothing(tmp_path: Path, number: signal.Signals) -> None:
+def test_stopped_conversion_leaves_no_files(tmp_path: Path, number: signal.Signals) -> None:
     (tmp_path / "in.jsonl").write_text('{"tokens": ["a"]}\n' * 300_000)
     (tmp_path / "out").mkdir()
-    code = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell may have it ignored
+    code = "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"  # a shell may ignore it
     code += "from spanwise.cli import main; main(sys.argv[1:])"
     command = [sys.executable, "-c", code, "convert", str(tmp_path / "in.jsonl"), str(tmp_path / "out/x.conll")]
     with subprocess.Popen(command, stderr=subprocess.PIPE) as process:
-        while not list((tmp_path / "out").iterdir()):  # it has begun to write
+        while not list((tmp_path / "out").iterdir()):  # until it starts to write
             assert process.poll() is None
             time.sleep(0.01)
         process.send_signal(number)
@@ -229,7 +227,7 @@ def test_a_conversion_that_is_stopped_leaves_nothing(tmp_path: Path, number: sig
 
 @pytest.mark.skipif(not Path("/dev/fd").is_dir(), reason="this system has no /dev/fd")
 @pytest.mark.parametrize("options", [[], ["--from", "jsonl"]])
-def test_a_pipe_is_read_from_its_beginning(tmp_path: Path, options: list[str]) -> None:
+def test_convert_reads_a_pipe(tmp_path: Path, options: list[str]) -> None:
     code = "import sys; from spanwise.cli import main; main(sys.argv[1:])"
     command = [sys.executable, "-c", code, "convert", "/dev/stdin", str(tmp_path / "x.jsonl"), *options]
     done = subprocess.run(command, input=b'{"tokens": ["a"]}\n' * 20_000, capture_output=True, check=True)

@@ -1,4 +1,4 @@
-"""``spanwise compare`` as a user meets it."""
+"""``spanwise compare``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from running import Runner
+from cli_runner import Runner
 
 GOLD = {"s1": ["Oslo and New York", ["Place", 0, 1], ["Place", 2, 4]], "s2": ["Cold soup", ["Food", 1, 2]]}
 ONE = {"s1": ["Oslo and New York", ["Place", 0, 1], ["Place", 2, 4]], "s2": ["Cold soup", ["Food", 0, 2]]}
@@ -30,33 +30,33 @@ def files(tmp_path: Path) -> dict[str, Path]:
     }  # fmt: skip
 
 
-def test_a_table_to_read(run: Runner, files: dict[str, Path]) -> None:
+def test_table(run: Runner, files: dict[str, Path]) -> None:
     result = run("compare", files["one"], files["other"], "--gold", files["gold"], "--errors", "--buckets", "eLen,tLen:2")
     assert (result.code, result.err) == (0, "")
     rows = {line.split()[0]: line.split()[1:] for line in reversed(result.out.splitlines()) if line}
-    assert "of 3 entities are found: 1 by both, 1 by one alone, 1 by other alone, 0 by neither" in result.out
-    assert rows["oracle:"][-3:] == ["100.00", "100.00", "100.00"]
+    assert "3 gold entities: 1 found by both, 1 by one only, 1 by other only, 0 by neither" in result.out
+    assert rows["oracle"][-3:] == ["100.00", "100.00", "100.00"]
     assert rows["other"] == ["66.67", "66.67", "66.67", "1"]
     assert "F1 by eLen" in result.out
     assert "F1 by tLen" in result.out
     assert "% of FP + FN" in result.out
 
 
-def test_json_for_programs(run: Runner, files: dict[str, Path], tmp_path: Path) -> None:
+def test_json(run: Runner, files: dict[str, Path], tmp_path: Path) -> None:
     result = run("compare", files["one"], files["other"], "--gold", files["gold"], "--json", "-")
     record = json.loads(result.out)
     assert list(record["systems"]) == ["one", "other"]
     assert record["pairs"][0]["difference"] == 0.0
-    assert record["pairs"][0]["agreement"]["one_alone"]["strings"] == [{"type": "Place", "text": "New York", "count": 1}]
-    assert record["systems"]["other"]["errors"]["type"] == 0.5
+    assert record["pairs"][0]["agreement"]["only_first"]["strings"] == [{"type": "Place", "text": "New York", "count": 1}]
+    assert record["systems"]["other"]["error_rates"]["type"] == 0.5
     run("compare", files["one"], files["other"], "--gold", files["gold"], "--json", tmp_path / "c.json")
     assert json.loads((tmp_path / "c.json").read_text()) == record
 
 
-def test_sentences_that_a_system_has_nothing_for_are_said(run: Runner, files: dict[str, Path], tmp_path: Path) -> None:
+def test_note_on_missing_sentences(run: Runner, files: dict[str, Path], tmp_path: Path) -> None:
     part = write(tmp_path / "part.jsonl", {"s1": ONE["s1"]})
     result = run("compare", files["one"], part, "--gold", files["gold"])
-    assert "note: part has nothing for 1 of the sentences: their entities count as missed" in result.out
+    assert "note: part has no predictions for 1 of 2 sentences; their entities count as missed" in result.out
     assert "note" not in run("compare", files["one"], files["other"], "--gold", files["gold"]).out
     record = json.loads(run("compare", files["one"], part, "--gold", files["gold"], "--json", "-").out)
     assert record["missing_sentences"] == {"part": 1}
@@ -71,7 +71,7 @@ def test_names_and_seeds(run: Runner, files: dict[str, Path]) -> None:
     assert systems["mine"]["deviation"] == pytest.approx(0.2357, abs=1e-4)
 
 
-def test_a_folder_of_data_brings_its_training_sentences(run: Runner, files: dict[str, Path], tmp_path: Path) -> None:
+def test_train_split_of_the_data_folder(run: Runner, files: dict[str, Path], tmp_path: Path) -> None:
     write(tmp_path / "corpus/test.jsonl", GOLD)
     write(tmp_path / "corpus/train.jsonl", {"t": ["Oslo soup", ["Place", 0, 1]]})
     result = run(
@@ -83,20 +83,20 @@ def test_a_folder_of_data_brings_its_training_sentences(run: Runner, files: dict
     assert (bare.code, bare.err) == (2, "the attribute seen needs the training sentences\n")
 
 
-def test_other_formats_than_gold(run: Runner, files: dict[str, Path], tmp_path: Path) -> None:
+def test_predictions_in_another_format(run: Runner, files: dict[str, Path], tmp_path: Path) -> None:
     columns = tmp_path / "system.conll"
     columns.write_text("Oslo B-Place\nand O\nNew B-Place\nYork I-Place\n\nCold B-Food\nsoup I-Food\n", encoding="utf-8")
     result = run("compare", columns, files["other"], "--gold", files["gold"], "--json", "-")
     assert json.loads(result.out)["systems"]["system"]["mean"] == pytest.approx(2 / 3)
 
 
-def test_run_folders_predict(run: Runner, tmp_path: Path) -> None:
+def test_run_folders(run: Runner, tmp_path: Path) -> None:
     import tiny
+    from spanwise.training.several import train_seeds
 
     from spanwise.evaluation import evaluate
     from spanwise.formats import write as write_sentences
     from spanwise.prediction.load import load
-    from spanwise.training.several import train_seeds
 
     corpus = tiny.corpus(40, 8, 12)
     data = tmp_path / "data"
@@ -121,17 +121,17 @@ def test_run_folders_predict(run: Runner, tmp_path: Path) -> None:
     assert systems["twice"]["f1"] == pytest.approx([expected[0]] * 2)
 
 
-def test_mistakes_are_one_line_and_exit_code_2(run: Runner, files: dict[str, Path], tmp_path: Path) -> None:
+def test_errors_are_one_line_with_exit_code_2(run: Runner, files: dict[str, Path], tmp_path: Path) -> None:
     one, other, gold = files["one"], files["other"], files["gold"]
     write(tmp_path / "corpus/test.jsonl", GOLD)
     write(tmp_path / "corpus/dev.jsonl", GOLD)
     corpus = tmp_path / "corpus"
     usage = "spanwise compare: invalid value: "
-    for arguments, complaint in (
+    for arguments, message in (
         ([one, other], f"{usage}give either --gold FILE or --data DATA"),
         ([one, other, "--gold", gold, "--data", corpus], f"{usage}give either --gold FILE or --data DATA"),
         ([one, "--gold", gold], f"{usage}expected two or more systems"),
-        ([one, one, "--gold", gold], "two systems are called 'one'; name them, as in NAME=PATH"),
+        ([one, one, "--gold", gold], "two systems are named 'one'; give each a name with NAME=PATH"),
         ([one, "none.jsonl", "--gold", gold], "none.jsonl: no such file or folder"),
         ([one, f"={other}", "--gold", gold], f"={other}: expected [NAME=]PATH[,PATH…]"),
         ([one, other, "--gold", corpus], f"{corpus}: expected one split, found dev, test; pass the file of one split"),
@@ -142,22 +142,22 @@ def test_mistakes_are_one_line_and_exit_code_2(run: Runner, files: dict[str, Pat
     ):
         result = run("compare", *arguments)
         assert (result.code, result.out) == (2, "")
-        assert result.err.startswith(complaint)
+        assert result.err.startswith(message)
         assert result.err.count("\n") == 1
 
 
-def test_a_file_that_does_not_fit_gold_is_named(run: Runner, files: dict[str, Path], tmp_path: Path) -> None:
+def test_mismatched_predictions_name_the_file(run: Runner, files: dict[str, Path], tmp_path: Path) -> None:
     words = write(tmp_path / "words.jsonl", {"s1": ["Oslo and New York"], "s2": ["Hot soup"]})
     more = write(tmp_path / "more.jsonl", {**OTHER, "s3": ["Warm soup"]})
     one, gold = files["one"], files["gold"]
-    for systems, complaint in (
+    for systems, message in (
         ([one, words], f"{words}: sentence 's2': the prediction has other words than gold: word 0 is 'Hot', expected 'Cold'"),
         ([more, one], f"{more}: predicted sentence 's3' is not in gold; predictions are paired with gold by id"),
         ([f"a={one},{one}", f"b={one},{more}"], f"{more}: predicted sentence 's3' is not in gold; "),
     ):
         result = run("compare", *systems, "--gold", gold)
         assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
-        assert result.err.startswith(complaint)
+        assert result.err.startswith(message)
     for command in (
         ("evaluate", "--pred", more), ("analyze", "--pred", more, "--out", tmp_path / "out"),
         ("analyze", "--pred", one, "--against", f"b={more}", "--out", tmp_path / "out"),
@@ -167,7 +167,7 @@ def test_a_file_that_does_not_fit_gold_is_named(run: Runner, files: dict[str, Pa
         assert result.err.startswith(f"{more}: predicted sentence 's3' is not in gold")
 
 
-def test_a_model_of_given_spans_has_nothing_to_compare(run: Runner, files: dict[str, Path], tmp_path: Path) -> None:
+def test_typing_models_cannot_be_compared(run: Runner, files: dict[str, Path], tmp_path: Path) -> None:
     import tiny
 
     tiny.fit(tmp_path / "typing", recipe="sng", task="typing", encoder="static", epochs=1)

@@ -1,4 +1,4 @@
-"""``spanwise evaluate`` as a user meets it."""
+"""``spanwise evaluate``."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ EITHER = (
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str]) -> Run:
     def call(*arguments: object) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as left:
+        with pytest.raises(SystemExit) as exited:
             main(["evaluate", *map(str, arguments)])
-        return int(left.value.code or 0), *capsys.readouterr()
+        return int(exited.value.code or 0), *capsys.readouterr()
 
     return call
 
@@ -59,17 +59,17 @@ def pred(tmp_path: Path) -> Path:
     return write(tmp_path / "pred.jsonl", PREDICTED)
 
 
-def test_a_table_to_read(run: Run, gold: Path, pred: Path) -> None:
+def test_table(run: Run, gold: Path, pred: Path) -> None:
     code, out, err = run("--pred", pred, "--gold", gold)
     assert (code, err) == (0, "")
     rows = {line.split()[0]: line.split()[1:] for line in out.splitlines() if line.endswith((" 1 ", " 2 "))}
-    # Place: 2 in gold, 2 predicted, 1 right; Food: 1 of 1. Together 2 of 3.
+    # Place: 2 in gold, 2 predicted, 1 correct; Food: 1 of 1. Together 2 of 3.
     assert rows["Place"] == ["50.00", "50.00", "50.00", "2", "2", "1"]
     assert rows["Food"] == ["100.00", "100.00", "100.00", "1", "1", "1"]
     assert rows["micro"] == ["66.67", "66.67", "66.67", "3", "3", "2"]
 
 
-def test_json_for_programs(run: Run, gold: Path, pred: Path, tmp_path: Path) -> None:
+def test_json(run: Run, gold: Path, pred: Path, tmp_path: Path) -> None:
     code, out, _ = run("--pred", pred, "--gold", gold, "--json", tmp_path / "scores.json")
     assert code == 0
     assert "micro" in out, "the table is printed as well"
@@ -88,7 +88,7 @@ def test_json_for_programs(run: Run, gold: Path, pred: Path, tmp_path: Path) -> 
     }  # fmt: skip
 
 
-def test_json_on_standard_output_is_alone_there(run: Run, gold: Path, pred: Path) -> None:
+def test_json_on_standard_output(run: Run, gold: Path, pred: Path) -> None:
     _, out, _ = run("--pred", pred, "--gold", gold, "--json", "-")
     assert json.loads(out)["types"]["Food"]["f1"] == 1
 
@@ -116,16 +116,14 @@ def test_columns_without_ids_are_paired_in_order(run: Run, gold: Path, tmp_path:
     assert "note: the sentences are paired in order, for their ids do not fit; all have the same text" in out
 
 
-def test_a_folder_with_one_split_is_enough(run: Run, gold: Path, pred: Path, tmp_path: Path) -> None:
+def test_folder_with_one_split(run: Run, gold: Path, pred: Path, tmp_path: Path) -> None:
     write(tmp_path / "corpus/test.jsonl", GOLD)
     code, out, _ = run("--pred", pred, "--gold", tmp_path / "corpus")
     assert code == 0
     assert "Place" in out
 
 
-def test_what_gold_lost_in_reading_is_said_in_the_result(
-    run: Run, gold: Path, pred: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unread_gold_is_reported(run: Run, gold: Path, pred: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import spanwise.corpora.splits
 
     original = spanwise.corpora.splits.open_splits
@@ -137,19 +135,21 @@ def test_what_gold_lost_in_reading_is_said_in_the_result(
 
     monkeypatch.setattr(spanwise.corpora.splits, "open_splits", lossy)
     _, out, err = run("--pred", pred, "--gold", gold, "--json", "-")
-    assert json.loads(out)["notes"] == ["gold annotations that could not be read and are not counted: 2 entities (not on words)"]
+    assert json.loads(out)["notes"] == [
+        "gold annotations that could not be read and are not counted: 2 entities (not on words)"
+    ]
     assert err == "lost: 2 entities (not on words)\n"
 
 
-def test_mistakes_are_one_line_and_exit_code_2(run: Run, gold: Path, pred: Path, tmp_path: Path) -> None:
-    stranger = write(tmp_path / "stranger.jsonl", [*PREDICTED, {**GOLD[0], "id": "s9"}])
+def test_errors_are_one_line_with_exit_code_2(run: Run, gold: Path, pred: Path, tmp_path: Path) -> None:
+    unknown = write(tmp_path / "unknown.jsonl", [*PREDICTED, {**GOLD[0], "id": "s9"}])
     for split in ("dev", "test"):
         write(tmp_path / f"corpus/{split}.jsonl", GOLD)
     corpus, missing = tmp_path / "corpus", tmp_path / "none.jsonl"
-    for arguments, complaint in (
+    for arguments, message in (
         (
-            ["--pred", stranger, "--gold", gold],
-            f"{stranger}: predicted sentence 's9' is not in gold; predictions are paired with gold by id",
+            ["--pred", unknown, "--gold", gold],
+            f"{unknown}: predicted sentence 's9' is not in gold; predictions are paired with gold by id",
         ),
         (["--pred", missing, "--gold", gold], f"{missing}: no such file or folder"),
         (["--pred", pred, "--gold", corpus], f"{corpus}: expected one split, found dev, test; pass the file of one split"),
@@ -159,35 +159,35 @@ def test_mistakes_are_one_line_and_exit_code_2(run: Run, gold: Path, pred: Path,
         ([tmp_path], EITHER),
         ([tmp_path, gold, "--pred", pred], EITHER),
     ):
-        assert run(*arguments) == (2, "", complaint + "\n")
+        assert run(*arguments) == (2, "", message + "\n")
     code, _, err = run("--pred", pred, "--gold", gold, "--gold-format", "jsonk")
     assert code == 2
     assert err.startswith("unknown format 'jsonk' (did you mean 'jsonl'?)")
 
 
-def test_scoring_needs_neither_torch_nor_numpy_to_start() -> None:
+def test_scoring_imports_neither_torch_nor_numpy() -> None:
     code = "import spanwise.evaluation, spanwise.cli, sys; sys.exit(bool({'torch', 'numpy'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 @pytest.mark.parametrize("options", [(), ("--find-threshold",)])
-def test_nothing_is_scored_on_gold_without_sentences(run: Run, pred: Path, tmp_path: Path, options: tuple[str, ...]) -> None:
+def test_gold_without_sentences(run: Run, pred: Path, tmp_path: Path, options: tuple[str, ...]) -> None:
     empty = tmp_path / "empty.jsonl"
     empty.write_text("")
-    for found in (empty, pred):
-        code, out, err = run("--pred", found, "--gold", empty, "--json", tmp_path / "scores.json", *options)
-        assert (code, out, err) == (2, "", f"{empty}: has no sentences, so nothing can be scored on it\n")
+    for predictions in (empty, pred):
+        code, out, err = run("--pred", predictions, "--gold", empty, "--json", tmp_path / "scores.json", *options)
+        assert (code, out, err) == (2, "", f"{empty}: no sentences; expected gold annotations\n")
     assert not (tmp_path / "scores.json").exists()
 
 
-def test_no_predictions_at_all_are_scored(run: Run, gold: Path, tmp_path: Path) -> None:
+def test_empty_predictions_are_scored(run: Run, gold: Path, tmp_path: Path) -> None:
     (tmp_path / "empty.jsonl").write_text("")
     code, _, _ = run("--pred", tmp_path / "empty.jsonl", "--gold", gold, "--json", tmp_path / "scores.json")
     assert code == 0
     assert json.loads((tmp_path / "scores.json").read_text())["micro"]["f1"] == 0
 
 
-def test_the_best_threshold_is_found_and_used(run: Run, tmp_path: Path) -> None:
+def test_find_threshold(run: Run, tmp_path: Path) -> None:
     gold, pred = tmp_path / "gold.jsonl", tmp_path / "pred.jsonl"
     gold.write_text('{"id": "s", "tokens": ["a", "b"], "entities": [{"type": "X", "spans": [[0, 1]]}]}\n')
     pred.write_text(
@@ -210,7 +210,7 @@ def test_the_best_threshold_is_found_and_used(run: Run, tmp_path: Path) -> None:
     )  # fmt: skip
 
 
-def test_a_threshold_leaves_out_what_is_less_sure(run: Run, tmp_path: Path) -> None:
+def test_threshold_drops_low_scores(run: Run, tmp_path: Path) -> None:
     gold, pred = tmp_path / "gold.jsonl", tmp_path / "pred.jsonl"
     gold.write_text('{"id": "s", "tokens": ["a", "b"], "entities": [{"type": "X", "spans": [[0, 1]]}]}\n')
     pred.write_text(

@@ -1,4 +1,4 @@
-"""Exporting a model, and describing one."""
+"""``spanwise export``, and ``spanwise describe`` of models."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import yaml
-from running import Runner
+from cli_runner import Runner
 from safetensors.torch import load_file
 from tiny import corpus, fit, model, sentences
 
@@ -25,7 +25,7 @@ RECIPES = {
 }
 
 
-def found(folder: Path) -> list[Any]:
+def predictions(folder: Path) -> list[Any]:
     predicted = spanwise.load(folder, "cpu").predict([*sentences(30, seed=4), "Nothing but oslo, the new york acid."])
     return [[(entity, entity.score) for entity in sentence.entities] for sentence in predicted]
 
@@ -37,7 +37,7 @@ def bundle(tiny_bert: Path, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_what_is_exported_predicts_the_same(tiny_bert: Path, tmp_path: Path, run: Runner, recipe: str) -> None:
+def test_exported_model_predicts_the_same(tiny_bert: Path, tmp_path: Path, run: Runner, recipe: str) -> None:
     kind, overrides = RECIPES[recipe]
     built = model(tiny_bert, recipe, overrides)
     built.save(tmp_path / "run")
@@ -45,8 +45,8 @@ def test_what_is_exported_predicts_the_same(tiny_bert: Path, tmp_path: Path, run
     done = run("export", tmp_path / "run", "--out", tmp_path / "model")
     assert done.code == 0
     assert done.out.startswith(f"wrote {tmp_path / 'model'}: {kind}, ")
-    assert found(tmp_path / "model") == found(tmp_path / "run")
-    assert any(found(tmp_path / "model"))
+    assert predictions(tmp_path / "model") == predictions(tmp_path / "run")
+    assert any(predictions(tmp_path / "model"))
     config = yaml.safe_load((tmp_path / "model" / "config.yaml").read_text())
     assert config["recipe"] == recipe
     assert config["head"]["kind"] == kind
@@ -57,22 +57,22 @@ def test_what_is_exported_predicts_the_same(tiny_bert: Path, tmp_path: Path, run
     assert len(before) - len(after) == len(built.head.state_dict()) - head
     names = {path.name for path in (tmp_path / "model").rglob("*")}
     assert names == {path.name for path in (tmp_path / "run").rglob("*")} - {"checkpoints"}
-    run("export", tmp_path / "model", "--out", tmp_path / "again")  # nothing is left to drop
+    run("export", tmp_path / "model", "--out", tmp_path / "again")  # a second export changes nothing
     files = [path for path in (tmp_path / "model").rglob("*") if path.is_file()]
     assert all((tmp_path / "again" / path.relative_to(tmp_path / "model")).read_bytes() == path.read_bytes() for path in files)
 
 
-def test_of_a_training_only_the_model_is_exported(tmp_path: Path, run: Runner) -> None:
+def test_only_the_model_is_exported(tmp_path: Path, run: Runner) -> None:
     fit(tmp_path / "run", corpus(), recipe="bl-seqner", epochs=1)
-    (tmp_path / "model").mkdir()  # empty: may be used
+    (tmp_path / "model").mkdir()  # an empty folder is allowed
     assert run("export", tmp_path / "run", "--out", tmp_path / "model").code == 0
     assert sorted(path.name for path in (tmp_path / "model").iterdir()) == [
         "config.yaml", "labels.json", "model.safetensors", "static_encoder.json",
     ]  # fmt: skip
-    assert found(tmp_path / "model") == found(tmp_path / "run")
+    assert predictions(tmp_path / "model") == predictions(tmp_path / "run")
 
 
-def test_what_cannot_be_exported(bundle: Path, tmp_path: Path, run: Runner) -> None:
+def test_export_errors(bundle: Path, tmp_path: Path, run: Runner) -> None:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "notes.txt").write_text("mine")
     (tmp_path / "file").write_text("mine")
@@ -86,18 +86,16 @@ def test_what_cannot_be_exported(bundle: Path, tmp_path: Path, run: Runner) -> N
          "model.safetensors missing)\n"),
     ]  # fmt: skip
     for model_folder, out, line in cases:
-        refused = run("export", model_folder, "--out", out)
-        assert (refused.code, refused.out, refused.err) == (2, "", line)
+        rejected = run("export", model_folder, "--out", out)
+        assert (rejected.code, rejected.out, rejected.err) == (2, "", line)
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_an_export_that_fails_leaves_nothing(
-    bundle: Path, tmp_path: Path, run: Runner, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def full(self: Model, folder: Path) -> None:
+def test_failed_export_leaves_no_files(bundle: Path, tmp_path: Path, run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(self: Model, folder: Path) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Model, "save_weights", full)
+    monkeypatch.setattr(Model, "save_weights", fail)
     failed = run("export", bundle, "--out", tmp_path / "model")
     assert (failed.code, failed.err) == (2, f"{tmp_path / 'model'}: not written: No space left on device\n")
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
@@ -105,7 +103,7 @@ def test_an_export_that_fails_leaves_nothing(
 
 # --- spanwise describe MODEL ------------------------------------------------------------------------------------------
 
-V, D, C = 32, 64, 2  # the tiny encoder's width, the paper's size of a vector, and the types of the tiny corpus
+V, D, C = 32, 64, 2  # width of the tiny encoder, vector size of the paper, types of the tiny corpus
 COSTS = {
     "global-pointer": ((V + 1) * 2 * D * C, (V + 1) * 2 * D),  # 2 v d for each type, and the bias
     "efficient-global-pointer": ((V + 1) * 2 * D + (2 * D + 1) * 2 * C, 4 * D + 2),  # 4 d, and two biases
@@ -114,14 +112,14 @@ COSTS = {
 
 
 @pytest.mark.parametrize("recipe", COSTS)
-def test_the_weights_of_a_head_and_of_one_more_type(tiny_bert: Path, recipe: str) -> None:
+def test_parameters_per_type(tiny_bert: Path, recipe: str) -> None:
     description = describe_model(model(tiny_bert, recipe))
     head, more = COSTS[recipe]
     assert description.parameters["head"] == head
     assert description.parameters_per_type == more
 
 
-def test_a_model_is_described(bundle: Path, tmp_path: Path, run: Runner) -> None:
+def test_describe_a_model(bundle: Path, tmp_path: Path, run: Runner) -> None:
     done = run("describe", bundle, "--json", tmp_path / "model.json")
     assert (done.code, done.err) == (0, "")
     record = json.loads((tmp_path / "model.json").read_text())
@@ -140,30 +138,30 @@ def test_a_model_is_described(bundle: Path, tmp_path: Path, run: Runner) -> None
     assert "entities      2: Drug, Place" in lines
     assert any(line.startswith("head.span     kind=spanner, max_width=2, ") for line in lines)
     assert lines[-1] == "entity type   220 parameters each"
-    weights = record["parameters"]
-    assert f"parameters    encoder {weights['encoder']:,}, head {weights['head']:,}, head.sequence 165, " in lines[-2]
+    counts = record["parameters"]
+    assert f"parameters    encoder {counts['encoder']:,}, head {counts['head']:,}, head.sequence 165, " in lines[-2]
     assert json.loads(run("describe", bundle, "--json", "-").out) == record
 
 
-def test_where_one_run_is_expected_a_folder_of_runs_names_its_first(bundle: Path, tmp_path: Path, run: Runner) -> None:
+def test_folder_of_runs_suggests_its_first(bundle: Path, tmp_path: Path, run: Runner) -> None:
     runs = tmp_path / "runs"
     for seed in (10, 2):
         shutil.copytree(bundle, runs / f"seed-{seed}")
     (tmp_path / "text.txt").write_text("oslo")
     test = FOLDER / "test.jsonl"
-    said = f"{runs}: holds runs and is none itself: name one of them, as in {runs / 'seed-2'}\n"
+    message = f"{runs}: holds runs and is none itself: name one of them, as in {runs / 'seed-2'}\n"
     for command in (
         ("describe", runs), ("export", runs, "--out", tmp_path / "new"), ("predict", runs, tmp_path / "text.txt"),
         ("evaluate", runs, test), ("analyze", runs, test, "--out", tmp_path / "out"), ("serve", runs, "--port", 0),
         ("export", runs, "--onnx", "--out", tmp_path / "new"),
     ):  # fmt: skip
         result = run(*command)
-        assert (result.code, result.out, result.err) == (2, "", said), command
-    shutil.copy(test, runs / "test.jsonl")  # a corpus that somebody's runs stand beside
+        assert (result.code, result.out, result.err) == (2, "", message), command
+    shutil.copy(test, runs / "test.jsonl")  # a corpus folder that also contains runs
     assert run("describe", runs).code == 0
 
 
-def test_a_model_that_is_not_whole_is_described_as_such(bundle: Path, run: Runner) -> None:
+def test_describe_an_incomplete_model(bundle: Path, run: Runner) -> None:
     (bundle / "model.safetensors").unlink()
     done = run("describe", bundle)
     assert (done.code, done.out, done.err) == (2, "", f"{bundle}: no trained model here (model.safetensors missing)\n")

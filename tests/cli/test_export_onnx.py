@@ -1,4 +1,4 @@
-"""``spanwise export --onnx``: what it says and writes, and that what it wrote needs no torch."""
+"""``spanwise export --onnx``, and prediction without torch."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 import torch
-from running import Runner
-from tiny import corpus, fit, model, related
+from cli_runner import Runner
+from tiny import corpus, fit, model, with_relations
 
 import spanwise
 from spanwise.formats import write
@@ -29,7 +29,7 @@ TEXT = "Nothing but oslo, the new york acid. Aspirin acid was seen near lima."
 
 @pytest.fixture(scope="module")
 def trained(tiny_bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run that has learned the tiny corpus, as a bundle whose span branch predicts."""
+    """A trained bundle whose span branch predicts."""
     folder = tmp_path_factory.mktemp("onnx") / "run"
     fit(folder, recipe="bl-spanner", encoder=str(tiny_bert), epochs=4, head_rate=0.01)
     return folder
@@ -38,17 +38,19 @@ def trained(tiny_bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("data")
-    for split, found in corpus(60).splits.items():
-        write(found, folder / f"{split}.jsonl")
+    for split, sentences in corpus(60).splits.items():
+        write(sentences, folder / f"{split}.jsonl")
     return folder
 
 
-def test_the_graph_finds_the_same(trained: Path, data: Path, tmp_path: Path, run: Runner) -> None:
+def test_graphs_predict_the_same(trained: Path, data: Path, tmp_path: Path, run: Runner) -> None:
     done = run("export", trained, "--onnx", "--data", data, "--out", tmp_path / "model")
     assert (done.code, done.err) == (0, "")
     wrote, same, f1 = done.out.splitlines()
     assert re.fullmatch(rf"wrote {tmp_path}/model: spanner in ONNX, float32, \d\.\d MB", wrote)
-    count = re.fullmatch(rf"identical predictions: (\d+) entities in 8 sentences of {data}, scores differ by at most (\S+)", same)
+    count = re.fullmatch(
+        rf"identical predictions: (\d+) entities in 8 sentences of {data}, scores differ by at most (\S+)", same
+    )
     assert count
     assert int(count[1]) > 5
     assert float(count[2]) < 1e-4
@@ -61,12 +63,12 @@ def test_the_graph_finds_the_same(trained: Path, data: Path, tmp_path: Path, run
     assert json.loads(scores[0]) == json.loads(scores[1])
 
 
-def test_eight_bits(trained: Path, tmp_path: Path, run: Runner) -> None:
+def test_int8(trained: Path, tmp_path: Path, run: Runner) -> None:
     lines = [
         run("export", trained, "--onnx", *more, "--out", tmp_path / str(len(more))).out.splitlines()
         for more in ([], ["--int8"])
     ]
-    assert [len(some) for some in lines] == [2, 2]  # no data, no F1
+    assert [len(printed) for printed in lines] == [2, 2]  # no F1 without data
     assert "147 sentences of the bundled corpus" in lines[0][1]
     assert "ONNX, int8, " in lines[1][0]
     sizes = [(tmp_path / name / "encoder.onnx").stat().st_size for name in ("0", "1")]
@@ -77,7 +79,7 @@ def test_eight_bits(trained: Path, tmp_path: Path, run: Runner) -> None:
         size = sum(path.stat().st_size for path in (tmp_path / name).iterdir())
         rows = described.out.splitlines()
         assert rows[0] == "recipe        bl-spanner"
-        assert rows[-2:] == ["entities      2: Drug, Place", f"in ONNX       {precision}, {size / 1e6:.1f} MB"]
+        assert rows[-2:] == ["entities      2: Drug, Place", f"ONNX          {precision}, {size / 1e6:.1f} MB"]
         record = json.loads(run("describe", tmp_path / name, "--json", "-").out)
         assert (record["precision"], record["size"], record["head"]["kind"]) == (precision, size, "spanner")
 
@@ -87,33 +89,31 @@ def test_no_torch_is_imported(trained: Path, tmp_path: Path, run: Runner) -> Non
     (tmp_path / "text.txt").write_text(TEXT, encoding="utf-8")
     program = f"""
 import json, sys, spanwise
-found = spanwise.load({str(tmp_path / "model")!r}).predict({TEXT!r})
-print(json.dumps([[entity.type, entity.score] for sentence in found for entity in sentence.entities]))
+predicted = spanwise.load({str(tmp_path / "model")!r}).predict({TEXT!r})
+print(json.dumps([[entity.type, entity.score] for sentence in predicted for entity in sentence.entities]))
 from spanwise.cli import main
 try:
     main(["describe", {str(tmp_path / "model")!r}, "--json", {str(tmp_path / "model.json")!r}])
-except SystemExit as left:
-    assert not left.code, left.code
+except SystemExit as exited:
+    assert not exited.code, exited.code
 try:
-    main(["predict", {str(tmp_path / "model")!r}, {str(tmp_path / "text.txt")!r}, "--output", {str(tmp_path / "found.jsonl")!r}])
-except SystemExit as left:
-    assert not left.code, left.code
+    main(["predict", {str(tmp_path / "model")!r}, {str(tmp_path / "text.txt")!r}, "--output", {str(tmp_path / "out.jsonl")!r}])
+except SystemExit as exited:
+    assert not exited.code, exited.code
 print([name for name in ("torch", "transformers") if name in sys.modules])
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
-    expected = [entity for found in spanwise.load(trained, "cpu").predict(TEXT) for entity in found.entities]
+    expected = [entity for sentence in spanwise.load(trained, "cpu").predict(TEXT) for entity in sentence.entities]
     assert expected
     assert json.loads(lines[0]) == [[entity.type, pytest.approx(entity.score, abs=1e-4)] for entity in expected]
     assert lines[-1] == "[]"
-    records = [json.loads(line) for line in (tmp_path / "found.jsonl").read_text().splitlines()]
+    records = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     assert sum(len(record["entities"]) for record in records) == len(expected)
 
 
-def test_a_graph_that_computes_something_else_is_not_written(
-    tiny_bert: Path, tmp_path: Path, run: Runner, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_wrong_graph_is_not_written(tiny_bert: Path, tmp_path: Path, run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     model(tiny_bert, "global-pointer").save(tmp_path / "run")
     monkeypatch.setattr(Rotary, "_traced", lambda self, vectors: vectors * self.scale)
     done = run("export", tmp_path / "run", "--onnx", "--out", tmp_path / "model")
@@ -124,13 +124,13 @@ def test_a_graph_that_computes_something_else_is_not_written(
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
-def test_what_has_no_graph(tiny_bert: Path, tmp_path: Path, run: Runner) -> None:
+def test_heads_without_graph(tiny_bert: Path, tmp_path: Path, run: Runner) -> None:
     torch.manual_seed(0)
     heads = (
         "seqner, spanner, global-pointer, efficient-global-pointer, biaffine, shallow-span, deep-span, deep-span-pruned, "
         "locate-label"
     )
-    relations = Model.build(configure("gp-relations", encoder=str(tiny_bert)), related(corpus()))
+    relations = Model.build(configure("gp-relations", encoder=str(tiny_bert)), with_relations(corpus()))
     cases = {
         "concat": (model(tiny_bert, "locate-label-paper", ["encoder.parts.0.layers=2"]), "several encoders together have no ONNX graph; a transformer has, and the static encoder"),
         "sng": (model("static", "sng"), f"a sng head has no ONNX graph; those of {heads} have, also as a bundle's branch"),
@@ -150,7 +150,7 @@ def test_what_has_no_graph(tiny_bert: Path, tmp_path: Path, run: Runner) -> None
     )  # fmt: skip
 
 
-def test_mistakes(tiny_bert: Path, tmp_path: Path, run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_errors(tiny_bert: Path, tmp_path: Path, run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     folder, out = tmp_path / "run", tmp_path / "model"
     model(tiny_bert, "spanner").save(folder)
     (tmp_path / "text.txt").write_text(TEXT, encoding="utf-8")
@@ -165,14 +165,14 @@ def test_mistakes(tiny_bert: Path, tmp_path: Path, run: Runner, monkeypatch: pyt
     device = run("predict", out, tmp_path / "text.txt", "--device", "gpu")
     assert (device.code, device.err) == (2, "device 'gpu': expected cpu, cuda or auto\n")
     (out / "head.onnx").write_bytes((out / "head.onnx").read_bytes()[:1000])
-    cut = run("predict", out, tmp_path / "text.txt")
-    assert (cut.code, cut.err.partition(": ")[0]) == (2, str(out / "head.onnx"))
+    truncated = run("predict", out, tmp_path / "text.txt")
+    assert (truncated.code, truncated.err.partition(": ")[0]) == (2, str(out / "head.onnx"))
     (out / "head.onnx").unlink()
     missing = run("predict", out, tmp_path / "text.txt")
-    assert (missing.code, missing.err) == (2, f"{out}: the exported model is not whole (head.onnx missing)\n")
+    assert (missing.code, missing.err) == (2, f"{out}: the exported model is incomplete; missing head.onnx\n")
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
-    absent = run("export", folder, "--onnx", "--out", tmp_path / "new")
-    assert (absent.code, absent.err) == (2, "exporting to ONNX needs onnxruntime: pip install 'spanwise[onnx]'\n")
+    failed = run("export", folder, "--onnx", "--out", tmp_path / "new")
+    assert (failed.code, failed.err) == (2, "exporting to ONNX needs onnxruntime: pip install 'spanwise[onnx]'\n")
     (out / "head.onnx").write_bytes(b"")
-    absent = run("predict", out, tmp_path / "text.txt")
-    assert (absent.code, absent.err) == (2, f"{out}: needs onnxruntime: pip install 'spanwise[onnx]'\n")
+    failed = run("predict", out, tmp_path / "text.txt")
+    assert (failed.code, failed.err) == (2, f"{out}: onnxruntime is not installed; run pip install 'spanwise[onnx]'\n")

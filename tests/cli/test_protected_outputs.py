@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from running import Runner
+from cli_runner import Runner
 from tiny import STATIC, corpus, fit, quiet
 from typer.main import get_command
 

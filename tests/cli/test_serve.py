@@ -16,8 +16,8 @@ from urllib.request import Request, urlopen
 import pytest
 import tiny
 import uvicorn
+from cli_runner import Runner
 from fake_service import FakePredictor
-from running import Runner
 
 from spanwise.prediction.load import load
 from spanwise.serve import server

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from running import Runner
+from cli_runner import Runner
 from tiny import STATIC, corpus
 
 from spanwise import SpanwiseError
@@ -16,7 +16,7 @@ from spanwise.prediction.load import load
 SETTINGS = (*STATIC, "encoder.glove.iterations=2", "head.hidden=8", "training.head_rate=0.03")
 
 
-def test_the_commands_of_a_typing_model(tmp_path: Path, run: Runner) -> None:
+def test_commands_with_a_typing_model(tmp_path: Path, run: Runner) -> None:
     data = corpus(60)
     (tmp_path / "data").mkdir()
     for split in data:
@@ -50,18 +50,18 @@ def test_the_commands_of_a_typing_model(tmp_path: Path, run: Runner) -> None:
     written = json.loads((tmp_path / "scores.json").read_text())
     assert written == json.loads((out / "run.json").read_text())["scores"]["test"]
 
-    found = run("predict", out, tmp_path / "data" / "test.jsonl", "--device", "cpu")
-    assert found.code == 0
-    records = [json.loads(line) for line in found.out.splitlines()]
+    predicted = run("predict", out, tmp_path / "data" / "test.jsonl", "--device", "cpu")
+    assert predicted.code == 0
+    records = [json.loads(line) for line in predicted.out.splitlines()]
     assert [{(e["type"], str(e["spans"])) for e in r["entities"]} for r in records] == [
         {(e.type, str([list(f) for f in e.fragments])) for e in s.entities} for s in data["test"]
     ]
 
     (tmp_path / "raw.txt").write_text("it rained near oslo", encoding="utf-8")
-    refused = run("predict", out, tmp_path / "raw.txt", "--device", "cpu")
-    assert (refused.code, refused.out) == (2, "")
-    assert "this model types given spans; expected sentences with entities" in refused.err
-    with pytest.raises(SpanwiseError, match="needs sentences with entities"):
+    rejected = run("predict", out, tmp_path / "raw.txt", "--device", "cpu")
+    assert (rejected.code, rejected.out) == (2, "")
+    assert "this model types given spans; expected sentences with entities" in rejected.err
+    with pytest.raises(SpanwiseError, match="expected sentences with entities"):
         load(out, "cpu").predict("it rained near oslo")
 
     described = run("describe", out)

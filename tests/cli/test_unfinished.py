@@ -1,4 +1,4 @@
-"""A training that is interrupted: what its folder is good for, and how it goes on. And folders that a training may not have."""
+"""Interrupted trainings: their folders, and how they resume."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from running import Result, Runner
+from cli_runner import Result, Runner
 from tiny import STATIC, corpus, digest
 
 from spanwise import Entity, load
@@ -41,7 +41,7 @@ def data(tmp_path: Path) -> Path:
 
 @contextmanager
 def interrupted(step: int) -> Iterator[None]:
-    """As if somebody pressed Ctrl-C in a step, counted from 1."""
+    """Raise a KeyboardInterrupt in a step, counted from 1."""
     backward, calls = Trainer._backward, []
 
     def failing(self: Trainer, packed: Any) -> Any:
@@ -63,7 +63,7 @@ def train(run: Runner, data: Path, tmp_path: Path) -> Runner:
     return call
 
 
-def test_weights_are_there_when_an_epoch_has_been_scored(train: Runner, run: Runner, data: Path, tmp_path: Path) -> None:
+def test_weights_exist_after_the_first_epoch(train: Runner, run: Runner, data: Path, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     with interrupted(EPOCH):
         result = train("run", *OPTIONS, "--set", "training.checkpoint_steps=1")
@@ -72,7 +72,7 @@ def test_weights_are_there_when_an_epoch_has_been_scored(train: Runner, run: Run
     for command in (("predict", folder, data / "dev.jsonl"), ("evaluate", folder, data), ("describe", folder)):
         result = run(*command)
         assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
-        assert result.err.startswith(f"{folder}: no trained model here yet: its training has not finished an epoch; go on with")
+        assert result.err.startswith(f"{folder}: no trained model yet: training has not finished its first epoch; continue it with")
     assert train("run", "--resume").code == 0
     train("whole", *OPTIONS, "--set", "training.checkpoint_steps=1")
     assert digest(folder) == digest(tmp_path / "whole")
@@ -80,14 +80,14 @@ def test_weights_are_there_when_an_epoch_has_been_scored(train: Runner, run: Run
     assert run("describe", folder).err == f"{folder}: no trained model here (model.safetensors missing)\n"
 
 
-def test_whoever_uses_an_unfinished_training_is_told(
+def test_note_on_unfinished_training(
     train: Runner, run: Runner, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("onnxruntime")
     uvicorn = pytest.importorskip("uvicorn")
     monkeypatch.setattr(uvicorn.Server, "run", lambda self, sockets: None)
     folder, gold = tmp_path / "run", data / "test.jsonl"
-    note = f"note: {folder}: its training is unfinished; this is the best epoch so far\n"
+    note = f"note: {folder}: training is unfinished; using its best epoch so far\n"
     with interrupted(EPOCH + 1):
         train("run", *OPTIONS)
     commands: list[tuple[object, ...]] = [
@@ -105,21 +105,24 @@ def test_whoever_uses_an_unfinished_training_is_told(
     assert [run(*command).err for command in commands[:4]] == [""] * 4
 
 
-def test_a_program_is_warned_of_an_unfinished_training_and_the_card_says_it(train: Runner, tmp_path: Path) -> None:
+def test_warning_and_card_of_unfinished_training(train: Runner, tmp_path: Path) -> None:
     folder = tmp_path / "run"
     with interrupted(EPOCH + 1):
         train("run", *OPTIONS)
     for use in (lambda: load(folder, "cpu"), lambda: HubModel(folder).save_pretrained(tmp_path / "hub")):
-        with pytest.warns(SpanwiseWarning, match="run: its training is unfinished; this is the best epoch so far"):
+        with pytest.warns(SpanwiseWarning, match="run: training is unfinished; using its best epoch so far"):
             use()
     card = (tmp_path / "hub" / "README.md").read_text(encoding="utf-8")
-    assert "trained with the recipe `seqner` of Spanwise. Its training is unfinished: this is its best epoch so far." in card
+    assert (
+        "trained with the recipe `seqner` of Spanwise. The training is unfinished; these are the weights of the best epoch so far."
+        in card
+    )
     train("run", "--resume")
     assert "unfinished" not in str(HubModel(folder).generate_model_card())
 
 
-@pytest.mark.parametrize("step", [1, EPOCH + 2])  # before the first checkpoint and behind it
-def test_a_training_goes_on_with_its_own_settings(train: Runner, tmp_path: Path, step: int) -> None:
+@pytest.mark.parametrize("step", [1, EPOCH + 2])  # before and after the first checkpoint
+def test_resume_uses_the_recorded_settings(train: Runner, tmp_path: Path, step: int) -> None:
     train("whole", *OPTIONS, "--seed", 4)
     with interrupted(step):
         train("run", *OPTIONS, "--seed", 4)
@@ -128,29 +131,29 @@ def test_a_training_goes_on_with_its_own_settings(train: Runner, tmp_path: Path,
         (("--recipe", "seqner", "--seed", 5), "training.seed"),
     ):  # fmt: skip
         result = train("run", *words, "--resume")
-        complaint = f"{tmp_path / 'run'}: cannot resume with other settings than it began with: {names}\n"
+        complaint = f"{tmp_path / 'run'}: cannot resume with changed settings: {names}\n"
         assert (result.code, result.err) == (2, complaint)
-    assert "began with: head.kind, " in train("run", *OPTIONS, "--recipe", "spanner", "--resume").err
-    assert "began with: encoder." in train("run", "--encoder", "minilm", "--resume").err
+    assert "changed settings: head.kind, " in train("run", *OPTIONS, "--recipe", "spanner", "--resume").err
+    assert "changed settings: encoder." in train("run", "--encoder", "minilm", "--resume").err
     result = train("run", "--encoder", "static", "--epochs", 2, "--resume")
     assert (result.code, result.err) == (0, "")
     assert digest(tmp_path / "run") == digest(tmp_path / "whole")
-    asked = [json.loads((tmp_path / name / "run.json").read_text())["asked"] for name in ("run", "whole")]
-    assert asked[0] == asked[1]
+    requested = [json.loads((tmp_path / name / "run.json").read_text())["requested"] for name in ("run", "whole")]
+    assert requested[0] == requested[1]
     assert {path.name for path in (tmp_path / "run").iterdir()} == {path.name for path in (tmp_path / "whole").iterdir()}
 
 
-def test_what_a_training_started_from_is_not_forgotten(train: Runner, tmp_path: Path) -> None:
+def test_resume_remembers_init(train: Runner, tmp_path: Path) -> None:
     train("first", *OPTIONS)
     start = (*OPTIONS, "--seed", 3, "--init", tmp_path / "first")
     train("whole", *start)
     with interrupted(1):
         train("run", *start)
-    assert "started from" in train("run", "--resume").out
+    assert "initialised from" in train("run", "--resume").out
     assert digest(tmp_path / "run") == digest(tmp_path / "whole")
 
 
-def test_other_data_is_said_before_settings_that_follow_from_it(train: Runner, tmp_path: Path) -> None:
+def test_changed_data_is_reported_before_derived_settings(train: Runner, tmp_path: Path) -> None:
     plain = corpus()
     first, *rest = plain["train"]
     apart = replace(first, entities=(Entity("Place", ((0, 1), (2, 3))),))
@@ -160,11 +163,11 @@ def test_other_data_is_said_before_settings_that_follow_from_it(train: Runner, t
         train("run", *options)
     for words in (options, ()):
         result = train("run", *words, "--resume", data=other)
-        complaint = f"{tmp_path / 'run'}: cannot resume, for the train data is not what it began with\n"
+        complaint = f"{tmp_path / 'run'}: cannot resume: the train data has changed since the training was started\n"
         assert (result.code, result.err) == (2, complaint)
 
 
-def test_nothing_to_resume_is_said(train: Runner, tmp_path: Path) -> None:
+def test_nothing_to_resume(train: Runner, tmp_path: Path) -> None:
     for words in ((), ("--seeds", "1"), ("--sweep", "head.tagging=softmax")):
         out = f"new{len(words)}{''.join(words)[:4]}"
         result = train(out, *OPTIONS, *words, "--resume")
@@ -172,7 +175,7 @@ def test_nothing_to_resume_is_said(train: Runner, tmp_path: Path) -> None:
         assert f"nothing to resume in {tmp_path / out}: training from the start\n" in result.out
 
 
-def test_what_fails_before_the_first_step_leaves_no_folder(train: Runner, tmp_path: Path) -> None:
+def test_early_failure_leaves_no_folder(train: Runner, tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     bare = {split: tuple(replace(one, entities=()) for one in found) for split, found in corpus().splits.items()}
     nothing = saved(Corpus(bare), tmp_path / "nothing")
@@ -199,18 +202,18 @@ NAMES = {"seeds": ("seed-1", "seed-2"), "sweep": ("head.tagging=softmax", "head.
 
 @pytest.fixture
 def two(data: Path, tmp_path: Path) -> Callable[[str], tuple[str, ...]]:
-    """The options that ask for two runs of a kind."""
+    """Options for two runs of a kind."""
     folds = [{"fold": k, "test": [one.id for one in read(data / "test.jsonl")][k::2]} for k in range(2)]
     (tmp_path / "folds.json").write_text(json.dumps(folds))
     return lambda kind: tuple(word.replace("FOLDS", str(tmp_path / "folds.json")) for word in TWO[kind])
 
 
 @pytest.mark.parametrize("kind", SEVERAL)
-def test_several_runs_do_not_go_where_others_are(train: Runner, tmp_path: Path, kind: str) -> None:
+def test_several_runs_need_an_empty_folder(train: Runner, tmp_path: Path, kind: str) -> None:
     options = ("--epochs", "1", *(word for word in OPTIONS if word not in ("--epochs", "2")))
     train("single", *options)
     with interrupted(2):
-        train("begun", *options)
+        train("unfinished", *options)
     (other,) = (name for name in SEVERAL if name != kind)
     train("own", *options, *SEVERAL[kind])
     train("other", *options, *SEVERAL[other])
@@ -218,10 +221,10 @@ def test_several_runs_do_not_go_where_others_are(train: Runner, tmp_path: Path, 
         train("part", *options, *SEVERAL[other])
     assert not (tmp_path / "part" / f"{other}.json").exists()
     for out, complaint in (
-        ("single", "holds a finished training (run.json is there); "),
-        ("begun", "holds an unfinished training of a single run; choose another folder"),
-        ("other", f"holds the training of --{other} ("), ("part", f"holds the training of --{other} ("),
-        ("own", f"holds a finished training ({kind}.json is there); --resume adds to it, or choose another folder"),
+        ("single", "has a finished training (run.json exists); "),
+        ("unfinished", "has an unfinished training of a single run; choose another folder"),
+        ("other", f"has a training with --{other} ("), ("part", f"has a training with --{other} ("),
+        ("own", f"has a finished training ({kind}.json exists); pass --resume to add runs, or choose another folder"),
     ):  # fmt: skip
         before = contents(tmp_path / out)
         for resume in ((), ("--resume",)) if out != "own" else ((),):
@@ -233,7 +236,7 @@ def test_several_runs_do_not_go_where_others_are(train: Runner, tmp_path: Path, 
 
 @pytest.mark.parametrize("step", [1, 4 * EPOCH])  # in the first run and in the second
 @pytest.mark.parametrize("kind", TWO)
-def test_several_runs_go_on_with_their_own_settings(
+def test_several_runs_resume_with_the_recorded_settings(
     train: Runner, two: Callable[[str], tuple[str, ...]], tmp_path: Path, kind: str, step: int
 ) -> None:
     train("whole", *OPTIONS, *two(kind))
@@ -249,11 +252,11 @@ def test_several_runs_go_on_with_their_own_settings(
     ):  # fmt: skip
         result = train("runs", *words, "--resume")
         assert (result.code, result.err.count("\n")) == (2, 1)
-        assert result.err.startswith(f"{first}: cannot resume with other settings than it began with: ")
+        assert result.err.startswith(f"{first}: cannot resume with changed settings: ")
         assert result.err.endswith(names)
     assert contents(tmp_path / "runs") == before
     assert train("runs", *OPTIONS, *two(kind)).err == (
-        f"{tmp_path / 'runs'}: holds an unfinished training; --resume goes on with it, or choose another folder\n"
+        f"{tmp_path / 'runs'}: has an unfinished training; pass --resume to continue it, or choose another folder\n"
     )
     result = train("runs", "--resume")
     assert (result.code, result.err) == (0, "")
@@ -263,13 +266,13 @@ def test_several_runs_go_on_with_their_own_settings(
     assert (tmp_path / "runs" / f"{kind}.json").read_bytes() == (tmp_path / "whole" / f"{kind}.json").read_bytes()
 
 
-def test_seeds_are_added_with_the_settings_of_the_others(train: Runner, tmp_path: Path) -> None:
+def test_additional_seeds_use_the_recorded_settings(train: Runner, tmp_path: Path) -> None:
     train("runs", *OPTIONS, "--seeds", "1,2")
     before = contents(tmp_path / "runs")
     for words, complaint in (
         (
             ("--seeds", "2,3"),
-            f"{tmp_path / 'runs'}: cannot resume without what it began with: seed-1 (name it too, or remove its folder)\n",
+            f"{tmp_path / 'runs'}: cannot resume without seed-1; request it too, or remove the folder\n",
         ),
         (("--seed", 1), f"{tmp_path / 'runs'} holds runs of several seeds; omit --seed\n"),
         (("--seed", 1, "--seeds", "1,2"), "--seed and --seeds cannot be combined\n"),
@@ -287,7 +290,7 @@ def test_seeds_are_added_with_the_settings_of_the_others(train: Runner, tmp_path
     assert json.loads((tmp_path / "runs/seeds.json").read_text())["seeds"] == [1, 2, 3]
 
 
-def test_what_several_runs_started_from_is_not_forgotten(train: Runner, tmp_path: Path) -> None:
+def test_several_runs_remember_init(train: Runner, tmp_path: Path) -> None:
     train("first", *OPTIONS)
     start = (*OPTIONS, "--seeds", "3,4", "--init", tmp_path / "first")
     train("whole", *start)
@@ -296,14 +299,14 @@ def test_what_several_runs_started_from_is_not_forgotten(train: Runner, tmp_path
     before = contents(tmp_path / "runs")
     result = train("runs", "--resume", "--init", tmp_path / "whole/seed-3")
     assert (result.code, result.err) == (
-        2, f"{tmp_path / 'runs'}: cannot resume with --init {tmp_path / 'whole/seed-3'}, for it began with {tmp_path / 'first'}\n"
+        2, f"{tmp_path / 'runs'}: cannot resume with --init {tmp_path / 'whole/seed-3'}: the training was started with --init {tmp_path / 'first'}\n"
     )  # fmt: skip
     assert contents(tmp_path / "runs") == before
     train("runs", "--resume")
     assert [digest(tmp_path / f"runs/seed-{k}") for k in (3, 4)] == [digest(tmp_path / f"whole/seed-{k}") for k in (3, 4)]
 
 
-def test_paths_are_remembered_from_wherever_they_were_named(
+def test_recorded_paths_are_absolute(
     train: Runner, two: Callable[[str], tuple[str, ...]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     train("first", *OPTIONS)
@@ -315,10 +318,10 @@ def test_paths_are_remembered_from_wherever_they_were_named(
     monkeypatch.chdir(tmp_path / "elsewhere")
     result = train("runs", "--resume")
     assert (result.code, result.err) == (0, "")
-    assert result.out.count(f"started from {tmp_path / 'first'}") == 2
+    assert result.out.count(f"initialised from {tmp_path / 'first'}") == 2
 
 
-def test_runs_that_never_began_or_are_taken_away_may_be_left_out(train: Runner, tmp_path: Path) -> None:
+def test_missing_runs_can_be_omitted(train: Runner, tmp_path: Path) -> None:
     with interrupted(4 * EPOCH):  # in the second
         train("runs", *OPTIONS, "--seeds", "1,2,3")
     result = train("runs", "--seeds", "1,2", "--resume")
@@ -328,7 +331,7 @@ def test_runs_that_never_began_or_are_taken_away_may_be_left_out(train: Runner, 
     assert json.loads((tmp_path / "runs/seeds.json").read_text())["seeds"] == [1]
 
 
-def test_what_was_refused_is_not_remembered(train: Runner, tmp_path: Path) -> None:
+def test_rejected_settings_are_not_recorded(train: Runner, tmp_path: Path) -> None:
     train("runs", *OPTIONS, "--seeds", "1,2")
     before = contents(tmp_path / "runs")
     for words in (("--seeds", "1,2,3", "--init", tmp_path / "none"), ("--seeds", "1,2,3", "--set", "encoder.vectors=none.txt")):
@@ -346,22 +349,22 @@ def test_runs_are_scored_on_the_same_test_data(train: Runner, data: Path, tmp_pa
     lines = (data / "test.jsonl").read_text().splitlines(keepends=True)
     (data / "test.jsonl").write_text("".join(lines[:3]))
     result = train("runs", "--seeds", "1,2", "--resume")
-    said = f"{tmp_path / 'runs/seed-1'}: cannot resume, for the test data is not what it was scored on\n"
+    said = f"{tmp_path / 'runs/seed-1'}: cannot resume: the test data has changed since the run was scored\n"
     assert (result.code, result.err) == (2, said)
 
 
 @pytest.mark.parametrize("content", ["{", "[]", "{}", '{"seeds": 1, "runs": [], "config": {}}'])
-def test_what_several_runs_began_with_may_be_cut_off(train: Runner, tmp_path: Path, content: str) -> None:
+def test_truncated_record_of_several_runs(train: Runner, tmp_path: Path, content: str) -> None:
     with interrupted(1):
         train("runs", *OPTIONS, "--seeds", "1,2")
-    (tmp_path / "runs/asked.json").write_text(content)
+    (tmp_path / "runs/runs.json").write_text(content)
     result = train("runs", "--resume")
     assert (result.code, result.err.count("\n")) == (2, 1)
-    assert result.err.startswith(f"{tmp_path / 'runs/asked.json'}: ")
+    assert result.err.startswith(f"{tmp_path / 'runs/runs.json'}: ")
 
 
-@pytest.mark.parametrize("content", ["{", "[]", "{}", '{"data": 3, "asked": {}}', "\udcff"])
-def test_a_report_that_is_cut_off_is_named(
+@pytest.mark.parametrize("content", ["{", "[]", "{}", '{"data": 3, "requested": {}}', "\udcff"])
+def test_truncated_report(
     train: Runner, run: Runner, data: Path, tmp_path: Path, content: str
 ) -> None:  # fmt: skip
     train("runs", *OPTIONS, "--epochs", 1, "--seeds", "1")
@@ -375,7 +378,7 @@ def test_a_report_that_is_cut_off_is_named(
         assert result.err.startswith(f"{report}: ")
 
 
-def test_compare_takes_the_runs_that_the_summary_names(train: Runner, run: Runner, data: Path, tmp_path: Path) -> None:
+def test_compare_reads_the_runs_of_the_summary(train: Runner, run: Runner, data: Path, tmp_path: Path) -> None:
     train("runs", *OPTIONS, "--seeds", "1,2")
     seeds, summary = [tmp_path / f"runs/seed-{number}" for number in (1, 2)], tmp_path / "runs/seeds.json"
     train("runs/seed-3", *OPTIONS, "--seed", 3)
@@ -388,8 +391,8 @@ def test_compare_takes_the_runs_that_the_summary_names(train: Runner, run: Runne
     systems = json.loads(compared().out)["systems"]
     assert systems["runs"]["f1"] == systems["same"]["f1"]
     for content, complaint in (
-        ('{"seeds": [1, 4]}', f"{tmp_path / 'runs'}: seeds.json names seed-4, which is not there\n"),
-        ("{}", f"{summary}: cannot be read: expected the list of seeds\n"),
+        ('{"seeds": [1, 4]}', f"{tmp_path / 'runs'}: seeds.json lists seed-4, which does not exist\n"),
+        ("{}", f"{summary}: expected a list of seeds\n"),
         ("{", f"{summary}: cannot be read; it may be truncated: not JSON: "),
     ):
         summary.write_text(content)
@@ -398,7 +401,7 @@ def test_compare_takes_the_runs_that_the_summary_names(train: Runner, run: Runne
         assert result.err.startswith(complaint)
 
 
-def test_no_seeds_are_no_plain_run(train: Runner, tmp_path: Path) -> None:
+def test_empty_seeds(train: Runner, tmp_path: Path) -> None:
     result = train("run", *OPTIONS, "--seeds", "")
     assert (result.code, result.err) == (2, "--seeds '': expected integers separated by commas, as in 1,2,3\n")
     assert not (tmp_path / "run").exists()

@@ -1,4 +1,4 @@
-"""``spanwise vectors`` as a user meets it."""
+"""``spanwise vectors``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from running import Runner
+from cli_runner import Runner
 from tiny import model
 
 from spanwise.data import FOLDER
@@ -19,7 +19,7 @@ from spanwise.vectors import Vectors, read_vectors, write_vectors
 
 @pytest.fixture
 def vectors(tmp_path: Path) -> Path:
-    """Kings and queens in two dimensions, one of which is their sex."""
+    """Six words in two dimensions; the second separates kings from queens."""
     words = ("king", "queen", "man", "woman", "Tumour", "tumours")
     table = np.array([[3, 1], [3, -1], [0.1, 1], [0.1, -1], [-1, 0], [-1, 0.1]], np.float32)
     write_vectors(Vectors(words, table), tmp_path / "v.txt")
@@ -35,7 +35,7 @@ def test_help(run: Runner) -> None:
     assert "--x-max" in run("vectors", "train", "--help").out
 
 
-def test_train_and_look(run: Runner, tmp_path: Path) -> None:
+def test_train_and_similar(run: Runner, tmp_path: Path) -> None:
     pytest.importorskip("numba")
     out = tmp_path / "v"
     options = ["--dim", 8, "--window", 4, "--x-max", 5, "--min-count", 2, "--iterations", 3, "--threads", 1, "--seed", 4]
@@ -46,15 +46,15 @@ def test_train_and_look(run: Runner, tmp_path: Path) -> None:
     assert read_vectors(out).size == 8
     similar = run("vectors", "similar", out, "the", "--count", 3)
     assert len(similar.out.splitlines()) == 3
-    again = run("vectors", "train", FOLDER, "--out", out)
-    assert again.code == 2
-    assert again.err == f"{out}: the folder is not empty\n"
+    second = run("vectors", "train", FOLDER, "--out", out)
+    assert second.code == 2
+    assert second.err == f"{out}: the folder is not empty\n"
 
 
-def test_vectors_are_not_taken_for_data(run: Runner, vectors: Path, tmp_path: Path) -> None:
+def test_vectors_are_not_data(run: Runner, vectors: Path, tmp_path: Path) -> None:
     folder = tmp_path / "v"
     write_vectors(read_vectors(vectors), folder)
-    (folder / "training.json").write_text('{"settings": {}}')  # as training leaves it: a name like that of a train split
+    (folder / "training.json").write_text('{"settings": {}}')  # written by training; the name resembles a train split
     model("static").save(tmp_path / "run")
     for command in (
         ["describe", folder],
@@ -66,8 +66,8 @@ def test_vectors_are_not_taken_for_data(run: Runner, vectors: Path, tmp_path: Pa
         ["vectors", "train", folder, "--out", tmp_path / "new"],
     ):
         result = run(*command)
-        told = f"{folder}: expected text, found a folder of word vectors; see spanwise vectors similar\n"
-        assert (result.code, result.out, result.err) == (2, "", told), command
+        message = f"{folder}: expected text, found a folder of word vectors; see spanwise vectors similar\n"
+        assert (result.code, result.out, result.err) == (2, "", message), command
 
 
 def test_similar_and_analogies(run: Runner, vectors: Path) -> None:
@@ -90,7 +90,7 @@ def test_convert(run: Runner, vectors: Path, tmp_path: Path) -> None:
     [("v.txt", "v.txt"), ("v.txt", "n/../v.txt"), ("v.txt", "link.txt"), ("link.txt", "v.txt"), ("n", "n"), ("n", "n/n.txt"),
      ("n/n.npy", "n/n.txt"), ("n/n.npy", "words.txt")],
 )  # fmt: skip
-def test_vectors_are_never_replaced_by_their_own_copy(
+def test_convert_never_overwrites_its_input(
     run: Runner, monkeypatch: pytest.MonkeyPatch, vectors: Path, source: str, target: str
 ) -> None:
     monkeypatch.chdir(vectors.parent)
@@ -101,8 +101,8 @@ def test_vectors_are_never_replaced_by_their_own_copy(
     Path("words.txt").symlink_to("n/n.txt")
     before = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
     result = run("vectors", "convert", source, target)
-    complaint = f"{Path(target)}: the output would overwrite an input; choose another output\n"
-    assert (result.code, result.out, result.err) == (2, "", complaint)
+    message = f"{Path(target)}: the output would overwrite an input; choose another output\n"
+    assert (result.code, result.out, result.err) == (2, "", message)
     assert {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()} == before
 
 
@@ -113,16 +113,16 @@ def test_vectors_are_never_replaced_by_their_own_copy(
         (["similar", "V", "TUMOUR"], "no vector for 'TUMOUR' among 6 words; did you mean Tumour?"),
         (["similar", "V", "水"], "no vector for '水' among 6 words\n"),
         (["analogies", "V", "man", "king", "wman"], "no vector for 'wman' among 6 words; did you mean woman?"),
-        (["similar", "nowhere.txt", "x"], "nowhere.txt: no such file or folder of word vectors"),
+        (["similar", "missing.txt", "x"], "missing.txt: no such file or folder of word vectors"),
         (["convert", "V", "out.kv"], "out.kv: unknown extension"),
-        (["train", "nowhere", "--out", "x"], "nowhere: no such file or folder"),
+        (["train", "missing", "--out", "x"], "missing: no such file or folder"),
         (["train", "EMPTY", "--out", "x"], "the text has no words"),
         (["train", "V", "--out", "x", "--unit", "letters"], "unknown unit 'letters'; known: characters, words"),
         (["train", "V", "--out", "x", "--dim", "0"], "spanwise vectors train: invalid value for '--dim'"),
         (["train", "V"], "spanwise vectors train: missing option '--out'"),
     ],
 )
-def test_mistakes_are_one_line(
+def test_errors_are_one_line(
     run: Runner, monkeypatch: pytest.MonkeyPatch, vectors: Path, arguments: list[str], line: str
 ) -> None:
     monkeypatch.chdir(vectors.parent)
@@ -136,7 +136,7 @@ def test_mistakes_are_one_line(
     assert sorted(Path().iterdir()) == before
 
 
-def test_an_interrupt_is_no_traceback_and_leaves_nothing(tmp_path: Path) -> None:
+def test_interrupt_leaves_no_files(tmp_path: Path) -> None:
     pytest.importorskip("numba")
     scratch = tmp_path / "scratch"
     scratch.mkdir()
@@ -146,8 +146,8 @@ def test_an_interrupt_is_no_traceback_and_leaves_nothing(tmp_path: Path) -> None
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(scratch)},
     )  # fmt: skip
     assert process.stdout is not None
-    for said in process.stdout:
-        if said.startswith("iteration 2"):
+    for line in process.stdout:
+        if line.startswith("iteration 2"):
             break
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)

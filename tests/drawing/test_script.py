@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from analysed import SCRIPT, entity
+from sample_predictions import SCRIPT, entity
 
 from spanwise.core.types import Entity, Sentence
 from spanwise.drawing import css, draw_sentence, script, type_colours
@@ -43,7 +43,7 @@ def sample(numbers: random.Random) -> Sentence:
 
 def as_answered(sentence: Sentence) -> dict[str, Any]:
     pytest.importorskip("fastapi")
-    from spanwise.serve.answers import to_json
+    from spanwise.serve.responses import to_json
 
     return to_json(sentence)
 
@@ -59,9 +59,9 @@ def test_both_draw_the_same(browser: Browser, tmp_path: Path) -> None:
     code = f"const sentences = {data}, colours = {json.dumps(colours)};"
     page_file.write_text(f"<!doctype html><meta charset=utf-8><style>{css()}</style>{drawn}<script>{script()}{code}</script>")
     page = browser.open(page_file.as_uri())
-    assert page.complaints == []
-    theirs = page.value(f"[...document.querySelectorAll('body > div')].map(x => x.firstChild).map({SEEN})")
-    own = page.value(f"sentences.map(one => drawSentence(one, colours)).map({SEEN})")
+    assert page.errors == []
+    theirs = page.evaluate(f"[...document.querySelectorAll('body > div')].map(x => x.firstChild).map({SEEN})")
+    own = page.evaluate(f"sentences.map(one => drawSentence(one, colours)).map({SEEN})")
     assert own == theirs
     assert sum(len(one) - 1 for one in theirs) > 200, "words with bars were compared"
 
