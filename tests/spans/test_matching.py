@@ -20,8 +20,8 @@ def test_hand_worked_example() -> None:
     matches = match_spans(packed([(0, 1, 3), (0, 2, 3), (0, 0, 5), (0, 5, 6), (1, 0, 2), (2, 5, 8)]), gold)
     # 1-3 shares two of three words with 1-4 and one of two with 2-3; 5-6 shares none with either.
     assert matches.overlap.tolist() == pytest.approx([2 / 3, 1.0, 3 / 5, 0.0, 0.0, 3 / 4])
-    assert matches.index.tolist()[:3] == [0, 1, 0]
-    assert matches.index.tolist()[5] == 4
+    assert matches.gold_index.tolist()[:3] == [0, 1, 0]
+    assert matches.gold_index.tolist()[5] == 4
     assert list(zip(matches.start.tolist(), matches.end.tolist(), strict=True))[5] == (5, 9)
 
 
@@ -41,7 +41,7 @@ def test_the_match_has_the_largest_overlap_in_the_sentence(seed: int) -> None:
         candidates = [set(range(*other)) for other in gold[sentence].tolist()]
         overlaps = [len(words & other) / len(words | other) for other in candidates]
         assert matches.overlap[n].item() == pytest.approx(max(overlaps))
-        row, column = divmod(int(matches.index[n]), 5)
+        row, column = divmod(int(matches.gold_index[n]), 5)
         assert row == sentence
         assert overlaps[column] == max(overlaps)
         assert gold[row, column].tolist() == [matches.start[n], matches.end[n]]

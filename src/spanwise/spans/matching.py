@@ -21,7 +21,7 @@ class Matches(NamedTuple):
     """The best match of each span: the overlap (IoU), the index among all B x G gold spans, and the boundaries."""
 
     overlap: Tensor
-    index: Tensor
+    gold_index: Tensor
     start: Tensor
     end: Tensor
 
@@ -31,7 +31,7 @@ def match_spans(spans: PackedSpans, gold: Tensor) -> Matches:
 
     >>> from torch import tensor
     >>> matches = match_spans(PackedSpans(tensor([0, 0]), tensor([0, 2]), tensor([2, 5])), tensor([[[0, 1], [2, 6]]]))
-    >>> matches.overlap, matches.index, matches.end
+    >>> matches.overlap, matches.gold_index, matches.end
     (tensor([0.5000, 0.7500]), tensor([0, 1]), tensor([1, 6]))
     """
     starts, ends = gold.index_select(0, spans.sentence).unbind(2)

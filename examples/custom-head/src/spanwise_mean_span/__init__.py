@@ -1,0 +1,1 @@
+"""A head for Spanwise that classifies spans by the mean of their words."""

@@ -1,0 +1,58 @@
+"""Every recipe and every registered head keeps the contract of heads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from tiny import corpus, model, with_relations
+
+from spanwise.config.settings import iter_sections
+from spanwise.heads import HEADS
+from spanwise.models.model import Model
+from spanwise.prediction.predictor import predict
+from spanwise.recipes.catalog import recipes
+from spanwise.runtime.tensors import state_tensors
+from spanwise.testing import check_head
+from spanwise.testing.scoring import check_batch_invariance, check_padding_invariance
+from spanwise.testing.sentences import TEST_SENTENCES
+
+NEED_TRANSFORMER = {"deep-span", "deep-span-pruned"}  # they copy the layers of the encoder
+
+
+def overrides(recipe: str) -> tuple[str, ...]:
+    """Settings that make a recipe fast."""
+    encoder = recipes()[recipe].get("encoder") or {}
+    return ("encoder.glove.iterations=2",) if "glove" in encoder else ()
+
+
+@pytest.mark.parametrize("recipe", sorted(recipes()))
+def test_the_recipe_keeps_the_contract(recipe: str, tiny_bert: Path, tmp_path: Path) -> None:
+    encoder = tiny_bert if recipe in NEED_TRANSFORMER else "static"
+    check_head(recipe, tmp_path, encoder=encoder, overrides=overrides(recipe))
+
+
+def test_every_registered_head_belongs_to_a_recipe() -> None:
+    sections = [values for recipe in recipes().values() for _, values in iter_sections("head", recipe["head"])]
+    assert {values["kind"] for values in sections} == set(HEADS)
+
+
+@pytest.mark.parametrize("recipe", sorted(recipes()))
+def test_batches_padding_and_saving_with_transformers(recipe: str, tiny_bert: Path, tiny_roberta: Path, tmp_path: Path) -> None:
+    if recipes()[recipe].get("encoder", {}).get("kind") == "static":
+        pytest.skip("the recipe has its own encoder")
+    layers = ("encoder.parts.0.layers=2", "encoder.hidden=8") if recipe == "locate-label-paper" else ()
+    for encoder in (tiny_bert, tiny_roberta):
+        built = model(encoder, recipe, layers, data=with_relations(corpus()))
+        check_batch_invariance(built)
+        check_padding_invariance(built)
+        built.save(tmp_path / encoder.name)
+        loaded = Model.load(tmp_path / encoder.name)
+        assert (loaded.config, loaded.labels, loaded.training) == (built.config, built.labels, False)
+        assert {name: tensor.tolist() for name, tensor in state_tensors(loaded).items()} == {
+            name: tensor.tolist() for name, tensor in state_tensors(built).items()
+        }
+        expected, actual = list(predict(built, TEST_SENTENCES)), list(predict(loaded, TEST_SENTENCES))
+        assert actual == expected
+        assert sum(len(sentence.entities) for sentence in expected) > 5
+        assert [[e.score for e in s.entities] for s in actual] == [[e.score for e in s.entities] for s in expected]
