@@ -13,8 +13,8 @@ test: $(VENV)/.installed-dev check
 	$(BIN)/python -m pytest --numprocesses 2
 
 check: $(VENV)/.installed-dev
-	$(BIN)/ruff check src tests bench
-	$(BIN)/ruff format --check src tests bench
+	$(BIN)/ruff check src tests bench examples
+	$(BIN)/ruff format --check src tests bench examples
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
