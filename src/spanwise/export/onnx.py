@@ -1,4 +1,4 @@
-"""Exporting a trained model to ONNX, and comparing what it finds with what the model itself finds."""
+"""Export of a trained model to ONNX, checked against the predictions of the model."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, Literal
 
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Entity, Sentence
@@ -16,28 +16,27 @@ from spanwise.data import bundled_corpus
 from spanwise.encoders.transformer import TransformerEncoder
 from spanwise.evaluation import evaluate
 from spanwise.export.graphs import write_graphs
-from spanwise.export.support import described
+from spanwise.export.record import exportable_encoder, head_graph, make_record
 from spanwise.export.torch_folder import export
 from spanwise.files.writing import atomic_output
-from spanwise.heads.pointer import Pointer
 from spanwise.models.model import Model
 from spanwise.prediction.base import BasePredictor
-from spanwise.prediction.load import Predictor
 from spanwise.prediction.onnx.predictor import OnnxPredictor
 from spanwise.prediction.onnx.record import ENCODER, TOKENIZER
+from spanwise.prediction.predictor import Predictor
 from spanwise.prediction.scoring import predict_split
-from spanwise.runs.files import CONFIG, LABELS, ONNX_RECORD
+from spanwise.runs.folder import RunFolder
 
-TOLERANCE = 1e-3  # of scores: those of float32 graphs differ by about a thousandth of this
-RARE = 1e-3  # of all entities, so many may differ: where two scores are the same but for rounding, either may win
+MAX_SCORE_DIFFERENCE = 1e-3  # scores of float32 graphs usually differ by about 1e-6
+MAX_DIFFERING_SHARE = 1e-3  # of all entities: between two equal scores, rounding decides
 
 
 @dataclass(frozen=True)
-class Exported:
-    """What was written, and how it compares with the model it was made of, on ``sentences`` sentences of ``data``.
+class OnnxExport:
+    """An exported model and how its predictions compare with the original's.
 
-    ``found`` entities are those of the model itself, ``common`` those that both find; the scores of these differ by at most
-    ``difference``. ``f1`` are the F1 of the model and of what was written, where there is gold.
+    Both predict ``sentences`` sentences of ``data``. ``f1`` holds the F1 of the model and of the
+    export, if the data has gold annotations.
     """
 
     kind: str
@@ -45,120 +44,118 @@ class Exported:
     size: int  # bytes
     data: str
     sentences: int
-    found: int
-    common: int
-    extra: int  # that only the exported model finds
-    difference: float
+    entities: int  # predicted by the model
+    common: int  # predicted by both
+    extra: int  # predicted by the export only
+    score_difference: float  # maximum over the common entities
     f1: tuple[float, float] | None
 
     @property
     def is_same(self) -> bool:
-        return self.common == self.found and not self.extra
+        return self.common == self.entities and not self.extra
 
 
-def export_onnx(run: str | Path, out: str | Path, *, int8: bool = False, data: str | Path | None = None) -> Exported:
-    """Write a run folder's model as ONNX graphs to a new folder, which ``load`` reads without torch.
+def export_onnx(run: str | Path, out: str | Path, *, int8: bool = False, data: str | Path | None = None) -> OnnxExport:
+    """Write the model of a run folder as ONNX graphs to a new folder, which ``load`` reads without torch.
 
-    ``int8`` keeps the encoder's weights in 8 bits; the head stays in float32. What is written is compared with the model on
-    the test split of ``data``, or on sentences that come with the package. A float32 graph that finds something else is an
-    error, and nothing is written.
+    ``int8`` stores the encoder's weights in 8 bits; the head stays in float32. The export is compared
+    with the model on the test split of ``data`` or on the bundled corpus. A float32 export with other
+    predictions is an error, and nothing is written.
     """
-    _needs_onnx()
-    with atomic_output(Path(out), folder=True) as temporary, TemporaryDirectory() as folder:
-        export(run, Path(folder) / "model")  # loaded again, its encoder gives no more than the head that predicts reads
+    _require_onnx()
+    with atomic_output(Path(out), is_folder=True) as temporary, TemporaryDirectory() as folder:
+        # Loaded again, the encoder outputs only the layers that the prediction head reads.
+        export(run, Path(folder) / "model")
         model = Model.load(Path(folder) / "model")
         write(model, temporary, int8=int8)
-        before, f1 = _predicted(Predictor(model, "cpu"), data)
-        after, new_f1 = _predicted(OnnxPredictor(temporary, "cpu"), data)
-        done = Exported(
+        expected, model_f1 = _predict(Predictor(model, "cpu"), data)
+        exported, onnx_f1 = _predict(OnnxPredictor(temporary, "cpu"), data)
+        result = OnnxExport(
             kind=model.config.head["kind"],
             precision="int8" if int8 else "float32",
             size=sum(path.stat().st_size for path in temporary.iterdir()),
             data="the bundled corpus" if data is None else str(data),
-            sentences=len(before),
-            **_compared(before, after),
-            f1=None if f1 is None or new_f1 is None else (f1, new_f1),
+            sentences=len(expected),
+            **_compare(expected, exported),
+            f1=None if model_f1 is None or onnx_f1 is None else (model_f1, onnx_f1),
         )
-        differing = done.found - done.common + done.extra
-        if not int8 and (done.difference > TOLERANCE or differing > RARE * max(done.found, 1)):
+        differing = result.entities - result.common + result.extra
+        has_other_scores = result.score_difference > MAX_SCORE_DIFFERENCE
+        if not int8 and (has_other_scores or differing > MAX_DIFFERING_SHARE * max(result.entities, 1)):
             raise SpanwiseError(
-                f"the graph does not compute what the model does: {differing} of {done.found} entities in {done.data} differ, "
-                f"and scores by up to {done.difference:.2g}"
+                f"the ONNX graph and the model disagree: {differing} of {result.entities} entities in {result.data} differ, "
+                f"and scores differ by up to {result.score_difference:.2g}"
             )
-    return done
+    return result
 
 
 def write(model: Model, folder: Path, *, int8: bool = False) -> None:
-    """The graphs of a model and all that ``OnnxPredictor`` needs besides them."""
-    head = model.head
-    encoder, record = described(model.encoder, head, "int8" if int8 else "float32")
-    settings = head.inner.settings
-    if getattr(settings, "chunk", None) is not None:  # a way to save memory in training
-        head.inner.settings = settings.model_copy(update={"chunk": None})
-    (folder / CONFIG).write_text(model.config.to_yaml(), encoding="utf-8")
-    (folder / LABELS).write_text(json.dumps(model.labels.to_json(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-    (folder / ONNX_RECORD).write_text(record.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    """Write the graphs of a model and the other files that ``OnnxPredictor`` reads."""
+    precision: Literal["float32", "int8"] = "int8" if int8 else "float32"
+    graph = head_graph(model.head)
+    encoder = exportable_encoder(model.encoder, precision)
+    record = make_record(encoder, model.head, graph, precision)
+    run = RunFolder(folder)
+    run.config_file.write_text(model.config.to_yaml(), encoding="utf-8")
+    run.labels_file.write_text(json.dumps(model.labels.to_json(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    run.onnx_file.write_text(record.model_dump_json(indent=1) + "\n", encoding="utf-8")
     if isinstance(encoder, TransformerEncoder):
-        encoder.rows.tokenize.tokenizer.save(str(folder / TOKENIZER))
+        encoder.indexer.tokenize.tokenizer.save(str(folder / TOKENIZER))
     else:
         encoder.save(folder)
     try:
-        write_graphs(encoder, head, record, folder, has_threshold=isinstance(head.inner, Pointer))
-    except (RuntimeError, ValueError, TypeError) as error:  # of the exporter: an operation that it does not know
+        write_graphs(encoder, model.head, graph, folder)
+    except (RuntimeError, ValueError, TypeError) as error:  # the exporter does not support an operation
         kind = encoder.model.config.model_type if isinstance(encoder, TransformerEncoder) else "static"
-        first = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise SpanwiseError(f"a {kind} encoder with this head has no ONNX graph: {first}") from None
-    finally:
-        head.inner.settings = settings
-        if record.threshold is not None:
-            head.set_threshold(record.threshold)
+        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise SpanwiseError(f"a {kind} encoder with this head has no ONNX graph: {reason}") from None
     if int8:
         _quantize(folder / ENCODER)
 
 
 def _quantize(path: Path) -> None:
-    """Weights in 8 bits, values rounded as they come (dynamically). Norms, products of attention and sums stay in float32.
+    """Quantize weights to 8 bits and activations dynamically. Norms, attention products and sums stay in float32.
 
-    Each column of a weight has a scale of its own, and one of the 8 bits is left free: without it sums overflow on processors
-    that have no VNNI, and the scores are no better (NCBI, MiniLM).
+    Each column of a weight has its own scale. ``reduce_range`` uses 7 of the 8 bits: without it, sums
+    overflow on processors without VNNI, and scores are no better (NCBI, MiniLM).
     """
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
-    logging.getLogger().addFilter(_silent)
+    logging.getLogger().addFilter(_is_error)
     try:
         quantize_dynamic(path, path, weight_type=QuantType.QInt8, per_channel=True, reduce_range=True)
     finally:
-        logging.getLogger().removeFilter(_silent)
+        logging.getLogger().removeFilter(_is_error)
 
 
-def _silent(record: logging.LogRecord) -> bool:
+def _is_error(record: logging.LogRecord) -> bool:
     return record.levelno > logging.WARNING
 
 
-def _predicted(predictor: BasePredictor, data: str | Path | None) -> tuple[list[Sentence], float | None]:
+def _predict(predictor: BasePredictor, data: str | Path | None) -> tuple[list[Sentence], float | None]:
     if data is None:
         return predictor.predict(bundled_corpus()["test"]), None
-    done = predict_split(predictor, data)
-    return done.predicted, evaluate(done.gold, done.predicted).f1
+    split = predict_split(predictor, data)
+    return split.predicted, evaluate(split.gold, split.predicted).f1
 
 
-def _compared(before: Iterable[Sentence], after: Iterable[Sentence]) -> dict[str, Any]:
-    found, common, extra, difference = 0, 0, 0, 0.0
-    for one, other in zip(before, after, strict=True):
-        old, new = _scores(one.entities), _scores(other.entities)
+def _compare(expected: Iterable[Sentence], exported: Iterable[Sentence]) -> dict[str, Any]:
+    entities, common, extra, difference = 0, 0, 0, 0.0
+    for expected_sentence, exported_sentence in zip(expected, exported, strict=True):
+        old, new = _scores(expected_sentence.entities), _scores(exported_sentence.entities)
         both = old.keys() & new.keys()
-        found, common, extra = found + len(old), common + len(both), extra + len(new) - len(both)
+        entities, common, extra = entities + len(old), common + len(both), extra + len(new) - len(both)
         difference = max([difference, *(abs(old[entity] - new[entity]) for entity in both)])
-    return {"found": found, "common": common, "extra": extra, "difference": difference}
+    return {"entities": entities, "common": common, "extra": extra, "score_difference": difference}
 
 
 def _scores(entities: Iterable[Entity]) -> dict[Entity, float]:
     return {entity: entity.score or 0.0 for entity in entities}
 
 
-def _needs_onnx() -> None:
+def _require_onnx() -> None:
     try:
         import onnx  # noqa: F401
         import onnxruntime  # noqa: F401
     except ImportError as error:
-        raise SpanwiseError(f"exporting to ONNX needs {error.name}: pip install 'spanwise[onnx]'") from None
+        raise SpanwiseError(f"export to ONNX requires {error.name}: pip install 'spanwise[onnx]'") from None

@@ -1,4 +1,4 @@
-"""A trained model without what only its training needed."""
+"""Export of a trained model to a folder without training state."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from spanwise.models.model import Model
 
 
 def export(run: str | Path, out: str | Path) -> Model:
-    """Write what prediction needs of a run folder's model to a new folder, which ``load`` reads like any other.
+    """Write the part of a run folder's model that prediction needs to a new folder, which ``load`` reads.
 
-    Of a bundle only the branch that predicts is left, an ordinary head from now on.
+    Of a bundle, only the branch that predicts remains, as an ordinary head.
     """
-    with atomic_output(Path(out), folder=True) as temporary:
-        model = Model.load(run).exported()
+    with atomic_output(Path(out), is_folder=True) as temporary:
+        model = Model.load(run).for_prediction()
         model.save(temporary)
     return model

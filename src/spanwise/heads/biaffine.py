@@ -1,4 +1,4 @@
-"""A biaffine classifier of spans with boundary smoothing (Zhu and Li 2022), the baseline of DSpERT (appendix D)."""
+"""Biaffine span classification with boundary smoothing (Zhu and Li 2022)."""
 
 from __future__ import annotations
 
@@ -12,37 +12,56 @@ from torch import Tensor, nn
 
 from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder, TokenStates
-from spanwise.heads.base import Labels, Losses, ScoredSpans, SpanVectors
-from spanwise.heads.span_head import SoftmaxHead, SoftmaxSettings
+from spanwise.heads.abilities import HasSpanProbabilities
+from spanwise.heads.base import Labels, Losses, OnnxGraph, ScoredSpans, SpanVectors
+from spanwise.heads.span_head import SoftmaxHead
+from spanwise.heads.span_settings import SoftmaxSettings
 from spanwise.losses.smoothing import soft_cross_entropy
 from spanwise.spans.tiles import Tiles
 
 
 class BiaffineSettings(SoftmaxSettings):
-    """What may be set; the defaults are DSpERT's. All widths are scored unless ``max_width`` is given."""
+    """Settings of ``Biaffine``; the defaults are DSpERT's. Without ``max_width``, spans of all widths are scored."""
 
     smoothing: float = Field(default=0.1, ge=0.0, lt=1.0)
-    size: int = Field(default=150, ge=1)  # of the vectors that are multiplied
-    width_size: int = Field(default=25, ge=0)  # of the embedding of a span's width; 0 for none
-    widths: int = Field(default=25, ge=1)  # that have an embedding of their own; wider spans share the last one
-    # Of the words. DSpERT has 0.4; with a small encoder 0.2 is better on the dev sets of CoNLL04 and GENIA.
+    size: int = Field(default=150, ge=1)  # of the projected words
+    width_size: int = Field(default=25, ge=0)  # of the width embedding; 0: no width embedding
+    widths: int = Field(default=25, ge=1)  # number of width embeddings; wider spans share the last one
+    # On the words. DSpERT uses 0.4; with a small encoder, 0.2 is better on dev of CoNLL04 and GENIA.
     dropout: float = Field(default=0.2, ge=0.0, lt=1.0)
-    hidden_dropout: float = Field(default=0.2, ge=0.0, lt=1.0)  # of the projected words and the width embeddings
+    hidden_dropout: float = Field(default=0.2, ge=0.0, lt=1.0)  # on projected words and width embeddings
 
 
 class ScoredCells(NamedTuple):
-    """The scores of every span of a batch."""
+    """The logits of all spans of a batch, in tiles."""
 
     tiles: Tiles
-    logits: Tensor  # of all classes [B, count, rows, C + 1, columns] in float32
-    inside: Tensor  # which cells are spans [B, count, rows, columns]
+    logits: Tensor  # [B, count, rows, C + 1, columns] in float32
+    inside: Tensor  # [B, count, rows, columns], True where a cell is a span
 
 
-class Biaffine(SoftmaxHead):
-    """Class c of a span from word i to word j scores s_i' U_c e_j + W_c [s_i; e_j; width] + b_c.
+class Biaffine(SoftmaxHead, HasSpanProbabilities):
+    """Scores every span by a biaffine product of its first and last word.
 
-    s and e are projections of the words with ReLU. The linear terms of s and e are part of the product: U has a row and a
-    column more, which meet a constant 1. The loss is summed over all spans of a sentence and its mean is over sentences.
+    The logit of class c for the span from word i to word j is
+
+        s_i' U_c e_j + W_c [s_i; e_j; width] + b_c,
+
+    where s and e are projections of the words with ReLU. The linear terms of s and e are part of the
+    product: U has one more row and column, which are multiplied by a constant 1. The loss is summed
+    over all spans of a sentence and averaged over sentences. Boundary smoothing gives a part of each
+    gold span's probability to its neighbours.
+
+    Paper: Zhu and Li, "Boundary Smoothing for Named Entity Recognition", ACL 2022; also the baseline
+    of DSpERT (Zhu et al. 2023, appendix D).
+
+    Use it for nested or overlapping entities of any width. Prefer ``GlobalPointer`` if a span may
+    have several types, and ``SpanNer`` if memory is short and entities are narrow.
+
+    >>> head = Biaffine(8, Labels(("Drug",)), BiaffineSettings(decoding="nested"))
+    >>> states = TokenStates(torch.zeros(1, 3, 8), torch.zeros(1, 8), torch.ones(1, 3, dtype=torch.bool))
+    >>> head.span_probabilities(states, {}).vectors.shape  # 6 spans; Drug and NONE
+    torch.Size([6, 2])
     """
 
     settings_class = BiaffineSettings
@@ -66,59 +85,64 @@ class Biaffine(SoftmaxHead):
     def targets(
         self, sentences: Sequence[Sentence], *, gold: bool, generator: np.random.Generator | None = None
     ) -> dict[str, Tensor]:
-        """With gold its smoothed rows: ``sentence``, ``start``, ``end``, ``label``, ``mass``; scoring needs nothing."""
+        """Smoothed gold rows: ``sentence``, ``start``, ``end``, ``label``, ``mass``. Empty for scoring."""
         if not gold:
             return {}
-        owner, soft = self.soft_gold(sentences)
-        columns = {"sentence": owner, **soft._asdict()}
+        sentence, soft = self.smoothed_gold(sentences)
+        columns = {"sentence": sentence, **soft._asdict()}
         return {name: torch.from_numpy(np.ascontiguousarray(column)) for name, column in columns.items()}
 
     def loss(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Losses:
-        return self.loss_of(self.scored(states), targets)
+        return self.cell_loss(self.score_cells(states), targets)
 
-    def loss_of(self, scored: ScoredCells, targets: Mapping[str, Tensor]) -> Losses:
+    def cell_loss(self, scored: ScoredCells, targets: Mapping[str, Tensor]) -> Losses:
         tiles, logits, inside = scored
-        place = targets["sentence"] * tiles.cells + tiles.place(targets["start"], targets["end"])
-        values = soft_cross_entropy(logits.flatten(0, 2), place, targets["label"], targets["mass"])
-        cells = inside.flatten(1)
-        sums = values.view_as(cells).masked_fill(~cells, 0.0).sum(1)
-        return Losses(sums, cells.any(1).float(), instances=cells.sum(1).float())
+        cell = targets["sentence"] * tiles.cells + tiles.index(targets["start"], targets["end"])
+        values = soft_cross_entropy(logits.flatten(0, 2), cell, targets["label"], targets["mass"])
+        is_span = inside.flatten(1)
+        sums = values.view_as(is_span).masked_fill(~is_span, 0.0).sum(1)
+        return Losses(sums, is_span.any(1).float(), instance_counts=is_span.sum(1).float())
 
     def score(self, states: TokenStates, targets: Mapping[str, Tensor]) -> ScoredSpans:
-        tiles, logits, inside = self.scored(states)
+        tiles, logits, inside = self.score_cells(states)
         best, label = logits.max(3)
-        found = ((label != self.none) & inside).reshape(-1).nonzero().squeeze(1)
-        chance = (best - logits.logsumexp(3)).view(-1).index_select(0, found).exp()
-        start, end = tiles.spans(found % tiles.cells)
-        return ScoredSpans(found // tiles.cells, start, end, label.view(-1).index_select(0, found), chance)
+        cells = ((label != self.none) & inside).reshape(-1).nonzero().squeeze(1)
+        probability = (best - logits.logsumexp(3)).view(-1).index_select(0, cells).exp()
+        start, end = tiles.spans(cells % tiles.cells)
+        return ScoredSpans(cells // tiles.cells, start, end, label.view(-1).index_select(0, cells), probability)
 
     def span_probabilities(self, states: TokenStates, targets: Mapping[str, Tensor]) -> SpanVectors:
-        tiles, logits, inside = self.scored(states)
-        every = inside.reshape(-1).nonzero().squeeze(1)
-        logits = logits.movedim(3, -1).flatten(0, 3).index_select(0, every)
-        return SpanVectors(every // tiles.cells, *tiles.spans(every % tiles.cells), logits.softmax(-1))
+        tiles, logits, inside = self.score_cells(states)
+        cells = inside.reshape(-1).nonzero().squeeze(1)
+        logits = logits.movedim(3, -1).flatten(0, 3).index_select(0, cells)
+        return SpanVectors(cells // tiles.cells, *tiles.spans(cells % tiles.cells), logits.softmax(-1))
 
-    def scored(self, states: TokenStates) -> ScoredCells:
+    @property
+    def onnx(self) -> OnnxGraph | str:
+        return OnnxGraph.of_spans(self.score, self.decoding, self.max_width)
+
+    def score_cells(self, states: TokenStates) -> ScoredCells:
+        """The logits of all spans."""
         tiles = Tiles.cut(states.words.shape[1], self.max_width)
         words = self.dropout(states.words.to(self.projection.weight.dtype))
-        firsts, lasts = (with_one(half) for half in self.hidden_dropout(self.projection(words).relu()).chunk(2, -1))
+        firsts, lasts = (append_one(half) for half in self.hidden_dropout(self.projection(words).relu()).chunk(2, -1))
         classes, size = self.product.shape[:2]
-        # s' U for every class at once, then one product with the ends for all classes of a tile.
+        # s' U for all classes at once, then one product with the ends for all classes of a tile.
         left = firsts @ self.product.permute(1, 0, 2).reshape(size, classes * size)
         left = tiles.starts(left).reshape(words.shape[0], tiles.count, tiles.rows * classes, size)
         logits = (left @ tiles.ends(lasts).transpose(-1, -2)).float()
         logits = logits.view(words.shape[0], tiles.count, tiles.rows, classes, tiles.columns)
         if self.widths is not None and self.of_width is not None:
-            of_width = self.of_width(self.hidden_dropout(self.widths.weight)).float()
-            place = tiles.offset(logits.device).clamp(0, len(of_width) - 1)
-            logits = logits + of_width.index_select(0, place.view(-1)).view(*place.shape, classes).transpose(1, 2)
+            width_logits = self.of_width(self.hidden_dropout(self.widths.weight)).float()
+            width = tiles.offset(logits.device).clamp(0, len(width_logits) - 1)
+            logits = logits + width_logits.index_select(0, width.view(-1)).view(*width.shape, classes).transpose(1, 2)
         return ScoredCells(tiles, logits, tiles.inside(states.mask))
 
 
-def with_one(vectors: Tensor) -> Tensor:
-    """With a 1 behind the last component.
+def append_one(vectors: Tensor) -> Tensor:
+    """Append a component of 1 to each vector.
 
-    >>> with_one(torch.zeros(1, 2))
+    >>> append_one(torch.zeros(1, 2))
     tensor([[0., 0., 1.]])
     """
     return nn.functional.pad(vectors, (0, 1), value=1.0)

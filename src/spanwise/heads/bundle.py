@@ -1,9 +1,8 @@
-"""Bundling Learning (Ji et al. 2022, section 3.1.4): a sequence and a span head learn on one encoder, one of them predicts."""
+"""Bundling Learning: a sequence and a span head on one encoder (Ji et al. 2022, section 3.1.4)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -12,20 +11,21 @@ from torch import Tensor, nn
 
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
-from spanwise.decoding.decode import Predictions
 from spanwise.encoders.base import Encoder, TokenStates
-from spanwise.heads import fitted_values, head_class, inner_settings, make_head
-from spanwise.heads.base import Head, HeadSettings, Labels, Losses, ScoredSpans, SpanVectors, select_targets
+from spanwise.heads import head_class, make_head, resolve_head_values, wrapped_head_settings
+from spanwise.heads.base import Head, HeadSettings, Labels, Losses
+from spanwise.heads.wrapper import HeadWrapper, name_targets, select_targets
 
 
 class BundleSettings(HeadSettings):
-    """Any sequence head and any span head, each with its ``kind`` and settings; the defaults are the paper's.
+    """Settings of ``Bundle``: a sequence head and a span head, each with its ``kind`` and settings.
 
-    ``alpha`` is the weight of the sequence loss, and that of the span loss is what is left of 1.
+    The defaults are the paper's. ``alpha`` is the weight of the sequence loss; the span loss has the
+    weight 1 - ``alpha``.
     """
 
     alpha: float = Field(default=0.1, ge=0.0, le=1.0)
-    branch: Literal["sequence", "span"] = "span"  # the one that predicts
+    branch: Literal["sequence", "span"] = "span"  # the branch that predicts
     sequence: dict[str, Any] = Field(default_factory=lambda: {"kind": "seqner"})
     span: dict[str, Any] = Field(default_factory=lambda: {"kind": "spanner"})
 
@@ -40,24 +40,30 @@ class BundleSettings(HeadSettings):
     @model_validator(mode="after")
     def _check(self) -> Self:
         for name, values in self.branches.items():
-            inner_settings(values, f"head.{name}")
+            wrapped_head_settings(values, f"head.{name}")
             family = head_class(values["kind"]).family
             if family != name:
-                raise SpanwiseError(f"head.{name}: expected a {name} head, but {values['kind']} is a {family} head")
+                raise SpanwiseError(f"head.{name}: expected a {name} head, found {values['kind']}, a {family} head")
         if not self.weights[self.branch]:
-            raise SpanwiseError(f"head: with alpha {self.alpha:g} the {self.branch} branch learns nothing and cannot predict")
+            raise SpanwiseError(f"head: alpha {self.alpha:g} gives no weight to the {self.branch} branch, which is to predict")
         return self
 
-    def fitted(self, sentences: Sequence[Sentence]) -> Self:
-        """With both branches' settings whole: their defaults, and what the sentences decide."""
-        whole = {name: fitted_values(values, f"head.{name}", sentences) for name, values in self.branches.items()}
-        return self.model_copy(update=whole)
+    def resolve(self, sentences: Sequence[Sentence]) -> Self:
+        """Resolve the settings of both branches."""
+        update = {name: resolve_head_values(values, f"head.{name}", sentences) for name, values in self.branches.items()}
+        return self.model_copy(update=update)
 
 
-class Bundle(Head):
-    """Two heads on one encoder: L = alpha * L_sequence + (1 - alpha) * L_span, each loss a mean per instance (Eq. 19).
+class Bundle(HeadWrapper):
+    """Trains a sequence head and a span head on one encoder; one of them predicts.
 
-    Only the chosen branch predicts, so what it cannot reach is out of reach. A branch of no weight is not even built.
+    The loss is L = alpha * L_sequence + (1 - alpha) * L_span, each a mean per instance (Eq. 19). A
+    branch with weight 0 is not built.
+
+    Paper: Ji et al., "Bundling Learning", 2022, section 3.1.4.
+
+    Use it to improve a span or sequence head at the cost of training both; prediction costs the same
+    as with the predicting branch alone.
     """
 
     family = "joint"
@@ -67,7 +73,7 @@ class Bundle(Head):
     def __init__(self, labels: Labels, settings: BundleSettings, heads: Mapping[str, Head]) -> None:
         super().__init__(labels, settings)
         self.heads = nn.ModuleDict(heads)
-        self.decoding = self.prediction_head.decoding
+        self.wrapped_name = settings.branch
 
     @classmethod
     def build(cls, encoder: Encoder, labels: Labels, settings: BundleSettings) -> Bundle:
@@ -83,45 +89,23 @@ class Bundle(Head):
     def prediction_head(self) -> Head:
         return self.branches[self.settings.branch]
 
+    @property
+    def wrapped(self) -> Head:
+        return self.prediction_head
+
     def targets(
         self, sentences: Sequence[Sentence], *, gold: bool, generator: np.random.Generator | None = None
     ) -> dict[str, Tensor]:
-        """The branches' targets, each under the branch's name; for scoring only those of the one that predicts."""
+        """The targets of both branches under their names; for scoring, only those of the one that predicts."""
         heads = self.branches if gold else {self.settings.branch: self.prediction_head}
-        return {
-            f"{name}.{key}": value
-            for name, head in heads.items()
-            for key, value in head.targets(sentences, gold=gold, generator=generator).items()
-        }
+        targets: dict[str, Tensor] = {}
+        for name, head in heads.items():
+            targets |= name_targets(name, head.targets(sentences, gold=gold, generator=generator))
+        return targets
 
     def loss(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Losses:
         weights = self.settings.weights
         terms = {
             name: (weights[name], head.loss(states, select_targets(targets, name))) for name, head in self.branches.items()
         }
-        return Losses.joined(terms)
-
-    def score(self, states: TokenStates, targets: Mapping[str, Tensor]) -> ScoredSpans:
-        return self.prediction_head.score(states, select_targets(targets, self.settings.branch))
-
-    def read(self, scored: ScoredSpans, count: int) -> list[Predictions]:
-        return self.prediction_head.read(scored, count)
-
-    def out_of_reach(self, sentence: Sentence) -> int:
-        return self.prediction_head.out_of_reach(sentence)
-
-    def set_threshold(self, threshold: float) -> float | None:
-        return self.prediction_head.set_threshold(threshold)
-
-    def pretrained_parameters(self) -> Iterator[nn.Parameter]:
-        return chain.from_iterable(head.pretrained_parameters() for head in self.branches.values())
-
-    def span_vectors(self, states: TokenStates, targets: Mapping[str, Tensor]) -> SpanVectors:
-        return self.prediction_head.span_vectors(states, select_targets(targets, self.settings.branch))
-
-    def span_probabilities(self, states: TokenStates, targets: Mapping[str, Tensor]) -> SpanVectors:
-        return self.prediction_head.span_probabilities(states, select_targets(targets, self.settings.branch))
-
-    @property
-    def templates(self) -> Tensor | None:
-        return self.prediction_head.templates
+        return Losses.weighted_sum(terms)

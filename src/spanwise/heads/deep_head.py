@@ -1,4 +1,4 @@
-"""What the heads share that represent every span by a vector of its own (DSpERT, section 3)."""
+"""Base class of heads with a span transformer (DSpERT, section 3)."""
 
 from __future__ import annotations
 
@@ -13,19 +13,23 @@ from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.encoders.layers import LayerParts
-from spanwise.heads.base import Labels
+from spanwise.heads.abilities import CachesSentences, HasParameterGroups, HasSpanProbabilities, HasSpanVectors
+from spanwise.heads.base import Labels, OnnxGraph
 from spanwise.heads.deep_settings import DeepSettings
-from spanwise.heads.memo import Ints, Memo
+from spanwise.heads.sentence_cache import Ints, SentenceCache
 from spanwise.heads.span_head import SoftmaxHead
 from spanwise.spans.deep import SpanTransformer
 
 
-class DeepHead(SoftmaxHead):
-    """A span transformer, and a classifier of its states: [state; size] -> ReLU layer -> softmax over C + 1 classes.
+class DeepHead(SoftmaxHead, HasSpanVectors, HasSpanProbabilities, HasParameterGroups, CachesSentences):
+    """Base of deep heads: a span transformer and a classifier of its states.
 
-    Spans are made of units, words or subwords. With subwords every span of them is judged, as in the authors' system; one that
-    cuts a word is never gold and never predicted. Inside, everything is counted in units; ``_gold_rows`` and ``picked`` are the
-    two doors.
+    The classifier is [state; width embedding] -> ReLU layer -> softmax over C + 1 classes.
+
+    Spans consist of units: words or subwords. With subwords every span of subwords is scored, as in
+    the authors' system; spans that split a word are never gold and never predicted. Inside the head
+    all positions count units. ``_gold_rows`` converts words to units and ``select_spans`` converts
+    units to words.
     """
 
     settings: DeepSettings
@@ -35,9 +39,9 @@ class DeepHead(SoftmaxHead):
         subword_counts: Callable[[Sentence], Ints] | None, state_size: int | None = None,
     ) -> None:  # fmt: skip
         super().__init__(labels, settings)
-        assert settings.max_width is not None  # settled: the base class has seen to it
+        assert settings.max_width is not None  # the base class has checked it
         self.widest, self.depth = settings.max_width, len(layers)
-        self._counts, self._borders = subword_counts, Memo(self._word_borders)
+        self._subword_counts, self._boundaries = subword_counts, SentenceCache(self._word_boundaries)
         self.transformer = SpanTransformer(
             width, layers, shared=settings.share_weights, aggregation=settings.aggregation, dropout=settings.start_dropout
         )
@@ -52,10 +56,21 @@ class DeepHead(SoftmaxHead):
         layers = [] if settings.depth == 0 else encoder.layer_parts()
         depth = len(layers) if settings.depth is None else settings.depth
         if depth > len(layers):
-            raise SpanwiseError(f"depth={depth}, but the encoder has {len(layers)} layers")
-        encoder.hand_out(layers=depth, subwords=settings.unit == "subwords")
+            raise SpanwiseError(f"head.depth: expected at most {len(layers)}, the layers of the encoder, found {depth}")
+        encoder.request_outputs(layers=depth, subwords=settings.unit == "subwords")
         counts = encoder.subword_counts if settings.unit == "subwords" else None
         return cls(encoder.width, labels, settings, layers[len(layers) - depth :], counts)
+
+    @property
+    def onnx(self) -> OnnxGraph | str:
+        if self.settings.unit == "subwords":
+            return "its spans consist of subwords; train with head.unit=words"
+        return OnnxGraph.of_spans(self.score, self.decoding, self.max_width, span_widths=self.target_widths)
+
+    @property
+    def target_widths(self) -> tuple[int, ...]:
+        """The widths of the spans that ``targets`` lists for scoring."""
+        return ()
 
     def pretrained_parameters(self) -> Iterator[nn.Parameter]:
         return iter(self.transformer.pretrained_parameters())
@@ -63,65 +78,65 @@ class DeepHead(SoftmaxHead):
     # --- units and words -------------------------------------------------------------------------------------------
 
     def length(self, sentence: Sentence) -> int:
-        return len(sentence.words) if self._counts is None else int(self._borders(sentence)[-1])
+        return len(sentence.words) if self._subword_counts is None else int(self._boundaries(sentence)[-1])
 
-    def forget(self) -> None:
-        self._borders = Memo(self._word_borders)
+    def clear_cache(self) -> None:
+        self._boundaries = SentenceCache(self._word_boundaries)
 
-    def _word_borders(self, sentence: Sentence) -> Ints:
-        """The units at which words begin, and the end of the last one."""
-        assert self._counts is not None
-        return np.concatenate(([0], self._counts(sentence).cumsum())).astype(np.int64)
+    def _word_boundaries(self, sentence: Sentence) -> Ints:
+        """The first unit of each word, and the end of the last word."""
+        assert self._subword_counts is not None
+        return np.concatenate(([0], self._subword_counts(sentence).cumsum())).astype(np.int64)
 
     def _gold_rows(self, sentence: Sentence) -> Ints:
         rows = super()._gold_rows(sentence)
-        if self._counts is None:
+        if self._subword_counts is None:
             return rows
-        rows = np.concatenate((self._borders(sentence)[rows[:, :2]], rows[:, 2:]), axis=1)
+        rows = np.concatenate((self._boundaries(sentence)[rows[:, :2]], rows[:, 2:]), axis=1)
         return rows[rows[:, 1] - rows[:, 0] <= self.widest]
 
-    def word_places(self, sentences: Sequence[Sentence]) -> dict[str, Tensor]:
-        """With subwords: ``word`` [B, T + 1], the word that begins at each unit (or ends before it), -1 where none does."""
-        if self._counts is None:
+    def word_targets(self, sentences: Sequence[Sentence]) -> dict[str, Tensor]:
+        """With subwords: ``word`` [B, T + 1], the word that starts at each unit, or -1; empty with words."""
+        if self._subword_counts is None:
             return {}
-        longest = max([1, *map(self.length, sentences)])  # states have room for one word at least
+        longest = max([1, *map(self.length, sentences)])  # states have at least one position
         table = np.full((len(sentences), longest + 1), -1)
         for row, sentence in zip(table, sentences, strict=True):
-            borders = self._borders(sentence)
-            row[borders] = np.arange(len(borders))
+            boundaries = self._boundaries(sentence)
+            row[boundaries] = np.arange(len(boundaries))
         return {"word": torch.from_numpy(table)}
 
-    def picked(
-        self, found: Tensor, targets: Mapping[str, Tensor], sentence: Tensor, start: Tensor, end: Tensor, *more: Tensor
+    def select_spans(
+        self, selected: Tensor, targets: Mapping[str, Tensor], sentence: Tensor, start: Tensor, end: Tensor, *more: Tensor
     ) -> Iterator[Tensor]:
-        """The columns at the spans that are ``found`` (booleans) and cut no word, starts and ends counted in words."""
+        """The columns of the ``selected`` spans (a mask) that do not split a word; start and end count words."""
         if "word" in targets:
-            table, first = targets["word"].view(-1), sentence * targets["word"].shape[1]
-            start, end = table.index_select(0, first + start), table.index_select(0, first + end)
-            found = found & (start >= 0) & (end >= 0)
-        rows = found.nonzero().squeeze(1)
+            table, offset = targets["word"].view(-1), sentence * targets["word"].shape[1]
+            start, end = table.index_select(0, offset + start), table.index_select(0, offset + end)
+            selected = selected & (start >= 0) & (end >= 0)
+        rows = selected.nonzero().squeeze(1)
         return (column.index_select(0, rows) for column in (sentence, start, end, *more))
 
     @property
-    def templates(self) -> Tensor:
+    def class_weights(self) -> Tensor:
         return self.classifier.weight
 
     # --- states to scores ------------------------------------------------------------------------------------------
 
-    def words(self, states: TokenStates) -> tuple[Tensor, tuple[Tensor, ...]]:
-        """The top states, zero behind a sentence's end, and the states that enter the span transformer."""
+    def unit_states(self, states: TokenStates) -> tuple[Tensor, tuple[Tensor, ...]]:
+        """The top states, zero after a sentence's end, and the states that enter the span transformer."""
         dtype = self.classifier.weight.dtype
         top = states.words.to(dtype)
-        below = tuple(layer.to(dtype) for layer in states.layers[-self.depth :]) if self.depth else (top,)
-        return top.masked_fill(~states.mask.unsqueeze(-1), 0.0), below
+        lower = tuple(layer.to(dtype) for layer in states.layers[-self.depth :]) if self.depth else (top,)
+        return top.masked_fill(~states.mask.unsqueeze(-1), 0.0), lower
 
-    def reduced(self, spans: Tensor, size: Tensor) -> Tensor:
-        """From spans' states [S, …] the vectors that are classified (equation 5); ``size`` counts units."""
-        of_size = self.sizes(size - 1)
-        result: Tensor = self.hidden(self.dropout(torch.cat((spans, of_size.to(spans.dtype)), -1))).relu()
-        return result
+    def hidden_vectors(self, spans: Tensor, width: Tensor) -> Tensor:
+        """From states [S, ...] of spans to the vectors that are classified (equation 5); ``width`` counts units."""
+        embedding = self.sizes(width - 1)
+        vectors: Tensor = self.hidden(self.dropout(torch.cat((spans, embedding.to(spans.dtype)), -1))).relu()
+        return vectors
 
-    def classified(self, vectors: Tensor) -> Tensor:
-        """The scores of all classes in float32."""
+    def class_logits(self, vectors: Tensor) -> Tensor:
+        """The logits of all classes, in float32."""
         logits: Tensor = self.classifier(self.hidden_dropout(vectors)).float()
         return logits

@@ -1,4 +1,4 @@
-"""DSpERT (Zhu et al. 2023): spans represented by a transformer of their own; and its shallow comparison."""
+"""DSpERT: deep span representations by a span transformer (Zhu et al. 2023)."""
 
 from __future__ import annotations
 
@@ -18,31 +18,40 @@ from spanwise.heads.base import HeadSettings, Labels, Losses, ScoredSpans, SpanV
 from spanwise.heads.deep_head import DeepHead
 from spanwise.heads.deep_settings import DeepSpanSettings, ShallowSpanSettings
 from spanwise.losses.smoothing import soft_cross_entropy
+from spanwise.runtime.device import is_traced
 from spanwise.spans.blocks import TiledSpans
 from spanwise.spans.candidates import Ints, grid, packed
 
 
-class Places(NamedTuple):
-    """Everything that is judged, packed: every place for a word (also behind a sentence's end), then the wider spans."""
+class Candidates(NamedTuple):
+    """The scored spans, packed: one per unit of the padded batch, then the wider spans."""
 
     sentence: Tensor
     start: Tensor
     end: Tensor
-    real: Tensor  # false where there is no word
+    is_span: Tensor  # False for padding
 
     @property
-    def size(self) -> Tensor:
+    def width(self) -> Tensor:
         return self.end - self.start
 
 
 class DeepSpan(DeepHead):
-    """Every span of up to ``max_width`` units gets its state from the span transformer; a single word keeps its own top state.
+    """Represents every span of up to ``max_width`` units by a span transformer, and classifies it.
 
-    A BiLSTM, one for all sizes, then reads the spans of each size in the order of their starts. All spans of a batch are in one
-    packed tensor. The loss is summed over all spans of a sentence and its mean is over sentences.
+    The span transformer has copies of the encoder's layers: a span attends to its words in every
+    layer. A single word keeps its own top state. A BiLSTM, one for all widths, then reads the spans
+    of each width in the order of their starts. All spans of a batch are in one packed tensor. The
+    loss is summed over all spans of a sentence and averaged over sentences.
 
-    With ``chunk`` the spans of so many sentences are deepened at a time and their activations computed again for the gradient,
-    so that what the span transformer keeps does not grow with the batch.
+    With ``chunk``, the span transformer processes that many sentences at a time and recomputes their
+    activations for the gradient, so that its memory does not grow with the batch.
+
+    Paper: Zhu et al., "Deep Span Representations for Named Entity Recognition", 2023.
+
+    Use it for accuracy on nested and long entities; it requires a transformer encoder and is the
+    slowest head. ``PrunedSpan`` is faster with similar scores; ``Biaffine`` and ``SpanNer`` are much
+    faster.
     """
 
     settings_class: ClassVar[type[HeadSettings]] = DeepSpanSettings
@@ -61,8 +70,9 @@ class DeepSpan(DeepHead):
     ) -> dict[str, Tensor]:
         """The spans of two and more units: ``sentence``, ``start``, ``end``.
 
-        With gold its smoothed rows: ``gold_sentence``, ``gold_start``, ``number`` (among the spans; -1 for a single unit),
-        ``label``, ``mass``. With ``chunk`` also ``turn.0``, ``turn.1`` …, the numbers of the spans of each chunk.
+        With gold, also its smoothed rows: ``gold_sentence``, ``gold_start``, ``gold_span`` (an index into
+        the spans, -1 for a single unit), ``label``, ``mass``. With ``chunk``, also ``chunk.0``,
+        ``chunk.1``, ...: the indices of the spans of each chunk.
         """
         cells = grid(np.array([self.length(sentence) for sentence in sentences], np.int64), self.widest)
         cells[:, :, :1] = False
@@ -71,90 +81,100 @@ class DeepSpan(DeepHead):
         chunk = self.settings.chunk
         if chunk:
             cuts = np.searchsorted(spans.sentence, np.arange(chunk, len(sentences), chunk))
-            columns |= {f"turn.{n}": numbers for n, numbers in enumerate(np.split(np.arange(len(spans.sentence)), cuts))}
+            columns |= {f"chunk.{n}": indices for n, indices in enumerate(np.split(np.arange(len(spans.sentence)), cuts))}
         if gold:
-            owner, soft = self.soft_gold(sentences)
-            size = soft.end - soft.start
-            number = (cells.cumsum() - 1).reshape(cells.shape)[owner, soft.start, size - 1] if len(owner) else owner
-            columns |= {"gold_sentence": owner, "gold_start": soft.start, "number": np.where(size == 1, -1, number)}
+            sentence, soft = self.smoothed_gold(sentences)
+            width = soft.end - soft.start
+            index = (cells.cumsum() - 1).reshape(cells.shape)[sentence, soft.start, width - 1] if len(sentence) else sentence
+            columns |= {"gold_sentence": sentence, "gold_start": soft.start, "gold_span": np.where(width == 1, -1, index)}
             columns |= {"label": soft.label, "mass": soft.mass}
         tensors = {name: torch.from_numpy(np.ascontiguousarray(column)) for name, column in columns.items()}
-        return tensors if gold else tensors | self.word_places(sentences)
+        return tensors if gold else tensors | self.word_targets(sentences)
+
+    @property
+    def target_widths(self) -> tuple[int, ...]:
+        return tuple(range(2, self.widest + 1))  # single words are always scored
 
     def loss(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Losses:
-        places, vectors = self.represented(states, targets)
+        candidates, vectors = self.represent(states, targets)
         batch, length = states.mask.shape
-        number = targets["number"]
-        place = torch.where(number < 0, targets["gold_sentence"] * length + targets["gold_start"], batch * length + number)
-        logits = self.classified(vectors).unsqueeze(-1)
-        values = soft_cross_entropy(logits, place, targets["label"], targets["mass"]).squeeze(-1)
-        none = values.new_zeros(batch)
-        sums = none.index_add(0, places.sentence, values.masked_fill(~places.real, 0.0))
-        spans = none.index_add(0, places.sentence, places.real.to(values.dtype))
-        return Losses(sums, states.mask.any(1).float(), instances=spans)
+        span = targets["gold_span"]
+        candidate = torch.where(span < 0, targets["gold_sentence"] * length + targets["gold_start"], batch * length + span)
+        logits = self.class_logits(vectors).unsqueeze(-1)
+        values = soft_cross_entropy(logits, candidate, targets["label"], targets["mass"]).squeeze(-1)
+        zeros = values.new_zeros(batch)
+        sums = zeros.index_add(0, candidates.sentence, values.masked_fill(~candidates.is_span, 0.0))
+        spans = zeros.index_add(0, candidates.sentence, candidates.is_span.to(values.dtype))
+        return Losses(sums, states.mask.any(1).float(), instance_counts=spans)
 
     def score(self, states: TokenStates, targets: Mapping[str, Tensor]) -> ScoredSpans:
-        places, vectors = self.represented(states, targets)
-        score, label = self.classified(vectors).softmax(-1).max(-1)
-        return ScoredSpans(*self.picked((label != self.none) & places.real, targets, *places[:3], label, score))
+        candidates, vectors = self.represent(states, targets)
+        score, label = self.class_logits(vectors).softmax(-1).max(-1)
+        is_entity = (label != self.none) & candidates.is_span
+        return ScoredSpans(*self.select_spans(is_entity, targets, *candidates[:3], label, score))
 
     def span_vectors(self, states: TokenStates, targets: Mapping[str, Tensor]) -> SpanVectors:
-        places, vectors = self.represented(states, targets)
-        return SpanVectors(*self.picked(places.real, targets, *places[:3], vectors))
+        candidates, vectors = self.represent(states, targets)
+        return SpanVectors(*self.select_spans(candidates.is_span, targets, *candidates[:3], vectors))
 
     def span_probabilities(self, states: TokenStates, targets: Mapping[str, Tensor]) -> SpanVectors:
-        places, vectors = self.represented(states, targets)
-        return SpanVectors(*self.picked(places.real, targets, *places[:3], self.classified(vectors).softmax(-1)))
+        candidates, vectors = self.represent(states, targets)
+        probabilities = self.class_logits(vectors).softmax(-1)
+        return SpanVectors(*self.select_spans(candidates.is_span, targets, *candidates[:3], probabilities))
 
-    def represented(self, states: TokenStates, targets: Mapping[str, Tensor]) -> tuple[Places, Tensor]:
-        """All places, and the vectors that are classified [P, hidden]."""
-        top, below = self.words(states)
+    def represent(self, states: TokenStates, targets: Mapping[str, Tensor]) -> tuple[Candidates, Tensor]:
+        """All candidates, and the vectors that are classified [P, hidden]."""
+        top, lower = self.unit_states(states)
         batch, length = states.mask.shape
         word = torch.arange(batch * length, device=top.device)
         sentence, start = word // length, word % length
         singles = (sentence, start, start + 1, states.mask.flatten())
         wider = tuple(targets[name] for name in ("sentence", "start", "end"))
-        places = Places(*map(torch.cat, zip(singles, (*wider, torch.ones_like(wider[0], dtype=torch.bool)), strict=True)))
-        spans = torch.cat((top.flatten(0, 1), self._deepened(below, targets)))
+        columns = zip(singles, (*wider, torch.ones_like(wider[0], dtype=torch.bool)), strict=True)
+        candidates = Candidates(*map(torch.cat, columns))
+        spans = torch.cat((top.flatten(0, 1), self._deep_states(lower, targets)))
         if self.lstm is not None:
-            spans = self._along_starts(spans, places, states.mask)
-        return places, self.reduced(spans, places.size)
+            spans = self._read_by_width(spans, candidates, states.mask)
+        return candidates, self.hidden_vectors(spans, candidates.width)
 
-    def _deepened(self, words: Sequence[Tensor], targets: Mapping[str, Tensor]) -> Tensor:
+    def _deep_states(self, words: Sequence[Tensor], targets: Mapping[str, Tensor]) -> Tensor:
         """The states of the spans of two and more units."""
         sentence, start, end = (targets[name] for name in ("sentence", "start", "end"))
         if not len(sentence):
             return words[0].new_zeros(0, words[0].shape[2])
         chunk = self.settings.chunk
-        if chunk is None:
-            return self._transformed(sentence, start, end, *words)
+        if chunk is None or is_traced():  # chunks save memory in training only
+            return self._transform(sentence, start, end, *words)
         results = []
         for number, first in enumerate(range(0, len(words[0]), chunk)):
-            rows = targets[f"turn.{number}"]  # its length is known without waiting for the device
+            rows = targets[f"chunk.{number}"]  # a list of indices, so that nothing waits for the GPU
             if len(rows):
                 spans = (sentence[rows] - first, start[rows], end[rows])
                 part = (layer[first : first + chunk] for layer in words)
-                results.append(checkpoint(self._transformed, *spans, *part, use_reentrant=False))
+                results.append(checkpoint(self._transform, *spans, *part, use_reentrant=False))
         return torch.cat(results)
 
-    def _transformed(self, sentence: Tensor, start: Tensor, end: Tensor, *words: Tensor) -> Tensor:
+    def _transform(self, sentence: Tensor, start: Tensor, end: Tensor, *words: Tensor) -> Tensor:
         batch, length = words[0].shape[:2]
         spans: Tensor = self.transformer(words, TiledSpans(batch, length, sentence, start, end, self.widest))
         return spans
 
-    def _along_starts(self, spans: Tensor, places: Places, mask: Tensor) -> Tensor:
-        """The spans of one sentence and size are a sequence. All sequences are read at once."""
+    def _read_by_width(self, spans: Tensor, candidates: Candidates, mask: Tensor) -> Tensor:
+        """Run the BiLSTM over the spans of each sentence and width, all of these sequences at once."""
         assert self.lstm is not None
         batch, length = mask.shape
-        sizes = min(self.widest, length)
-        place = (places.sentence * sizes + places.size - 1) * length + places.start
-        rows = spans.new_zeros(batch * sizes * length, spans.shape[1]).index_copy(0, place, self.lstm_dropout(spans))
-        starts = (mask.sum(1, keepdim=True) - torch.arange(sizes, device=mask.device)).clamp(min=0).flatten()
-        read: Tensor = self.lstm(rows.view(batch * sizes, length, -1), starts)
-        return read.flatten(0, 1).index_select(0, place)
+        widths = min(self.widest, length)
+        index = (candidates.sentence * widths + candidates.width - 1) * length + candidates.start
+        rows = spans.new_zeros(batch * widths * length, spans.shape[1]).index_copy(0, index, self.lstm_dropout(spans))
+        starts = (mask.sum(1, keepdim=True) - torch.arange(widths, device=mask.device)).clamp(min=0).flatten()
+        states: Tensor = self.lstm(rows.view(batch * widths, length, -1), starts)
+        return states.flatten(0, 1).index_select(0, index)
 
 
 class ShallowSpan(DeepSpan):
-    """The same without a span transformer: a span's state is an aggregate of its words' top states (section 4.3)."""
+    """``DeepSpan`` without a span transformer: a span is an aggregate of its words' top states (section 4.3).
+
+    The paper's shallow baseline. It also runs with a static encoder.
+    """
 
     settings_class = ShallowSpanSettings

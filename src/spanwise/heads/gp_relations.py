@@ -1,5 +1,4 @@
-"""Entities and relations by pointers: GlobalPointer for the entities, a matrix over first words and one over last words for
-each relation (GPLinker, by GlobalPointer's author)."""
+"""GPLinker: GlobalPointer for entities, and two matrices of word pairs for each relation."""
 
 from __future__ import annotations
 
@@ -13,27 +12,32 @@ from torch import Tensor
 from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.heads.base import Labels, ScoredPairs, ScoredSpans
-from spanwise.heads.memo import Ints, Memo
-from spanwise.heads.pair_pointer import FullPairPointer, SharedPairPointer, packed_cells, pair_cells
+from spanwise.heads.pair_pointer import FullPairPointer, SharedPairPointer, pack_cells, pair_cells
 from spanwise.heads.relations import RelationHead, RelationSettings
+from spanwise.heads.sentence_cache import Ints, SentenceCache
 from spanwise.spans.matching import PackedSpans
 
 FORMS = {"full": FullPairPointer, "shared": SharedPairPointer}
 
 
 class PointerRelationSettings(RelationSettings):
-    """What may be set; any head may stand for the entities' pointer."""
+    """Settings of ``PointerRelations``; ``entities`` may be any entity head."""
 
     entities: dict[str, Any] = Field(default_factory=lambda: {"kind": "global-pointer"})
-    # full: a query and a key for every relation; shared: one product for all, and what each adds (Efficient GlobalPointer)
+    # full: a query and a key for each relation; shared: one product for all relations, as in Efficient GlobalPointer
     form: Literal["full", "shared"] = "full"
-    size: int = Field(default=64, ge=1)  # of the vectors that are multiplied
+    size: int = Field(default=64, ge=1)  # of queries and keys
 
 
 class PointerRelations(RelationHead):
-    """A relation holds between two entities when its matrix for first words scores theirs above the bar, and so for last words.
+    """Scores a relation between two entities by a matrix over their first words and one over their last words.
 
-    Its loss is that of its matrices, of which those for first and those for last words count half each.
+    The relation is predicted if both scores exceed the cutoff. Its loss is the mean of the losses of
+    its two matrices.
+
+    Method: GPLinker, by the author of GlobalPointer. Use it for relations between entities of any
+    kind, also overlapping ones. ``SpanRelations`` classifies pairs of spans instead and also reads
+    the words between them.
     """
 
     settings_class = PointerRelationSettings
@@ -42,7 +46,7 @@ class PointerRelations(RelationHead):
     def __init__(self, encoder: Encoder, labels: Labels, settings: PointerRelationSettings) -> None:
         super().__init__(encoder, labels, settings)
         self.pointer = FORMS[settings.form](encoder.width, len(labels.relations), settings.size)
-        self._cells = Memo(self._positives)
+        self._cells = SentenceCache(self._positive_cells)
 
     @classmethod
     def build(cls, encoder: Encoder, labels: Labels, settings: PointerRelationSettings) -> PointerRelations:
@@ -50,19 +54,19 @@ class PointerRelations(RelationHead):
 
     def relation_targets(self, sentences: Sequence[Sentence], generator: np.random.Generator | None) -> dict[str, Tensor]:
         """``cells``: the positive cells of all matrices, packed."""
-        return {"cells": packed_cells([self._cells(sentence) for sentence in sentences])}
+        return {"cells": pack_cells([self._cells(sentence) for sentence in sentences])}
 
     def relation_loss(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Tensor:
         return self.pointer.loss(self.dropout(states.words), states.mask, targets["cells"]).sum(1) / 2
 
-    def pairs(self, states: TokenStates, spans: ScoredSpans) -> ScoredPairs:
-        return self.pointer.pairs(states.words, PackedSpans(spans.sentence, spans.start, spans.end), self.bar)
+    def score_pairs(self, states: TokenStates, spans: ScoredSpans) -> ScoredPairs:
+        return self.pointer.score_pairs(states.words, PackedSpans(spans.sentence, spans.start, spans.end), self.cutoff)
 
-    def _positives(self, sentence: Sentence) -> Ints:
+    def _positive_cells(self, sentence: Sentence) -> Ints:
         ranges = [entity.range for entity in sentence.entities]
         rows = [
-            (self.relation_place[relation.type], *ranges[relation.head], *ranges[relation.tail])
+            (self.relation_index[relation.type], *ranges[relation.head], *ranges[relation.tail])
             for relation in sentence.relations
-            if relation.type in self.relation_place
+            if relation.type in self.relation_index
         ]
         return pair_cells(np.array(rows, np.int64).reshape(-1, 5), len(self.labels.relations))

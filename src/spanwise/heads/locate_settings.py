@@ -1,4 +1,4 @@
-"""What may be set of the two-stage identifier."""
+"""Settings of Locate and Label."""
 
 from __future__ import annotations
 
@@ -8,96 +8,98 @@ from typing import Literal, Self
 from pydantic import Field, field_validator
 
 from spanwise.core.types import Sentence
-from spanwise.heads.span_head import SpanSettings, covering, whole_spans
+from spanwise.heads.span_settings import SpanSettings, contiguous_spans, width_covering
 
-WIDEST = 15  # of automatic seeds: the paper's on ACE
-COVERAGE = 99  # percent of the training entities that automatic seeds cover, as far as WIDEST allows
+MAX_SEED_LENGTH = 15  # of automatic seeds: the paper's on ACE
+SEED_COVERAGE = 99  # percent of the training entities that automatic seeds cover, within MAX_SEED_LENGTH
 
-# What the authors' program does and the paper does not say, each by itself:
+# Differences between the authors' program and the paper, each can be enabled separately:
 Published = Literal[
-    "one-sided-offsets",  # a sigmoid times the sentence's length, so that a boundary moves to the right only
-    "global-soft-weight",  # the mean of the soft weights for all examples instead of each one's own
-    "duplicate-scoring",  # a span found n times has n times its score
-    "crossing-deletion",  # of two spans that cross, neither is kept
+    "one-sided-offsets",  # a sigmoid times the sentence's length: boundaries only move to the right
+    "global-soft-weight",  # all examples have the mean of the soft weights
+    "duplicate-scoring",  # a span predicted n times has n times its score
+    "crossing-deletion",  # of two crossing spans, both are dropped
 ]
 
 
 class LocateSettings(SpanSettings):
-    """The defaults are the paper's (table 6), but for four: it has a ``dropout`` of 0.5, 5 ``negatives`` and, on GENIA, a
-    ``decay`` of 0.9 from an ``overlap`` of 0.7 on.
+    """Settings of ``LocateLabel``.
 
-    Five negatives do not teach the classifier enough of what lies around entities, and that decay leaves too many neighbours
-    of what is found: both had more false positives on dev.
+    The defaults are the paper's (table 6) with four exceptions: the paper uses a ``dropout`` of 0.5,
+    5 ``negatives`` and, on GENIA, a ``decay`` of 0.9 from an ``overlap`` of 0.7. Five negatives
+    contain too few spans near entities, and that decay leaves too many neighbours of predicted
+    entities: both give more false positives on dev.
 
-    ``lengths`` are the widths of the seed spans: unless given, all up to ``max_width`` or, where that is open too, to the width
-    that covers 99 % of the training entities, but at most 15. The ablations of table 3 are ``regressor: false``,
-    ``filter: false``, ``decay: 1`` (no soft-NMS) and ``softness: 0`` (no soft examples). ``paper`` lists what of the authors'
-    program is to be brought back. ``refine`` counts for training too: filter and regressor learn from the spans that they have
-    adjusted as from the seeds.
+    ``lengths`` are the widths of the seed spans: by default all up to ``max_width`` or, if it is not
+    given, up to the width that covers 99 % of the training entities, at most 15. The ablations of
+    table 3 are ``regressor: false``, ``filter: false``, ``decay: 1`` (no soft-NMS) and ``softness: 0``
+    (no soft examples). ``paper`` lists differences of the authors' program to enable. ``refine`` also
+    applies to training: filter and regressor learn from the adjusted spans as well as from the seeds.
     """
 
     lengths: tuple[int, ...] | None = Field(default=None, min_length=1)  # words of a seed span
     regressor: bool = True
     filter: bool = True
-    refine: int = Field(default=1, ge=1)  # how often stage 1 is applied: again to what it has adjusted
-    positive_overlap: float = Field(default=0.7, gt=0.0, lt=1.0)  # alpha 1: a seed with more is a proposal
-    label_overlap: float = Field(default=1.0, gt=0.0, le=1.0)  # alpha 2: an adjusted span with so much has the entity's label
+    refine: int = Field(default=1, ge=1)  # how often stage 1 is applied, each time to the adjusted spans
+    positive_overlap: float = Field(default=0.7, gt=0.0, lt=1.0)  # alpha 1: a seed with a larger overlap is a proposal
+    label_overlap: float = Field(default=1.0, gt=0.0, le=1.0)  # alpha 2: overlap at which a moved span has the entity's label
     negatives: int = Field(default=20, ge=1)  # sampled per positive seed in training
     softness: float = Field(default=1.0, ge=0.0)  # eta: the power of the soft weights
     focus: float = Field(default=2.0, ge=0.0)  # gamma of the filter's focal loss
-    filter_weight: float = Field(default=1.0, ge=0.0)  # lambda 1 to 3: of the losses
+    filter_weight: float = Field(default=1.0, ge=0.0)  # lambda 1 to 3: weights of the losses
     regressor_weight: float = Field(default=0.1, ge=0.0)
     classifier_weight: float = Field(default=1.0, ge=0.0)
-    proposal_threshold: float = Field(default=1 / 6, ge=0.0, lt=1.0)  # the filter keeps what is above it
-    decay: float = Field(default=0.7, gt=0.0, le=1.0)  # u: what soft-NMS leaves of a score
-    overlap: float = Field(default=0.5, gt=0.0, le=1.0)  # k: from which on it does
-    threshold: float = Field(default=0.45, ge=0.0, lt=1.0)  # delta: entities score more
+    proposal_threshold: float = Field(default=1 / 6, ge=0.0, lt=1.0)  # of the filter
+    decay: float = Field(default=0.7, gt=0.0, le=1.0)  # u: factor by which soft-NMS reduces a score
+    overlap: float = Field(default=0.5, gt=0.0, le=1.0)  # k: overlap from which soft-NMS does so
+    threshold: float = Field(default=0.45, ge=0.0, lt=1.0)  # delta: minimum score of an entity
     dropout: float = Field(default=0.2, ge=0.0, lt=1.0)  # before filter, regressor and classifier
     paper: tuple[Published, ...] = ()
 
     @field_validator("lengths")
     @classmethod
-    def _from_one(cls, lengths: tuple[int, ...] | None) -> tuple[int, ...] | None:
+    def _check_lengths(cls, lengths: tuple[int, ...] | None) -> tuple[int, ...] | None:
         if lengths is None:
             return None
         if min(lengths) < 1:
-            raise ValueError("seed lengths count words: expected numbers from 1 on")
+            raise ValueError("expected numbers of words, at least 1")
         return tuple(sorted(set(lengths)))
 
-    def fitted(self, sentences: Sequence[Sentence]) -> Self:
-        """With the lengths settled too.
+    def resolve(self, sentences: Sequence[Sentence]) -> Self:
+        """Also choose ``lengths``.
 
         >>> from spanwise.core.types import Entity
-        >>> LocateSettings().fitted([Sentence("s1", ("a", "b", "c"), (Entity("X", ((0, 2),)),))]).lengths
+        >>> LocateSettings().resolve([Sentence("s1", ("a", "b", "c"), (Entity("X", ((0, 2),)),))]).lengths
         (1, 2)
         """
-        resolved = super().fitted(sentences)
-        widths = [span.width for spans in whole_spans(sentences) for span in spans]
+        resolved = super().resolve(sentences)
+        widths = [span.width for spans in contiguous_spans(sentences) for span in spans]
         if self.lengths is not None or not widths:
             return resolved
-        widest = self.max_width or min(covering(widths, COVERAGE), WIDEST)
+        widest = self.max_width or min(width_covering(widths, SEED_COVERAGE), MAX_SEED_LENGTH)
         return resolved.model_copy(update={"lengths": tuple(range(1, widest + 1))})
 
     @property
-    def reach(self) -> set[int]:
-        """The widths that entities may have to be found.
+    def reachable_widths(self) -> set[int]:
+        """The widths of entities that can be predicted.
 
-        A seed learns to move onto an entity with which its overlap exceeds ``positive_overlap``, and a narrower span within a
-        wider one overlaps it by the quotient of their widths. Each further application of stage 1 starts where the one before
-        could arrive. Without a regressor only the seeds themselves are found.
+        A seed learns to move onto an entity if their overlap exceeds ``positive_overlap``, and a span
+        inside another overlaps it by the quotient of their widths. Each further application of stage 1
+        starts from the widths that the previous one can reach. Without a regressor, only the seeds
+        themselves can be predicted.
 
-        >>> sorted(LocateSettings(lengths=(4, 5)).reach)
+        >>> sorted(LocateSettings(lengths=(4, 5)).reachable_widths)
         [3, 4, 5, 6, 7]
-        >>> max(LocateSettings(lengths=(4, 5), refine=2).reach)
+        >>> max(LocateSettings(lengths=(4, 5), refine=2).reachable_widths)
         9
         """
-        reached = set(self.lengths or ())
+        widths = set(self.lengths or ())
         for _ in range(self.refine if self.regressor else 0):
-            reached = {near for width in reached for near in _near(width, self.positive_overlap)}
-        return reached
+            widths = {near for width in widths for near in _near_widths(width, self.positive_overlap)}
+        return widths
 
 
-def _near(width: int, overlap: float) -> Iterable[int]:
-    """The widths of spans that a span of this width, within them or around them, overlaps by more."""
+def _near_widths(width: int, overlap: float) -> Iterable[int]:
+    """The widths of spans inside or around a span of this width that overlap it by more than ``overlap``."""
     widest = int(width / overlap)
     return (other for other in range(1, widest + 1) if min(width, other) / max(width, other) > overlap)

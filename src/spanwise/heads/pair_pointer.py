@@ -1,11 +1,11 @@
-"""Scores for pairs of spans: for each label a matrix over their first words and a matrix over their last words.
+"""Scores of span pairs: for each label, a matrix over their first words and one over their last words.
 
-GPLinker, which its author made of GlobalPointer, joins subjects and objects so: a pair has a label where the label's first
-matrix scores (first word of the one, first word of the other) above 0 and its last matrix scores the last words above 0. The
-matrices are neither turned nor triangular, so either span may stand first. What the pairs mean is not known here.
+This is how GPLinker joins subjects and objects: a pair has a label if the label's first matrix
+scores the pair of first words above 0 and its second matrix the pair of last words. The matrices
+have no rotation and are not triangular, so either span may come first.
 
-Matrices are numbered: label c has matrix c for first words and matrix C + c for last words. So both kinds are one product and
-one loss.
+Label c has matrix c for first words and matrix C + c for last words, so that both kinds share one
+product and one loss.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from spanwise.heads.base import ScoredPairs
-from spanwise.heads.memo import Ints
-from spanwise.heads.span_head import owners
+from spanwise.heads.sentence_cache import Ints
+from spanwise.heads.span_head import sentence_indices
 from spanwise.losses.imbalance import class_imbalance
 from spanwise.spans.matching import PackedSpans
 
-PRIOR = -5.0  # the first score of every cell: almost none is positive, and to learn that much would take many steps
-CELLS = 1 << 25  # scores that are in memory at a time: 128 MiB of float32, and some copies of them in the loss
+INITIAL_SCORE = -5.0  # of every cell: almost all are negative, and learning this bias would take many steps
+MAX_CELLS = 1 << 25  # scores in memory at a time: 128 MiB of float32, and some copies of them in the loss
 
 
 def pair_cells(pairs: Ints, labels: int) -> Ints:
-    """The positive cells of a sentence, each once: matrix, row and column of each [n, 3].
+    """The distinct positive cells of a sentence: matrix, row and column [n, 3].
 
-    ``pairs`` [P, 5] are the label, the start and end of the first span, and those of the second, half-open.
+    A row of ``pairs`` [P, 5] is the label, start and end of the first span, start and end of the second.
 
     >>> pair_cells(np.array([[0, 2, 4, 5, 6], [0, 2, 3, 5, 6]]), labels=1).tolist()
     [[0, 2, 5], [1, 2, 5], [1, 3, 5]]
@@ -40,90 +40,92 @@ def pair_cells(pairs: Ints, labels: int) -> Ints:
     return np.unique(np.concatenate([firsts, lasts]), axis=0)
 
 
-def packed_cells(cells: Sequence[Ints]) -> Tensor:
-    """The ``pair_cells`` of a batch's sentences as one tensor [4, n]: sentence, matrix, row and column.
+def pack_cells(cells: Sequence[Ints]) -> Tensor:
+    """Pack the ``pair_cells`` of a batch to one tensor [4, n]: sentence, matrix, row and column.
 
-    >>> packed_cells([np.array([[0, 1, 2]]), np.empty((0, 3), np.int64), np.array([[1, 5, 6]])]).tolist()
+    >>> pack_cells([np.array([[0, 1, 2]]), np.empty((0, 3), np.int64), np.array([[1, 5, 6]])]).tolist()
     [[0, 2], [0, 1], [1, 5], [2, 6]]
     """
     rows = np.concatenate([*cells, np.empty((0, 3), np.int64)])
-    return torch.from_numpy(np.concatenate([owners(cells)[None], rows.T]))
+    return torch.from_numpy(np.concatenate([sentence_indices(cells)[None], rows.T]))
 
 
 class PairPointer(nn.Module, ABC):
-    """Scores for pairs of spans; see the top of this file. Dropout of the words is left to the caller."""
+    """Base of both forms; see the module docstring. The caller applies dropout to the words."""
 
     def __init__(self, labels: int, size: int) -> None:
         super().__init__()
         self.labels, self.size = labels, size
-        self.prior = nn.Parameter(torch.full((2 * labels,), PRIOR))
+        self.prior = nn.Parameter(torch.full((2 * labels,), INITIAL_SCORE))
 
     def scores(self, words: Tensor, first: int, last: int) -> Tensor:
-        """Of the matrices from ``first`` up to ``last``: ``words`` [B, T, d] to [B, last - first, T, T] in float32."""
+        """Scores of the matrices ``first`` to ``last`` - 1: ``words`` [B, T, d] to [B, last - first, T, T] in float32."""
         return self.products(words, first, last).add_(self.prior[first:last, None, None])
 
     @abstractmethod
     def products(self, words: Tensor, first: int, last: int) -> Tensor:
-        """The scores without the matrices' own constants."""
+        """The scores without the bias of each matrix."""
 
     def loss(self, words: Tensor, mask: Tensor, positives: Tensor) -> Tensor:
         """The class-imbalance loss of every sentence and matrix: [B, 2 C].
 
-        ``words`` [B, T, d] and ``mask`` [B, T] are the states; ``positives`` come from ``packed_cells``. Where the matrices are
-        more than ``CELLS``, they are made some at a time, and again for their gradients, so memory stays bounded.
+        ``positives`` come from ``pack_cells``. With more than ``MAX_CELLS`` cells, the matrices are
+        computed in groups, and again for their gradients, which bounds the memory.
         """
         matrices, (count, length) = 2 * self.labels, mask.shape
-        several = max(1, CELLS // max(1, count * length * length))
+        group = max(1, MAX_CELLS // max(1, count * length * length))
         mask = mask.bool()
         inside = (mask.unsqueeze(2) & mask.unsqueeze(1)).unsqueeze(1)
-        if several >= matrices:
+        if group >= matrices:
             return self._loss(words, inside, positives, 0, matrices)
         parts = [
             checkpoint(
-                self._loss, words, inside, positives, first, min(first + several, matrices),
+                self._loss, words, inside, positives, first, min(first + group, matrices),
                 use_reentrant=False, preserve_rng_state=False,
             )
-            for first in range(0, matrices, several)
+            for first in range(0, matrices, group)
         ]  # fmt: skip
         return torch.cat(parts, 1)
 
     def _loss(self, words: Tensor, inside: Tensor, positives: Tensor, first: int, last: int) -> Tensor:
         scores = self.scores(words, first, last)
         sentence, matrix, row, column = positives.unbind(0)
-        place = ((sentence * (last - first) + matrix - first) * scores.shape[2] + row) * scores.shape[3] + column
+        cell = ((sentence * (last - first) + matrix - first) * scores.shape[2] + row) * scores.shape[3] + column
         if (first, last) == (0, 2 * self.labels):
-            return class_imbalance(scores, inside, place)
-        # Choosing the positives of these matrices would make a GPU wait for their number: the others stay, and count nothing.
-        absent = (matrix < first) | (matrix >= last)
-        return class_imbalance(scores, inside, place.masked_fill(absent, scores.numel()), padded=True)
+            return class_imbalance(scores, inside, cell)
+        # Selecting the positives of these matrices would make the CPU wait for their number: mask the others instead.
+        is_other = (matrix < first) | (matrix >= last)
+        return class_imbalance(scores, inside, cell.masked_fill(is_other, scores.numel()), padded=True)
 
-    def pairs(self, words: Tensor, spans: PackedSpans, bar: float = 0.0) -> ScoredPairs:
-        """The pairs of spans of one sentence whose scores both lie above the bar; the lower one is theirs, as a probability.
+    def score_pairs(self, words: Tensor, spans: PackedSpans, cutoff: float = 0.0) -> ScoredPairs:
+        """The pairs of spans of one sentence whose scores both exceed the cutoff.
 
-        Every span is paired with every other and with itself, in both directions. Only the words at spans' ends are looked
-        at, so K spans in a sentence cost K x K cells.
+        The score of a pair is the lower of the two, as a probability. Every span is paired with every
+        span of its sentence, itself included, in both directions. Only the first and last words of
+        spans are used, so that K spans in a sentence cost K x K cells.
         """
         count, length, width = words.shape
         table, exists = _by_sentence(spans.sentence, count)
-        most = table.shape[1]
-        base = length * torch.arange(count, device=words.device).unsqueeze(1)
+        size = table.shape[1]
+        offset = length * torch.arange(count, device=words.device).unsqueeze(1)
         firsts, lasts = (
-            words.reshape(-1, width).index_select(0, (base + side[table]).where(exists, 0).view(-1)).view(count, most, width)
+            words.reshape(-1, width).index_select(0, (offset + side[table]).where(exists, 0).view(-1)).view(count, size, width)
             for side in (spans.start, spans.end - 1)
         )
         inside = (exists.unsqueeze(2) & exists.unsqueeze(1)).unsqueeze(1)
-        several = max(1, CELLS // max(1, count * most * most))
-        found: list[tuple[Tensor, ...]] = []
-        for low in range(0, self.labels, several):
-            high = min(low + several, self.labels)
+        group = max(1, MAX_CELLS // max(1, count * size * size))
+        pairs: list[tuple[Tensor, ...]] = []
+        for low in range(0, self.labels, group):
+            high = min(low + group, self.labels)
             both = torch.minimum(self.scores(firsts, low, high), self.scores(lasts, self.labels + low, self.labels + high))
-            owner, label, one, other = ((both > bar) & inside).nonzero().unbind(1)
-            found.append((table[owner, one], table[owner, other], label + low, both[owner, label, one, other].sigmoid()))
-        return ScoredPairs(*(torch.cat(column) for column in zip(*found, strict=True)))
+            sentence, label, first, second = ((both > cutoff) & inside).nonzero().unbind(1)
+            score = both[sentence, label, first, second].sigmoid()
+            pairs.append((table[sentence, first], table[sentence, second], label + low, score))
+        return ScoredPairs(*(torch.cat(column) for column in zip(*pairs, strict=True)))
 
 
 def _by_sentence(sentence: Tensor, count: int) -> tuple[Tensor, Tensor]:
-    """A table [B, K] of the places of each sentence's items among all, and where it has so many.
+    """A table [B, K] of the indices of each sentence's items, and a mask of the cells that hold one.
 
     >>> _by_sentence(torch.tensor([1, 0, 1]), 2)
     (tensor([[1, 0],
@@ -131,17 +133,17 @@ def _by_sentence(sentence: Tensor, count: int) -> tuple[Tensor, Tensor]:
             [ True,  True]]))
     """
     counts = sentence.new_zeros(count).index_add(0, sentence, torch.ones_like(sentence))
-    most = int(counts.max()) if len(sentence) else 0
+    size = int(counts.max()) if len(sentence) else 0
     order = torch.argsort(sentence, stable=True)
-    owner = sentence[order]
-    rank = torch.arange(len(order), device=sentence.device) - (counts.cumsum(0) - counts)[owner]
-    table = sentence.new_zeros(count, most)
-    table[owner, rank] = order
-    return table, torch.arange(most, device=sentence.device) < counts.unsqueeze(1)
+    ordered = sentence[order]
+    column = torch.arange(len(order), device=sentence.device) - (counts.cumsum(0) - counts)[ordered]
+    table = sentence.new_zeros(count, size)
+    table[ordered, column] = order
+    return table, torch.arange(size, device=sentence.device) < counts.unsqueeze(1)
 
 
 class FullPairPointer(PairPointer):
-    """A query and a key of its own for every matrix: s(i, j) = q_i . k_j / sqrt(size) + b."""
+    """A separate query and key for every matrix: s(i, j) = q_i . k_j / sqrt(size) + b."""
 
     def __init__(self, width: int, labels: int, size: int = 64) -> None:
         super().__init__(labels, size)
@@ -152,17 +154,17 @@ class FullPairPointer(PairPointer):
         weight, bias = self.projection.weight[rows], self.projection.bias[rows]
         projected = nn.functional.linear(words.to(weight.dtype), weight, bias)
         projected = projected.view(*words.shape[:2], last - first, 2, self.size)
-        # Scaled before the product, so that it stays within the range of half precision.
+        # Scaled before the product, so that it does not overflow in half precision.
         queries, keys = (projected * self.size**-0.25).permute(3, 0, 2, 1, 4).unbind(0)
         scores: Tensor = (queries @ keys.transpose(2, 3)).float()
         return scores
 
 
 class SharedPairPointer(PairPointer):
-    """One product for all labels, and what each label adds for a row and for a column, as in Efficient GlobalPointer.
+    """One product for all labels, and terms of each label for a row and a column, as in Efficient GlobalPointer.
 
-    s(i, j) = q_i . k_j / sqrt(size) + (u . [q_i; k_i] + b) / 2 + (v . [q_j; k_j] + c) / 2 + a. First words have a product of
-    their own, and so have last words.
+    s(i, j) = q_i . k_j / sqrt(size) + (u . [q_i; k_i] + b) / 2 + (v . [q_j; k_j] + c) / 2 + a. First
+    words and last words have separate products.
     """
 
     def __init__(self, width: int, labels: int, size: int = 64) -> None:
@@ -172,14 +174,14 @@ class SharedPairPointer(PairPointer):
 
     def products(self, words: Tensor, first: int, last: int) -> Tensor:
         parts = []
-        for kind, typing in enumerate(self.typing):  # of first words, then of last words
-            low, high = max(first - kind * self.labels, 0), min(last - kind * self.labels, self.labels)
+        for side, typing in enumerate(self.typing):  # 0: first words, 1: last words
+            low, high = max(first - side * self.labels, 0), min(last - side * self.labels, self.labels)
             if low < high:
-                parts.append(self._scores(words, kind, typing, low, high))  # type: ignore[arg-type]
+                parts.append(self._scores(words, side, typing, low, high))  # type: ignore[arg-type]
         return parts[0] if len(parts) == 1 else torch.cat(parts, 1)
 
-    def _scores(self, words: Tensor, kind: int, typing: nn.Linear, low: int, high: int) -> Tensor:
-        rows = slice(kind * 2 * self.size, (kind + 1) * 2 * self.size)
+    def _scores(self, words: Tensor, side: int, typing: nn.Linear, low: int, high: int) -> Tensor:
+        rows = slice(side * 2 * self.size, (side + 1) * 2 * self.size)
         projected = nn.functional.linear(
             words.to(self.projection.weight.dtype), self.projection.weight[rows], self.projection.bias[rows]
         )

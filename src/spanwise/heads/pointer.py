@@ -1,5 +1,4 @@
-"""GlobalPointer and Efficient GlobalPointer (Su et al. 2022): a score for every span and type, each span by its first and last
-word alone."""
+"""GlobalPointer and Efficient GlobalPointer (Su et al. 2022)."""
 
 from __future__ import annotations
 
@@ -15,8 +14,10 @@ from torch import Tensor, nn
 
 from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder, TokenStates
-from spanwise.heads.base import Labels, Losses, ScoredSpans, SpanVectors
-from spanwise.heads.span_head import SpanHead, SpanSettings
+from spanwise.heads.abilities import HasSpanProbabilities, HasThreshold
+from spanwise.heads.base import Labels, Losses, OnnxGraph, ScoredSpans, SpanVectors
+from spanwise.heads.span_head import SpanHead
+from spanwise.heads.span_settings import SpanSettings
 from spanwise.losses.imbalance import binary_cross_entropy, class_imbalance
 from spanwise.spans.rotary import Rotary
 from spanwise.spans.tiles import Tiles
@@ -25,32 +26,33 @@ LOSSES = {"imbalance": class_imbalance, "binary": binary_cross_entropy}
 
 
 class PointerSettings(SpanSettings):
-    """What may be set; the defaults are the paper's, and all widths are scored unless ``max_width`` is given.
+    """Settings of both pointers; the defaults are the paper's.
 
-    ``rotation`` and ``loss: binary`` are its ablations (section 4.3). The paper keeps what scores above 0, which is a
-    ``threshold`` of 0.5 here, for scores are shown as probabilities.
+    Without ``max_width``, spans of all widths are scored. ``rotation: false`` and ``loss: binary``
+    are the paper's ablations (section 4.3). Scores are reported as probabilities: the paper's cutoff
+    of 0 is a ``threshold`` of 0.5 here.
     """
 
-    several_types: ClassVar[bool] = True
+    allows_several_types: ClassVar[bool] = True
 
-    size: int = Field(default=64, ge=2)  # of the vectors that are multiplied
-    rotation: bool = True
+    size: int = Field(default=64, ge=2)  # of queries and keys
+    rotation: bool = True  # rotary position embedding
     loss: Literal["imbalance", "binary"] = "imbalance"
     threshold: float = Field(default=0.5, gt=0.0, lt=1.0)
     dropout: float = Field(default=0.1, ge=0.0, lt=1.0)
 
     @field_validator("size")
     @classmethod
-    def _even(cls, size: int) -> int:
+    def _check_size(cls, size: int) -> int:
         if size % 2:
-            raise ValueError("must be even, for rotation turns pairs of components")
+            raise ValueError("expected an even number, because rotation acts on pairs of components")
         return size
 
 
-class Pointer(SpanHead):
-    """What both have in common: scores in tiles, the loss over all of them, and what lies above the threshold.
+class Pointer(SpanHead, HasThreshold, HasSpanProbabilities):
+    """Base of both pointers: a score for every span and type, and a threshold.
 
-    The loss is that of a sentence and type, and its mean is over both (section 3.4).
+    The loss of a type in a sentence is averaged over sentences and types (section 3.4).
     """
 
     settings_class = PointerSettings
@@ -59,19 +61,17 @@ class Pointer(SpanHead):
     def __init__(self, labels: Labels, settings: PointerSettings) -> None:
         super().__init__(labels, settings)
         self.dropout = nn.Dropout(settings.dropout)
-        self.scale = settings.size**-0.25  # of queries and of keys: before the product, so that half precision has room for it
+        self.scale = settings.size**-0.25  # of queries and keys; before the product, which could overflow in half precision
         self.rotary = Rotary(settings.size, self.scale) if settings.rotation else None
-        self.threshold: float | Tensor = settings.threshold
+        self.threshold = settings.threshold
 
     def set_threshold(self, threshold: float) -> float:
-        before, self.threshold = float(self.threshold), threshold
-        return before
+        previous, self.threshold = self.threshold, threshold
+        return previous
 
     @property
-    def bar(self) -> float | Tensor:
-        """The score, before it is made a probability, at the threshold (a tensor where it is an input of a graph)."""
-        odds = self.threshold / (1 - self.threshold)
-        return odds.log() if isinstance(odds, Tensor) else log(odds)
+    def onnx(self) -> OnnxGraph | str:
+        return OnnxGraph.of_spans(self.score, self.decoding, self.max_width, has_threshold_input=True)
 
     @classmethod
     def build(cls, encoder: Encoder, labels: Labels, settings: PointerSettings) -> Pointer:
@@ -79,50 +79,68 @@ class Pointer(SpanHead):
 
     @abstractmethod
     def scores(self, words: Tensor, tiles: Tiles) -> Tensor:
-        """The score of every cell for every type: ``words`` [B, T, d] to [B, C, count, rows, columns] in float32."""
+        """Scores of all cells for each type: ``words`` [B, T, d] to [B, C, count, rows, columns] in float32."""
 
     def targets(
         self, sentences: Sequence[Sentence], *, gold: bool, generator: np.random.Generator | None = None
     ) -> dict[str, Tensor]:
-        """With gold its packed spans and labels; scoring needs nothing."""
+        """Packed gold spans and labels. Empty for scoring."""
         return self.gold(sentences) if gold else {}
 
     def loss(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Losses:
-        tiles, scores, inside = self._scored(states)
+        tiles, scores, inside = self._score_cells(states)
         types = len(self.labels.entities)
         group = targets["sentence"] * types + targets["label"]
-        positives = group * tiles.cells + tiles.place(targets["start"], targets["end"])
+        positives = group * tiles.cells + tiles.index(targets["start"], targets["end"])
         values = LOSSES[self.settings.loss](scores, inside, positives)
         return Losses(values.sum(1), states.mask.any(1) * float(types))
 
     def score(self, states: TokenStates, targets: Mapping[str, Tensor]) -> ScoredSpans:
-        tiles, scores, inside = self._scored(states)
-        found = ((scores > self.bar) & inside).reshape(-1).nonzero().squeeze(1)
-        group = found // tiles.cells
-        start, end = tiles.spans(found % tiles.cells)
+        tiles, scores, inside = self._score_cells(states)
+        cutoff = logit(targets.get("threshold", self.threshold))  # in ONNX, the threshold is an input
+        cells = ((scores > cutoff) & inside).reshape(-1).nonzero().squeeze(1)
+        group = cells // tiles.cells
+        start, end = tiles.spans(cells % tiles.cells)
         types = len(self.labels.entities)
-        return ScoredSpans(group // types, start, end, group % types, scores.reshape(-1).index_select(0, found).sigmoid())
+        return ScoredSpans(group // types, start, end, group % types, scores.reshape(-1).index_select(0, cells).sigmoid())
 
     def span_probabilities(self, states: TokenStates, targets: Mapping[str, Tensor]) -> SpanVectors:
-        """Types are judged each by itself; that none holds is as probable as that the likeliest does not."""
-        tiles, scores, inside = self._scored(states)
-        every = inside.reshape(-1).nonzero().squeeze(1)
-        scores = scores.flatten(2).transpose(1, 2).flatten(0, 1).index_select(0, every)  # [S, C]
-        chances = torch.cat((scores, -scores.amax(1, keepdim=True)), 1).sigmoid()
-        return SpanVectors(every // tiles.cells, *tiles.spans(every % tiles.cells), chances)
+        """Types are scored independently; the probability of NONE is 1 minus the highest of them."""
+        tiles, scores, inside = self._score_cells(states)
+        cells = inside.reshape(-1).nonzero().squeeze(1)
+        scores = scores.flatten(2).transpose(1, 2).flatten(0, 1).index_select(0, cells)  # [S, C]
+        probabilities = torch.cat((scores, -scores.amax(1, keepdim=True)), 1).sigmoid()
+        return SpanVectors(cells // tiles.cells, *tiles.spans(cells % tiles.cells), probabilities)
 
-    def _scored(self, states: TokenStates) -> tuple[Tiles, Tensor, Tensor]:
+    def _score_cells(self, states: TokenStates) -> tuple[Tiles, Tensor, Tensor]:
         tiles = Tiles.cut(states.words.shape[1], self.max_width)
         return tiles, self.scores(self.dropout(states.words), tiles), tiles.inside(states.mask).unsqueeze(1)
 
-    def _turned(self, vectors: Tensor) -> Tensor:
-        """Queries and keys as they are multiplied: turned, and each with its share of the 1 / sqrt(size), in float32."""
-        turned: Tensor = vectors.float() * self.scale if self.rotary is None else self.rotary(vectors)
-        return turned
+    def _rotate(self, vectors: Tensor) -> Tensor:
+        """Rotate and scale queries or keys, in float32."""
+        rotated: Tensor = vectors.float() * self.scale if self.rotary is None else self.rotary(vectors)
+        return rotated
 
 
 class GlobalPointer(Pointer):
-    """A query and a key of its own for every type: s(i, j) = (R_i q_i) . (R_j k_j) / sqrt(size)."""
+    """Scores every span and type by a product of a query and a key, separate for each type.
+
+    s(i, j) = (R_i q_i) . (R_j k_j) / sqrt(size), where R_i is a rotation by the position i. All spans
+    of a sentence are learned at once with a loss for class imbalance.
+
+    Paper: Su et al., "Global Pointer: Novel Efficient Span-based Approach for Named Entity
+    Recognition", 2022.
+
+    Use it for nested or overlapping entities, and if a span may have several types. Prefer
+    ``EfficientGlobalPointer`` if there are many types, and ``Biaffine`` if each span has one type.
+
+    >>> head = GlobalPointer(8, Labels(("Drug", "Place")), PointerSettings(decoding="nested"))
+    >>> states = TokenStates(torch.zeros(1, 3, 8), torch.zeros(1, 8), torch.ones(1, 3, dtype=torch.bool))
+    >>> head.set_threshold(0.01)
+    0.5
+    >>> len(head.score(states, {}).start)  # 6 spans, 2 types
+    12
+    """
 
     def __init__(self, width: int, labels: Labels, settings: PointerSettings) -> None:
         super().__init__(labels, settings)
@@ -131,17 +149,26 @@ class GlobalPointer(Pointer):
     def scores(self, words: Tensor, tiles: Tiles) -> Tensor:
         types, size = len(self.labels.entities), self.settings.size
         projected = self.projection(words.to(self.projection.weight.dtype)).view(*words.shape[:2], types, 2, size)
-        # Turned together: one pass over twice the vectors costs less than two passes.
-        queries, keys = self._turned(projected).unbind(3)
+        # One rotation of queries and keys together costs less than two.
+        queries, keys = self._rotate(projected).unbind(3)
         starts, ends = tiles.starts(queries), tiles.ends(keys)  # [B, count, rows or columns, C, size]
         return (starts.permute(0, 3, 1, 2, 4) @ ends.permute(0, 3, 1, 4, 2)).float()
 
 
 class EfficientGlobalPointer(Pointer):
-    """One query and key for all types, and what each type adds for a first and for a last word (section 3.3).
+    """Shares the query and key between all types; each type adds a term for the first and the last word.
 
-    s(i, j) = (R_i q_i) . (R_j k_j) / sqrt(size) + (u . [q_i; k_i] + b) / 2 + (v . [q_j; k_j] + c) / 2, with u, b, v and c of
-    the type: another type costs 4 * size + 2 weights. Equation 7 leaves out the square root, the halves, the rotation, b and c.
+    s(i, j) = (R_i q_i) . (R_j k_j) / sqrt(size) + (u . [q_i; k_i] + b) / 2 + (v . [q_j; k_j] + c) / 2,
+    where u, b, v and c belong to the type: one more type needs 4 * size + 2 weights. Equation 7 omits
+    the square root, the halves, the rotation, b and c.
+
+    Paper: Su et al. 2022, section 3.3. Use it instead of ``GlobalPointer`` if there are many types.
+
+    >>> count = lambda head: sum(weight.numel() for weight in head.parameters())
+    >>> settings = PointerSettings(decoding="nested")
+    >>> two, three = (EfficientGlobalPointer(8, Labels(types), settings) for types in (("A", "B"), ("A", "B", "C")))
+    >>> count(three) - count(two)
+    258
     """
 
     def __init__(self, width: int, labels: Labels, settings: PointerSettings) -> None:
@@ -152,9 +179,19 @@ class EfficientGlobalPointer(Pointer):
     def scores(self, words: Tensor, tiles: Tiles) -> Tensor:
         size = self.settings.size
         projected = self.projection(words.to(self.projection.weight.dtype))
-        queries, keys = self._turned(projected.view(*words.shape[:2], 2, size)).unbind(2)
+        queries, keys = self._rotate(projected.view(*words.shape[:2], 2, size)).unbind(2)
         common = (tiles.starts(queries) @ tiles.ends(keys).transpose(-1, -2)).float()  # [B, count, rows, columns]
         first, last = (self.typing(projected).float() / 2).chunk(2, -1)  # [B, T, C]
-        # Copied while small: a sum takes over the order of its terms in memory, and the types come before the cells.
+        # Copied while small: the memory layout of a sum follows its terms, and the types come before the cells.
         starts, ends = (side.permute(0, 3, 1, 2).contiguous() for side in (tiles.starts(first), tiles.ends(last)))
         return common.unsqueeze(1) + starts.unsqueeze(-1) + ends.unsqueeze(-2)
+
+
+def logit(probability: float | Tensor) -> float | Tensor:
+    """The score whose sigmoid is the probability.
+
+    >>> logit(0.5)
+    0.0
+    """
+    odds = probability / (1 - probability)
+    return odds.log() if isinstance(odds, Tensor) else log(odds)

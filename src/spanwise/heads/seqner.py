@@ -1,4 +1,4 @@
-"""SeqNER of "Bundling Learning" (section 3.1.2): a BIO tag per word, each by itself (softmax) or as a sequence (CRF)."""
+"""SeqNER: BIO tags by a softmax per word or by a CRF (Ji et al. 2022, section 3.1.2)."""
 
 from __future__ import annotations
 
@@ -11,41 +11,51 @@ import torch.nn.functional as F  # noqa: N812
 from pydantic import Field
 from torch import Tensor, nn
 
-from spanwise.core.tags import levels
+from spanwise.core.tags import split_into_levels
 from spanwise.core.types import Entity, Sentence
 from spanwise.encoders.base import Encoder, TokenStates
-from spanwise.heads.base import Head, HeadSettings, Labels, Losses, ScoredSpans, SpanVectors
+from spanwise.heads.abilities import HasSpanProbabilities
+from spanwise.heads.base import HeadSettings, Labels, Losses, OnnxGraph, ScoredSpans, SpanVectors
 from spanwise.heads.crf import Crf, viterbi
-from spanwise.heads.memo import Ints, Memo
+from spanwise.heads.onnx import TagTransitions
+from spanwise.heads.sentence_cache import Ints, SentenceCache
 
 
 class SeqnerSettings(HeadSettings):
-    """What may be set; the defaults are the paper's."""
+    """Settings of ``SeqNer``; the defaults are the paper's, except ``constrained``."""
 
     tagging: Literal["softmax", "crf"] = "softmax"
-    constrained: bool = (
-        True  # softmax: the best tags among those that spell entities; False: each word's best tag, as published
-    )
+    constrained: bool = True  # softmax: the best valid BIO sequence; False: the best tag of each word, as published
     dropout: float = Field(default=0.1, ge=0.0, lt=1.0)
 
 
-class SeqNer(Head):
-    """A linear layer gives each word a score for each of 2C + 1 tags: 0 is O, 1 + 2c is B and 2 + 2c is I of type c.
+class SeqNer(HasSpanProbabilities):
+    """Tags each word with a linear layer over 2C + 1 BIO tags: 0 is O, 1 + 2c is B and 2 + 2c is I of type c.
 
-    ``softmax`` learns each word's tag by itself and takes the best tags that spell entities (an I only behind its own type);
-    ``crf`` learns whole sequences and takes the best one. The loss is
-    per word in either case (a sentence's negative log-likelihood over its words), so that bundles can weigh it against
-    others.
+    ``softmax`` learns the tag of each word independently and predicts the best valid sequence (an I
+    follows only its own type); ``crf`` learns whole sequences and predicts the best one. In both
+    cases the loss is averaged over words (for a CRF, a sentence's negative log-likelihood divided by
+    its words), so that bundles can weigh it against other losses.
 
-    An entity's score is the geometric mean of its words' probabilities (with a CRF, marginal probabilities), so that long
-    entities are not thought less of. Where entities overlap the widest are tagged; the others, and discontinuous ones, are
-    out of reach.
+    The score of an entity is the geometric mean of its words' probabilities (with a CRF, marginal
+    probabilities), so that long entities are not at a disadvantage. Of overlapping gold entities, the
+    widest are tagged; the others and discontinuous ones cannot be predicted.
+
+    Paper: Ji et al., "Bundling Learning", 2022, section 3.1.2.
+
+    Use it for flat entities, in particular long ones: its cost does not depend on their width. For
+    nested or overlapping entities use a span head such as ``SpanNer`` or ``Biaffine``.
+
+    >>> head = SeqNer(8, Labels(("Drug", "Place")), SeqnerSettings())
+    >>> states = TokenStates(torch.zeros(1, 3, 8), torch.zeros(1, 8), torch.ones(1, 3, dtype=torch.bool))
+    >>> head.emissions(states)[0].shape  # O, B-Drug, I-Drug, B-Place, I-Place
+    torch.Size([1, 3, 5])
     """
 
     family = "sequence"
     settings_class = SeqnerSettings
     settings: SeqnerSettings
-    allowed: Tensor
+    transitions: Tensor
     decoding = "flat"
 
     def __init__(self, width: int, labels: Labels, settings: SeqnerSettings) -> None:
@@ -54,9 +64,9 @@ class SeqNer(Head):
         self.dropout = nn.Dropout(settings.dropout)
         self.classifier = nn.Linear(width, tags)
         self.crf = Crf(tags) if settings.tagging == "crf" else None
-        self.register_buffer("allowed", bio_transitions(len(labels.entities)), persistent=False)
-        self._place = {kind: place for place, kind in enumerate(labels.entities)}
-        self._gold = Memo(self._gold_tags)
+        self.register_buffer("transitions", bio_transitions(len(labels.entities)), persistent=False)
+        self._type_index = {kind: place for place, kind in enumerate(labels.entities)}
+        self._gold = SentenceCache(self._gold_tags)
 
     @classmethod
     def build(cls, encoder: Encoder, labels: Labels, settings: SeqnerSettings) -> SeqNer:
@@ -65,20 +75,20 @@ class SeqNer(Head):
     def targets(
         self, sentences: Sequence[Sentence], *, gold: bool, generator: np.random.Generator | None = None
     ) -> dict[str, Tensor]:
-        """With gold the ``tags`` [B, T], O behind a sentence's end; scoring needs nothing."""
+        """The gold ``tags`` [B, T], O after a sentence's end. Empty for scoring."""
         if not gold:
             return {}
-        known = [self._gold(sentence) for sentence in sentences]
-        lengths = np.array([len(tags) for tags in known], np.int64)
+        tags_by_sentence = [self._gold(sentence) for sentence in sentences]
+        lengths = np.array([len(tags) for tags in tags_by_sentence], np.int64)
         inside = np.arange(lengths.max(initial=0)) < lengths[:, None]
         tags = np.zeros(inside.shape, np.int64)
-        tags[inside] = np.concatenate([*known, np.empty(0, np.int64)])
+        tags[inside] = np.concatenate([*tags_by_sentence, np.empty(0, np.int64)])
         return {"tags": torch.from_numpy(tags)}
 
     def loss(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Losses:
         emissions, mask = self.emissions(states)
         tags = targets["tags"]
-        if tags.shape != mask.shape:  # an encoder may pad further than the longest sentence
+        if tags.shape != mask.shape:  # an encoder may pad beyond the longest sentence
             tags = F.pad(tags, (0, mask.shape[1] - tags.shape[1]))
         if self.crf is not None:
             sums = self.crf.loss(emissions, tags, mask)
@@ -93,49 +103,64 @@ class SeqNer(Head):
             tags = self.crf.decode(emissions, mask)
             probability = self.crf.marginals(emissions, mask).gather(-1, tags.unsqueeze(-1)).squeeze(-1)
         elif self.settings.constrained:
-            tags = viterbi(emissions.log_softmax(-1), mask, self.allowed, self.allowed[0], torch.zeros_like(self.allowed[0]))
+            start, end = self.transitions[0], torch.zeros_like(self.transitions[0])
+            tags = viterbi(emissions.log_softmax(-1), mask, self.transitions, start, end)
             probability = emissions.softmax(-1).gather(-1, tags.unsqueeze(-1)).squeeze(-1)
         else:
             probability, tags = emissions.softmax(-1).max(-1)
-        return entities_of(tags, probability, mask)
+        return decode_tags(tags, probability, mask)
 
     def span_probabilities(self, states: TokenStates, targets: Mapping[str, Tensor]) -> SpanVectors:
-        """As in scores, the geometric mean over a span's words of how probable their tags (B, then I) are; NONE is the rest.
+        """The geometric mean over a span's words of the probabilities of B, then I, as in scores; NONE is the rest.
 
-        Such means over types never add up to more than 1 (by Hoelder's inequality, for each word's probabilities do not).
+        The means of all types never exceed 1 in sum (by Hölder's inequality, because the probabilities
+        of each word do not).
         """
         emissions, mask = self.emissions(states)
-        chances = emissions.softmax(-1) if self.crf is None else self.crf.marginals(emissions, mask)
-        logs = chances.double().clamp(min=torch.finfo(torch.float32).tiny).log()
-        begins, inner = logs[:, :, 1::2], F.pad(logs[:, :, 2::2].cumsum(1), (0, 0, 1, 0))  # sums over the words before each
-        place = torch.arange(mask.shape[1], device=mask.device)
-        is_span = mask.unsqueeze(1) & (place.unsqueeze(1) <= place)
+        probabilities = emissions.softmax(-1) if self.crf is None else self.crf.marginals(emissions, mask)
+        logs = probabilities.double().clamp(min=torch.finfo(torch.float32).tiny).log()
+        begin, inside = logs[:, :, 1::2], F.pad(logs[:, :, 2::2].cumsum(1), (0, 0, 1, 0))  # sums over all earlier words
+        position = torch.arange(mask.shape[1], device=mask.device)
+        is_span = mask.unsqueeze(1) & (position.unsqueeze(1) <= position)
         sentence, start, last = is_span.nonzero().unbind(1)
-        rest = inner[sentence, last + 1] - inner[sentence, start + 1]
-        means = ((begins[sentence, start] + rest) / (last - start + 1).unsqueeze(1)).exp()
-        chances = torch.cat((means, (1 - means.sum(1, keepdim=True)).clamp(min=0)), 1)
-        return SpanVectors(sentence, start, last + 1, chances.float())
+        rest = inside[sentence, last + 1] - inside[sentence, start + 1]
+        means = ((begin[sentence, start] + rest) / (last - start + 1).unsqueeze(1)).exp()
+        probabilities = torch.cat((means, (1 - means.sum(1, keepdim=True)).clamp(min=0)), 1)
+        return SpanVectors(sentence, start, last + 1, probabilities.float())
 
-    def out_of_reach(self, sentence: Sentence) -> int:
-        """Entities that are discontinuous, of an unknown type, or overlap one that is tagged."""
-        return len(set(sentence.entities)) - len(self._tagged(sentence))
+    def count_unreachable(self, sentence: Sentence) -> int:
+        """Entities that are discontinuous, of unknown type, or overlap a tagged entity."""
+        return len(set(sentence.entities)) - len(self._taggable(sentence))
+
+    @property
+    def onnx(self) -> OnnxGraph | str:
+        if self.crf is not None:
+            transitions, start, end = self.crf.clamped()
+        else:
+            transitions = self.transitions if self.settings.constrained else torch.zeros_like(self.transitions)
+            start, end = transitions[0], torch.zeros_like(transitions[0])
+        tags = TagTransitions(transitions, start, end, is_crf=self.crf is not None)
+        return OnnxGraph(
+            returns="tags", outputs=("tags",), compute=lambda states, inputs: self.emissions(states)[:1],
+            policy=self.decoding, max_width=1, tags=tags,
+        )  # fmt: skip
 
     def emissions(self, states: TokenStates) -> tuple[Tensor, Tensor]:
-        """The scores of all tags for each word, [B, T, tags] in float32, and the mask, T at least 1."""
+        """The logits of all tags for each word, [B, T, tags] in float32, and the mask; T is at least 1."""
         words, mask = states.words, states.mask.bool()
         if not words.shape[1]:
             words, mask = F.pad(words, (0, 0, 0, 1)), F.pad(mask, (0, 1))
         return self.classifier(self.dropout(words.to(self.classifier.weight.dtype))).float(), mask
 
-    def _tagged(self, sentence: Sentence) -> list[Entity]:
-        """The entities that tags can spell, the widest first where they overlap."""
-        known = dict.fromkeys(entity for entity in sentence.entities if entity.type in self._place)
-        return next(iter(levels(list(known))), [])
+    def _taggable(self, sentence: Sentence) -> list[Entity]:
+        """The entities that tags can represent; of overlapping ones, the widest."""
+        known = dict.fromkeys(entity for entity in sentence.entities if entity.type in self._type_index)
+        return next(iter(split_into_levels(list(known), max_levels=1)), [])
 
     def _gold_tags(self, sentence: Sentence) -> Ints:
         tags = np.zeros(len(sentence.words), np.int64)
-        for entity in self._tagged(sentence):
-            begin = 1 + 2 * self._place[entity.type]
+        for entity in self._taggable(sentence):
+            begin = 1 + 2 * self._type_index[entity.type]
             start, end = entity.range
             tags[start:end] = begin + 1
             tags[start] = begin
@@ -143,43 +168,43 @@ class SeqNer(Head):
 
 
 def bio_transitions(types: int) -> Tensor:
-    """What may follow what, [tags, tags]: 0 where it may, hopelessly low where an I would continue nothing of its type.
+    """Scores of tag transitions [tags, tags]: 0 if valid, -1e4 for an I that does not continue its type.
 
-    Row 0, what may follow O, is also what may stand at the beginning.
+    Row 0, the transitions from O, also applies to the first word.
     """
     tags = torch.arange(2 * types + 1)
-    kind, is_inside = (tags + 1) // 2, (tags > 0) & (tags % 2 == 0)
-    forbidden = is_inside & (kind.unsqueeze(1) != kind)
-    return torch.zeros(len(tags), len(tags)).masked_fill(forbidden, -1e4)
+    type, is_inside = (tags + 1) // 2, (tags > 0) & (tags % 2 == 0)
+    is_invalid = is_inside & (type.unsqueeze(1) != type)
+    return torch.zeros(len(tags), len(tags)).masked_fill(is_invalid, -1e4)
 
 
-def entities_of(tags: Tensor, probability: Tensor, mask: Tensor) -> ScoredSpans:
-    """The entities that ``tags`` [B, T] spell, each word's tag with its ``probability`` [B, T].
+def decode_tags(tags: Tensor, probability: Tensor, mask: Tensor) -> ScoredSpans:
+    """Decode ``tags`` [B, T] with their ``probability`` [B, T] to entities.
 
-    Read as ``spanwise.core.tags.decode`` reads tags: an I that continues nothing begins an entity.
+    As in ``spanwise.core.tags.decode``, an I that continues nothing starts an entity.
 
     >>> tags, mask = torch.tensor([[1, 2, 0, 4]]), torch.ones(1, 4, dtype=torch.bool)
-    >>> found = entities_of(tags, torch.full((1, 4), 0.5), mask)
-    >>> found.start.tolist(), found.end.tolist(), found.label.tolist()
+    >>> spans = decode_tags(tags, torch.full((1, 4), 0.5), mask)
+    >>> spans.start.tolist(), spans.end.tolist(), spans.label.tolist()
     ([0, 3], [2, 4], [0, 1])
     """
     length = tags.shape[1]
     tags = tags.masked_fill(~mask, 0)
-    kind = (tags + 1) // 2  # 0 for O, 1 + c for type c
-    before = F.pad(kind, (1, -1))
-    begins = (kind > 0) & ((tags % 2 == 1) | (kind != before))
-    goes_on = (kind > 0) & ~begins
-    ends = (kind > 0) & ~F.pad(goes_on, (-1, 1))
-    # Beginnings and ends alternate within a sentence, so the n-th of one belongs to the n-th of the other. Looked up together,
-    # for this is where a GPU is waited for.
-    first, last = torch.stack((begins.flatten(), ends.flatten())).nonzero()[:, 1].view(2, -1)
-    number = torch.where(kind > 0, begins.flatten().cumsum(0).view_as(kind), 0)  # each word's entity, from 1; 0 is none
+    type = (tags + 1) // 2  # 0 for O, 1 + c for type c
+    previous = F.pad(type, (1, -1))
+    is_start = (type > 0) & ((tags % 2 == 1) | (type != previous))
+    is_continued = (type > 0) & ~is_start
+    is_end = (type > 0) & ~F.pad(is_continued, (-1, 1))
+    # Starts and ends alternate within a sentence, so the n-th start belongs to the n-th end. One lookup for both,
+    # because it makes the CPU wait for the GPU.
+    first, last = torch.stack((is_start.flatten(), is_end.flatten())).nonzero()[:, 1].view(2, -1)
+    entity = torch.where(type > 0, is_start.flatten().cumsum(0).view_as(type), 0)  # of each word, from 1; 0 is none
     logs = probability.float().clamp(min=torch.finfo(torch.float32).tiny).log()
-    sums = logs.new_zeros(len(first) + 1).index_add(0, number.flatten(), logs.flatten())[1:]
+    sums = logs.new_zeros(len(first) + 1).index_add(0, entity.flatten(), logs.flatten())[1:]
     return ScoredSpans(
         sentence=first // length,
         start=first % length,
         end=last % length + 1,
-        label=kind.flatten().index_select(0, first) - 1,
+        label=type.flatten().index_select(0, first) - 1,
         score=(sums / (last - first + 1)).exp(),
     )

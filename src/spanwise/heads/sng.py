@@ -1,4 +1,4 @@
-"""SNG: a span is typed by its own words, which a BiLSTM with attention reads (Wang 2024, section 3)."""
+"""SNG: a BiLSTM with attention over the words of each span (Wang 2024, section 3)."""
 
 from __future__ import annotations
 
@@ -16,33 +16,46 @@ from spanwise.decoding.decode import Predictions
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.encoders.recurrent import BiLSTM, VariationalDropout
 from spanwise.heads.base import Labels, Losses, ScoredSpans, SpanVectors
-from spanwise.heads.given_spans import TypedSpans, given_targets, words_of_entities
-from spanwise.heads.span_classifier import ClassifierSettings, SpanClassifier, summed
-from spanwise.spans.reading import SpanReader, reading
+from spanwise.heads.given_spans import TypedSpans, given_targets, keep_entity_words
+from spanwise.heads.span_classifier import ClassifierSettings, SpanClassifier, sum_by_sentence
+from spanwise.spans.span_lstm import SpanLstm, lstm_layout
 
 
 class SngSettings(ClassifierSettings):
-    """What may be set. The paper has neither dropout nor context, and types given spans only."""
+    """Settings of ``Sng``. The paper uses neither dropout nor context and only types given spans."""
 
-    task: Literal["entities", "typing"] = "entities"  # to find entities, or to type given ones
-    fragments: Literal["together", "apart"] = "together"  # of a given entity: typed as one, or each by itself as in the paper
-    hidden: int = Field(default=200, ge=1)  # of the LSTM over a span's words, per direction
-    context: bool = False  # whether a BiLSTM over the sentence comes between the words and the spans
-    context_hidden: int = Field(default=200, ge=1)  # of that, per direction
-    dropout: float = Field(default=0.0, ge=0.0, lt=1.0)  # of spans, and of words that have passed the context
+    task: Literal["entities", "typing"] = "entities"  # predict entities, or type given ones
+    fragments: Literal["together", "apart"] = "together"  # of a given entity: typed as one, or separately as in the paper
+    hidden: int = Field(default=200, ge=1)  # per direction, of the LSTM over a span's words
+    context: bool = False  # adds a BiLSTM over the sentence before the spans
+    context_hidden: int = Field(default=200, ge=1)  # per direction, of that BiLSTM
+    dropout: float = Field(default=0.0, ge=0.0, lt=1.0)  # on span vectors and on the output of the context BiLSTM
 
     @property
-    def fragmented(self) -> tuple[str, ...]:
-        """Given entities are typed whatever their fragments are: nothing is to be found."""
-        return () if self.task == "typing" else super().fragmented
+    def discontinuous_types(self) -> tuple[str, ...]:
+        """None for typing: given entities are typed whatever their fragments."""
+        return () if self.task == "typing" else super().discontinuous_types
 
 
 class Sng(SpanClassifier):
-    """Reads the words of each span alone, from both ends, and classifies what attention makes of the states.
+    """Classifies each span by a BiLSTM with attention that reads the words of the span only.
 
-    With bare word vectors as the encoder's states it is free of context: the same words get the same type in every sentence.
-    ``task: typing`` has no NONE class and no candidates: the spans come with the sentences, of any width and any number of
-    fragments, and get a type each.
+    With plain word vectors as encoder it is free of context: the same words get the same type in
+    every sentence. ``task: typing`` has no NONE class and no candidates: the sentences come with
+    entities, of any width and any number of fragments, and each gets a type.
+
+    Paper: Wang, "SNG", 2024, section 3.
+
+    Use it to type given spans, or with a static encoder on a CPU. For entity recognition with a
+    transformer, prefer ``SpanNer`` or ``Biaffine``.
+
+    >>> from spanwise.core.types import Entity
+    >>> head = Sng(8, Labels(("Drug", "Place")), SngSettings(task="typing", max_width=3, decoding="flat"))
+    >>> sentence = Sentence("s1", ("in", "Oslo"), (Entity("?", ((1, 2),)),))
+    >>> states = TokenStates(torch.zeros(1, 2, 8), torch.zeros(1, 8), torch.ones(1, 2, dtype=torch.bool))
+    >>> (found,) = head.decode(head.score(states, head.targets([sentence], gold=False)), 1)
+    >>> [entity.range for entity in found.entities]
+    [Span(start=1, end=2)]
     """
 
     settings_class = SngSettings
@@ -55,7 +68,7 @@ class Sng(SpanClassifier):
         self.is_context_free = is_context_free and not settings.context
         self.context = BiLSTM(width, settings.context_hidden) if settings.context else None
         self.drop_words = VariationalDropout(settings.dropout)
-        self.spans = SpanReader(self.context.width if self.context else width, settings.hidden)
+        self.spans = SpanLstm(self.context.width if self.context else width, settings.hidden)
         classes = len(labels.entities) + (self.task == "entities")
         self.classifier = nn.Linear(self.spans.width, classes)
 
@@ -63,83 +76,90 @@ class Sng(SpanClassifier):
     def build(cls, encoder: Encoder, labels: Labels, settings: SngSettings) -> Sng:
         return cls(encoder.width, labels, settings, is_context_free=encoder.is_context_free)
 
+    @property
+    def onnx(self) -> str:
+        return "the order in which its LSTM reads the words of spans is computed on the host"
+
     def training_example(self, sentence: Sentence) -> Sentence | None:
-        """In typing, sentences without entities teach nothing, nor do words outside of them where there is no context."""
+        """For typing, skip sentences without entities and, without context, words outside of entities."""
         if self.task == "entities":
             return sentence
-        if not any(entity.type in self._place for entity in sentence.entities):
+        if not any(entity.type in self._type_index for entity in sentence.entities):
             return None
-        return words_of_entities(sentence) if self.is_context_free else sentence
+        return keep_entity_words(sentence) if self.is_context_free else sentence
 
     def targets(
         self, sentences: Sequence[Sentence], *, gold: bool, generator: np.random.Generator | None = None
     ) -> dict[str, Tensor]:
-        """The spans and how they are read; in typing, those of the sentences' entities, whose types ``gold`` looks at."""
+        """The spans and the order in which the LSTM reads their words.
+
+        For typing, the spans are the entities of the sentences; only ``gold`` uses their types.
+        """
         if self.task == "typing":
             return given_targets(
                 sentences,
-                self._place if gold else None,
-                is_apart=self.settings.fragments == "apart",
+                self._type_index if gold else None,
+                splits_fragments=self.settings.fragments == "apart",
                 is_context_free=self.is_context_free,
             )
         spans = super().targets(sentences, gold=gold, generator=generator)
         lengths = np.array([len(sentence.words) for sentence in sentences], np.int64)
         before = np.cumsum(lengths) - lengths
         sentence, start, end = (spans[name].numpy() for name in ("sentence", "start", "end"))
-        owner = np.repeat(np.arange(len(lengths)), lengths)
+        word_sentence = np.repeat(np.arange(len(lengths)), lengths)
         return {
             **spans,
-            "word_sentence": torch.from_numpy(owner),
-            "word": torch.from_numpy(np.arange(len(owner)) - before[owner]),
-            **reading(before[sentence] + start, end - start),
+            "word_sentence": torch.from_numpy(word_sentence),
+            "word": torch.from_numpy(np.arange(len(word_sentence)) - before[word_sentence]),
+            **lstm_layout(before[sentence] + start, end - start),
         }
 
     def loss(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Losses:
         if self.task == "entities":
             return super().loss(states, targets)
-        logits = self.logits(states, targets).index_select(0, targets["read"])
+        logits = self.logits(states, targets).index_select(0, targets["read_span"])
         values = F.cross_entropy(logits, targets["label"], reduction="none")
-        return summed(values, targets["sentence"], len(states.words))
+        return sum_by_sentence(values, targets["sentence"], len(states.words))
 
     def score(self, states: TokenStates, targets: Mapping[str, Tensor]) -> ScoredSpans:
         if self.task == "entities":
             return super().score(states, targets)
         scores, labels = self.logits(states, targets).softmax(-1).max(-1)
-        score, label = (column.index_select(0, targets["read"]) for column in (scores, labels))
+        score, label = (column.index_select(0, targets["read_span"]) for column in (scores, labels))
         return TypedSpans(targets["sentence"], targets["start"], targets["end"], label, score, targets["entity"])
 
-    def read(self, scored: ScoredSpans, count: int) -> list[Predictions]:
+    def decode(self, scored: ScoredSpans, count: int) -> list[Predictions]:
         if isinstance(scored, TypedSpans):
-            return scored.read(count, self.labels.entities)
-        return super().read(scored, count)
+            return scored.decode(count, self.labels.entities)
+        return super().decode(scored, count)
 
-    def out_of_reach(self, sentence: Sentence) -> int:
-        """In typing, entities of unknown type and second types of a span."""
+    def count_unreachable(self, sentence: Sentence) -> int:
+        """For typing, entities of unknown type and further types of the same span."""
         if self.task == "entities":
-            return super().out_of_reach(sentence)
-        reached = {entity.fragments for entity in sentence.entities if entity.type in self._place}
-        return len(set(sentence.entities)) - len(reached)
+            return super().count_unreachable(sentence)
+        reachable = {entity.fragments for entity in sentence.entities if entity.type in self._type_index}
+        return len(set(sentence.entities)) - len(reachable)
 
     def span_vectors(self, states: TokenStates, targets: Mapping[str, Tensor]) -> SpanVectors:
-        return self.packed(self.vectors(states, targets), targets)
+        return self.pack(self.vectors(states, targets), targets)
 
-    def packed(self, values: Tensor, targets: Mapping[str, Tensor]) -> SpanVectors:
-        """In typing, of the given entities that are one span: a fragment has no vector of its own."""
+    def pack(self, values: Tensor, targets: Mapping[str, Tensor]) -> SpanVectors:
+        """For typing, only the given entities of one fragment: fragments have no vector of their own."""
         if self.task == "entities":
-            return super().packed(values, targets)
+            return super().pack(values, targets)
         entity = targets["entity"]
-        whole = (torch.bincount(entity)[entity] == 1).nonzero().squeeze(1)
-        own = {name: targets[name].index_select(0, whole) for name in ("sentence", "start", "end", "read")}
-        return super().packed(values.index_select(0, own["read"]), own)
+        contiguous = (torch.bincount(entity)[entity] == 1).nonzero().squeeze(1)
+        selected = {name: targets[name].index_select(0, contiguous) for name in ("sentence", "start", "end", "read_span")}
+        return super().pack(values.index_select(0, selected["read_span"]), selected)
 
     def logits(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Tensor:
-        """The scores of all classes for each span that is read, in float32."""
+        """The logits of all classes for each span that the LSTM reads, in float32."""
         vectors = F.dropout(self.vectors(states, targets), self.settings.dropout, self.training)
         logits: Tensor = self.classifier(vectors)
         return logits.float()
 
     def vectors(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Tensor:
-        """What attention makes of the states of each span that is read."""
+        """The vector of each span that the LSTM reads."""
         words = states.words.to(self.classifier.weight.dtype)
         if self.context is not None:
             words = self.drop_words(self.context(words, states.mask.sum(1)))

@@ -1,4 +1,4 @@
-"""Any head for the entities, and a classifier of pairs of them for the relations, learned together."""
+"""Relations by classifying pairs of predicted entities."""
 
 from __future__ import annotations
 
@@ -14,36 +14,38 @@ from torch import Tensor, nn
 from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.heads.base import Labels, ScoredPairs, ScoredSpans
-from spanwise.heads.memo import Ints, Memo
 from spanwise.heads.relations import RelationHead, RelationSettings
-from spanwise.heads.span_head import owners
+from spanwise.heads.sentence_cache import Ints, SentenceCache
+from spanwise.heads.span_head import sentence_indices
 from spanwise.spans.matching import PackedSpans
 from spanwise.spans.pairs import PairLayer
 
-PAIRS = 1 << 16  # that are judged at a time
+MAX_PAIRS = 1 << 16  # scored at a time
 
 
 class SpanRelationSettings(RelationSettings):
-    """What may be set."""
+    """Settings of ``SpanRelations``; ``entities`` may be any entity head."""
 
     entities: dict[str, Any] = Field(default_factory=lambda: {"kind": "biaffine"})
-    wrong: int = Field(
-        default=2, ge=0
-    )  # spans a sentence that are no entities, paired in training so that such pairs are known
+    wrong: int = Field(default=2, ge=0)  # negative spans per sentence that are paired in training
 
 
 class GoldPairs(NamedTuple):
-    """A sentence's distinct entities [n, 3] as start, end and label, and its relations [m, 3] as type and places among them."""
+    """A sentence's distinct entities [n, 3] (start, end, label) and relations [m, 3] (type, head and tail index)."""
 
     entities: Ints
     relations: Ints
 
 
 class SpanRelations(RelationHead):
-    """Every pair of entities gets a probability for every relation; several may hold.
+    """Gives every pair of entities a probability for each relation; several may be predicted.
 
-    Pairs of gold entities teach the layer, and pairs with spans that are no entities: a few at random, half of them gold ones
-    with another boundary, for such are the mistakes it will be handed. The loss is binary cross-entropy.
+    Training uses pairs of gold entities and pairs with a few random negative spans, half of them gold
+    spans with a moved boundary, because these are the mistakes that the entity head will make. The
+    loss is binary cross-entropy.
+
+    Use it if the words between two entities matter. ``PointerRelations`` is faster and scores all
+    word pairs at once.
     """
 
     settings_class = SpanRelationSettings
@@ -53,31 +55,31 @@ class SpanRelations(RelationHead):
         super().__init__(encoder, labels, settings)
         self.layer = PairLayer(encoder.width, len(labels.entities))
         self.classifier = nn.Linear(encoder.width, len(labels.relations))
-        self._gold = Memo(self._gold_pairs)
+        self._gold = SentenceCache(self._gold_pairs)
 
     @classmethod
     def build(cls, encoder: Encoder, labels: Labels, settings: SpanRelationSettings) -> SpanRelations:
         return cls(encoder, labels, settings)
 
     def relation_targets(self, sentences: Sequence[Sentence], generator: np.random.Generator | None) -> dict[str, Tensor]:
-        """``spans`` [4, S]: sentence, start, end, label; ``pairs`` [2, P] of them; ``positives``: places in [P, R]."""
-        known = [self._gold(sentence) for sentence in sentences]
-        spans = [gold.entities for gold in known]
+        """``spans`` [4, S]: sentence, start, end, label; ``pairs`` [2, P] of them; ``positives``: flat indices into [P, R]."""
+        gold_pairs = [self._gold(sentence) for sentence in sentences]
+        spans = [gold.entities for gold in gold_pairs]
         if generator is not None and self.settings.wrong:
             spans = [
-                np.concatenate([own, self._wrong(own, len(sentence.words), generator)])
-                for own, sentence in zip(spans, sentences, strict=True)
+                np.concatenate([gold, self._sample_negatives(gold, len(sentence.words), generator)])
+                for gold, sentence in zip(spans, sentences, strict=True)
             ]
-        counts = np.array([len(own) for own in spans], np.int64)
+        counts = np.array([len(sentence_spans) for sentence_spans in spans], np.int64)
         first, second = all_pairs(counts)
-        # The pair (i, j) of a sentence with n spans stands at i * n + j behind the pairs of the sentences before it.
-        begins = np.cumsum(counts**2) - counts**2
-        rows = np.concatenate([*(gold.relations for gold in known), np.empty((0, 3), np.int64)])
-        owner = owners([gold.relations for gold in known])
-        pair = begins[owner] + rows[:, 1] * counts[owner] + rows[:, 2]
+        # The pair (i, j) of a sentence with n spans has the index i * n + j after the pairs of all earlier sentences.
+        offset = np.cumsum(counts**2) - counts**2
+        rows = np.concatenate([*(gold.relations for gold in gold_pairs), np.empty((0, 3), np.int64)])
+        sentence_index = sentence_indices([gold.relations for gold in gold_pairs])
+        pair = offset[sentence_index] + rows[:, 1] * counts[sentence_index] + rows[:, 2]
         columns = np.concatenate([*spans, np.empty((0, 3), np.int64)]).T
         return {
-            "spans": torch.from_numpy(np.concatenate([owners(spans)[None], columns])),
+            "spans": torch.from_numpy(np.concatenate([sentence_indices(spans)[None], columns])),
             "pairs": torch.from_numpy(np.stack([first, second])),
             "positives": torch.from_numpy(pair * len(self.labels.relations) + rows[:, 0]),
         }
@@ -90,61 +92,61 @@ class SpanRelations(RelationHead):
         values = F.binary_cross_entropy_with_logits(logits, gold, reduction="none").sum(1)
         return values.new_zeros(len(states.words)).index_add(0, sentence[first], values)
 
-    def pairs(self, states: TokenStates, spans: ScoredSpans) -> ScoredPairs:
+    def score_pairs(self, states: TokenStates, spans: ScoredSpans) -> ScoredPairs:
         counts = np.bincount(spans.sentence.cpu().numpy(), minlength=len(states.words))
         first, second = (torch.from_numpy(side).to(states.words.device) for side in all_pairs(counts))
         packed = PackedSpans(spans.sentence, spans.start, spans.end)
-        found = []
-        for low in range(0, max(1, len(first)), PAIRS):
-            one, other = first[low : low + PAIRS], second[low : low + PAIRS]
-            logits = self.logits(states.words, packed, spans.label, one, other)
-            pair, label = (logits > self.bar).nonzero().unbind(1)
-            found.append((one[pair], other[pair], label, logits[pair, label].sigmoid()))
-        return ScoredPairs(*(torch.cat(column) for column in zip(*found, strict=True)))
+        pairs = []
+        for low in range(0, max(1, len(first)), MAX_PAIRS):
+            heads, tails = first[low : low + MAX_PAIRS], second[low : low + MAX_PAIRS]
+            logits = self.logits(states.words, packed, spans.label, heads, tails)
+            pair, label = (logits > self.cutoff).nonzero().unbind(1)
+            pairs.append((heads[pair], tails[pair], label, logits[pair, label].sigmoid()))
+        return ScoredPairs(*(torch.cat(column) for column in zip(*pairs, strict=True)))
 
     def logits(self, words: Tensor, spans: PackedSpans, label: Tensor, first: Tensor, second: Tensor) -> Tensor:
-        """The scores of all relations for each pair: [P, R] in float32."""
+        """The logits of all relations for each pair: [P, R] in float32."""
         hidden = self.dropout(self.layer(words, spans, label, first, second))
         scores: Tensor = self.classifier(hidden).float()
         return scores
 
     def _gold_pairs(self, sentence: Sentence) -> GoldPairs:
-        known = [(*entity.range, self.entity_place.get(entity.type, -1)) for entity in sentence.entities]
-        place = {row: number for number, row in enumerate(dict.fromkeys(row for row in known if row[2] >= 0))}
+        rows = [(*entity.range, self.entity_index.get(entity.type, -1)) for entity in sentence.entities]
+        index = {row: position for position, row in enumerate(dict.fromkeys(row for row in rows if row[2] >= 0))}
         relations = {
-            (self.relation_place[relation.type], place[known[relation.head]], place[known[relation.tail]])
+            (self.relation_index[relation.type], index[rows[relation.head]], index[rows[relation.tail]])
             for relation in sentence.relations
-            if relation.type in self.relation_place and known[relation.head] in place and known[relation.tail] in place
+            if relation.type in self.relation_index and rows[relation.head] in index and rows[relation.tail] in index
         }
-        return GoldPairs(np.array(list(place), np.int64).reshape(-1, 3), np.array(sorted(relations), np.int64).reshape(-1, 3))
+        return GoldPairs(np.array(list(index), np.int64).reshape(-1, 3), np.array(sorted(relations), np.int64).reshape(-1, 3))
 
-    def _wrong(self, gold: Ints, length: int, generator: np.random.Generator) -> Ints:
-        """At most ``wrong`` spans that are no entities, with labels: random ones, and gold ones with a boundary moved."""
+    def _sample_negatives(self, gold: Ints, length: int, generator: np.random.Generator) -> Ints:
+        """At most ``wrong`` labelled spans that are not gold: random spans, and gold spans with a moved boundary."""
         count = self.settings.wrong
         if not len(gold) or not count:
             return np.empty((0, 3), np.int64)
         rows = gold[generator.integers(len(gold), size=count)].copy()
-        # Half of them stay where they are and move a boundary; the others begin anywhere, as wide as a gold one.
-        moved = np.arange(count) < (count + 1) // 2
+        # One half moves a boundary of a gold span; the other half has the width of a gold span and a random start.
+        is_moved = np.arange(count) < (count + 1) // 2
         step = generator.choice([-2, -1, 1, 2], size=count)
         side = generator.integers(2, size=count)
-        rows[np.arange(count), side] += np.where(moved, step, 0)
+        rows[np.arange(count), side] += np.where(is_moved, step, 0)
         shift = generator.integers(length, size=count) - rows[:, 0]
-        rows[:, :2] += np.where(moved, 0, shift)[:, None]
-        inside = (rows[:, 0] >= 0) & (rows[:, 1] <= length) & (rows[:, 0] < rows[:, 1])
-        new = ~(rows[:, None, :2] == gold[None, :, :2]).all(2).any(1)
-        wrong: Ints = rows[inside & new]
-        return wrong
+        rows[:, :2] += np.where(is_moved, 0, shift)[:, None]
+        is_span = (rows[:, 0] >= 0) & (rows[:, 1] <= length) & (rows[:, 0] < rows[:, 1])
+        is_gold = (rows[:, None, :2] == gold[None, :, :2]).all(2).any(1)
+        negatives: Ints = rows[is_span & ~is_gold]
+        return negatives
 
 
 def all_pairs(counts: Ints) -> tuple[Ints, Ints]:
-    """Every pair of spans of one sentence, each span with itself too, for sentences with so many spans one after another.
+    """All pairs of spans of one sentence, each span with itself included; ``counts`` are the spans of each sentence.
 
     >>> [side.tolist() for side in all_pairs(np.array([2, 0, 1]))]
     [[0, 0, 1, 1, 2], [0, 1, 0, 1, 2]]
     """
     squares = counts**2
-    owner = np.repeat(np.arange(len(counts)), squares)
-    begin, width = (np.cumsum(counts) - counts)[owner], counts[owner]
-    place = np.arange(squares.sum()) - (np.cumsum(squares) - squares)[owner]
-    return begin + place // width, begin + place % width
+    sentence = np.repeat(np.arange(len(counts)), squares)
+    offset, size = (np.cumsum(counts) - counts)[sentence], counts[sentence]
+    pair = np.arange(squares.sum()) - (np.cumsum(squares) - squares)[sentence]
+    return offset + pair // size, offset + pair % size

@@ -1,4 +1,4 @@
-"""SpanNER of "Bundling Learning" (section 3.1.3): every span up to a width is classified by one linear layer."""
+"""SpanNER: classification of every span by one linear layer (Ji et al. 2022, section 3.1.3)."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from spanwise.encoders.base import Encoder, TokenStates
-from spanwise.heads.base import Labels, SpanVectors
+from spanwise.heads.base import Labels, OnnxGraph, SpanVectors
 from spanwise.heads.span_classifier import ClassifierSettings, SpanClassifier
 from spanwise.spans.pooling import max_pool
 
 
 class SpannerSettings(ClassifierSettings):
-    """What may be set; the defaults are the paper's. It does not give the size of the width embedding: 25 is SpERT's.
+    """Settings of ``SpanNer``; the defaults are the paper's.
 
-    ``max_width`` is, unless given, the smallest that covers 99 % of the training entities (section 4.1.2, table 2).
+    By default, ``max_width`` covers 99 % of the training entities (section 4.1.2, table 2). The paper
+    does not give the size of the width embedding; 25 is SpERT's.
     """
 
     representation: Literal["boundary", "pooling", "hybrid"] = "hybrid"
@@ -28,20 +29,30 @@ class SpannerSettings(ClassifierSettings):
 
 
 class SpanNer(SpanClassifier):
-    """Each span of up to ``max_width`` words gets one of the types or NONE, which is the last of the C + 1 classes.
+    """Classifies each span of up to ``max_width`` words as one of the types or NONE, the last of C + 1 classes.
 
-    A span [i, j) is represented by its first and last word, the maximum over its words, the sentence's [CLS] state and an
-    embedding of its width: ``boundary`` [e_i; e_{j-1}; w], ``pooling`` [max; e_0; w], ``hybrid`` [e_i; e_{j-1}; max; e_0; w];
-    one linear layer classifies. Training takes the gold spans and sampled negatives, scoring all spans.
+    A span [i, j) is represented by its first and last word, the maximum over its words, the [CLS]
+    state of the sentence and an embedding of its width: ``boundary`` [e_i; e_{j-1}; w], ``pooling``
+    [max; e_0; w], ``hybrid`` [e_i; e_{j-1}; max; e_0; w]. One linear layer classifies it. Training
+    uses the gold spans and sampled negatives, scoring uses all spans.
 
-    The linear layer over the concatenation is computed as the sum of its parts, each where it belongs: per word, per sentence
-    and per width, and only the pooled part per span. Dropout acts on each part in the same places, so spans that share a word
-    share its mask; the pooled part's mask is shared by a sentence's spans and put on the words before the maximum, which is
-    the same, for a factor that is not negative and common to all words commutes with it. For any one span and part it is
-    plain dropout.
+    The linear layer over the concatenation is computed as a sum of parts: per word, per sentence, per
+    width, and only the pooled part per span. Dropout is applied to each part where it is computed, so
+    spans that share a word share its mask. The mask of the pooled part is shared by all spans of a
+    sentence and applied to the words before the maximum, which gives the same result, because a
+    non-negative factor common to all words commutes with the maximum. For a single span and part
+    this is plain dropout.
 
-    Gold spans wider than ``max_width`` and discontinuous entities cannot be predicted and are no examples. With boundary
-    smoothing the neighbours of the gold spans are examples too.
+    Paper: Ji et al., "Bundling Learning", 2022, section 3.1.3.
+
+    Use it as a fast baseline for flat and nested entities of moderate width. Prefer ``GlobalPointer``
+    or ``Biaffine`` for wide entities, ``DeepSpan`` for accuracy on nested data, and ``SeqNer`` for
+    long flat entities.
+
+    >>> from spanwise.core.types import Sentence
+    >>> head = SpanNer(8, Labels(("Drug",)), SpannerSettings(max_width=2, decoding="flat"))
+    >>> len(head.targets([Sentence("s1", ("aspirin", "helps", "."))], gold=False)["start"])  # 3 of one word, 2 of two
+    5
     """
 
     settings_class = SpannerSettings
@@ -59,27 +70,32 @@ class SpanNer(SpanClassifier):
     def build(cls, encoder: Encoder, labels: Labels, settings: SpannerSettings) -> SpanNer:
         return cls(encoder.width, labels, settings)
 
+    @property
+    def onnx(self) -> OnnxGraph | str:
+        widths = tuple(range(1, self.widest + 1))
+        return OnnxGraph.of_spans(self.score, self.decoding, self.max_width, span_widths=widths)
+
     def logits(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Tensor:
-        """The scores of all classes for each packed span: [S, C + 1] in float32."""
+        """The logits of all classes for each packed span: [S, C + 1] in float32."""
         sentence, start, end = targets["sentence"], targets["start"], targets["end"]
         weight, bias = self.classifier.weight, self.classifier.bias
         words, first = states.words.to(weight.dtype), sentence * states.words.shape[1]
-        *parts, of_width = torch.split(weight, self.sizes, dim=1)
-        logits = _project(self._drop(self.width_embedding.weight), of_width, bias).index_select(0, end - start - 1)
+        *parts, width_weight = torch.split(weight, self.sizes, dim=1)
+        logits = _project(self._drop(self.width_embedding.weight), width_weight, bias).index_select(0, end - start - 1)
         if self.has_boundary:
-            # One product for both roles of a word; row 2w is word w as a first word, row 2w + 1 as a last one.
+            # One product for both roles of a word: row 2w is word w as a first word, row 2w + 1 as a last word.
             roles = _project(self._drop(words), torch.cat(parts[:2])).view(-1, len(bias))
             logits = logits + roles.index_select(0, 2 * (first + start)) + roles.index_select(0, 2 * (first + end) - 1)
         if self.has_pool:
-            of_maximum, of_cls = parts[-2:]
+            max_weight, cls_weight = parts[-2:]
             if self.training and self.settings.dropout:
                 words = words * self._drop(words.new_ones(len(words), 1, words.shape[2]))
-            logits = logits + _project(max_pool(words, sentence, start, end, self.widest), of_maximum)
-            logits = logits + _project(self._drop(states.cls.to(weight.dtype)), of_cls).index_select(0, sentence)
+            logits = logits + _project(max_pool(words, sentence, start, end, self.widest), max_weight)
+            logits = logits + _project(self._drop(states.cls.to(weight.dtype)), cls_weight).index_select(0, sentence)
         return logits
 
     def span_vectors(self, states: TokenStates, targets: Mapping[str, Tensor]) -> SpanVectors:
-        """The concatenations as such: what is wanted for looking at is made only here."""
+        """The concatenated representations, which ``logits`` never builds."""
         sentence, start, end = targets["sentence"], targets["start"], targets["end"]
         words, parts = states.words, []
         if self.has_boundary:
@@ -87,11 +103,11 @@ class SpanNer(SpanClassifier):
         if self.has_pool:
             parts += [max_pool(words, sentence, start, end, self.widest), states.cls[sentence]]
         parts.append(self.width_embedding(end - start - 1))
-        return self.packed(torch.cat([part.to(self.classifier.weight.dtype) for part in parts], 1), targets)
+        return self.pack(torch.cat([part.to(self.classifier.weight.dtype) for part in parts], 1), targets)
 
     def _drop(self, values: Tensor) -> Tensor:
         return F.dropout(values, self.settings.dropout, self.training)
 
 
 def _project(values: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    return F.linear(values, weight, bias).float()  # parts are summed in float32, whatever the product's type
+    return F.linear(values, weight, bias).float()  # parts are summed in float32

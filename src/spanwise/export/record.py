@@ -1,0 +1,62 @@
+"""The record that is exported with the ONNX graphs of a model."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from spanwise.core.errors import SpanwiseError
+from spanwise.encoders.base import Encoder
+from spanwise.encoders.transformer import TransformerEncoder
+from spanwise.export.graphs import GraphEncoder
+from spanwise.heads import head_values
+from spanwise.heads.abilities import HasThreshold, find_ability
+from spanwise.heads.base import Head, OnnxGraph
+from spanwise.heads.onnx import TagTransitions
+from spanwise.prediction.onnx.record import Record, Transitions
+
+
+def exportable_encoder(encoder: Encoder, precision: Literal["float32", "int8"]) -> GraphEncoder:
+    """Check that an encoder has an ONNX graph of this precision."""
+    if not isinstance(encoder, GraphEncoder):
+        raise SpanwiseError("a concatenation of encoders has no ONNX graph; use a transformer or the static encoder")
+    if precision == "int8" and not isinstance(encoder, TransformerEncoder):
+        raise SpanwiseError("int8 is for transformer encoders; the LSTMs of the static encoder stay in float32: omit --int8")
+    return encoder
+
+
+def head_graph(head: Head) -> OnnxGraph:
+    """The graph that a head declares; a ``SpanwiseError`` with the reason if it has none."""
+    graph = head.onnx
+    if isinstance(graph, str):
+        raise SpanwiseError(f"the head {head_values(head)['kind']} has no ONNX graph: {graph}")
+    return graph
+
+
+def make_record(encoder: GraphEncoder, head: Head, graph: OnnxGraph, precision: Literal["float32", "int8"]) -> Record:
+    """Describe what prediction needs in addition to the graphs."""
+    indexer = encoder.indexer if isinstance(encoder, TransformerEncoder) else None
+    return Record(
+        returns=graph.returns,
+        precision=precision,
+        entities=head.labels.entities,
+        subwords=None if indexer is None else indexer.settings,
+        unknown_id=0 if indexer is None else indexer.tokenize.unknown_id,
+        span_widths=graph.span_widths,
+        threshold=_threshold(head),
+        policy=graph.policy,
+        fragment_types=graph.fragment_types,
+        tags=None if graph.tags is None else _transitions(graph.tags),
+    )
+
+
+def _threshold(head: Head) -> float | None:
+    adjustable = find_ability(head, HasThreshold)
+    threshold = None if adjustable is None else adjustable.set_threshold(0.5)
+    if adjustable is not None and threshold is not None:
+        adjustable.set_threshold(threshold)
+    return threshold
+
+
+def _transitions(tags: TagTransitions) -> Transitions:
+    rows: list[Any] = [scores.tolist() for scores in (tags.transitions, tags.start, tags.end)]
+    return Transitions(transitions=rows[0], start=rows[1], end=rows[2], is_crf=tags.is_crf)
