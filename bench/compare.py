@@ -1,10 +1,10 @@
-"""Compare the rows of a table (``bench/table.py``, rows with ``keep``) as ``spanwise compare`` does, corpus by corpus.
+"""Compare rows of a table (``bench/table.py``, rows with ``keep``) like ``spanwise compare``, per corpus.
 
     python bench/compare.py table.json --data DATA --rows ncbi-spanner ncbi-bl-spanner … [--buckets eLen,eDen:4] [--errors]
 
-Several splits (``--splits dev test``) are judged as one. Runs are paired by seed; sentences are resampled for all of them
-together. Buckets are the cut-offs of Table 5 of Bundling Learning, or so many of equal count: the published ones of the density
-leave nearly everything in one.
+Several splits (``--splits dev test``) are pooled. Runs are paired by seed; sentences are resampled for
+all of them together. Buckets have the cut-offs of Table 5 of Bundling Learning, or a number of buckets
+of equal count, because the published cut-offs of the density leave nearly all entities in one bucket.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 from rich.console import Console
 
-from spanwise.cli.compare import asked_buckets
+from spanwise.cli.compare import parse_buckets
 from spanwise.core.types import Entity, Sentence
 from spanwise.corpora.splits import open_splits
 from spanwise.evaluation.comparison import compare_systems
@@ -25,16 +25,21 @@ from spanwise.evaluation.comparison_table import print_comparison
 
 
 def outputs(records: list[dict[str, Any]], name: str, gold: list[Sentence], splits: list[str]) -> list[list[Sentence]]:
-    """What the runs of a row found, in the order of their seeds."""
+    """Return the predictions of the runs of a row, ordered by seed."""
     runs = sorted((record for record in records if record["name"] == name), key=lambda record: record["seed"])
     if not runs or any(split not in run.get("predicted", {}) for run in runs for split in splits):
-        raise SystemExit(f"{name}: no runs with kept predictions of {' and '.join(splits)} in the table")
+        raise SystemExit(f"{name}: no runs in the table have predictions of {' and '.join(splits)}")
     return [
         [
             replace(
-                sentence, entities=tuple(Entity(kind, ((start, end),)) for kind, start, end in found), relations=(), links=()
+                sentence,
+                entities=tuple(Entity(kind, ((start, end),)) for kind, start, end in predictions),
+                relations=(),
+                links=(),
             )
-            for sentence, found in zip(gold, (found for split in splits for found in run["predicted"][split]), strict=True)
+            for sentence, predictions in zip(
+                gold, (predictions for split in splits for predictions in run["predicted"][split]), strict=True
+            )
         ]
         for run in runs
     ]
@@ -43,12 +48,14 @@ def outputs(records: list[dict[str, Any]], name: str, gold: list[Sentence], spli
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("table", type=Path)
-    parser.add_argument("--data", type=Path, required=True, help="the folder of corpora")
-    parser.add_argument("--rows", nargs="+", required=True, metavar="NAME", help="the first of a corpus is the standard")
-    parser.add_argument("--splits", nargs="+", default=["test"], help="of which predictions were kept")
+    parser.add_argument("--data", type=Path, required=True, help="folder of corpora")
+    parser.add_argument(
+        "--rows", nargs="+", required=True, metavar="NAME", help="rows to compare; the first of each corpus is the baseline"
+    )
+    parser.add_argument("--splits", nargs="+", default=["test"], help="splits with predictions")
     parser.add_argument("--buckets", metavar="ATTRIBUTES")
     parser.add_argument("--errors", action="store_true")
-    parser.add_argument("--json", type=Path, help="where to write the comparisons, by corpus")
+    parser.add_argument("--json", type=Path, help="write the comparisons per corpus to this file")
     arguments = parser.parse_args()
     records = json.loads(arguments.table.read_text())
     corpora = {record["name"]: record["corpus"] for record in records}
@@ -58,7 +65,7 @@ def main() -> None:
         gold = [sentence for split in arguments.splits for sentence in splits[split]]
         systems = {name: outputs(records, name, gold, arguments.splits) for name in arguments.rows if corpora[name] == corpus}
         print(f"\n== {corpus}")
-        result = compare_systems(gold, systems, splits["train"], buckets=asked_buckets(arguments.buckets))
+        result = compare_systems(gold, systems, splits["train"], buckets=parse_buckets(arguments.buckets))
         print_comparison(result, Console(), with_errors=arguments.errors)
         results[corpus] = result.to_json()
     if arguments.json:

@@ -1,18 +1,19 @@
-"""What deep spans cost: the paper's literal form, the packed form, the pruned form and shallow spans, in one interleaved run.
+"""Cost of deep spans: the paper's literal form, packed and pruned deep spans, and shallow spans.
 
     python bench/deep.py --device cpu|cuda [--encoder minilm] [--widths 12 18 25] [--lengths 32 64 128] [--batch-size 16]
                          [--turns 3] [--clock wall|cpu] [--json FILE]
 
-Time is that of forward and backward of the whole model, encoder included, in training mode, on a batch of sentences of so many
-words (a subword each) in which one word in eight begins an entity. All contenders take turns, in changing order, on the same
-sentences; a ratio is the median over the turns of quotients, with quartiles. Float32; TF32 products on CUDA, where the encoder
-is recorded as in training.
+Time is that of forward and backward of the whole model with its encoder, in training mode. Each sentence
+of a batch has the given number of words (of one subword), and an entity starts at every eighth word. All
+contenders take turns in random order on the same sentences. A ratio is the median of the quotients over
+the turns, with quartiles. Float32; TF32 products on CUDA, with CUDA graphs of the encoder as in training.
 
-``literal`` and ``packed`` are the same model; both and ``shallow`` have the BiLSTM of the paper, which ``pruned`` has not, so
-``packed, no LSTM`` and ``shallow, no LSTM`` stand beside them. Saved is what autograd keeps for the backward pass besides
-parameters: memory that can be told on any device; on CUDA the peak is measured too, above what was there before the step.
-FLOPs are those of products and attention; LSTMs are not counted. The literal form is left out where the keys and values that it
-projects would alone need more than ``--literal-limit`` GiB.
+``literal`` and ``packed`` are the same model. Both and ``shallow`` have the BiLSTM of the paper, which
+``pruned`` does not have; compare it with ``packed, no LSTM`` and ``shallow, no LSTM``. "Saved" is the
+memory that autograd keeps for the backward pass without parameters, which can be measured on any device.
+On CUDA the peak above the memory before the step is measured too. FLOPs are those of products and
+attention, without LSTMs. The literal form is skipped if its projected keys and values alone need more
+than ``--literal-limit`` GiB.
 """
 
 from __future__ import annotations
@@ -50,25 +51,25 @@ HEADS: dict[str, tuple[type[Head], dict[str, Any]]] = {
     SHALLOW: (ShallowSpan, {"kind": "shallow-span"}),
     BARE_SHALLOW: (ShallowSpan, {"kind": "shallow-span", "lstm": 0}),
 }
-# (one, other, width, words): the time of the first over that of the second, and what is asked of it.
+# (a, b, width, words): the required quotient of the times of a and b.
 REQUIRED = {(LITERAL, PACKED, 25, 64): "at least 2", (PRUNED, SHALLOW, 18, 32): "at most 1.5"}
 RATIOS = ((LITERAL, PACKED), (PACKED, SHALLOW), (PRUNED, SHALLOW), (PRUNED, BARE_SHALLOW))
 DENSITY = 8  # words per entity
 
 
 class Contender:
-    """A model of its own, and one batch."""
+    """A model and one batch."""
 
     def __init__(self, name: str, sentences: list[Sentence], width: int, arguments: argparse.Namespace) -> None:
         head_class, values = HEADS[name]
         torch.manual_seed(1)
         self.device, self.clock = torch.device(arguments.device), CLOCKS[arguments.clock]
         encoder = TransformerEncoder.build(TransformerSettings(name=arguments.encoder))
-        settings = head_settings({**values, "max_width": width, "decoding": "nested"}).fitted(sentences)
+        settings = head_settings({**values, "max_width": width, "decoding": "nested"}).resolve(sentences)
         head = head_class.build(encoder, Labels(tuple("ABCDE")), settings)
         if self.device.type == "cuda":
-            encoder.record_steps()
-            head.record_steps()
+            encoder.enable_cuda_graphs()
+            head.enable_cuda_graphs()
         self.encoder, self.head = encoder.to(self.device).train(), head.to(self.device).train()
         self.parameters = [*encoder.parameters(), *head.parameters()]
         numbers = np.arange(len(sentences))
@@ -78,12 +79,12 @@ class Contender:
         return self.head.loss(self.encoder(self.batch.inputs), self.batch.targets).mean
 
     def step(self) -> float:
-        """Seconds of a forward and backward."""
+        """Measure the seconds of forward and backward."""
         self.settle()
-        began = self.clock()
+        start_time = self.clock()
         self.forward().backward()
         self.settle()
-        seconds = self.clock() - began
+        seconds = self.clock() - start_time
         for parameter in self.parameters:
             parameter.grad = None
         return seconds
@@ -93,23 +94,23 @@ class Contender:
             torch.cuda.synchronize()
 
     def saved(self) -> float:
-        """MiB that autograd keeps for the backward pass, parameters left out."""
-        own = {parameter.untyped_storage().data_ptr() for parameter in self.parameters}
-        kept: dict[int, int] = {}
+        """Measure the MiB that autograd keeps for the backward pass, without parameters."""
+        parameters = {parameter.untyped_storage().data_ptr() for parameter in self.parameters}
+        saved: dict[int, int] = {}
 
         def keep(tensor: torch.Tensor) -> torch.Tensor:
             storage = tensor.untyped_storage()
-            if storage.data_ptr() not in own:
-                kept[storage.data_ptr()] = storage.nbytes()
+            if storage.data_ptr() not in parameters:
+                saved[storage.data_ptr()] = storage.nbytes()
             return tensor
 
         with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
             loss = self.forward()
         del loss
-        return sum(kept.values()) / 2**20
+        return sum(saved.values()) / 2**20
 
     def peak(self) -> float | None:
-        """MiB at the most during a step, above what was there before."""
+        """Measure the peak memory of a step in MiB, above the memory before it."""
         if self.device.type != "cuda":
             return None
         torch.cuda.reset_peak_memory_stats()
@@ -126,21 +127,21 @@ class Contender:
 
 
 def sentences_of(words: int, count: int, encoder: str, seed: int) -> list[Sentence]:
-    """Random words of one subword each; entities of one to four words."""
+    """Make sentences of random words of one subword, with entities of one to four words."""
     build = TransformerEncoder.build(TransformerSettings(name=encoder))
     known = sorted(word for word in build.tokenizer.get_vocab() if word.isascii() and word.isalpha() and len(word) > 2)
     choose = Random(seed)
-    found = []
+    sentences = []
     for number in range(count):
         entities = set()
         for start in choose.sample(range(words), words // DENSITY):
             entities.add(Entity(choose.choice("ABCDE"), ((start, min(words, start + choose.randint(1, 4))),)))
-        found.append(Sentence(str(number), tuple(choose.choices(known, k=words)), tuple(entities)))
-    return found
+        sentences.append(Sentence(str(number), tuple(choose.choices(known, k=words)), tuple(entities)))
+    return sentences
 
 
 def literal_memory(encoder: TransformerEncoder, width: int, words: int, batch: int) -> float:
-    """GiB of the keys and values of all windows in all layers."""
+    """Return the GiB of the keys and values of all windows in all layers."""
     windows = sum(size * max(0, words - size + 1) for size in range(2, width + 1))
     return batch * windows * 2 * encoder.width * 4 * len(encoder.layer_parts()) / 2**30
 
@@ -162,7 +163,7 @@ def measured(width: int, words: int, arguments: argparse.Namespace) -> dict[str,
     for name, contender in contenders.items():
         peak = contender.peak()
         for part in (contender.encoder, contender.head):
-            part.graphs = None  # what is replayed cannot be counted
+            part.graphs = None  # operations of a replayed graph cannot be counted
         median = statistics.median(times[name])
         rows[name] = {"ms": 1000 * median, "gflop": contender.gigaflops(), "saved_mib": contender.saved(), "peak_mib": peak}
     ratios = {}
@@ -183,8 +184,8 @@ def show(result: Mapping[str, Any]) -> None:
             f"saved {row['saved_mib']:8.0f} MiB{peak}"
         )
     for name, ratio in result["ratios"].items():
-        asked = REQUIRED.get((*name.split(" / "), width, words))
-        needed = f"  required {asked}" if asked else ""
+        requirement = REQUIRED.get((*name.split(" / "), width, words))
+        needed = f"  required {requirement}" if requirement else ""
         print(f"K {width:3} n {words:4}  {name:27} {ratio['ratio']:6.2f} [{ratio['low']:.2f}, {ratio['high']:.2f}]{needed}")
     print(flush=True)
 
@@ -194,15 +195,15 @@ def main() -> None:
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--encoder", default="minilm")
     parser.add_argument("--contenders", nargs="+", choices=HEADS, default=list(HEADS))
-    parser.add_argument("--widths", nargs="+", type=int, default=[12, 18, 25], help="K, the widest span")
+    parser.add_argument("--widths", nargs="+", type=int, default=[12, 18, 25], help="width K of the widest span")
     parser.add_argument("--lengths", nargs="+", type=int, default=[32, 64, 128], help="words per sentence")
     parser.add_argument("--batch-size", type=int, default=16)
     parser.add_argument("--turns", type=int, default=3)
-    parser.add_argument("--warm-up", type=int, default=None, help="steps that are not counted; 1 on a CPU, 4 on CUDA")
-    parser.add_argument("--literal-limit", type=float, default=None, help="GiB; 4.5 on a CPU, 40 on CUDA")
+    parser.add_argument("--warm-up", type=int, default=None, help="warm-up steps; 1 on a CPU, 4 on CUDA")
+    parser.add_argument("--literal-limit", type=float, default=None, help="GiB for the literal form; 4.5 on a CPU, 40 on CUDA")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--clock", choices=CLOCKS, default="wall", help="cpu: time of this process alone, for one thread")
-    parser.add_argument("--json", type=Path, help="also write the numbers here")
+    parser.add_argument("--clock", choices=CLOCKS, default="wall", help="cpu: CPU time of this process; use one thread")
+    parser.add_argument("--json", type=Path, help="write the numbers to this file")
     arguments = parser.parse_args()
     on_cuda = arguments.device == "cuda"
     arguments.warm_up = (4 if on_cuda else 1) if arguments.warm_up is None else arguments.warm_up

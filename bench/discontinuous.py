@@ -1,13 +1,14 @@
-"""What finding discontinuous entities is worth, and whether it costs contiguous ones: trained with and without it, as JSON.
+"""Effect of ``head.discontinuous`` on discontinuous and contiguous entities, as JSON.
 
     python bench/discontinuous.py generated --recipes biaffine spanner --epochs 10 --batch-size 16 --json FILE
     python bench/discontinuous.py folds --data NEREL --recipes spanner --epochs 8 --json FILE
 
-``generated`` is the corpus of ``tests/discontinuous_corpus.py``. ``folds`` takes all splits of a corpus with documents
-together, deals the documents into five parts, trains five times on four of them (dev is cut from these, whole documents) and
-tests on the fifth; the predictions are pooled, so that every document is tested once. Scores are end to end and strict: an
-entity is right when its type and all its fragments are. "with" is ``head.discontinuous=auto``, "without" is ``false``.
-``--jobs`` trainings run at once. The file is written again behind every one, and a second start goes on with what it lacks.
+``generated`` is the corpus of ``tests/discontinuous_corpus.py``. ``folds`` pools all splits of a corpus
+with documents, splits the documents into five parts, trains five times on four of them (dev is taken
+from these, in whole documents) and tests on the fifth. The predictions are pooled, so every document is
+tested once. Scores are end-to-end and strict: an entity is correct if its type and all its fragments
+are. "with" is ``head.discontinuous=auto``, "without" is ``false``. ``--jobs`` trainings run in parallel.
+The file is updated after each training; a second call runs only the missing ones.
 """
 
 from __future__ import annotations
@@ -27,13 +28,13 @@ from typing import Any
 import torch
 
 from spanwise.core.types import Corpus, Sentence
-from spanwise.corpora.splits import read_corpus, with_dev
+from spanwise.corpora.splits import ensure_dev_split, read_corpus
 from spanwise.evaluation.scores import EntityItem, Score, Tally, entity_items
 from spanwise.prediction.predictor import predict
 from spanwise.training.run import train
 
 SWITCH = {"with": "auto", "without": "false"}
-KINDS = {"discontinuous": (2, 1 << 20), "contiguous": (1, 1), "all": (1, 1 << 20)}  # fewest and most fragments
+KINDS = {"discontinuous": (2, 1 << 20), "contiguous": (1, 1), "all": (1, 1 << 20)}  # minimum and maximum number of fragments
 
 
 def generated(arguments: argparse.Namespace) -> Iterator[Corpus]:
@@ -44,7 +45,7 @@ def generated(arguments: argparse.Namespace) -> Iterator[Corpus]:
 
 
 def folds(arguments: argparse.Namespace, parts: int = 5) -> Iterator[Corpus]:
-    """Document folds of all splits."""
+    """Yield document folds of all splits."""
     corpus = read_corpus(arguments.data)
     documents: dict[str, list[Sentence]] = {}
     for split in corpus:
@@ -54,48 +55,48 @@ def folds(arguments: argparse.Namespace, parts: int = 5) -> Iterator[Corpus]:
     Random(13).shuffle(names)
     for part in range(parts):
         test = [sentence for name in names[part::parts] for sentence in documents[name]]
-        rest = [sentence for place, name in enumerate(names) if place % parts != part for sentence in documents[name]]
-        yield with_dev(Corpus({"train": tuple(rest), "test": tuple(test)}, corpus.name))[0]
+        rest = [sentence for index, name in enumerate(names) if index % parts != part for sentence in documents[name]]
+        yield ensure_dev_split(Corpus({"train": tuple(rest), "test": tuple(test)}, corpus.name))[0]
 
 
 def counts(gold: Sequence[Sentence], predicted: Sequence[Sentence]) -> dict[str, tuple[int, int, int]]:
-    """Support, predicted and correct, of each kind of entities."""
+    """Count gold, predicted and correct entities of each kind."""
 
-    def chosen(sentence: Sentence, fewest: int, most: int) -> set[EntityItem]:
-        return {item for item in entity_items(sentence) if fewest <= len(item[1]) <= most}
+    def select(sentence: Sentence, min_fragments: int, max_fragments: int) -> set[EntityItem]:
+        return {item for item in entity_items(sentence) if min_fragments <= len(item[1]) <= max_fragments}
 
     result = {}
     for kind, limits in KINDS.items():
         tally = Tally()
-        for one, other in zip(gold, predicted, strict=True):
-            tally.add(chosen(one, *limits), chosen(other, *limits))
+        for gold_sentence, sentence in zip(gold, predicted, strict=True):
+            tally.add(select(gold_sentence, *limits), select(sentence, *limits))
         score = tally.scores.micro
         result[kind] = (score.support, score.predicted, score.correct)
     return result
 
 
-def trained(corpus: Corpus, recipe: str, mechanism: str, seed: int, arguments: argparse.Namespace) -> dict[str, Any]:
+def train_and_score(corpus: Corpus, recipe: str, mechanism: str, seed: int, arguments: argparse.Namespace) -> dict[str, Any]:
     overrides = [*arguments.set, f"head.discontinuous={SWITCH[mechanism]}"]
-    began = time.perf_counter()
+    start_time = time.perf_counter()
     with tempfile.TemporaryDirectory() as folder:
         run = train(
             corpus, Path(folder) / "run", recipe=recipe, encoder=arguments.encoder, overrides=overrides, seed=seed,
             epochs=arguments.epochs, batch_size=arguments.batch_size, device=arguments.device, test=False, log=_silent,
         )  # fmt: skip
-    seconds = time.perf_counter() - began
-    everything = [sentence for split in corpus for sentence in corpus[split]]
-    predicted = list(predict(run.model, corpus["test"], context=everything))
+    seconds = time.perf_counter() - start_time
+    all_sentences = [sentence for split in corpus for sentence in corpus[split]]
+    predicted = list(predict(run.model, corpus["test"], context=all_sentences))
     weights = sum(parameter.numel() for parameter in run.model.head.parameters())
     return {"counts": counts(corpus["test"], predicted), "dev": run.scores["dev"]["micro"]["f1"], "seconds": round(seconds, 1),
             "head_weights": weights}  # fmt: skip
 
 
 def _silent(line: str) -> None:
-    """For ``log``."""
+    """Ignore a line of the log."""
 
 
 def pooled(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """The scores of several parts of the data together."""
+    """Pool the scores of several parts of the data."""
     scores = {
         kind: Score(*(sum(column) for column in zip(*(run["counts"][kind] for run in runs), strict=True))).to_json()
         for kind in KINDS
@@ -106,14 +107,14 @@ def pooled(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("corpus", choices=("generated", "folds"))
-    parser.add_argument("--data", type=Path, help="the folder of the corpus, for folds")
+    parser.add_argument("--data", type=Path, help="folder of the corpus, for folds")
     parser.add_argument("--recipes", nargs="+", default=["biaffine"])
     parser.add_argument("--encoder", default="static")
-    parser.add_argument("--sentences", type=int, default=3000, help="of the generated training split")
+    parser.add_argument("--sentences", type=int, default=3000, help="size of the generated training split")
     parser.add_argument("--epochs", type=int, default=10)
     parser.add_argument("--batch-size", type=int, default=32)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1])
-    parser.add_argument("--set", action="append", default=[], help="section.key=value, as in spanwise train")
+    parser.add_argument("--set", action="append", default=[], help="SECTION.KEY=VALUE, as in spanwise train")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--jobs", type=int, default=1)
@@ -121,24 +122,24 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.corpus == "folds" and arguments.data is None:
         parser.error("folds needs --data")
-    known = arguments.json is not None and arguments.json.is_file()
-    runs: dict[str, Any] = json.loads(arguments.json.read_text())["runs"] if known else {}
+    has_results = arguments.json is not None and arguments.json.is_file()
+    runs: dict[str, Any] = json.loads(arguments.json.read_text())["runs"] if has_results else {}
     corpora = list(generated(arguments) if arguments.corpus == "generated" else folds(arguments))
     result: dict[str, Any] = {}
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(arguments.jobs, context, torch.set_num_threads, (arguments.threads,)) as pool:
-        # Part by part, so that what is compared is complete as early as possible.
-        asked = {
-            pool.submit(trained, corpus, recipe, mechanism, seed, arguments): key
+        # One part after the other, so that comparisons are complete as early as possible.
+        pending = {
+            pool.submit(train_and_score, corpus, recipe, mechanism, seed, arguments): key
             for seed in arguments.seeds
             for part, corpus in enumerate(corpora)
             for recipe in arguments.recipes
             for mechanism in SWITCH
             if (key := f"{recipe} {mechanism} seed {seed} part {part}") not in runs
         }
-        for future in as_completed(asked):
-            runs[asked[future]] = future.result()
-            print(asked[future], json.dumps(runs[asked[future]]), flush=True)
+        for future in as_completed(pending):
+            runs[pending[future]] = future.result()
+            print(pending[future], json.dumps(runs[pending[future]]), flush=True)
             result = {"settings": {key: str(value) for key, value in vars(arguments).items()}, "runs": runs}
             names = sorted({key.partition(" part")[0] for key in runs})
             result["pooled"] = {

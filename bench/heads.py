@@ -1,14 +1,16 @@
-"""How fast methods are against one another with the same encoder, in one interleaved run; and what a head costs.
+"""Speed of recipes with the same encoder, relative to one of them, and the cost of a head.
 
     python bench/heads.py --data GENIA --encoder minilm --device cpu [--against seqner-crf] [--json FILE] RECIPE …
 
-Training: blocks of steps of the library's own trainer, everything in them. Prediction: ``predict`` on slices of dev, everything
-in it. All recipes take turns, in changing order, so that other load falls on all of them; a speed-up is the median over the
-turns of (time of ``--against`` / time of the recipe), with quartiles. The models that predict are the ones just trained.
+Training: complete steps of the library's trainer, in blocks. Prediction: complete calls of ``predict`` on
+slices of dev. All recipes take turns in random order, so other load affects all alike. A speed-up is the
+median over the turns of (time of ``--against`` / time of the recipe), with quartiles. Predictions are
+made by the models that were just trained.
 
-``textbook-crf`` stands for ``seqner-crf`` with the CRF of ``bench/textbook_crf.py`` in training.
+``textbook-crf`` is ``seqner-crf`` with the CRF of ``bench/textbook_crf.py`` in training.
 
-Head cost: forward of the head's ``score`` over the encoder's forward, one batch of 16 random sentences of 64 words, 5 types.
+Head cost: forward of the head's ``score`` relative to the encoder's forward, on one batch of 16 random
+sentences of 64 words with 5 types.
 """
 
 from __future__ import annotations
@@ -74,7 +76,7 @@ def time_training(trainers: dict[str, Trainer], arguments: argparse.Namespace) -
             done[recipe] += 1
         resolve_config(arguments.device)
 
-    for recipe in loops:  # recording graphs, filling caches
+    for recipe in loops:  # records graphs and fills caches
         block(recipe, arguments.warm_up)
     times: Times = {}
     for turn in range(1 + arguments.turns):
@@ -109,7 +111,7 @@ def speed_ups(times: Times, against: str) -> dict[str, dict[str, float]]:
 
 
 def head_costs(recipes: Sequence[str], arguments: argparse.Namespace, words: int = 64, types: int = 5) -> dict[str, float]:
-    """The head's share, as a fraction of the encoder's forward."""
+    """Measure the cost of the head as a fraction of the encoder's forward."""
     random = Random(0)
     vocabulary = ["cell", "protein", "the", "of", "binds", "gene", "factor", "in", "human", "expression"]
     sentences = [
@@ -145,19 +147,19 @@ def head_costs(recipes: Sequence[str], arguments: argparse.Namespace, words: int
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("recipes", nargs="+")
-    parser.add_argument("--data", type=Path, required=True, help="a corpus folder with train and dev")
+    parser.add_argument("--data", type=Path, required=True, help="corpus folder with train and dev")
     parser.add_argument("--encoder", default="minilm")
     parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
     parser.add_argument("--against", default="seqner-crf")
-    parser.add_argument("--sentences", type=int, default=1600, help="of each split")
+    parser.add_argument("--sentences", type=int, default=1600, help="maximum number of sentences of each split")
     parser.add_argument("--batch-size", type=int, default=16)
     parser.add_argument("--predict-batch", type=int, default=64)
-    parser.add_argument("--block", type=int, default=2, help="training steps of a turn")
+    parser.add_argument("--block", type=int, default=2, help="training steps per turn")
     parser.add_argument("--warm-up", type=int, default=8, help="training steps before the first turn")
     parser.add_argument("--turns", type=int, default=20)
-    parser.add_argument("--slice", type=int, default=128, help="sentences that are predicted in one turn")
+    parser.add_argument("--slice", type=int, default=128, help="sentences to predict per turn")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
-    parser.add_argument("--clock", choices=CLOCKS, default="wall", help="cpu: time of this process alone, on a busy machine")
+    parser.add_argument("--clock", choices=CLOCKS, default="wall", help="cpu: CPU time of this process, for a busy machine")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)

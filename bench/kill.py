@@ -1,10 +1,11 @@
-"""Kill a short training with SIGKILL at random moments, resume it each time, and compare with one that was left alone.
+"""Kill a short training at random moments, resume it, and compare it with an uninterrupted one.
 
     python bench/kill.py [--kills 20] [--encoder static] [--threads 1] [--seed 0] [--limit 1200] [-- OPTIONS OF spanwise train]
 
-Weights, metrics (without times) and scores must be the same, bit for bit. Moments are spread over the whole training, from its
-first file to its last; some fall into the start of the process, and with a checkpoint every other step many into writing one.
-No new kill begins when ``--limit`` seconds are over.
+Weights, metrics (without times) and scores must be equal, bit for bit. The moments of SIGKILL are spread
+over the whole training, from its first file to its last. Some are during the start of the process, and
+many during the writing of a checkpoint, which happens every second step. No further kill starts after
+``--limit`` seconds.
 """
 
 from __future__ import annotations
@@ -24,11 +25,11 @@ from typing import Any
 
 import spanwise
 
-PATIENCE = 300  # seconds that one process may take
+PATIENCE = 300  # maximum seconds of one process
 
 
 def write_data(folder: Path, size: int) -> None:
-    """The beginning of the bundled corpus."""
+    """Return the first part of the bundled corpus."""
     folder.mkdir()
     for split, sentences in spanwise.bundled_corpus().splits.items():
         spanwise.write(islice(sentences, size), folder / f"{split}.jsonl")
@@ -46,7 +47,7 @@ def start(arguments: argparse.Namespace, data: Path, out: Path, *more: str) -> s
 
 
 def end(process: subprocess.Popen[bytes], out: Path) -> None:
-    """Wait until a process has done its work."""
+    """Wait until a process has finished."""
     try:
         code = process.wait(PATIENCE)
     except subprocess.TimeoutExpired:
@@ -64,7 +65,7 @@ def begin(process: subprocess.Popen[bytes], out: Path) -> None:
 
 
 def result(out: Path) -> tuple[bytes, list[dict[str, Any]], Any]:
-    """All of a finished run that must not depend on how it came about."""
+    """Return weights, metrics without times, and scores, which must not depend on interruptions."""
     metrics = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
     for row in metrics:
         del row["seconds"], row["dev_seconds"]
@@ -72,9 +73,9 @@ def result(out: Path) -> tuple[bytes, list[dict[str, Any]], Any]:
 
 
 def place(out: Path) -> str:
-    """How far a killed training had come, from what it left."""
-    found = sorted((out / "checkpoints").glob("*"), key=lambda path: path.stat().st_mtime)
-    return ", ".join(path.name for path in found) or ("no checkpoint yet" if out.is_dir() else "nothing written yet")
+    """Describe the progress of a killed training by its checkpoints."""
+    checkpoints = sorted((out / "checkpoints").glob("*"), key=lambda path: path.stat().st_mtime)
+    return ", ".join(path.name for path in checkpoints) or ("no checkpoint yet" if out.is_dir() else "no files yet")
 
 
 def main() -> None:
@@ -87,7 +88,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--limit", type=float, default=1200)
     arguments = parser.parse_args()
-    choose, began = random.Random(arguments.seed), time.monotonic()
+    choose, start_time = random.Random(arguments.seed), time.monotonic()
     with tempfile.TemporaryDirectory(prefix="spanwise-kill-") as folder:
         work = Path(folder)
         write_data(work / "data", arguments.sentences)
@@ -97,12 +98,12 @@ def main() -> None:
         end(process, work / "whole")
         seconds = time.monotonic() - first_file
         expected = result(work / "whole")
-        print(f"left alone: {seconds:.1f} s from its first file to its end", flush=True)
+        print(f"uninterrupted: {seconds:.1f} s from its first file to its end", flush=True)
         same = done = killed = 0
-        while done < arguments.kills and time.monotonic() - began < arguments.limit:
+        while done < arguments.kills and time.monotonic() - start_time < arguments.limit:
             out = work / f"killed-{done}"
             process = start(arguments, work / "data", out)
-            if done % 10 != 9:  # else somewhere in the start of the process
+            if done % 10 != 9:  # otherwise during the start of the process
                 begin(process, out)
             moment = choose.uniform(0, seconds)
             time.sleep(moment)
@@ -114,8 +115,8 @@ def main() -> None:
             is_same = result(out) == expected
             same, done = same + is_same, done + 1
             print(f"kill {done} after {moment:.2f} s ({where}): {'same' if is_same else 'DIFFERENT'}", flush=True)
-    took = time.monotonic() - began
-    print(f"{same} of {done} the same as the training that was left alone ({killed} really killed); {took:.0f} s")
+    took = time.monotonic() - start_time
+    print(f"{same} of {done} equal to the uninterrupted training ({killed} killed before their end); {took:.0f} s")
     sys.exit(same < done or done < arguments.kills)
 
 

@@ -1,7 +1,8 @@
-"""DSpERT as the paper writes it, one size after another: what the packed form is compared with, in speed and in tests.
+"""DSpERT as in the paper, one span size after the other: the reference for the packed version.
 
-Every size has its windows unfolded, and every layer projects the keys and values of every window anew (sections 3 and A of
-"Deep Span Representations for Named Entity Recognition"). Nothing here is shared with the packed form but the parameters.
+For every size the windows are unfolded, and every layer projects the keys and values of every window
+(sections 3 and A of "Deep Span Representations for Named Entity Recognition"). Only the parameters are
+shared with the packed version.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from torch import Tensor
 
 from spanwise.encoders.base import TokenStates
 from spanwise.encoders.layers import LayerParts
-from spanwise.heads.deep_span import DeepSpan, Places
+from spanwise.heads.deep_span import Candidates, DeepSpan
 from spanwise.spans.attention_pooling import AttentionPooling
 
 
 class LiteralSpan(DeepSpan):
-    """The same head, computed slowly."""
+    """The same head, computed size by size."""
 
-    def represented(self, states: TokenStates, targets: Mapping[str, Tensor]) -> tuple[Places, Tensor]:
+    def represent(self, states: TokenStates, targets: Mapping[str, Tensor]) -> tuple[Candidates, Tensor]:
         batch, length = states.mask.shape
         below = states.layers[-self.depth :] if self.depth else (states.words,)
         vectors = []
@@ -30,18 +31,18 @@ class LiteralSpan(DeepSpan):
             if self.lstm is not None:
                 starts = (states.mask.sum(1) - size + 1).clamp(min=0)
                 spans = self.lstm(self.lstm_dropout(spans), starts)
-            found = self.reduced(spans, torch.full(spans.shape[:2], size, device=spans.device))
-            vectors.append(F.pad(found, (0, 0, 0, length - found.shape[1])))
+            hidden_vectors = self.hidden_vectors(spans, torch.full(spans.shape[:2], size, device=spans.device))
+            vectors.append(F.pad(hidden_vectors, (0, 0, 0, length - hidden_vectors.shape[1])))
         table = torch.stack(vectors, 2)  # [B, starts, sizes, hidden]
         word = torch.arange(batch * length, device=table.device)
         sentence = torch.cat((word // length, targets["sentence"]))
         start = torch.cat((word % length, targets["start"]))
         end = torch.cat((word % length + 1, targets["end"]))
         real = torch.cat((states.mask.flatten(), torch.ones_like(targets["sentence"], dtype=torch.bool)))
-        return Places(sentence, start, end, real), table[sentence, start, end - start - 1]
+        return Candidates(sentence, start, end, real), table[sentence, start, end - start - 1]
 
     def _of_size(self, below: tuple[Tensor, ...], size: int) -> Tensor:
-        """The top states of all spans of one size: [B, starts, d]."""
+        """Compute the top states of all spans of one size: [B, starts, d]."""
         windows = [words.unfold(1, size, 1).transpose(2, 3) for words in below]  # [B, starts, size, d] each
         first = self.transformer.dropout(below[0]).unfold(1, size, 1).transpose(2, 3)
         spans = aggregated(first, self.settings.aggregation, self.transformer.pool)
@@ -57,16 +58,16 @@ def aggregated(windows: Tensor, aggregation: str, pool: object) -> Tensor:
     if aggregation == "mean":
         return windows.mean(2)
     assert isinstance(pool, AttentionPooling)
-    if pool.beside is None:
+    if pool.extra_state is None:
         inner = windows
     else:
-        inner = torch.cat((windows, pool.beside.expand_as(windows)), -1)
+        inner = torch.cat((windows, pool.extra_state.expand_as(windows)), -1)
     weights = (torch.tanh(inner @ pool.inner.weight.T) @ pool.outer.weight.T).softmax(2)
     return (weights * windows).sum(2)
 
 
 def span_block(layer: LayerParts, spans: Tensor, windows: Tensor, training: bool) -> Tensor:
-    """Equation 3: spans [B, n, d] attend to their own words [B, n, k, d]."""
+    """Equation 3: spans [B, n, d] attend to their words [B, n, k, d]."""
     part, heads = layer.modules, layer.heads
     query = part["query"](spans).unflatten(-1, (heads, -1))
     key = part["key"](windows).unflatten(-1, (heads, -1))

@@ -1,12 +1,12 @@
-"""How the two stages of a trained ``locate-label`` model work together, as JSON.
+"""Statistics of the two stages of a trained ``locate-label`` model, as JSON.
 
     python bench/locate.py RUN DATA [--splits dev test] [--device cuda] [--json FILE]
 
-``entities_per_sentence`` and ``classified_per_sentence``: what there is to find, and how many spans the second stage was asked
-about. ``filter_recall``: the share of gold spans for which a seed with enough overlap passed the filter. ``located``: the share
-that the regressor hit exactly. ``offsets``: by how many words it moved the start and the end of the spans that were found to be
-entities (figure 3 of the paper adds up both, without their signs). ``by_length``: scores of the entities of 1, 2, … words
-(table 2) and of its three groups (table 3).
+``entities_per_sentence`` and ``classified_per_sentence``: gold entities, and spans that reach the second
+stage. ``filter_recall``: the share of gold spans for which a seed with enough overlap passed the filter.
+``located``: the share of gold spans that the regressor hit exactly. ``offsets``: the number of words by
+which it moved the start and the end of the predicted entities (figure 3 of the paper sums both, without
+signs). ``by_length``: scores of the entities of 1, 2, … words (table 2) and of three groups (table 3).
 """
 
 from __future__ import annotations
@@ -21,23 +21,24 @@ import numpy as np
 import torch
 
 import spanwise
-from spanwise.batching.batches import moved
+from spanwise.batching.batches import to_device
 from spanwise.batching.plan import plan
 from spanwise.core.types import Corpus, Sentence
-from spanwise.corpora.splits import read_corpus, with_dev
-from spanwise.evaluation.buckets import bucketed
-from spanwise.heads.locate_label import LocateLabel, Text
+from spanwise.corpora.splits import ensure_dev_split, read_corpus
+from spanwise.evaluation.buckets import bucket_scores
+from spanwise.heads.locate_label import LocateLabel
+from spanwise.heads.locate_parts import Text
 from spanwise.models.model import Model
 from spanwise.prediction.predictor import predict
 
-LONGEST = 20  # lengths with a row of their own, as in table 2
+LONGEST = 20  # lengths with a separate row, as in table 2
 
 
 def stages(model: Model, sentences: list[Sentence], everything: list[Sentence]) -> dict[str, Any]:
-    """The counts of both stages and the histogram of offsets."""
-    head = model.head.prediction_head.inner
+    """Count the spans of both stages and the offsets."""
+    head = model.head.prediction_head.configured_head
     if not isinstance(head, LocateLabel):
-        raise SystemExit("this is no locate-label model")
+        raise SystemExit("expected a locate-label model")
     device = next(model.parameters()).device
     prepared = model.encoder.prepare(sentences, everything)
     costs = np.array([model.encoder.cost(item) for item in prepared], np.int64)
@@ -45,16 +46,16 @@ def stages(model: Model, sentences: list[Sentence], everything: list[Sentence]) 
     with torch.inference_mode():
         for numbers in plan(costs, 64, None, None):
             chosen = [sentences[number] for number in numbers]
-            states = model.encoder(moved(model.encoder.collate([prepared[number] for number in numbers]), device))
+            states = model.encoder(to_device(model.encoder.collate([prepared[number] for number in numbers]), device))
             counts.update(head.diagnose(states, chosen))
-            targets = moved(head.targets(chosen, gold=False), device)
-            found, scored = head.propose(Text.of(states), targets), head.score(states, targets)
-            kept = scored.score > head.settings.threshold
-            for histogram, before, behind in (
-                (starts, found.seeds.start, found.spans.start),
-                (ends, found.seeds.end, found.spans.end),
+            targets = to_device(head.targets(chosen, gold=False), device)
+            proposals, scored = head.propose(Text.of(states), targets), head.score(states, targets)
+            is_predicted = scored.score > head.settings.threshold
+            for histogram, before, after in (
+                (starts, proposals.seeds.start, proposals.spans.start),
+                (ends, proposals.seeds.end, proposals.spans.end),
             ):
-                histogram.update((behind - before)[kept].tolist())
+                histogram.update((after - before)[is_predicted].tolist())
     total, entities = counts["sentences"], max(counts["entities"], 1)
     return {
         **counts,
@@ -69,7 +70,7 @@ def stages(model: Model, sentences: list[Sentence], everything: list[Sentence]) 
 
 
 def figure_3(offsets: Counter[int]) -> dict[str, int]:
-    """How many boundaries were moved by 0, 1, 2, 3 and 4 or more words.
+    """Count the boundaries that were moved by 0, 1, 2, 3 and 4 or more words.
 
     >>> figure_3(Counter({-1: 2, 1: 3, 0: 4, 7: 1}))
     {'0': 4, '1': 5, '2': 0, '3': 0, '>=4': 1}
@@ -81,10 +82,10 @@ def figure_3(offsets: Counter[int]) -> dict[str, int]:
 
 
 def by_length(gold: list[Sentence], predicted: list[Sentence]) -> dict[str, Any]:
-    """Scores by the words of an entity, each length and the groups of table 3."""
+    """Score entities by length, and in the groups of table 3."""
     groups = {"lengths": list(range(1, LONGEST)), "groups": [4, 9]}
     return {
-        name: [bucket.to_json() for bucket in bucketed(gold, predicted, attribute="eLen", cuts=cuts)]
+        name: [bucket.to_json() for bucket in bucket_scores(gold, predicted, attribute="eLen", cuts=cuts)]
         for name, cuts in groups.items()
     }
 
@@ -101,7 +102,7 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    corpus, _ = with_dev(read_corpus(arguments.data))
+    corpus, _ = ensure_dev_split(read_corpus(arguments.data))
     model = Model.load(arguments.run).to(arguments.device)
     sentences, everything = pooled(corpus, arguments.splits), pooled(corpus, list(corpus))
     predicted = list(predict(model, sentences, context=everything))

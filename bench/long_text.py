@@ -1,14 +1,15 @@
-"""What a long document costs: memory that does not grow with its length, time in proportion to it, and the same entities.
+"""Memory and time of predicting long documents, and a check that the entities are the same.
 
     python bench/long_text.py [--encoders static,minilm] [--recipe spanner] [--words 10000,100000,1000000] [--rounds 3]
                               [--json FILE]
 
-A model is trained for a moment on the bundled corpus. Documents are made of its sentences in a random order, joined to one
-string of so many words. Each is predicted in a process of its own that counts its entities as they come: CPU seconds of the
-prediction alone, the peak of the process's memory in that time, and how much that is above what it had with the model loaded
-and warm and the document at hand. A round is one process for each length; numbers are medians over rounds. Before that, the
-entities of a document are compared with those of its sentences, each predicted alone. With ``--whole`` the document is a text
-without any full stop or line end. Linux only, where the peak can be set back.
+A model is trained briefly on the bundled corpus. Documents are its sentences in random order, joined to
+one string of about the given number of words. Each is predicted in a separate process that counts
+entities as they arrive. Measured are CPU seconds of the prediction, peak memory during the prediction,
+and its excess over the memory before (with the model loaded and warm, and the document in memory). A
+round is one process per length; numbers are medians over rounds. First, the entities of a document are
+compared with those of its sentences, predicted one at a time. With ``--whole`` the document is a text
+without full stops and line ends. Linux only, where peak memory can be reset.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ NOT_A_WORD = re.compile(r"[^\w\s]|\n")
 
 
 def document(words: int, seed: int, *, whole: bool) -> str:
-    """So many words of the bundled corpus, and a little more to end with a sentence."""
+    """Join sentences of the bundled corpus to at least this many words."""
     sentences = [sentence for split in bundled_corpus().splits.values() for sentence in split]
     choose, pieces, count = Random(seed), [], 0
     while count < words:
@@ -43,23 +44,23 @@ def document(words: int, seed: int, *, whole: bool) -> str:
 
 
 def measured(model: str, words: int, seed: int, whole: bool) -> None:
-    """In a process of its own: predict a document and print what that took."""
+    """Predict a document in this process and print time and memory."""
     from spanwise.prediction.load import load
 
     predictor = load(model, "cpu")
     text = document(words, seed, whole=whole)
     predictor.predict(document(3000, seed + 1, whole=whole))
-    Path("/proc/self/clear_refs").write_text("5")  # the peak is what there is now
+    Path("/proc/self/clear_refs").write_text("5")  # reset the peak to the present memory
     before = peak_memory()
-    began = time.process_time()
+    start_time = time.process_time()
     entities = sum(len(sentence.entities) for sentence in predictor.stream([text]))
-    seconds = time.process_time() - began
+    seconds = time.process_time() - start_time
     peak = peak_memory()
     print(json.dumps({"entities": entities, "seconds": round(seconds, 3), "peak_mib": peak, "more_mib": peak - before}))
 
 
 def peak_memory() -> int:
-    """In MiB, since it was set back."""
+    """Return the peak memory in MiB since the reset."""
     (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
     return int(line.split()[1]) >> 10
 
@@ -67,12 +68,12 @@ def peak_memory() -> int:
 def in_a_process(*arguments: object) -> dict[str, float]:
     command = [sys.executable, __file__, "--measure", *map(str, arguments)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
-    found: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    result: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    return result
 
 
 def same_entities(model: str, words: int) -> tuple[int, int]:
-    """How many entities a document has, and in how many of its sentences others are found when these are predicted alone."""
+    """Count the entities of a document, and the sentences that differ when predicted alone."""
     from spanwise.prediction.load import load
 
     predictor = load(model, "cpu")
@@ -80,8 +81,8 @@ def same_entities(model: str, words: int) -> tuple[int, int]:
     different = 0
     for sentence in whole:
         alone = predictor.predict(sentence.text)
-        found = [entity for one in alone for entity in one.entities]
-        different += len(alone) != 1 or found != list(sentence.entities)
+        entities = [entity for part in alone for entity in part.entities]
+        different += len(alone) != 1 or entities != list(sentence.entities)
     return sum(len(sentence.entities) for sentence in whole), different
 
 
@@ -99,7 +100,7 @@ def main() -> None:
     parser.add_argument("--recipe", default="spanner")
     parser.add_argument("--words", default="10000,100000")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--whole", action="store_true", help="a text without full stops")
+    parser.add_argument("--whole", action="store_true", help="use a text without full stops")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--measure", nargs=4, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
@@ -125,11 +126,13 @@ def one_encoder(folder: Path, encoder: str, lengths: list[int], arguments: argpa
     rows = [
         {words: in_a_process(model, words, round_, arguments.whole) for words in lengths} for round_ in range(arguments.rounds)
     ]
-    print(f"  {'words':>10} {'CPU s':>9} {'words/s':>9} {'peak MiB':>9} {'of it more':>11} {'entities':>9}")
+    print(f"  {'words':>10} {'CPU s':>9} {'words/s':>9} {'peak MiB':>9} {'more MiB':>11} {'entities':>9}")
     for words in lengths:
         seconds = statistics.median(row[words]["seconds"] for row in rows)
-        peak, more, found = (statistics.median(row[words][key] for row in rows) for key in ("peak_mib", "more_mib", "entities"))
-        print(f"  {words:>10,} {seconds:>9.2f} {words / seconds:>9,.0f} {peak:>9.0f} {more:>11.0f} {found:>9,.0f}")
+        peak, more, entities = (
+            statistics.median(row[words][key] for row in rows) for key in ("peak_mib", "more_mib", "entities")
+        )
+        print(f"  {words:>10,} {seconds:>9.2f} {words / seconds:>9,.0f} {peak:>9.0f} {more:>11.0f} {entities:>9,.0f}")
     for short, long in zip(lengths, islice(lengths, 1, None), strict=False):
         ratio = statistics.median(row[long]["seconds"] / row[short]["seconds"] for row in rows)
         print(f"  {long / short:g} times the words take {ratio:.2f} times the time")

@@ -1,10 +1,10 @@
-"""How fast a model predicts in torch, in ONNX and in ONNX with 8 bits, each beside its bare encoder in the same runtime.
+"""Prediction speed in torch, ONNX and 8-bit ONNX, relative to the bare encoder in the same runtime.
 
     python bench/onnx_speed.py RUN --data DATA [--rounds 20] [--clock cpu]
 
-The bare encoders get rows of subwords that were made beforehand, in the batches that prediction makes; prediction itself begins
-with words and ends with entities. All contenders take turns on the same sentences, one thread each, so that a busy machine
-disturbs all alike. Beforehand the exported models are compared with the model on the whole split.
+The bare encoders get prepared rows of subwords, in the batches of prediction; prediction starts with
+words and ends with entities. All contenders take turns on the same sentences with one thread each, so a
+busy machine affects all alike. First, the exported models are compared with the model on the whole split.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from spanwise.prediction.load import load_torch
 from spanwise.prediction.onnx.predictor import OnnxPredictor, session
 from spanwise.prediction.onnx.record import ENCODER
 
-REQUIRED = 0.85  # at least, of the bare encoder's throughput
+REQUIRED = 0.85  # minimum throughput relative to the bare encoder
 Batch = Mapping[str, Any]  # ids and seen
 
 
@@ -46,7 +46,7 @@ def run(graph: Any, batches: Iterable[Batch]) -> None:
 
 
 def prepared(rows: Any, chosen: Any, batch_size: int) -> list[Batch]:
-    """The rows of subwords that prediction makes of the sentences."""
+    """Return the rows of subwords that prediction computes from sentences."""
     items = rows.prepare(chosen)
     costs = np.array([rows.cost(item) for item in items])
     batches = (rows.collate([items[n] for n in numbers]) for numbers in plan(costs, batch_size, None, None))
@@ -56,7 +56,7 @@ def prepared(rows: Any, chosen: Any, batch_size: int) -> list[Batch]:
 def measured(predictors: Mapping[str, BasePredictor], bare: Mapping[str, Any], sentences: Any, arguments: Any) -> Times:
     times: Times = {}
     rows = next(one for one in predictors.values() if isinstance(one, OnnxPredictor)).host
-    for turn in range(1 + arguments.rounds):  # the first one does not count
+    for turn in range(1 + arguments.rounds):  # the first turn is a warm-up
         first = turn * arguments.slice % max(1, len(sentences) - arguments.slice + 1)
         chosen = sentences[first : first + arguments.slice]
         batches = prepared(rows, chosen, arguments.batch_size)
@@ -69,19 +69,19 @@ def measured(predictors: Mapping[str, BasePredictor], bare: Mapping[str, Any], s
 
 
 def ratio(times: Times, one: str, other: str) -> list[float]:
-    """How much faster one is than another: the quartiles over the turns."""
+    """Return the quartiles of the quotients over the turns."""
     return statistics.quantiles([b / a for a, b in zip(times[one], times[other], strict=True)], n=4)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("run", type=Path, help="a run folder")
+    parser.add_argument("run", type=Path, help="run folder")
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--split", default="test")
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--rounds", type=int, default=20)
-    parser.add_argument("--slice", type=int, default=128, help="sentences that are predicted in one turn")
-    parser.add_argument("--clock", choices=CLOCKS, default="cpu", help="cpu: time of this process alone, on a busy machine")
+    parser.add_argument("--slice", type=int, default=128, help="sentences to predict per turn")
+    parser.add_argument("--clock", choices=CLOCKS, default="cpu", help="cpu: CPU time of this process, for a busy machine")
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     torch.set_num_threads(1)
@@ -95,7 +95,9 @@ def main() -> None:
         for name, out in names.items():
             predictors[name] = OnnxPredictor(out, "cpu", threads=1)
             bare[name] = partial(run, session(out / ENCODER, "cpu", 1))
-        times = measured(predictors, bare, list(open_splits(arguments.data, annotated=False)[arguments.split]), arguments)
+        times = measured(
+            predictors, bare, list(open_splits(arguments.data, with_annotations=False)[arguments.split]), arguments
+        )
     result = {name: {"per_second": arguments.slice / statistics.median(seconds)} for name, seconds in times.items()}
     for name in predictors:
         low, middle, high = ratio(times, name, f"bare {name}")

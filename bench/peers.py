@@ -1,23 +1,29 @@
-"""Spanwise beside other libraries: the same corpus and the same encoder through each; speeds as ratios in one run, and F1.
+"""Spanwise compared with other libraries on the same corpus and encoder: relative speed and F1.
 
     python bench/peers.py --data DATA --encoder FOLDER [--recipes spanner seqner] [--peers hf spancat …]
         [--python flair=VENV/bin/python …] [--sentences 1600] [--blocks 10] [--epochs 10] [--json FILE]
-    python bench/peers.py --data DATA --encoder FOLDER --blocks 0 --epochs 10 --clock cpu   F1 on test and its cost alone
+    python bench/peers.py --data DATA --encoder FOLDER --blocks 0 --epochs 10 --clock cpu   only F1 on test and its cost
 
-Each contender is a process of its own (bench/peers/worker.py), in the Python environment that ``--python`` names for it or else
-in this one; one that is not installed there, or does not run, is said and left out. All load first and then take turns, in
-changing order: one epoch of training each, again and again; then the same slices of test. Only one works at a time, so other
-load falls on all alike. A ratio is the median over the turns of a contender's throughput over that of the first recipe, with
-quartiles: above 1 it is faster than Spanwise. With ``--epochs``, each then trains a new model so long and is scored on test,
-as it is after the last epoch, by Spanwise's strict micro F1; with ``--blocks 0`` that is all that is done.
+Each contender is a process (bench/peers/worker.py) in the Python environment given by ``--python``, or in
+this one. A contender that is not installed there or fails is reported and skipped. All load first and
+then take turns in random order: one epoch of training each, repeatedly, then the same slices of test.
+Only one works at a time, so other load affects all alike. A ratio is the median over the turns of a
+contender's throughput relative to the first recipe, with quartiles: above 1 it is faster than Spanwise.
+With ``--epochs``, each then trains a new model for this many epochs; the model after the last epoch is
+scored on test by Spanwise's strict micro F1. With ``--blocks 0`` only this is done.
 
-Alike for all: the sentences, the epochs, float32 on the CPU, the threads, and the width of candidate spans for GLiNER,
-SpanMarker and spancat (Spanwise's recipes choose theirs by the corpus). Learning rates and batch sizes are those that each
-library documents (its module in bench/peers says which), or with ``--rate`` and ``--batch-size`` the same for all. Not alike:
-- Flair, SpanMarker and token classification cannot nest. They learn from a flat view (the outermost entities, and the first of
-  those that cross); how many entities it leaves out is printed. Test is scored against all. Nobody gets discontinuous ones.
-- ``spancat`` reads spaCy's own small tok2vec at its own rate; ``spancat_trf`` reads the encoder through spacy-transformers.
-- Each has the batches, schedule, dropout and loss of its own library. Loading, dev scores and checkpoints are in no times.
+The same for all: sentences, epochs, float32 on the CPU, threads, and the width of candidate spans for
+GLiNER, SpanMarker and spancat (Spanwise's recipes choose theirs by the corpus). Learning rates and batch
+sizes are those of each library's documentation (see its module in bench/peers), or those of ``--rate``
+and ``--batch-size``. Differences:
+
+- Flair, SpanMarker and token classification do not support nested entities. They learn from flat
+  entities (the outermost, and the first of those that cross); the number of dropped entities is printed.
+  Test is scored with all entities, except discontinuous ones, which nobody gets.
+- ``spancat`` uses spaCy's small tok2vec with its rate; ``spancat_trf`` uses the encoder through
+  spacy-transformers.
+- Batches, schedule, dropout and loss are those of each library. Loading, dev scores and checkpoints are
+  not timed.
 """
 
 from __future__ import annotations
@@ -39,7 +45,7 @@ from typing import Any
 
 from spanwise.core.types import Entity, Sentence, Span
 from spanwise.corpora.splits import open_splits
-from spanwise.decoding.overlaps import chosen
+from spanwise.decoding.overlaps import overlap_filter
 from spanwise.evaluation.evaluation import evaluate
 from spanwise.formats.jsonl import to_record
 
@@ -47,13 +53,13 @@ WORKER = Path(__file__).parent / "peers" / "worker.py"
 Times = dict[str, list[float]]
 
 
-class LostError(Exception):
-    """A contender that cannot take part, and why."""
+class ContenderError(Exception):
+    """The reason why a contender cannot take part."""
 
 
 @dataclass(frozen=True)
 class Library:
-    module: str  # of bench/peers
+    module: str  # module in bench/peers
     nests: bool
     options: Mapping[str, Any] | None = None
 
@@ -69,7 +75,7 @@ PEERS = {
 
 
 class Contender:
-    """A worker process and its answers."""
+    """A worker process and its responses."""
 
     def __init__(self, library: Library, python: str, job: Mapping[str, Any], threads: int, log: Path) -> None:
         names = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
@@ -83,12 +89,12 @@ class Contender:
                     text=True, encoding="utf-8", env=environment,
                 )  # fmt: skip
             except OSError as error:
-                raise LostError(f"no such Python: {error}") from None
+                raise ContenderError(f"no such Python: {error}") from None
         try:
             answer = self.ask(job)
             if "missing" in answer:
-                raise LostError(f"not installed: {answer['missing']}")
-        except LostError:
+                raise ContenderError(f"not installed: {answer['missing']}")
+        except ContenderError:
             self.close()
             raise
         self.version = answer["ready"]
@@ -102,10 +108,10 @@ class Contender:
         except BrokenPipeError:
             line = ""
         if not line:
-            raise LostError(f"the worker died: {(self.log.read_text().strip().splitlines() or ['without a word'])[-1]}")
+            raise ContenderError(f"the worker died: {(self.log.read_text().strip().splitlines() or ['no output'])[-1]}")
         answer: dict[str, Any] = json.loads(line)
         if "error" in answer:
-            raise LostError(f"does not run: {answer['error']}")
+            raise ContenderError(f"does not run: {answer['error']}")
         return answer
 
     def close(self) -> None:
@@ -122,30 +128,30 @@ class Contender:
 
 
 class Field:
-    """Those who take part. Whoever fails on the way is said and leaves; the others go on, unless it was the reference."""
+    """The contenders. One that fails is reported and removed, unless it is the reference."""
 
     def __init__(self, reference: str) -> None:
         self.reference = reference
         self.contenders: dict[str, Contender] = {}
         self.lost: dict[str, str] = {}
 
-    def leave(self, name: str, why: LostError) -> None:
+    def leave(self, name: str, why: ContenderError) -> None:
         self.lost[name] = str(why)
         print(f"{name:24} {why}", flush=True)
         if contender := self.contenders.pop(name, None):
             contender.close()
         if name == self.reference:
-            raise SystemExit(f"without {name} there is nothing to compare with")
+            raise SystemExit(f"the reference {name} failed")
 
     def ask(self, name: str, command: Mapping[str, Any]) -> dict[str, Any] | None:
         try:
             return self.contenders[name].ask(command)
-        except LostError as why:
+        except ContenderError as why:
             self.leave(name, why)
             return None
 
     def in_turns(self, commands: Sequence[Mapping[str, Any]]) -> Times:
-        """Everyone's seconds for every command but the first, which fills caches."""
+        """Return the seconds of each contender for every command except the first, which fills caches."""
         times: Times = {name: [] for name in self.contenders}
         for turn, command in enumerate(commands):
             for name in Random(turn).sample(list(self.contenders), len(self.contenders)):
@@ -156,14 +162,14 @@ class Field:
 
 
 def contiguous(sentence: Sentence) -> Sentence:
-    """The words and the entities of one fragment, each once; nothing else of the sentence."""
-    kept = dict.fromkeys(Entity(e.type, e.fragments) for e in sentence.entities if not e.is_discontinuous)
-    return Sentence(sentence.id, sentence.words, tuple(kept))
+    """Keep only the words and the distinct contiguous entities."""
+    entities = dict.fromkeys(Entity(e.type, e.fragments) for e in sentence.entities if not e.is_discontinuous)
+    return Sentence(sentence.id, sentence.words, tuple(entities))
 
 
 def flat(sentence: Sentence) -> Sentence:
-    """The outermost entities; of those that still cross or cover the same words, the first."""
-    return chosen("flat")(chosen("outermost")(sentence))
+    """Keep the outermost entities; of those that cross or have the same words, the first."""
+    return overlap_filter("flat")(overlap_filter("outermost")(sentence))
 
 
 def write(path: Path, sentences: Sequence[Sentence]) -> str:
@@ -172,7 +178,7 @@ def write(path: Path, sentences: Sequence[Sentence]) -> str:
 
 
 def compared(times: Times, to: str, sentences: int) -> dict[str, dict[str, float]]:
-    """Sentences a second, and the throughput as a ratio to that of ``to`` in the same turns."""
+    """Return sentences per second, and the throughput relative to ``to`` in the same turns."""
     result = {}
     for name, seconds in times.items():
         quotients = [b / a for a, b in zip(seconds, times[to], strict=True)]
@@ -181,10 +187,10 @@ def compared(times: Times, to: str, sentences: int) -> dict[str, dict[str, float
     return result
 
 
-def found_f1(found: Sequence[Sequence[Mapping[str, Any]]], gold: Sequence[Sentence]) -> float:
+def score_f1(predicted: Sequence[Sequence[Mapping[str, Any]]], gold: Sequence[Sentence]) -> float:
     predicted = [
         Sentence(s.id, s.words, tuple(Entity(e["type"], tuple(Span(*span) for span in e["spans"])) for e in entities))
-        for s, entities in zip(gold, found, strict=True)
+        for s, entities in zip(gold, predicted, strict=True)
     ]
     return evaluate(gold, predicted).f1
 
@@ -196,7 +202,7 @@ def show(part: str, rows: Mapping[str, Mapping[str, float]]) -> None:
 
 
 def measured(field: Field, size: int, test: Sequence[Sentence], arguments: argparse.Namespace) -> dict[str, Any]:
-    """Training on ``size`` sentences and prediction of ``test``; each part is printed as soon as it is there."""
+    """Measure training on ``size`` sentences and prediction of ``test``; print each part when it is done."""
     slices = [turn * arguments.slice % max(1, len(test) - arguments.slice + 1) for turn in range(1 + arguments.blocks)]
     training = [{"do": "train"}] * (1 + arguments.blocks)
     prediction = [{"do": "predict", "from": first, "to": first + arguments.slice} for first in slices]
@@ -208,7 +214,7 @@ def measured(field: Field, size: int, test: Sequence[Sentence], arguments: argpa
     for name in list(field.contenders) if arguments.epochs else ():
         answer = field.ask(name, {"do": "fit", "epochs": arguments.epochs})
         if answer is not None:
-            f1 = result.setdefault("f1", {})[name] = found_f1(answer["found"], test)
+            f1 = result.setdefault("f1", {})[name] = score_f1(answer["predictions"], test)
             cost = result.setdefault("seconds", {})[name] = {part: answer[part] for part in parts}
             spent = ", ".join(f"{part} {seconds:.1f} s" for part, seconds in cost.items())
             print(f"test F1      {name:24} {100 * f1:8.2f} after {arguments.epochs} epochs; {spent}", flush=True)
@@ -221,8 +227,8 @@ def run(arguments: argparse.Namespace, peers: Mapping[str, Library]) -> dict[str
     test = list(islice(streams["test"], arguments.sentences))
     flattened = [flat(sentence) for sentence in train]
     counts = [sum(len(s.entities) for s in view) for view in (train, flattened)]
-    print(f"{arguments.data.name}: {len(train)} sentences to learn from, {len(test)} to predict, {arguments.threads} threads")
-    print(f"the flat view leaves out {counts[0] - counts[1]} of {counts[0]} training entities", flush=True)
+    print(f"{arguments.data.name}: {len(train)} training sentences, {len(test)} to predict, {arguments.threads} threads")
+    print(f"flat entities omit {counts[0] - counts[1]} of {counts[0]} training entities", flush=True)
     pythons = dict(pair.split("=", 1) for pair in arguments.python)
     ours = {name: Library("spanwise_model", nests=True, options={"recipe": name}) for name in arguments.recipes}
     everyone = ours | {name: peers[name] for name in arguments.peers}
@@ -243,7 +249,7 @@ def run(arguments: argparse.Namespace, peers: Mapping[str, Library]) -> dict[str
                 try:
                     field.contenders[name] = Contender(library, pythons.get(name, sys.executable), job, arguments.threads, log)
                     print(f"{name:24} {field.contenders[name].version}", flush=True)
-                except LostError as why:
+                except ContenderError as why:
                     field.leave(name, why)
             versions = {name: contender.version for name, contender in field.contenders.items()}
             return {"versions": versions, "lost": field.lost, **measured(field, len(train), test, arguments)}
@@ -254,22 +260,22 @@ def run(arguments: argparse.Namespace, peers: Mapping[str, Library]) -> dict[str
 
 def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="a corpus folder with train and test")
-    parser.add_argument("--encoder", type=Path, required=True, help="a folder with a transformers model")
-    parser.add_argument("--recipes", nargs="*", default=["spanner"], help="of Spanwise; ratios are to the first of all")
+    parser.add_argument("--data", type=Path, required=True, help="corpus folder with train and test")
+    parser.add_argument("--encoder", type=Path, required=True, help="folder with a transformers model")
+    parser.add_argument("--recipes", nargs="*", default=["spanner"], help="Spanwise recipes; ratios are relative to the first")
     parser.add_argument("--peers", nargs="*", default=list(PEERS), choices=PEERS)
-    parser.add_argument("--python", action="append", default=[], metavar="PEER=PYTHON", help="the environment of a peer")
-    parser.add_argument("--sentences", type=int, default=1600, help="of each split")
-    parser.add_argument("--batch-size", type=int, help="of training, for all; else what each library documents")
+    parser.add_argument("--python", action="append", default=[], metavar="PEER=PYTHON", help="Python of a peer's environment")
+    parser.add_argument("--sentences", type=int, default=1600, help="maximum number of sentences of each split")
+    parser.add_argument("--batch-size", type=int, help="training batch size for all; by default as each library documents")
     parser.add_argument("--predict-batch", type=int, default=16)
-    parser.add_argument("--rate", type=float, help="learning rate of all weights, for all; else what each library documents")
+    parser.add_argument("--rate", type=float, help="learning rate of all weights for all; by default as each library documents")
     parser.add_argument("--width", type=int, default=8)
-    parser.add_argument("--blocks", type=int, default=10, help="turns that count: epochs of training, slices of test; or 0")
-    parser.add_argument("--slice", type=int, default=128, help="sentences that are predicted in one turn")
-    parser.add_argument("--epochs", type=int, help="also train anew so long, and score test")
+    parser.add_argument("--blocks", type=int, default=10, help="turns: epochs of training, slices of test; 0 to skip")
+    parser.add_argument("--slice", type=int, default=128, help="sentences to predict per turn")
+    parser.add_argument("--epochs", type=int, help="also train a new model for this many epochs and score test")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--clock", choices=("wall", "cpu"), default="wall", help="cpu: time of each process alone")
+    parser.add_argument("--clock", choices=("wall", "cpu"), default="wall", help="cpu: CPU time of each process")
     parser.add_argument("--json", type=Path)
     return parser.parse_args(arguments)
 

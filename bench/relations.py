@@ -1,10 +1,10 @@
-"""What relations cost in training: time and memory of the head's loss with its gradients, many relation types, long sentences.
+"""Time and memory of the loss of a relation head with its gradients, for many types and long sentences.
 
     python bench/relations.py [--device cpu|cuda] [--words 128] [--types 170] [--batch 32] [--json FILE]
 
-One batch of random states and random triples, no encoder. Memory is the highest above what the states and weights take: as the
-allocator says it on a GPU, and the largest resident size of a process of its own on a CPU. ``whole`` is the same head with no
-bound on the scores that are in memory at a time; dense labels, which no form has, would come on top of it.
+One batch of random states and random triples, without an encoder. Memory is the peak above states and
+weights: reported by the allocator on a GPU, and the peak resident size of a separate process on a CPU.
+``whole`` is the same head without the memory bound. Dense labels, which neither uses, would add to it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.heads import make_head, pair_pointer
 from spanwise.heads.base import Labels
 
-WIDTH = 384  # of MiniLM's states
+WIDTH = 384  # size of MiniLM's states
 FORMS: dict[str, dict[str, Any]] = {
     "gp-relations": {"kind": "gp-relations"},
     "gp-relations, whole": {"kind": "gp-relations"},
@@ -37,14 +37,14 @@ FORMS: dict[str, dict[str, Any]] = {
 
 
 class Width(Encoder):
-    """Stands for an encoder that is not there."""
+    """A placeholder for an encoder."""
 
     width = WIDTH
     prepare = collate = forward = cost = save = None  # type: ignore[assignment]
 
 
 def random_sentences(count: int, words: int, types: tuple[str, ...], rng: np.random.Generator) -> list[Sentence]:
-    """Ten entities and twelve relations a sentence, as many as in the fullest of real corpora."""
+    """Make ten entities and twelve relations per sentence, as in the densest real corpora."""
     sentences = []
     for number in range(count):
         starts = rng.choice(words - 3, size=10, replace=False).tolist()
@@ -57,7 +57,7 @@ def random_sentences(count: int, words: int, types: tuple[str, ...], rng: np.ran
 def measure(form: str, arguments: argparse.Namespace) -> dict[str, float]:
     device = torch.device(arguments.device)
     if form.endswith("whole"):
-        pair_pointer.CELLS = 1 << 62
+        pair_pointer.MAX_CELLS = 1 << 62
     types = tuple(f"R{number}" for number in range(arguments.types))
     rng = np.random.default_rng(0)
     sentences = random_sentences(arguments.batch, arguments.words, types, rng)
@@ -68,19 +68,19 @@ def measure(form: str, arguments: argparse.Namespace) -> dict[str, float]:
     states = TokenStates(
         words, words[:, 0].detach(), torch.ones(arguments.batch, arguments.words, dtype=torch.bool, device=device)
     )
-    began = time.perf_counter()
+    start_time = time.perf_counter()
     targets = {name: value.to(device) for name, value in head.targets(sentences, gold=True, generator=rng).items()}
-    host = time.perf_counter() - began
-    for parameter in head.parameters():  # gradients are there in every training: they are no part of what the loss takes
+    host = time.perf_counter() - start_time
+    for parameter in head.parameters():  # allocate gradients first: they are not part of the memory of the loss
         parameter.grad = torch.zeros_like(parameter)
     before = memory(device)
     times = []
     for _ in range(1 + arguments.steps):
-        began = time.perf_counter()
+        start_time = time.perf_counter()
         head.loss(states, targets).mean.backward()
         if device.type == "cuda":
             torch.cuda.synchronize()
-        times.append(time.perf_counter() - began)
+        times.append(time.perf_counter() - start_time)
     return {
         "ms": 1000 * median(times[1:]),
         "host_ms": 1000 * host,
@@ -107,7 +107,7 @@ def main() -> None:
     parser.add_argument("--form", choices=FORMS)
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    if arguments.form:  # one process each: the largest resident size is that of a whole life
+    if arguments.form:  # one process each, because the peak resident size cannot be reset
         sys.stdout.write(json.dumps(measure(arguments.form, arguments)) + "\n")
         return
     options = ("device", "words", "types", "batch", "steps")

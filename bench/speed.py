@@ -1,16 +1,16 @@
-"""How fast training and prediction are, as ratios to bare Hugging Face loops measured side by side in the same run.
+"""Speed of training and prediction relative to bare Hugging Face loops, interleaved in one run.
 
     python bench/speed.py --data GENIA [--encoder minilm] [--threads 2] [--steps 100] [--rounds 20] [--runs 3] [--json FILE]
 
-Training: one step through Spanwise's own trainer (batch, targets, forward, backward, clipping, AdamW, schedule) against one
-step of ``AutoModelForTokenClassification`` on the same subwords, with labels at first subwords, the same fused AdamW and
-clipping; the bare loop's tensors are made beforehand and cost it nothing. Prediction: ``predict`` with everything in it
-(tokenising, batches, scores, decoding) against the bare encoder's forward on the same length-sorted batches, likewise made
-beforehand; "with tokenizer" adds to the bare encoder what the tokenizer takes.
+Training: one step of Spanwise's trainer (batch, targets, forward, backward, clipping, AdamW, schedule)
+compared with one step of ``AutoModelForTokenClassification`` on the same subwords, with labels at first
+subwords and the same fused AdamW and clipping. The tensors of the bare loop are prepared in advance.
+Prediction: complete ``predict`` (tokenising, batches, scores, decoding) compared with the bare encoder's
+forward on the same length-sorted batches, also prepared; "with tokenizer" adds the tokenizer's time.
 
-Float32 on the CPU. All contenders take turns, in changing order, on the same batch (or the same sentences): a ratio is the
-median of the quotients of such turns, so that other load on the machine falls on both sides. The numbers in brackets are the
-quartiles of the quotients. The models that predict are the ones just trained, so that they find a likely number of entities.
+Float32 on the CPU. All contenders take turns in random order on the same batch (or the same sentences). A
+ratio is the median of the quotients of such turns, with quartiles in brackets, so other load affects both
+sides. Predictions are made by the models that were just trained, so the number of entities is realistic.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ from spanwise.training.loop import Trainer
 
 RECIPES = ("seqner", "seqner-crf", "spanner")
 BARE, TOKENIZING = "bare", "bare with tokenizer"
-REQUIRED = {("training", "seqner"): 1.15, ("training", "spanner"): 1.3}  # at most
-REQUIRED_THROUGHPUT = 0.85  # at least, for every recipe
-WARM_UP = 8  # steps that are not counted
+REQUIRED = {("training", "seqner"): 1.15, ("training", "spanner"): 1.3}  # maximum
+REQUIRED_THROUGHPUT = 0.85  # minimum, for every recipe
+WARM_UP = 8  # warm-up steps
 CLOCKS: dict[str, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.process_time}
 
 Times = dict[str, list[float]]
 
 
 class BareLoop:
-    """What a reader would write without a toolkit."""
+    """A training loop without a toolkit."""
 
     def __init__(self, source: str, trainer: Trainer, rate: float) -> None:
         self.tokenizer = AutoTokenizer.from_pretrained(source)
@@ -62,7 +62,7 @@ class BareLoop:
         self.optimizer = AdamW(self.model.parameters(), lr=rate, fused=True)
 
     def batch(self, sentences: Sequence[Sentence], tags: Tensor) -> dict[str, Tensor]:
-        """Subwords as the tokenizer pads them; each word's tag at its first subword."""
+        """Pad subwords by the tokenizer, with the tag of a word at its first subword."""
         encoded = self.tokenizer(
             [list(s.words) for s in sentences], is_split_into_words=True, padding=True, return_tensors="pt"
         )
@@ -84,24 +84,24 @@ class BareLoop:
 
 
 class OurLoop:
-    """The trainer's own steps, one at a time."""
+    """Steps of Spanwise's trainer, one at a time."""
 
     def __init__(self, trainer: Trainer) -> None:
         self.trainer = trainer
         self.stream = trainer._stream(0)
-        trainer.wrapped.train()
+        trainer.wrapped_model.train()
 
     def step(self, number: int) -> None:
         self.trainer.step(number, next(self.stream))
 
 
 def in_turns(contenders: Mapping[str, Callable[[], None]], turn: int, times: Times, clock: Callable[[], float]) -> None:
-    """Everyone once, in an order of its own for every turn: whoever comes later finds the caches as another left them."""
+    """Run every contender once per turn, in random order, because caches depend on the order."""
     names = list(contenders)
     for name in Random(turn).sample(names, len(names)):
-        began = clock()
+        start_time = clock()
         contenders[name]()
-        times.setdefault(name, []).append(clock() - began)
+        times.setdefault(name, []).append(clock() - start_time)
 
 
 def make_trainer(recipe: str, corpus: Corpus, folder: Path, arguments: argparse.Namespace, seed: int) -> Trainer:
@@ -128,18 +128,18 @@ def time_training(trainers: Mapping[str, Trainer], source: str, arguments: argpa
 
 def check_same(bare: Tensor, ours: Tensor) -> None:
     if not torch.equal(bare, ours):
-        raise SystemExit("the bare loop and Spanwise do not read the same subwords: the comparison would not be fair")
+        raise SystemExit("the bare loop and Spanwise use different subwords, so the comparison would not be fair")
 
 
 class Forward:
-    """The bare encoder on length-sorted batches, made beforehand or tokenised on the way."""
+    """The bare encoder on length-sorted batches, prepared or tokenised on the fly."""
 
     def __init__(self, source: str, batch_size: int) -> None:
         self.tokenizer, self.batch_size = AutoTokenizer.from_pretrained(source), batch_size
         self.encoder = AutoModel.from_pretrained(source, add_pooling_layer=False).float().eval()
 
     def groups(self, sentences: Sequence[Sentence]) -> list[list[list[str]]]:
-        """The words of the sentences in the batches that prediction makes of them."""
+        """Return the words of the sentences in the batches of prediction."""
         texts = [list(sentence.words) for sentence in sentences]
         costs = np.array([len(ids) for ids in self.tokenizer(texts, is_split_into_words=True)["input_ids"]])
         return [[texts[number] for number in numbers] for numbers in plan(costs, self.batch_size, None, None)]
@@ -157,13 +157,15 @@ class Forward:
 def time_prediction(
     models: Mapping[str, Model], source: str, sentences: Sequence[Sentence], arguments: argparse.Namespace
 ) -> tuple[Times, dict[str, float]]:
-    """Each turn takes the next of the sentences, so that short turns of all contenders follow one another closely."""
+    """Time prediction; each turn uses the next sentences, so that turns are short and close together."""
     forward, other = Forward(source, arguments.predict_batch), Forward(source, arguments.predict_batch)
     times: Times = {}
-    found = dict.fromkeys(models, 0)
+    per_sentence = dict.fromkeys(models, 0)
 
     def predicted(recipe: str, chosen: Sequence[Sentence]) -> None:
-        found[recipe] += sum(len(s.entities) for s in predict(models[recipe], chosen, batch_size=arguments.predict_batch))
+        per_sentence[recipe] += sum(
+            len(s.entities) for s in predict(models[recipe], chosen, batch_size=arguments.predict_batch)
+        )
 
     for turn in range(1 + arguments.rounds):
         first = turn * arguments.slice % max(1, len(sentences) - arguments.slice + 1)
@@ -177,11 +179,11 @@ def time_prediction(
         }
         in_turns(contenders, turn, times if turn else {}, CLOCKS[arguments.clock])
     count = (1 + arguments.rounds) * min(arguments.slice, len(sentences))
-    return times, {recipe: entities / count for recipe, entities in found.items()}
+    return times, {recipe: entities / count for recipe, entities in per_sentence.items()}
 
 
 def compared(times: Times, sentences: int, to: str = BARE, *, throughput: bool = False) -> dict[str, dict[str, float]]:
-    """Median milliseconds per call, sentences a second, and the ratio to a bare loop with its quartiles."""
+    """Return median milliseconds per call, sentences per second, and the ratio to a bare loop with quartiles."""
     result = {}
     for name in (name for name in (BARE, TOKENIZING, *RECIPES) if name in times):
         seconds = times[name]
@@ -200,11 +202,11 @@ def one_run(sentences: Mapping[str, tuple[Sentence, ...]], arguments: argparse.N
     result: dict[str, Any] = {"training": compared(times, arguments.batch_size)} if times else {}
     if arguments.rounds:
         models = {recipe: trainer.model for recipe, trainer in trainers.items()}
-        times, found = time_prediction(models, source, sentences["dev"], arguments)
+        times, per_sentence = time_prediction(models, source, sentences["dev"], arguments)
         result["prediction"] = compared(times, arguments.slice, throughput=True)
         del times[BARE]
         result["prediction with tokenizer"] = compared(times, arguments.slice, TOKENIZING, throughput=True)
-        result["entities per sentence"] = found
+        result["entities per sentence"] = per_sentence
     return result
 
 
@@ -222,12 +224,12 @@ def show(result: Mapping[str, Any], arguments: argparse.Namespace) -> None:
                 f"{title:52} {name:20} {row['ms']:9.1f} ms {row['per_second']:8.1f} sentences/s "
                 f"{row['ratio']:6.3f} [{row['low']:.3f}, {row['high']:.3f}] {needed}"
             )
-    found = ", ".join(f"{name} {value:.2f}" for name, value in result.get("entities per sentence", {}).items())
-    print(f"entities found per sentence: {found}\n" if found else "", flush=True)
+    per_sentence = ", ".join(f"{name} {value:.2f}" for name, value in result.get("entities per sentence", {}).items())
+    print(f"predicted entities per sentence: {per_sentence}\n" if per_sentence else "", flush=True)
 
 
 def summary(results: Sequence[Mapping[str, Any]]) -> None:
-    """The ratios of all runs, each with its spread."""
+    """Print the ratios of all runs with their range."""
     for part in ("training", "prediction"):
         for name in results[0].get(part, {}):
             ratios = [result[part][name]["ratio"] for result in results]
@@ -240,21 +242,21 @@ def summary(results: Sequence[Mapping[str, Any]]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, required=True, help="a corpus folder with train and dev")
+    parser.add_argument("--data", type=Path, required=True, help="corpus folder with train and dev")
     parser.add_argument("--encoder", default="minilm")
-    parser.add_argument("--recipes", nargs="+", choices=RECIPES, default=RECIPES, help="seqner is always among them")
-    parser.add_argument("--sentences", type=int, default=1600, help="of each split")
+    parser.add_argument("--recipes", nargs="+", choices=RECIPES, default=RECIPES, help="recipes; seqner is always included")
+    parser.add_argument("--sentences", type=int, default=1600, help="maximum number of sentences of each split")
     parser.add_argument("--batch-size", type=int, default=16)
     parser.add_argument("--predict-batch", type=int, default=16)
-    parser.add_argument("--steps", type=int, default=100, help="training steps that count; 0 leaves training out")
-    parser.add_argument("--rounds", type=int, default=20, help="turns of prediction that count; 0 leaves prediction out")
-    parser.add_argument("--slice", type=int, default=80, help="sentences that are predicted in one turn")
-    parser.add_argument("--runs", type=int, default=1, help="the whole measurement so many times")
+    parser.add_argument("--steps", type=int, default=100, help="training steps; 0 skips training")
+    parser.add_argument("--rounds", type=int, default=20, help="turns of prediction; 0 skips prediction")
+    parser.add_argument("--slice", type=int, default=80, help="sentences to predict per turn")
+    parser.add_argument("--runs", type=int, default=1, help="number of repetitions of the measurement")
     parser.add_argument("--threads", type=int, default=torch.get_num_threads())
     parser.add_argument(
-        "--clock", choices=CLOCKS, default="wall", help="cpu: time of this process alone; with one thread, on a busy machine"
+        "--clock", choices=CLOCKS, default="wall", help="cpu: CPU time of this process; for one thread on a busy machine"
     )
-    parser.add_argument("--json", type=Path, help="also write every run's numbers here")
+    parser.add_argument("--json", type=Path, help="write the numbers of every run to this file")
     arguments = parser.parse_args()
     arguments.recipes = tuple(dict.fromkeys(("seqner", *arguments.recipes)))
     torch.set_num_threads(arguments.threads)

@@ -1,12 +1,12 @@
-"""Train many runs side by side and collect their scores: the rows of docs/results.md.
+"""Train many runs in parallel and collect their scores: the rows of docs/results.md.
 
     python bench/table.py --data DATA --encoders ENCODERS --work RUNS --out table.json --jobs 6 bench/rows/engine.yaml [NAME …]
 
-A row file lists rows such as ``{name: genia-spanner, corpus: genia, recipe: spanner, encoder: minilm, seeds: [1, 2, 3],
-options: [--epochs, "8"], keep: [dev, test]}``. ``corpus`` is a folder in DATA, ``encoder`` a folder in ENCODERS or a name of
-its own. Small models leave a GPU idle, so ``--jobs`` of them run at once. The result has one record per run, with the command
-that made it, and what the run finds in the splits that are to be kept. Started again with the same RUNS, it goes on: runs that
-were interrupted are resumed, finished ones only collected.
+A row file lists rows such as ``{name: genia-spanner, corpus: genia, recipe: spanner, encoder: minilm,
+seeds: [1, 2, 3], options: [--epochs, "8"], keep: [dev, test]}``. ``corpus`` is a folder in DATA,
+``encoder`` a folder in ENCODERS or another name. Small models leave a GPU idle, so ``--jobs`` of them run
+in parallel. The result has one record per run with its command and its predictions of the splits in
+``keep``. A second call with the same RUNS resumes interrupted runs and only collects finished ones.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def command(row: dict[str, Any], seed: int, arguments: argparse.Namespace) -> tu
 
 
 def shown(words: list[str], row: dict[str, Any]) -> str:
-    """The command as a reader would type it: names instead of this machine's paths."""
+    """Return the command with names instead of this machine's paths."""
     text = " ".join(["spanwise", *words[3:]])
     for old, new in ((words[4], row["corpus"]), (words[8], row["encoder"]), (words[10], f"runs/{Path(words[10]).name}")):
         text = text.replace(old, new)
@@ -49,12 +49,12 @@ def shown(words: list[str], row: dict[str, Any]) -> str:
 def run(row: dict[str, Any], seed: int, arguments: argparse.Namespace) -> dict[str, Any]:
     words, out = command(row, seed, arguments)
     record = {"name": row["name"], "corpus": row["corpus"], "recipe": row["recipe"], "encoder": row["encoder"], "seed": seed}
-    began = time.time()
+    start_time = time.time()
     if (out / "run.json").is_file():
-        code, said = 0, ""
+        code, output = 0, ""
     else:
-        code, said = spanwise([*words[3:], *(["--resume"] if out.is_dir() else [])], arguments.threads)
-    record |= {"command": shown(words, row), "seconds": round(time.time() - began, 1), "code": code}
+        code, output = spanwise([*words[3:], *(["--resume"] if out.is_dir() else [])], arguments.threads)
+    record |= {"command": shown(words, row), "seconds": round(time.time() - start_time, 1), "code": code}
     if code == 0:
         report = json.loads((out / "run.json").read_text())
         metrics = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
@@ -63,37 +63,38 @@ def run(row: dict[str, Any], seed: int, arguments: argparse.Namespace) -> dict[s
         record["epoch_seconds"] = [epoch["seconds"] for epoch in metrics]
         record["dev"] = [epoch["dev"] for epoch in metrics]
         record["predicted"] = {split: predicted(out, arguments.data / row["corpus"], split) for split in row.get("keep", [])}
+        summary = {split: shorten(scores) for split, scores in record["scores"].items()}
         print(
-            f"{record['name']} seed {seed}: {json.dumps({split: shortly(own) for split, own in record['scores'].items()})}",
+            f"{record['name']} seed {seed}: {json.dumps(summary)}",
             flush=True,
         )
     else:
-        record["error"] = said[-2000:]
+        record["error"] = output[-2000:]
         print(f"{record['name']} seed {seed} failed: {record['error'][-500:]}", flush=True)
     return record
 
 
 def figures(scores: dict[str, Any]) -> dict[str, Any]:
-    """Of a split's scores: those of all entities, of each type, and of the relations where there are some."""
-    own: dict[str, Any] = {**scores["micro"], "types": {type: one["f1"] for type, one in scores["types"].items()}}
+    """Return the scores of all entities, of each type, and of relations if there are any."""
+    summary: dict[str, Any] = {**scores["micro"], "types": {type: one["f1"] for type, one in scores["types"].items()}}
     if relations := scores.get("relations"):
-        own["relations"] = {way: relations[way]["micro"]["f1"] for way in ("strict", "boundaries")}
-    return own
+        summary["relations"] = {way: relations[way]["micro"]["f1"] for way in ("strict", "boundaries")}
+    return summary
 
 
-def shortly(own: dict[str, Any]) -> list[float]:
-    return [round(value, 4) for value in (own["f1"], *own.get("relations", {}).values())]
+def shorten(summary: dict[str, Any]) -> list[float]:
+    return [round(value, 4) for value in (summary["f1"], *summary.get("relations", {}).values())]
 
 
 def spanwise(words: list[str], threads: int) -> tuple[int, str]:
-    """One command of the command line, in this process: its exit code and what it said."""
+    """Run a spanwise command in this process; return its exit code and output."""
     import torch
 
     from spanwise.cli import main as command_line
 
     torch.set_num_threads(threads)
-    said = io.StringIO()
-    with redirect_stdout(said), redirect_stderr(said):
+    output = io.StringIO()
+    with redirect_stdout(output), redirect_stderr(output):
         try:
             code = command_line(words)
         except SystemExit as end:
@@ -101,11 +102,11 @@ def spanwise(words: list[str], threads: int) -> tuple[int, str]:
         except Exception:
             traceback.print_exc()
             code = 1
-    return code or 0, said.getvalue()
+    return code or 0, output.getvalue()
 
 
 def predicted(out: Path, corpus: Path, split: str) -> list[list[Any]]:
-    """What a run finds in the sentences of a split: type, start and end of every entity, sentence by sentence."""
+    """Return type, start and end of the entities that a run predicts in each sentence of a split."""
     file = out / f"{split}.jsonl"
     if not file.is_file():
         spanwise(["predict", str(out), str(corpus / file.name), "--output", str(file)], 1)
@@ -116,7 +117,7 @@ def predicted(out: Path, corpus: Path, split: str) -> list[list[Any]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("rows", type=Path)
-    parser.add_argument("names", nargs="*", help="only these rows")
+    parser.add_argument("names", nargs="*", help="names of rows; all by default")
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--encoders", type=Path, required=True)
     parser.add_argument("--work", type=Path, required=True)
@@ -128,7 +129,7 @@ def main() -> None:
     arguments.work.mkdir(parents=True, exist_ok=True)
     records: list[dict[str, Any]] = []
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    # A fresh process per run, forked from one that has imported everything: starting costs seconds otherwise.
+    # A new process per run, forked from one that has imported everything, which saves seconds.
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["transformers", "spanwise.cli", "spanwise.training.run", "spanwise.encoders.transformer"])
     with ProcessPoolExecutor(arguments.jobs, mp_context=context, max_tasks_per_child=1) as pool:

@@ -189,7 +189,7 @@ def assert_losses_are_counted(case: Case, sentences: Sequence[Sentence], reread:
 
 
 def _aligned(before: Content, after: Content, *, has_words: bool) -> Content:
-    """Renumber the units that were read like the written ones, of which some may be missing."""
+    """Renumber the units that were read like the written ones, although some may be missing."""
     for numbers in combinations(range(len(before.units)), len(after.units)):
         renumbered = after.renumbered(numbers)
         is_same = not has_words or all(before.units[n][1] == unit[1] for n, unit in zip(numbers, after.units, strict=True))

@@ -1,6 +1,6 @@
-"""Flair's sequence tagger, fine-tuned as its documentation proposes: no RNN, no CRF, a linear layer on the common encoder.
+"""Flair's sequence tagger, fine-tuned as documented: no RNN, no CRF, a linear layer on the common encoder.
 
-Its own rate and batch are the defaults of its ``fine_tune``: 5e-5, which rises over a tenth of the steps, and 4 sentences.
+Rate and batch size are the defaults of its ``fine_tune``: 5e-5 with a warm-up over a tenth of the steps, 4 sentences.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from flair.embeddings import TransformerWordEmbeddings
 from flair.models import SequenceTagger
 from flair.trainers import ModelTrainer
 from flair.trainers.plugins.base import TrainerPlugin, TrainingInterrupt
-from job import Example, GoesOn, Job, written
+from job import Example, Job, ShouldContinue, to_records
 
 NAME = "ner"
 flair.device = torch.device("cpu")
 
 
 class EpochEnd(TrainerPlugin):
-    """Where Flair's trainer waits for the next command."""
+    """Waits for the next command after each epoch of Flair's trainer."""
 
-    def __init__(self, goes_on: GoesOn) -> None:
+    def __init__(self, should_continue: ShouldContinue) -> None:
         super().__init__()
-        self.goes_on = goes_on
+        self.should_continue = should_continue
 
     @TrainerPlugin.hook
     def after_training_epoch(self, **rest: Any) -> None:
-        if not self.goes_on():
+        if not self.should_continue():
             raise TrainingInterrupt("enough")
 
 
@@ -56,17 +56,19 @@ class Peer:
             reproject_embeddings=False,
         ).float()  # fmt: skip
 
-    def train(self, epochs: int, goes_on: GoesOn) -> None:
+    def train(self, epochs: int, should_continue: ShouldContinue) -> None:
         with TemporaryDirectory() as folder:
             ModelTrainer(self.tagger, self.corpus).fine_tune(
                 folder, learning_rate=self.job.rate or 5e-5, mini_batch_size=self.job.batch_size or 4, max_epochs=epochs,
-                save_final_model=False, create_file_logs=False, create_loss_file=False, plugins=[EpochEnd(goes_on)],
+                save_final_model=False, create_file_logs=False, create_loss_file=False, plugins=[EpochEnd(should_continue)],
             )  # fmt: skip
 
     def predict(self, sentences: list[list[str]]) -> list[list[dict[str, Any]]]:
-        asked = [Sentence(words) for words in sentences]
-        self.tagger.predict(asked, mini_batch_size=self.job.predict_batch)
+        inputs = [Sentence(words) for words in sentences]
+        self.tagger.predict(inputs, mini_batch_size=self.job.predict_batch)
         return [
-            written((span.get_label(NAME).value, span.tokens[0].idx - 1, span.tokens[-1].idx) for span in one.get_spans(NAME))
-            for one in asked
+            to_records(
+                (span.get_label(NAME).value, span.tokens[0].idx - 1, span.tokens[-1].idx) for span in one.get_spans(NAME)
+            )
+            for one in inputs
         ]

@@ -1,8 +1,8 @@
-"""GLiNER's span model on the common encoder, with its own trainer. It is told the words and does not split texts by itself.
+"""GLiNER's span model on the common encoder, with its trainer. It gets words instead of splitting texts.
 
-Its own rate, batch, decay and warm-up are the defaults of its ``create_training_args``: 5e-5 for all weights (its example for
-training from nothing has 1e-5 and 3e-5, for 15,000 steps), 8 sentences, 0.01, a tenth of the steps. Predictions may
-overlap only where entities of train do.
+Rate, batch size, decay and warm-up are the defaults of its ``create_training_args``: 5e-5 for all weights
+(its example for training from scratch has 1e-5 and 3e-5, for 15,000 steps), 8 sentences, 0.01, a tenth of
+the steps. Predictions may overlap only if entities of train do.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import transformers
 from gliner import GLiNER
 from gliner.training import Trainer, TrainingArguments
 from hf_trainer import EpochEnd, settings
-from job import Example, GoesOn, Job, overlaps, starts, written
+from job import Example, Job, ShouldContinue, overlaps, starts, to_records
 
 
 def at_spaces(text: str) -> Iterator[tuple[str, int, int]]:
@@ -26,14 +26,14 @@ def at_spaces(text: str) -> Iterator[tuple[str, int, int]]:
 
 
 class Strict(Trainer):
-    """Their trainer passes over a batch that fails without a word, and would so be the faster the less it does."""
+    """Raises an error if a batch fails; GLiNER's trainer skips it silently, which would look fast."""
 
-    use_apex = False  # it asks for this, which transformers 5 has no more, and so passes over every batch
+    use_apex = False  # GLiNER reads this attribute, which transformers 5 removed; without it every batch fails
 
     def training_step(self, *arguments: Any, **named: Any) -> Any:
         loss = super().training_step(*arguments, **named)
-        if loss.requires_grad:  # what it gives for a failure; else the loss is detached
-            raise RuntimeError("GLiNER passed over a batch that failed")
+        if loss.requires_grad:  # the value for a failed batch; otherwise the loss is detached
+            raise RuntimeError("GLiNER skipped a failed batch")
         return loss
 
 
@@ -49,23 +49,25 @@ class Peer:
             {"tokenized_text": one.words, "ner": [[start, end - 1, type] for type, start, end in one.entities]} for one in train
         ]
 
-    def train(self, epochs: int, goes_on: GoesOn) -> None:
+    def train(self, epochs: int, should_continue: ShouldContinue) -> None:
         rate = self.job.rate or 5e-5
-        own = {
+        options = {
             "learning_rate": rate, "others_lr": rate, "weight_decay": 0.01, "others_weight_decay": 0.01, "warmup_steps": 0.1,
             "per_device_train_batch_size": self.job.batch_size or 8,
         }  # fmt: skip
-        with settings(self.job, epochs, TrainingArguments, **own) as arguments:
+        with settings(self.job, epochs, TrainingArguments, **options) as arguments:
             Strict(
                 self.model, arguments, train_dataset=self.rows, data_collator=self.model._create_data_collator(),
-                callbacks=[EpochEnd(goes_on)],
+                callbacks=[EpochEnd(should_continue)],
             ).train()  # fmt: skip
 
     def predict(self, sentences: list[list[str]]) -> list[list[dict[str, Any]]]:
         texts = [" ".join(words) for words in sentences]
         every = self.model.inference(texts, self.job.types, flat_ner=self.flat, batch_size=self.job.predict_batch)
         result = []
-        for words, found in zip(sentences, every, strict=True):
-            behind = partial(bisect_right, starts(words))  # the number of the word after the one with this character
-            result.append(written((one["label"], behind(one["start"]) - 1, behind(one["end"] - 1)) for one in found))
+        for words, predicted in zip(sentences, every, strict=True):
+            word_after = partial(bisect_right, starts(words))  # maps a character to the index of the next word
+            result.append(
+                to_records((one["label"], word_after(one["start"]) - 1, word_after(one["end"] - 1)) for one in predicted)
+            )
         return result

@@ -1,6 +1,6 @@
-"""Hugging Face token classification as its own run_ner example does it: Trainer, and a BIO tag at each word's first subword.
+"""Hugging Face token classification like its run_ner example: Trainer, and BIO tags at first subwords.
 
-Its own rate and batch are that example's, the defaults of ``TrainingArguments``: 5e-5 falling to 0, 8 sentences.
+Rate and batch size are those of the example, the defaults of ``TrainingArguments``: 5e-5 decaying to 0, 8 sentences.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 import torch
 import transformers
 from hf_trainer import EpochEnd, settings
-from job import Example, GoesOn, Job, entities, tag_names, tags, written
+from job import Example, Job, ShouldContinue, entities, tag_names, tags, to_records
 from transformers import AutoModelForTokenClassification, AutoTokenizer, DataCollatorForTokenClassification, Trainer
 
 IGNORED = -100
@@ -44,17 +44,17 @@ class Peer:
         collator = DataCollatorForTokenClassification(self.tokenizer)
         return Trainer(self.model, arguments, data_collator=collator, processing_class=self.tokenizer, **rest)
 
-    def train(self, epochs: int, goes_on: GoesOn) -> None:
-        own = {"learning_rate": self.job.rate or 5e-5, "per_device_train_batch_size": self.job.batch_size or 8}
-        with settings(self.job, epochs, **own) as arguments:
-            self._trainer(arguments, train_dataset=self.rows, callbacks=[EpochEnd(goes_on)]).train()
+    def train(self, epochs: int, should_continue: ShouldContinue) -> None:
+        options = {"learning_rate": self.job.rate or 5e-5, "per_device_train_batch_size": self.job.batch_size or 8}
+        with settings(self.job, epochs, **options) as arguments:
+            self._trainer(arguments, train_dataset=self.rows, callbacks=[EpochEnd(should_continue)]).train()
 
     def predict(self, sentences: list[list[str]]) -> list[list[dict[str, Any]]]:
         rows = self._rows(sentences, [["O"] * len(words) for words in sentences])
         with settings(self.job, 1) as arguments:
             result = self._trainer(arguments).predict(rows)
         best = result.predictions.argmax(-1)
-        found = []
+        result = []
         for labels, numbers in zip(result.label_ids, best, strict=True):
-            found.append(written(entities([self.names[number] for number in numbers[labels != IGNORED]])))
-        return found
+            result.append(to_records(entities([self.names[number] for number in numbers[labels != IGNORED]])))
+        return result

@@ -1,4 +1,4 @@
-"""What the three peers share that train with Hugging Face's Trainer."""
+"""Shared code of the three peers that use Hugging Face's Trainer."""
 
 from __future__ import annotations
 
@@ -7,26 +7,26 @@ from contextlib import contextmanager
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from job import GoesOn, Job
+from job import Job, ShouldContinue
 from transformers import TrainerCallback, TrainerControl, TrainingArguments
 
 
 class EpochEnd(TrainerCallback):
-    """Where the Trainer waits for the next command."""
+    """Waits for the next command after each epoch of the Trainer."""
 
-    def __init__(self, goes_on: GoesOn) -> None:
-        self.goes_on = goes_on
+    def __init__(self, should_continue: ShouldContinue) -> None:
+        self.should_continue = should_continue
 
     def on_epoch_end(self, args: Any, state: Any, control: TrainerControl, **rest: Any) -> TrainerControl:
-        control.should_training_stop = control.should_training_stop or not self.goes_on()
+        control.should_training_stop = control.should_training_stop or not self.should_continue()
         return control
 
 
 @contextmanager
-def settings(job: Job, epochs: int, kind: type[TrainingArguments] = TrainingArguments, **own: Any) -> Iterator[Any]:
-    """A silent training on the CPU that leaves nothing behind, with what is the peer's own."""
+def settings(job: Job, epochs: int, kind: type[TrainingArguments] = TrainingArguments, **options: Any) -> Iterator[Any]:
+    """Yield arguments for a silent training on the CPU in a temporary folder, with the peer's options."""
     with TemporaryDirectory() as folder:
         yield kind(
             folder, num_train_epochs=epochs, per_device_eval_batch_size=job.predict_batch, seed=job.seed, use_cpu=True,
-            save_strategy="no", logging_strategy="no", report_to="none", disable_tqdm=True, **own,
+            save_strategy="no", logging_strategy="no", report_to="none", disable_tqdm=True, **options,
         )  # fmt: skip

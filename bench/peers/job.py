@@ -1,4 +1,4 @@
-"""What all workers share: the task they are given, and sentences as plain lists. No library but the standard one."""
+"""Shared code of all workers: the job, and sentences as plain lists. Uses only the standard library."""
 
 from __future__ import annotations
 
@@ -9,59 +9,59 @@ from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
-Predictions = tuple[str, int, int]  # type, first word, word behind the last
-GoesOn = Callable[[], bool]  # called by a training loop behind every epoch: whether to go on
+EntityTuple = tuple[str, int, int]  # type, first word, word after the last
+ShouldContinue = Callable[[], bool]  # called after every epoch: whether to continue training
 
 
 @dataclass(frozen=True)
 class Example:
     words: list[str]
-    entities: list[Predictions]
+    entities: list[EntityTuple]
 
 
 @dataclass(frozen=True)
 class Job:
-    """One corpus and one encoder for everybody; batches and rates too, where they are said."""
+    """Corpus and encoder, the same for all peers; batch size and rate too, if given."""
 
-    encoder: str  # a folder with a transformers model
-    train: str  # a file of the interchange format
+    encoder: str  # folder with a transformers model
+    train: str  # file in the interchange format
     test: str
     types: list[str]
-    width: int  # of the widest spans that are candidates, for peers that ask for it
-    batch_size: int | None  # None: as the peer's documentation has it
+    width: int  # maximum width of candidate spans, for peers that need it
+    batch_size: int | None  # None: as in the peer's documentation
     predict_batch: int
     rate: float | None  # of all weights; None: as the peer's documentation has it
     seed: int
     clock: str
-    epochs: int  # of a training whose epochs are timed one by one, a few more than will be asked for
-    options: dict[str, Any]  # of this peer alone
+    epochs: int  # of a training whose epochs are timed separately; a few more than needed
+    options: dict[str, Any]  # of this peer
 
 
 class Peer(Protocol):
-    """What a worker's module gives under the name ``Peer``; made afresh for every training."""
+    """The class ``Peer`` of a worker's module; one instance per training."""
 
     version: str
 
     def __init__(self, job: Job, train: list[Example]) -> None: ...
-    def train(self, epochs: int, goes_on: GoesOn) -> None: ...
+    def train(self, epochs: int, should_continue: ShouldContinue) -> None: ...
     def predict(self, sentences: list[list[str]]) -> list[list[dict[str, Any]]]:
-        """For every sentence its entities as the interchange format writes them."""
+        """Return the entities of each sentence in the interchange format."""
         ...
 
 
 def read(path: str) -> list[Example]:
-    """The sentences of a file in the interchange format that has no discontinuous entities."""
+    """Read a file in the interchange format without discontinuous entities."""
     with Path(path).open(encoding="utf-8") as file:
         records = [json.loads(line) for line in file if line.strip()]
     return [Example(r["tokens"], [(e["type"], *e["spans"][0]) for e in r.get("entities", ())]) for r in records]
 
 
-def written(entities: Iterable[Predictions]) -> list[dict[str, Any]]:
+def to_records(entities: Iterable[EntityTuple]) -> list[dict[str, Any]]:
     return [{"type": type, "spans": [[start, end]]} for type, start, end in entities]
 
 
 def overlaps(example: Example) -> bool:
-    """Whether two entities share a word.
+    """Return True if two entities share a word.
 
     >>> overlaps(Example(["a", "b", "c"], [("A", 1, 3), ("B", 0, 1)]))
     False
@@ -73,7 +73,7 @@ def overlaps(example: Example) -> bool:
 
 
 def tag_names(types: Sequence[str]) -> list[str]:
-    """All BIO tags of these types.
+    """Return all BIO tags of some types.
 
     >>> tag_names(["A"])
     ['O', 'B-A', 'I-A']
@@ -82,20 +82,20 @@ def tag_names(types: Sequence[str]) -> list[str]:
 
 
 def tags(example: Example) -> list[str]:
-    """A BIO tag for each word; entities may not overlap."""
+    """Return a BIO tag for each word; entities must not overlap."""
     result = ["O"] * len(example.words)
     for type, start, end in example.entities:
         result[start:end] = [f"B-{type}", *[f"I-{type}"] * (end - start - 1)]
     return result
 
 
-def entities(tags: Sequence[str]) -> list[Predictions]:
-    """The entities of BIO tags; one that begins with I is one all the same, as for seqeval.
+def entities(tags: Sequence[str]) -> list[EntityTuple]:
+    """Return the entities of BIO tags; an entity may start with I, as in seqeval.
 
     >>> entities(["B-A", "I-A", "I-B", "O", "B-A", "B-A"])
     [('A', 0, 2), ('B', 2, 3), ('A', 4, 5), ('A', 5, 6)]
     """
-    result: list[Predictions] = []
+    result: list[EntityTuple] = []
     for place, tag in enumerate(tags):
         kind, _, type = tag.partition("-")
         if kind == "I" and result and result[-1][0] == type and result[-1][2] == place:
@@ -106,5 +106,5 @@ def entities(tags: Sequence[str]) -> list[Predictions]:
 
 
 def starts(words: Sequence[str]) -> list[int]:
-    """Where each word begins in the words joined by spaces."""
+    """Return the start of each word in the words joined by spaces."""
     return [0, *accumulate(len(word) + 1 for word in words[:-1])]

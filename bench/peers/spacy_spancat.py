@@ -1,9 +1,10 @@
-"""spaCy's spancat as its documentation sets it up: candidates of every width, updates by minibatches.
+"""spaCy's spancat with the documented settings: candidates of every width, updates by minibatches.
 
-Alone it reads its own tok2vec, not the common encoder: much smaller, learned from nothing, and so always at spaCy's rate for it
-(Adam, 0.001). With the option ``transformer`` it reads the common encoder through spacy-transformers, set up as spaCy's
-quickstart does: strides of 96 words, the mean of a word's subwords, Adam at 5e-5 with a warm-up. The quickstart's schedule is
-for 20,000 steps and its batches for a GPU; here the rate falls to 0 at the last step, and a batch has 8 sentences.
+Alone it uses spaCy's tok2vec instead of the common encoder: much smaller, trained from scratch, and
+therefore always with spaCy's rate (Adam, 0.001). With the option ``transformer`` it uses the common
+encoder through spacy-transformers, like spaCy's quickstart: strides of 96 words, the mean of a word's
+subwords, Adam at 5e-5 with a warm-up. The quickstart's schedule is for 20,000 steps and its batches for a
+GPU; here the rate decays to 0 at the last step, and a batch has 8 sentences.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 
 import spacy
 from job import Example as Sentence
-from job import GoesOn, Job, written
+from job import Job, ShouldContinue, to_records
 from spacy.pipeline.spancat import DEFAULT_SPANCAT_MODEL
 from spacy.tokens import Doc, Span
 from spacy.training import Example
@@ -38,7 +39,7 @@ LISTENER = {
 
 
 class Peer:
-    version = f"spacy {spacy.__version__}, its own tok2vec"
+    version = f"spacy {spacy.__version__}, with tok2vec"
 
     def __init__(self, job: Job, train: list[Sentence]) -> None:
         fix_random_seed(job.seed)
@@ -60,7 +61,7 @@ class Peer:
         gold.spans[KEY] = [Span(gold, start, end, type) for type, start, end in sentence.entities]
         return Example(Doc(self.nlp.vocab, sentence.words), gold)
 
-    def train(self, epochs: int, goes_on: GoesOn) -> None:
+    def train(self, epochs: int, should_continue: ShouldContinue) -> None:
         size = self.job.batch_size or 8
         if self.reads_encoder:
             steps = epochs * -(-len(self.examples) // size)
@@ -72,9 +73,9 @@ class Peer:
                 self.nlp.update(batch, sgd=self.optimizer, drop=0.1)
                 if self.reads_encoder:
                     self.optimizer.step_schedules()
-            if not goes_on():
+            if not should_continue():
                 return
 
     def predict(self, sentences: list[list[str]]) -> list[list[dict[str, Any]]]:
         docs = self.nlp.pipe([Doc(self.nlp.vocab, words) for words in sentences], batch_size=self.job.predict_batch)
-        return [written((span.label_, span.start, span.end) for span in doc.spans[KEY]) for doc in docs]
+        return [to_records((span.label_, span.start, span.end) for span in doc.spans[KEY]) for doc in docs]

@@ -1,6 +1,6 @@
-"""SpanMarker on the common encoder, with its own trainer. It reads at most 256 subwords of a sentence, as in its guide.
+"""SpanMarker on the common encoder, with its trainer. It reads up to 256 subwords of a sentence, as in its guide.
 
-Its own rate, batch, decay and warm-up are those of its guide: 5e-5, 32 sentences, 0.01, a tenth of the steps.
+Rate, batch size, decay and warm-up are those of its guide: 5e-5, 32 sentences, 0.01, a tenth of the steps.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import torch
 import transformers
 from datasets import Dataset
 from hf_trainer import EpochEnd, settings
-from job import Example, GoesOn, Job, tag_names, tags, written
+from job import Example, Job, ShouldContinue, tag_names, tags, to_records
 from span_marker import SpanMarkerModel, Trainer
 
 
@@ -29,11 +29,14 @@ class Peer:
         numbers = [[names.index(tag) for tag in tags(example)] for example in train]
         self.rows = Dataset.from_dict({"tokens": [example.words for example in train], "ner_tags": numbers})
 
-    def train(self, epochs: int, goes_on: GoesOn) -> None:
-        own = {"learning_rate": self.job.rate or 5e-5, "per_device_train_batch_size": self.job.batch_size or 32}
-        with settings(self.job, epochs, weight_decay=0.01, warmup_ratio=0.1, **own) as arguments:
-            Trainer(self.model, arguments, train_dataset=self.rows, callbacks=[EpochEnd(goes_on)]).train()
+    def train(self, epochs: int, should_continue: ShouldContinue) -> None:
+        options = {"learning_rate": self.job.rate or 5e-5, "per_device_train_batch_size": self.job.batch_size or 32}
+        with settings(self.job, epochs, weight_decay=0.01, warmup_ratio=0.1, **options) as arguments:
+            Trainer(self.model, arguments, train_dataset=self.rows, callbacks=[EpochEnd(should_continue)]).train()
 
     def predict(self, sentences: list[list[str]]) -> list[list[dict[str, Any]]]:
         every = self.model.predict(Dataset.from_dict({"tokens": sentences}), batch_size=self.job.predict_batch)
-        return [written((one["label"], one["word_start_index"], one["word_end_index"]) for one in found) for found in every]
+        return [
+            to_records((one["label"], one["word_start_index"], one["word_end_index"]) for one in predicted)
+            for predicted in every
+        ]

@@ -1,4 +1,4 @@
-"""Spanwise itself, through its own trainer and predictor: a worker like the others. Its own rates are its defaults."""
+"""Spanwise as a worker, with its trainer, predictor and default rates."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
-from job import Example, GoesOn, Job
+from job import Example, Job, ShouldContinue
 
 import spanwise
 from spanwise.core.types import Corpus, Entity, Sentence
@@ -30,24 +30,24 @@ class Peer:
         # Nothing is chosen on dev here, but a trainer wants one.
         self.corpus = Corpus({"train": sentences, "dev": sentences[:1]})
 
-    def train(self, epochs: int, goes_on: GoesOn) -> None:
+    def train(self, epochs: int, should_continue: ShouldContinue) -> None:
         torch.manual_seed(self.job.seed)
-        said = {"batch_size": self.job.batch_size, "encoder_rate": self.job.rate, "head_rate": self.job.rate}
-        settings = {"epochs": epochs, "seed": self.job.seed, **{name: value for name, value in said.items() if value}}
+        overrides = {"batch_size": self.job.batch_size, "encoder_rate": self.job.rate, "head_rate": self.job.rate}
+        settings = {"epochs": epochs, "seed": self.job.seed, **{name: value for name, value in overrides.items() if value}}
         config = configure(self.job.options["recipe"], encoder=self.job.encoder, settings=settings)
         self.model = Model.build(config, self.corpus)  # the number of epochs is part of the configuration, so not before
         with TemporaryDirectory() as folder:
             trainer = Trainer(self.model, self.corpus, Path(folder), device="cpu", log=lambda line: None)
             stream, done = trainer._stream(0), 0
             for end in trainer.batches.ends:
-                trainer.wrapped.train()
+                trainer.wrapped_model.train()
                 for step in range(done, end):
                     trainer.step(step, next(stream))
                 done = end
-                if not goes_on():
+                if not should_continue():
                     return
 
     def predict(self, sentences: list[list[str]]) -> list[list[dict[str, Any]]]:
-        asked = [Sentence(f"s{n}", tuple(words)) for n, words in enumerate(sentences)]
-        found = predict(self.model.eval(), asked, batch_size=self.job.predict_batch)
-        return [to_record(sentence)["entities"] for sentence in found]
+        inputs = [Sentence(f"s{n}", tuple(words)) for n, words in enumerate(sentences)]
+        predicted = predict(self.model.eval(), inputs, batch_size=self.job.predict_batch)
+        return [to_record(sentence)["entities"] for sentence in predicted]

@@ -1,16 +1,16 @@
-"""A peer at work: lines of JSON come in on standard input, and one line of JSON goes back for each.
+"""Worker process of a peer: reads commands as lines of JSON and writes one line of JSON for each.
 
     python bench/peers/worker.py hf_tokens
 
-The first line is the ``Job``. The answer comes when everything is loaded: ``ready``, or ``missing`` where a module is not
-there. Then
+The first line is the ``Job``. The response, after loading, is ``ready``, or ``missing`` if a module is not
+installed. The commands are:
 
-    {"do": "train"}                        one epoch, in the peer's own training loop, which waits behind each; the seconds
-    {"do": "predict", "from": 0, "to": 64} these sentences of test; the seconds, and how many entities were found
-    {"do": "fit", "epochs": 10}            a new model, trained so long and asked for all of test; what it found, and
-                                           the seconds of the training and of the prediction
+    {"do": "train"}                        train one epoch of the peer's loop, which waits after each; returns seconds
+    {"do": "predict", "from": 0, "to": 64} predict sentences of test; returns seconds and the number of entities
+    {"do": "fit", "epochs": 10}            train a new model and predict test; returns the predictions, and the seconds
+                                           of training and prediction
 
-Whatever libraries print goes to standard error.
+Output of libraries goes to standard error.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Worker:
     def __init__(self, name: str, commands: Iterator[dict[str, Any]], answers: TextIO) -> None:
         self.name, self.commands, self.answers = name, commands, answers
         self.pending: dict[str, Any] | None = None
-        self.began = 0.0
+        self.start_time = 0.0
 
     def answer(self, **values: Any) -> None:
         print(json.dumps(values), file=self.answers, flush=True)
@@ -51,28 +51,28 @@ class Worker:
         self.pending = next(self.commands, None)
         while self.pending:
             command, self.pending = self.pending, None
-            self.began = self.clock()
+            self.start_time = self.clock()
             if command["do"] == "train":
-                peer.train(self.job.epochs, self._behind_epoch)
+                peer.train(self.job.epochs, self._after_epoch)
                 if self.pending and self.pending["do"] == "train":
-                    raise RuntimeError("training ended before it was told to")
+                    raise RuntimeError("training ended too early")
                 continue
             if command["do"] == "predict":
-                found = peer.predict(test[command["from"] : command["to"]])
-                self.answer(seconds=self.clock() - self.began, entities=sum(map(len, found)))
+                predictions = peer.predict(test[command["from"] : command["to"]])
+                self.answer(seconds=self.clock() - self.start_time, entities=sum(map(len, predictions)))
             else:
                 peer = make(self.job, train)
-                self.began = self.clock()
+                self.start_time = self.clock()
                 peer.train(command["epochs"], lambda: True)
                 trained = self.clock()
-                found = peer.predict(test)
-                self.answer(found=found, training=trained - self.began, prediction=self.clock() - trained)
+                predictions = peer.predict(test)
+                self.answer(predictions=predictions, training=trained - self.start_time, prediction=self.clock() - trained)
             self.pending = next(self.commands, None)
 
-    def _behind_epoch(self) -> bool:
-        self.answer(seconds=self.clock() - self.began)
+    def _after_epoch(self) -> bool:
+        self.answer(seconds=self.clock() - self.start_time)
         self.pending = next(self.commands, None)
-        self.began = self.clock()
+        self.start_time = self.clock()
         return self.pending is not None and self.pending["do"] == "train"
 
 

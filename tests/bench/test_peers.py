@@ -1,4 +1,4 @@
-"""``bench/peers.py`` and its workers, with invented peers that need no library and are quick."""
+"""``bench/peers.py`` and its workers, with fake peers that need no library."""
 
 import argparse
 import sys
@@ -8,34 +8,34 @@ from typing import Any
 
 import peers
 import pytest
-from peers import Contender, Field, Library, LostError
+from peers import Contender, ContenderError, Field, Library
 
 from spanwise.core.types import Entity, Sentence
 
-# Learns the words of the entities by heart, in as many epochs as it is let, and prints what no driver should see.
-BY_HEART = """
-from job import written
+# Memorises the words of the entities, and prints lines that must not reach the driver.
+MEMORY = """
+from job import to_records
 
 class Peer:
-    version = "by heart 1"
+    version = "memory 1"
 
     def __init__(self, job, train):
         self.train_examples, self.known, self.epochs = train, {}, 0
 
-    def train(self, epochs, goes_on):
+    def train(self, epochs, should_continue):
         for _ in range(epochs):
             print("epoch", flush=True)
-            self.known |= {one.words[start]: type for one in self.train_examples for type, start, _ in one.entities}
+            self.known |= {example.words[start]: type for example in self.train_examples for type, start, _ in example.entities}
             self.epochs += 1
-            if not goes_on():
+            if not should_continue():
                 return
 
     def predict(self, sentences):
         return [
-            written((self.known[word], n, n + 1) for n, word in enumerate(words) if word in self.known) for words in sentences
+            to_records((self.known[word], n, n + 1) for n, word in enumerate(words) if word in self.known) for words in sentences
         ]
 """
-FAILS_AT_PREDICTION = BY_HEART.replace("    def predict(self, sentences):", "    def predict(self, sentences):\n        1 / 0")
+FAILS_AT_PREDICTION = MEMORY.replace("    def predict(self, sentences):", "    def predict(self, sentences):\n        1 / 0")
 TRAIN = [Sentence("a", ("Oslo", "rains"), (Entity("Place", ((0, 1),)),)), Sentence("b", ("no", "one"))]
 TEST = [
     Sentence("c", ("Oslo", "and", "Bergen"), (Entity("Place", ((0, 1),)), Entity("Place", ((2, 3),)))),
@@ -45,10 +45,10 @@ TEST = [
 
 @pytest.fixture
 def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
-    (tmp_path / "by_heart.py").write_text(BY_HEART)
+    (tmp_path / "memory.py").write_text(MEMORY)
     (tmp_path / "fails_late.py").write_text(FAILS_AT_PREDICTION)
-    (tmp_path / "no_library.py").write_text("import a_library_that_nobody_has")
-    (tmp_path / "old_library.py").write_text("from json import what_is_not_there")
+    (tmp_path / "no_library.py").write_text("import a_missing_library")
+    (tmp_path / "old_library.py").write_text("from json import missing_name")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     return {
         "encoder": "", "train": peers.write(tmp_path / "train.jsonl", TRAIN), "test": peers.write(tmp_path / "test.jsonl", TEST),
@@ -61,78 +61,78 @@ def job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 def start(job: dict[str, Any], tmp_path: Path) -> Iterator[Any]:
     started: list[Contender] = []
 
-    def begin(module: str, **changes: Any) -> Contender:
+    def start_contender(module: str, **changes: Any) -> Contender:
         library = Library(module, nests=True)
         started.append(Contender(library, sys.executable, job | changes, 1, tmp_path / f"{module}.log"))
         return started[-1]
 
-    yield begin
+    yield start_contender
     for contender in started:
         contender.close()
 
 
-def test_a_worker_answers_every_command(start: Any) -> None:
-    contender = start("by_heart")
-    assert contender.version == "by heart 1"
-    assert contender.ask({"do": "predict", "from": 0, "to": 2})["entities"] == 0, "nothing is learned yet"
+def test_a_worker_responds_to_every_command(start: Any) -> None:
+    contender = start("memory")
+    assert contender.version == "memory 1"
+    assert contender.ask({"do": "predict", "from": 0, "to": 2})["entities"] == 0, "not trained yet"
     for _ in range(3):
         assert contender.ask({"do": "train"}).keys() == {"seconds"}
     assert contender.ask({"do": "predict", "from": 0, "to": 2})["entities"] == 2
     assert contender.ask({"do": "predict", "from": 1, "to": 2})["entities"] == 1
-    found = contender.ask({"do": "fit", "epochs": 1})["found"]
-    assert found == [[{"type": "Place", "spans": [[0, 1]]}], [{"type": "Place", "spans": [[1, 2]]}]]
+    predictions = contender.ask({"do": "fit", "epochs": 1})["predictions"]
+    assert predictions == [[{"type": "Place", "spans": [[0, 1]]}], [{"type": "Place", "spans": [[1, 2]]}]]
     contender.close()
     assert contender.process.returncode == 0
     assert contender.log.read_text() == "epoch\n" * 4, "three epochs of the first model and one of the second"
 
 
 @pytest.mark.parametrize(
-    ("module", "said"),
+    ("module", "message"),
     [
-        ("no_library", "not installed: No module named 'a_library_that_nobody_has'"),
-        ("old_library", "does not run: ImportError: cannot import name 'what_is_not_there'"),
+        ("no_library", "not installed: No module named 'a_missing_library'"),
+        ("old_library", "does not run: ImportError: cannot import name 'missing_name'"),
     ],
 )
-def test_a_peer_that_cannot_be_loaded_says_why(start: Any, module: str, said: str) -> None:
-    with pytest.raises(LostError, match=said):
+def test_the_reason_for_a_failed_peer_is_reported(start: Any, module: str, message: str) -> None:
+    with pytest.raises(ContenderError, match=message):
         start(module)
 
 
-def test_training_that_ends_too_early_is_no_time(start: Any) -> None:
-    contender = start("by_heart", epochs=2)
+def test_training_that_ends_too_early_is_an_error(start: Any) -> None:
+    contender = start("memory", epochs=2)
     contender.ask({"do": "train"})
     contender.ask({"do": "train"})
-    with pytest.raises(LostError, match="training ended before it was told to"):
+    with pytest.raises(ContenderError, match="training ended too early"):
         contender.ask({"do": "train"})
 
 
-def test_contenders_take_turns_and_one_that_fails_leaves(start: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    field = Field("by_heart")
-    field.contenders = {name: start(name) for name in ("by_heart", "fails_late")}
+def test_contenders_take_turns_and_failed_ones_are_removed(start: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    field = Field("memory")
+    field.contenders = {name: start(name) for name in ("memory", "fails_late")}
     result = peers.measured(field, len(TRAIN), TEST, argparse.Namespace(blocks=3, slice=1, epochs=2))
-    assert list(result["training"]) == ["by_heart", "fails_late"]
-    assert list(result["prediction"]) == ["by_heart"]
-    assert result["training"]["by_heart"]["ratio"] == 1
-    assert result["f1"] == {"by_heart": pytest.approx(0.8)}, "two of three, both right"
+    assert list(result["training"]) == ["memory", "fails_late"]
+    assert list(result["prediction"]) == ["memory"]
+    assert result["training"]["memory"]["ratio"] == 1
+    assert result["f1"] == {"memory": pytest.approx(0.8)}, "two of three, both correct"
     assert field.lost == {"fails_late": "does not run: ZeroDivisionError: division by zero"}
     assert "fails_late" in capsys.readouterr().out
 
 
-def test_without_the_reference_nothing_is_measured(start: Any) -> None:
+def test_a_failed_reference_stops_the_comparison(start: Any) -> None:
     field = Field("fails_late")
     field.contenders = {"fails_late": start("fails_late")}
-    with pytest.raises(SystemExit, match="without fails_late"):
+    with pytest.raises(SystemExit, match="the reference fails_late failed"):
         field.ask("fails_late", {"do": "predict", "from": 0, "to": 1})
 
 
-def test_ratios_are_of_throughput_turn_by_turn() -> None:
-    times = {"ours": [1.0, 2.0, 3.0], "theirs": [2.0, 8.0, 3.0]}  # quotients 1/2, 1/4 and 1
-    row = peers.compared(times, "ours", 10)["theirs"]
+def test_ratios_are_medians_over_turns() -> None:
+    times = {"reference": [1.0, 2.0, 3.0], "other": [2.0, 8.0, 3.0]}  # quotients 1/2, 1/4 and 1
+    row = peers.compared(times, "reference", 10)["other"]
     assert (row["ratio"], row["low"], row["high"]) == (0.5, 0.25, 1.0)
     assert row["per_second"] == 10 / 3
 
 
-def test_the_flat_view_keeps_the_outermost() -> None:
+def test_flat_entities_are_the_outermost() -> None:
     spans = [("Org", (0, 3)), ("Place", (0, 1)), ("Org", (4, 6)), ("Place", (5, 7))]
     sentence = Sentence("s", tuple("abcdefgh"), (*(Entity(t, (s,)) for t, s in spans), Entity("Org", ((0, 1), (7, 8)))))
     flat = peers.flat(peers.contiguous(sentence))

@@ -14,7 +14,7 @@ from samples import TEXTS
 from spanwise import SpanwiseError, convert, read, read_corpus
 from spanwise.core.types import Entity, Sentence
 from spanwise.data import FOLDER
-from spanwise.formats import Ledger, LossError, detect, formats, write
+from spanwise.formats import Ledger, LossError, detect, write
 
 NESTED = Sentence("s1", ("Bank", "of", "Japan"), (Entity("ORG", ((0, 3),)), Entity("LOC", ((2, 3),))))
 ONE = Sentence("s1", ("Oslo", "waits"), (Entity("LOC", ((0, 1),)),))
@@ -29,7 +29,9 @@ def nested(tmp_path: Path) -> Path:
 
 def test_losses_are_counted_and_nothing_is_written(nested: Path, tmp_path: Path) -> None:
     out = tmp_path / "out.conll"
-    with pytest.raises(LossError, match=r"not written, for conll would lose 2 entities \(overlapping another\); --lossy"):
+    with pytest.raises(
+        LossError, match=r"not written because conll would drop 2 entities \(overlapping another\); pass --lossy"
+    ):
         convert(nested, out)
     assert not out.exists()
     assert sorted(p.name for p in tmp_path.iterdir()) == ["in.jsonl"]
@@ -60,7 +62,7 @@ def test_format_options_follow_the_format_name(nested: Path, tmp_path: Path) -> 
     [
         ("conl", "unknown format 'conl' (did you mean 'conll'?)"),
         ("conll:level=2", "unknown option of conll 'level' (did you mean 'levels'?)"),
-        ("conll:levels=two", "option 'levels' of conll: expected a whole number, found 'two'"),
+        ("conll:levels=two", "option 'levels' of conll: expected an integer, found 'two'"),
         ("conll:levels=0", "expected 1 or more"),
         ("conll:levels", "needs a value"),
         ("conll:scheme=iobes", "expected one of bio, bioes"),
@@ -74,9 +76,9 @@ def test_wrong_formats_and_options(nested: Path, tmp_path: Path, format: str, me
 
 
 def test_an_ambiguous_name_needs_a_format(nested: Path, tmp_path: Path) -> None:
-    with pytest.raises(SpanwiseError, match=r"say it with --to .*spert"):
+    with pytest.raises(SpanwiseError, match=r"choose it with --to .*spert"):
         convert(nested, tmp_path / "out.json")
-    with pytest.raises(SpanwiseError, match="the name does not tell which format to write"):
+    with pytest.raises(SpanwiseError, match="cannot infer the output format from the name"):
         convert(nested, tmp_path / "out.xyz")
 
 
@@ -176,19 +178,19 @@ def test_missing_and_empty_inputs(tmp_path: Path) -> None:
     with pytest.raises(SpanwiseError, match="no files named train, dev or test"):
         read_corpus(tmp_path / "folder")
     (tmp_path / "prose.txt").write_text("Only prose here.\nAnd more of it.\n")
-    with pytest.raises(SpanwiseError, match="cannot tell the format; pass the format \\(jsonl, "):
+    with pytest.raises(SpanwiseError, match="cannot detect the format; pass the format \\(jsonl, "):
         detect(tmp_path / "prose.txt")
 
 
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("x.jsonl.gz", b"\x1f\x8b\x08\x00", "is compressed (gzip); unpack it first"),
-        ("x.conll", "Oslo\tB-LOC\n".encode("utf-16"), "is UTF-16 text; save it as UTF-8"),
+        ("x.jsonl.gz", b"\x1f\x8b\x08\x00", "is compressed (gzip); decompress it first"),
+        ("x.conll", "Oslo\tB-LOC\n".encode("utf-16"), "is UTF-16 text; convert it to UTF-8"),
         ("x.json", b'[{"words": [], "marks": []}]', "; its records have the keys 'words', 'marks'"),
         ("x.json", b'{\n"tokens": []}', "; it starts like JSON, but is neither an array of records nor one record per line"),
         ("x.jsonl", b'{"tokens": [}\n', ":1: not JSON"),
-        ("x.xml", b"<html></html>", ":1: expected <set>, the root of a GENIA file, found <html>"),
+        ("x.xml", b"<html></html>", ":1: expected the root element <set>, found <html>"),
     ],
 )
 def test_errors_for_unknown_formats_describe_the_content(tmp_path: Path, name: str, content: bytes, message: str) -> None:
@@ -210,7 +212,7 @@ def test_losses_while_reading_are_not_attributed_to_the_writer(tmp_path: Path) -
     with pytest.raises(LossError) as caught:
         convert(tmp_path / "x.json", tmp_path / "out.jsonl")
     assert str(caught.value).endswith(
-        "not written, for reading would lose 1 relation (with an argument that is not in the ner layer); --lossy writes the rest"
+        "not written because reading dropped 1 relation (with an argument that is not in the ner layer); pass --lossy to write the rest"
     )
 
 
@@ -229,55 +231,6 @@ def test_files_without_a_split_are_noted(tmp_path: Path) -> None:
     ledger = Ledger()
     read_corpus(folder, ledger=ledger)
     assert ledger.notes == {"files that are named after no split, not read (train_2.conll)": 1}
-
-
-RAW = {
-    "ade/raw_sample/DRUG-AE.rel.sample": "ade_rel",
-    "ade/raw_sample/ade_split_0_test.sample.json": "spert",
-    "cluener/raw_sample/dev.sample.json": "cluener",
-    "conll04/raw_sample/conll04_dev.sample.json": "spert",
-    "conll04/raw_sample/conll04_dev.tablert_bilou.sample.json": "tablert",
-    "conll04/raw_sample/multihead_dev.sample.txt": "multihead",
-    "genia/raw_sample/GENIAcorpus3.02.sample.xml": "genia_xml",
-    "germeval14/raw_sample/NER-de-dev.sample.tsv": "conll",
-    "germeval14/raw_sample/germ.dev.iob2.sample": "conll",
-    "litbank/raw_sample/105_persuasion_brat.ann": "brat",
-    "litbank/raw_sample/105_persuasion_brat.tsv": "conll",
-    "ncbi_disease/raw_sample/NCBIdevelopset_corpus.PubTator.sample.txt": "pubtator",
-    "ncbi_disease/raw_sample/devel.sample.tsv": "conll",
-    "nerel/raw_sample": "brat",
-    "webnlg/raw_sample/test_triples.sample.json": "casrel",
-    "webnlg_star/raw_sample/test_triples.sample.json": "casrel",
-    "weibo/raw_sample/weiboNER_2nd_conll.dev": "weibo",
-}
-
-
-@pytest.mark.parametrize(("sample", "format"), RAW.items(), ids=list(RAW))
-def test_raw_samples_are_detected_and_survive_conversion(shared_data: Path, tmp_path: Path, sample: str, format: str) -> None:
-    assert detect(shared_data / sample).name == format
-    result = convert(shared_data / sample, tmp_path / "out.jsonl")
-    assert result.ledger.lost == 0
-    ((_, counts),) = result.read.items()
-    assert counts["sentences"] > 0
-    assert counts["entities"] > 0
-    records = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert len(records) == counts["sentences"]
-    assert sum(len(r["entities"]) for r in records) == counts["entities"]
-    assert sum(len(r.get("relations", ())) + len(r.get("links", ())) for r in records) == counts["relations"]
-    if formats()[format].write:
-        ledger = Ledger()
-        name = tmp_path / ("again" + (formats()[format].extensions or ("",))[0] * (not formats()[format].writes_folder))
-        spec = "conll:levels=4" if format == "conll" else format
-        write(read(tmp_path / "out.jsonl"), name, spec, ledger=ledger)
-        reread = list(read(name, format))
-        assert sum(len(s.entities) for s in reread) == counts["entities"]
-        assert sum(len(s.relations) + len(s.links) for s in reread) == counts["relations"]
-
-
-def test_every_corpus_file_is_detected(shared_data: Path) -> None:
-    files = list(shared_data.glob("*/*.jsonl"))
-    assert len(files) > 25
-    assert {detect(path).name for path in files} == {"jsonl"}
 
 
 def test_a_folder_may_have_a_dot_in_its_name(tmp_path: Path) -> None:
@@ -304,40 +257,3 @@ def test_a_file_name_that_is_not_utf8(tmp_path: Path, format: str) -> None:
     path.write_text(TEXTS[format], encoding="utf-8")
     convert(path, tmp_path / "out.jsonl", format, lossy=True)
     assert all("\udce9" not in s.id for s in read(tmp_path / "out.jsonl"))
-
-
-@pytest.mark.parametrize("format", formats())
-def test_default_ids_count_from_0(tmp_path: Path, format: str) -> None:
-    texts = {
-        "jsonl": '{"tokens": ["a"]}\n' * 2,
-        "w2ner": '{"sentence": ["a"], "ner": []}\n' * 2,
-        "spert": '{"tokens": ["a"], "entities": []}\n' * 2,
-        "tablert": '{"tokens": ["a"], "tags": ["O"]}\n' * 2,
-        "casrel": '{"text": "a", "triple_list": []}\n' * 2,
-        "cmeee": '{"text": "a", "entities": []}\n' * 2,
-        "cluener": '{"text": "a", "label": {}}\n' * 2,
-        "dygie": '{"sentences": [["a"]]}\n' * 2,
-        "doccano": '{"text": "a", "label": []}\n' * 2,
-        "prodigy": '{"text": "a", "spans": []}\n' * 2,
-        "label_studio": '{"data": {"text": "a"}, "annotations": []}\n' * 2,
-        "conll": "a\tO\n\n" * 2,
-        "weibo": "a0\tO\n\n" * 2,
-        "multihead": "#doc\n0\ta\tO\t['N']\t[0]\n" * 2,
-        "genia_xml": f"<set>{'<article><sentence>a</sentence></article>' * 2}</set>",
-    }
-    if format not in texts:
-        pytest.skip("every sentence has an id, or the format is not a text file")
-    (tmp_path / "x.y").write_text(texts[format])
-    ids = [s.document if format == "genia_xml" else s.id for s in read(tmp_path / "x.y", format)]
-    assert ids == ["x-0", "x-1"]
-
-
-def test_docs_of_formats_match_the_registry() -> None:
-    page = (Path(__file__).parents[2] / "docs/formats.md").read_text(encoding="utf-8")
-    rows = re.findall(r"^\| `(\w+)` \| [^|]+ \| (yes|no) \| ([^|]+) \|$", page, re.MULTILINE)
-    assert [name for name, _, _ in rows] != []
-    assert {name for name, _, _ in rows} == set(formats())
-    for name, can_write, content in rows:
-        format = formats()[name]
-        assert can_write == ("yes" if format.write else "no")
-        assert set(content.split(";")[0].split(", ")) - {"flat entities"} == format.supports, name

@@ -84,5 +84,5 @@ def validate_record(shape: TypeAdapter[Any], record: Any, path: Path, line: int)
         first = error.errors(include_url=False)[0]
         key = ".".join(str(part) for part in first["loc"]) or "the record"
         value = repr(first["input"])
-        found = "" if first["type"] == "missing" else f", found {value if len(value) < 60 else value[:57] + '…'}"
-        raise FormatError(path, line, f"{key}: {first['msg'][:1].lower()}{first['msg'][1:]}{found}") from None
+        actual = "" if first["type"] == "missing" else f", found {value if len(value) < 60 else value[:57] + '…'}"
+        raise FormatError(path, line, f"{key}: {first['msg'][:1].lower()}{first['msg'][1:]}{actual}") from None

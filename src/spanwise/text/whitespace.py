@@ -1,27 +1,14 @@
-"""Comparison and search of texts in which every run of white space counts as one space."""
+"""Search in texts in which every run of white space counts as one space."""
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable
-from itertools import accumulate, zip_longest
+from itertools import accumulate
 
 from spanwise.core.types import Span
 
 _WORD = re.compile(r"\S+")
-
-
-def matches_text(text: str, fragments: Iterable[Span], expected: str) -> bool:
-    """Return True if these characters of the text are the expected words.
-
-    Stops at the first difference, so long fragments cost little.
-
-    >>> matches_text("to New\\nYork", [Span(3, 11)], "New York"), matches_text("to New\\nYork", [Span(3, 6)], "New York")
-    (True, False)
-    """
-    actual = (match.group() for start, end in fragments for match in _WORD.finditer(text, start, end))
-    return all(a == b for a, b in zip_longest(actual, (match.group() for match in _WORD.finditer(expected))))
 
 
 class CollapsedText:
