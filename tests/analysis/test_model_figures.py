@@ -1,4 +1,4 @@
-"""Figures of models with many types and long names, one type, few or equal values: drawn, and nothing on top of another."""
+"""Figures with many types, long names, or few and equal values: drawn without overlapping labels."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from spanwise.analysis.figures.cosines import cosines_figure
 from spanwise.analysis.figures.losses import losses_figure
 from spanwise.analysis.figures.norms import norms_figure
 from spanwise.analysis.figures.overlaps import overlaps_figure
-from spanwise.analysis.figures.points import points_figure
-from spanwise.analysis.figures.style import saved
-from spanwise.analysis.figures.violin import Halves, violin_figure
+from spanwise.analysis.figures.scatter import scatter_figure
+from spanwise.analysis.figures.style import render
+from spanwise.analysis.figures.violin import FoundAndMissed, violin_figure
 from spanwise.analysis.figures.volcano import volcano_figure
 from spanwise.analysis.projection import pca
 
@@ -31,8 +31,8 @@ def no_warning() -> Iterator[None]:
 
 
 def overlapping_labels(figure: Figure) -> list[tuple[str, str]]:
-    """Pairs of tick labels of one axis, upright or lying, that lie on one another."""
-    saved(figure, "png")
+    """Pairs of neighbouring tick labels that overlap."""
+    render(figure, "png")
     pairs = []
     for axes in figure.axes:
         for labels in (axes.get_xticklabels(), axes.get_yticklabels()):
@@ -47,38 +47,38 @@ def test_many_types_with_long_names() -> None:
     figures = [
         cosines_figure([*MANY, "NONE"], np.corrcoef(unit)),
         norms_figure({name: generator.random(4) for name in MANY}),
-        violin_figure({name: Halves(generator.random(9), generator.random(7)) for name in MANY}),
+        violin_figure({name: FoundAndMissed(generator.random(9), generator.random(7)) for name in MANY}),
     ]
     for figure in figures:
         assert not overlapping_labels(figure)
 
 
-def test_points_of_many_types_have_one_legend_entry_for_the_rarest() -> None:
-    kinds = [name for number, name in enumerate(MANY) for _ in range(40 - number)]
-    plane = pca(np.random.default_rng(0).normal(size=(len(kinds), 4)))
-    figure = points_figure(plane, kinds, "component", found=np.arange(len(kinds)) % 2 == 0)
+def test_rare_types_share_a_legend_entry() -> None:
+    labels = [name for number, name in enumerate(MANY) for _ in range(40 - number)]
+    projection = pca(np.random.default_rng(0).normal(size=(len(labels), 4)))
+    figure = scatter_figure(projection, labels, "component", is_found=np.arange(len(labels)) % 2 == 0)
     names = [text.get_text() for text in figure.legends[0].get_texts()]
     assert len(names) == 24 + 2
     assert names[-3:] == ["other types", "found", "missed"]
 
 
 @pytest.mark.parametrize("count", [1000, 1001])
-def test_very_many_points_are_a_picture_in_an_svg_file(count: int) -> None:
-    plane = pca(np.random.default_rng(0).normal(size=(count, 2)))
-    assert (b"<image" in saved(points_figure(plane, ["X"] * count, "component"), "svg")) == (count > 1000)
+def test_many_points_are_rasterised_in_svg(count: int) -> None:
+    projection = pca(np.random.default_rng(0).normal(size=(count, 2)))
+    assert (b"<image" in render(scatter_figure(projection, ["X"] * count, "component"), "svg")) == (count > 1000)
 
 
-def test_violins_of_few_and_of_equal_values() -> None:
+def test_violins_of_few_and_equal_values() -> None:
     none = np.empty(0)
     violin_rows = {
-        "few": Halves(np.array([0.1]), none),
-        "equal": Halves(np.full(20, 1.0), np.full(9, 0.0)),
-        "no": Halves(none, none),
+        "few": FoundAndMissed(np.array([0.1]), none),
+        "equal": FoundAndMissed(np.full(20, 1.0), np.full(9, 0.0)),
+        "no": FoundAndMissed(none, none),
     }
     assert not overlapping_labels(violin_figure(violin_rows))
 
 
-def test_a_volcano_where_everything_is_right_or_equal() -> None:
+def test_volcano_without_errors() -> None:
     zero = np.zeros(3)
     tags = {"Up": np.zeros(3, bool), "Stable": np.ones(3, bool), "Down": np.zeros(3, bool)}
     figure = volcano_figure(zero, zero, tags)
@@ -98,15 +98,15 @@ def test_logarithmic_axes_have_plain_numbers() -> None:
         assert all(float(number) > 0 for number in shown)
 
 
-def test_one_epoch_and_parts_that_come_later() -> None:
+def test_losses_of_one_epoch_and_with_missing_values() -> None:
     one = losses_figure([1], {"loss": [0.5]}, [0.0], "dev F1")
     later = losses_figure([1, 2], {"loss": [900.0, 0.5], "links": [None, 0.1]}, [0.2, 0.1], "dev F1")
-    for figure, parts in ((one, 1), (later, 2)):
-        saved(figure, "png")
-        assert len(figure.axes[0].get_lines()) == parts
+    for figure, lines in ((one, 1), (later, 2)):
+        render(figure, "png")
+        assert len(figure.axes[0].get_lines()) == lines
 
 
-def test_overlaps_that_do_not_occur() -> None:
+def test_empty_overlap_levels() -> None:
     figure = overlaps_figure(("none", "some"), (np.array([0.1, 0.2]), np.empty(0)))
-    saved(figure, "png")
+    render(figure, "png")
     assert [label.get_text() for label in figure.axes[0].get_xticklabels()] == ["none\n2 pairs", "some\n0 pairs"]

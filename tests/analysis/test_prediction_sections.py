@@ -1,4 +1,4 @@
-"""The parts of an analysis that need predictions only, on five sentences counted by hand, and their figures."""
+"""Sections that need predictions only, checked by hand on five sentences, and their figures."""
 
 from __future__ import annotations
 
@@ -8,9 +8,12 @@ from dataclasses import replace
 
 import pytest
 from sample_predictions import GOLD, PREDICTED, TRAIN, entity
+
 from spanwise.analysis.data_section import data_section, settings_section
 from spanwise.analysis.difference_section import difference_section
-from spanwise.analysis.section import Cell, Section, Table
+from spanwise.analysis.figures.buckets import bucket_range, buckets_figure
+from spanwise.analysis.figures.scores import scores_figure
+from spanwise.analysis.figures.style import INK, render
 from spanwise.analysis.prediction_sections import (
     buckets_section,
     confusion_section,
@@ -19,30 +22,31 @@ from spanwise.analysis.prediction_sections import (
     scores_section,
     typing_section,
 )
-
-from spanwise.analysis.figures.buckets import bucket_range, buckets_figure
-from spanwise.analysis.figures.scores import scores_figure
-from spanwise.analysis.figures.style import INK, render
+from spanwise.analysis.section import Cell, Section, Table
 from spanwise.core.types import Sentence
-from spanwise.evaluation import TrainIndex, bucket_scores, analyze_errors, evaluate
+from spanwise.evaluation import TrainIndex, analyze_errors, bucket_scores, evaluate
 from spanwise.evaluation.buckets import BucketRange
 from spanwise.evaluation.scores import Score
 from spanwise.evaluation.typing import score_typing
 
-FOUND = analyze_errors(GOLD, PREDICTED)
+ERRORS = analyze_errors(GOLD, PREDICTED)
 HOSTILE = 'A<b>&"c"'
 
 
 def rows(table: Table, *columns: str) -> list[tuple[Cell, ...]]:
-    places = [table.columns.index(column) for column in columns]
-    return [tuple(row[place] for place in places) for row in table.rows]
+    indices = [table.columns.index(column) for column in columns]
+    return [tuple(row[index] for index in indices) for row in table.rows]
 
 
-def pictures(sections: Iterable[Section]) -> dict[str, bytes]:
-    """Every figure, drawn; anything that matplotlib has to say about it fails the test."""
+def drawn_figures(sections: Iterable[Section]) -> dict[str, bytes]:
+    """Draw all figures; warnings are errors."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        return {f"{section.name}-{name}": render(make(), "png") for section in sections for name, make in section.figures.items()}
+        return {
+            f"{section.name}-{name}": render(plot.draw(), "png")
+            for section in sections
+            for name, plot in section.figures.items()
+        }
 
 
 def test_scores() -> None:
@@ -63,17 +67,17 @@ def test_scores() -> None:
     assert "The predictions have types that gold does not have: Date." in section.text
 
 
-def test_of_the_relaxed_score_no_count_of_correct_ones_is_shown() -> None:
-    """Precision and recall count different ones, so that three would be correct of two that there are."""
+def test_relaxed_score_shows_no_correct_count() -> None:
+    """Precision and recall use different counts; the count for precision (3) would exceed the support (2)."""
     words = ("IL2", "gene", "in", "T", "cells", "one")
     gold = [Sentence("s", words, (entity("X", (0, 1)), entity("X", (3, 5))))]
-    found = [Sentence("s", words, (entity("X", (0, 2)), entity("X", (3, 5)), entity("X", (4, 6))))]
-    summary = scores_section(evaluate(gold, found)).tables["summary"]
+    predicted = [Sentence("s", words, (entity("X", (0, 2)), entity("X", (3, 5)), entity("X", (4, 6))))]
+    summary = scores_section(evaluate(gold, predicted)).tables["summary"]
     relaxed = {row[0]: row[1:] for row in rows(summary, "measure", "recall", "support", "predicted", "correct")}["relaxed"]
     assert relaxed == (1.0, 2, 3, None)
 
 
-def test_precision_and_recall_are_both_seen_at_the_rims_and_where_they_are_the_same() -> None:
+def test_precision_and_recall_marks_are_never_hidden() -> None:
     (axes,) = scores_figure({"none": Score(1, 1, 0), "all": Score(2, 2, 2)}, Score(3, 3, 2)).axes
     precision, recall = axes.collections
     assert not precision.get_clip_on()
@@ -85,9 +89,9 @@ def test_precision_and_recall_are_both_seen_at_the_rims_and_where_they_are_the_s
 
 
 def test_errors() -> None:
-    section = errors_section(FOUND)
+    section = errors_section(ERRORS)
     sixth = pytest.approx(1 / 6)
-    assert rows(section.tables["kinds"], "kind", "count", "rate") == [
+    assert rows(section.tables["outcomes"], "outcome", "count", "rate") == [
         ("correct", 5, None), ("type", 1, sixth), ("boundary", 1, sixth), ("both", 0, 0.0), ("spurious", 1, sixth),
         ("missed", 1, sixth),
     ]  # fmt: skip
@@ -95,30 +99,30 @@ def test_errors() -> None:
         ("DNA", 2, 0, 0, 0, 0), ("Disease", 1, 0, 1, 0, 0), (HOSTILE, 0, 0, 0, 0, 1), ("Cell", 0, 1, 0, 0, 0),
         ("Date", 0, 0, 0, 1, 0), ("Link", 1, 0, 0, 0, 0), ("Protein", 1, 0, 0, 0, 0),
     ]  # fmt: skip
-    assert rows(section.tables["mistakes"], "sentence", "kind", "gold_text", "predicted_text", "score") == [
+    assert rows(section.tables["all"], "sentence", "error_type", "gold_text", "predicted_text", "score") == [
         ("nested", "type", "T cell", "T cell", 0.95),
-        ("broken", "boundary", "severe joint pain", "severe joint", 0.6),
-        ("broken", "spurious", None, "today", 0.4),
+        ("discontinuous", "boundary", "severe joint pain", "severe joint", 0.6),
+        ("discontinuous", "spurious", None, "today", 0.4),
         ("hostile", "missed", "<script>alert(1)</script>", None, None),
     ]
     assert [row[0] for row in rows(section.tables["most_confident"], "score")] == [0.95, 0.6, 0.4]
-    assert "4 mistakes" in section.text
+    assert "4 errors" in section.text
 
 
-def test_errors_of_a_system_without_scores() -> None:
-    bare = [replace(s, entities=tuple(replace(e, score=None) for e in s.entities)) for s in PREDICTED]
-    section = errors_section(analyze_errors(GOLD, bare))
+def test_errors_without_scores() -> None:
+    without_scores = [replace(s, entities=tuple(replace(e, score=None) for e in s.entities)) for s in PREDICTED]
+    section = errors_section(analyze_errors(GOLD, without_scores))
     assert section.tables["most_confident"].rows == ()
     assert "have no scores" in section.text
 
 
 def test_confusion() -> None:
-    section = confusion_section(FOUND, ["DNA"])
+    section = confusion_section(ERRORS, ["DNA"])
     assert rows(section.tables["counts"], "gold", "predicted", "count") == [
         (HOSTILE, None, 1), ("Cell", "Protein", 1), ("Disease", None, 1), (None, "Date", 1), (None, "Disease", 1),
         ("DNA", "DNA", 2), ("Disease", "Disease", 1), ("Link", "Link", 1), ("Protein", "Protein", 1),
     ]  # fmt: skip
-    assert "Cell taken for Protein (1)" in section.text
+    assert "Cell predicted as Protein (1)" in section.text
 
 
 def test_buckets() -> None:
@@ -131,9 +135,16 @@ def test_buckets() -> None:
         ("XL", 1, 1, 1),
     ]
     assert [row[1:] for row in published if row[0] == "discontinuous"] == [("continuous", 7, 8, 5), ("discontinuous", 1, 0, 0)]
-    # Of gold, "T cell receptor" and one "gene" are entities in train.
+    # "T cell receptor" and one "gene" are entities in train.
     assert [row[1:3] for row in published if row[0] == "seen"] == [("seen", 2), ("unseen", 6)]
-    assert {row[0] for row in rows(section.tables["equal"], "attribute")} == {"eLen", "tLen", "eCon", "eDen", "oDen", "frequency"}
+    assert {row[0] for row in rows(section.tables["equal"], "attribute")} == {
+        "eLen",
+        "tLen",
+        "eCon",
+        "eDen",
+        "oDen",
+        "frequency",
+    }
     assert {row[0] for row in rows(buckets_section(GOLD, PREDICTED, None, 0.6).tables["equal"], "attribute")} == {
         "eLen",
         "tLen",
@@ -141,7 +152,7 @@ def test_buckets() -> None:
     }
 
 
-def test_a_bucket_of_few_sentences_is_drawn_without_its_interval() -> None:
+def test_buckets_of_few_sentences_have_no_interval() -> None:
     few = [Sentence(str(n), ("a",), (entity("X", (0, 1)),)) for n in range(19)]
     short, long = [*few, Sentence("19", ("a",))], [*few, Sentence("19", ("a",), (entity("X", (0, 1)),))]
     for gold, lines in ((short, 0), (long, 1)):
@@ -155,7 +166,7 @@ def test_a_bucket_of_few_sentences_is_drawn_without_its_interval() -> None:
 
 
 def test_lengths() -> None:
-    section = lengths_section(FOUND, GOLD)
+    section = lengths_section(ERRORS, GOLD)
     assert section.tables["entities"].rows == ((1, 3, 3), (2, 1, 2), (3, 3, 2), (5, 1, 1))
     assert section.tables["sentences"].rows == ((3, 1), (4, 2), (5, 1), (7, 1))
 
@@ -163,7 +174,7 @@ def test_lengths() -> None:
 def test_data() -> None:
     section = data_section({"train": TRAIN, "gold": GOLD})
     counts = {row[0]: row[1:] for row in section.tables["splits"].rows}
-    assert section.tables["splits"].columns == ("", "train", "gold")
+    assert section.tables["splits"].columns == ("count", "train", "gold")
     assert counts["sentences"] == (2, 5)
     assert counts["entities"] == (3, 8)
     assert counts["discontinuous"] == (0, 1)
@@ -178,103 +189,106 @@ def test_settings_are_text() -> None:
 
 def test_typing() -> None:
     gold = [Sentence("s", ("a", "b"), (entity("X", (0, 1)), entity("Y", (1, 2))))]
-    found = [Sentence("s", ("a", "b"), (entity("X", (0, 1)), entity("X", (1, 2))))]
-    section = typing_section(score_typing(gold, found, gold))
+    predicted = [Sentence("s", ("a", "b"), (entity("X", (0, 1)), entity("X", (1, 2))))]
+    section = typing_section(score_typing(gold, predicted, gold))
     assert section.tables["types"].rows == (
-        ("all types", 0.5, 1, 2), ("looked up in train", 1.0, 2, 2), ("X", 1.0, 1, 1), ("Y", 0.0, 0, 1),
+        ("all types", 0.5, 1, 2), ("lookup baseline", 1.0, 2, 2), ("X", 1.0, 1, 1), ("Y", 0.0, 0, 1),
     )  # fmt: skip
 
 
-def test_differences_are_the_others_less_this_one() -> None:
-    """A perfect system against the one above, whose F1 for entities of one word is 2/3."""
+def test_differences_to_a_perfect_system() -> None:
+    """The F1 of the analysed system for entities of one word is 2/3."""
     section = difference_section(GOLD, {"perfect": [GOLD]}, ("this", [PREDICTED]))
-    row = rows(section.tables["published"], "system", "attribute", "bucket", "support", "f1", "standard_f1", "difference")[0]
+    row = rows(section.tables["published"], "system", "attribute", "bucket", "support", "f1", "baseline_f1", "difference")[0]
     assert row == ("perfect", "eLen", "XS", 3, 1.0, pytest.approx(2 / 3), pytest.approx(1 / 3))
-    kinds = rows(section.tables["errors"], "system", "kind", "rate", "standard_rate", "difference")
-    assert kinds[0] == ("perfect", "type", 0.0, pytest.approx(1 / 6), pytest.approx(-1 / 6))
-    assert len(pictures([section])) == 3
-    # So few sentences have no interval, and their difference is shown all the same; "–" is where gold has nothing.
-    _, cells = section.figures["published"].args[0]["words of the entity"]  # type: ignore[attr-defined]
+    errors = rows(section.tables["errors"], "system", "error_type", "rate", "baseline_rate", "difference")
+    assert errors[0] == ("perfect", "type", 0.0, pytest.approx(1 / 6), pytest.approx(-1 / 6))
+    assert len(drawn_figures([section])) == 3
+    # Differences without an interval are shown, but not those of buckets without gold entities.
+    _, cells = section.figures["published"].draw.args[0]["entity length (words)"]  # type: ignore[attr-defined]
     assert cells["perfect"] == pytest.approx([1 / 3, 1.0, 0.2, 0.0])
     first = difference_section(GOLD[:1], {"perfect": [GOLD[:1]]}, ("this", [PREDICTED[:1]]))
-    _, cells = first.figures["published"].args[0]["words of the entity"]  # type: ignore[attr-defined]
+    _, cells = first.figures["published"].draw.args[0]["entity length (words)"]  # type: ignore[attr-defined]
     assert cells["perfect"][0] is None
 
 
-def test_sentences_that_another_system_has_not_are_told() -> None:
+def test_missing_sentences_of_other_systems_are_reported() -> None:
     section = difference_section(GOLD, {"half": [GOLD[:3], GOLD[:2]], "whole": [GOLD]}, ("this", [PREDICTED[:4]]))
-    assert section.text.endswith("have entities. half has nothing for 3 of the 5 sentences: their entities count as missed.")
+    assert section.text.endswith(
+        "have such entities. half has no predictions for 3 of the 5 sentences; their entities count as missed."
+    )
 
 
-def test_every_figure_can_be_drawn() -> None:
+def test_all_figures_are_drawn() -> None:
     index = TrainIndex(TRAIN)
     sections = [
-        scores_section(evaluate(GOLD, PREDICTED)), errors_section(FOUND), confusion_section(FOUND, ["DNA"]),
-        buckets_section(GOLD, PREDICTED, index, 0.6), lengths_section(FOUND, GOLD),
+        scores_section(evaluate(GOLD, PREDICTED)), errors_section(ERRORS), confusion_section(ERRORS, ["DNA"]),
+        buckets_section(GOLD, PREDICTED, index, 0.6), lengths_section(ERRORS, GOLD),
     ]  # fmt: skip
-    drawn = pictures(sections)
-    assert sorted(drawn) == [
-        "buckets-equal", "buckets-published", "confusion-matrix", "errors-kinds", "lengths-entities", "lengths-sentences",
+    figures = drawn_figures(sections)
+    assert sorted(figures) == [
+        "buckets-equal", "buckets-published", "confusion-matrix", "errors-counts", "lengths-entities", "lengths-sentences",
         "scores-types",
     ]  # fmt: skip
-    assert all(picture.startswith(b"\x89PNG") for picture in drawn.values())
-    assert pictures(sections) == drawn, "the same figure always gives the same bytes"
+    assert all(png.startswith(b"\x89PNG") for png in figures.values())
+    assert drawn_figures(sections) == figures, "figures are reproducible"
 
 
-@pytest.mark.parametrize("predicted", [(), tuple(replace(s, entities=()) for s in GOLD), GOLD], ids=["nothing", "none", "all"])
-def test_figures_of_extreme_systems(predicted: tuple[Sentence, ...]) -> None:
-    found = analyze_errors(GOLD, predicted)
+@pytest.mark.parametrize(
+    "predicted", [(), tuple(replace(s, entities=()) for s in GOLD), GOLD], ids=["missing", "empty", "perfect"]
+)
+def test_figures_of_empty_and_perfect_predictions(predicted: tuple[Sentence, ...]) -> None:
+    errors = analyze_errors(GOLD, predicted)
     sections = [
-        scores_section(evaluate(GOLD, predicted)), errors_section(found), confusion_section(found, []),
-        buckets_section(GOLD, predicted, None, 0.0), lengths_section(found, GOLD),
+        scores_section(evaluate(GOLD, predicted)), errors_section(errors), confusion_section(errors, []),
+        buckets_section(GOLD, predicted, None, 0.0), lengths_section(errors, GOLD),
         difference_section(GOLD, {"x": [PREDICTED]}, ("this", [predicted])),
     ]  # fmt: skip
-    assert len(pictures(sections)) == 10
+    assert len(drawn_figures(sections)) == 10
 
 
 def test_figures_of_a_corpus_without_entities() -> None:
     plain = [Sentence("s", ("a",))]
-    found = analyze_errors(plain, plain)
+    errors = analyze_errors(plain, plain)
     sections = [
-        scores_section(evaluate(plain, plain)), errors_section(found), confusion_section(found, []), buckets_section(plain, plain, None, 0.0),
-        lengths_section(found, plain), difference_section(plain, {"x": [plain]}, ("this", [plain])),
+        scores_section(evaluate(plain, plain)), errors_section(errors), confusion_section(errors, []),
+        buckets_section(plain, plain, None, 0.0), lengths_section(errors, plain), difference_section(plain, {"x": [plain]}, ("this", [plain])),
     ]  # fmt: skip
-    assert len(pictures(sections)) == 8
+    assert len(drawn_figures(sections)) == 8
 
 
 def test_figures_of_many_types_with_long_names() -> None:
     words = tuple(f"w{number}" for number in range(60))
     sentence = Sentence("s", words, tuple(entity(f"A_type_with_a_very_long_name_{n}", (n, n + 1)) for n in range(60)))
-    found = analyze_errors([sentence], [sentence])
-    sections = [scores_section(evaluate([sentence], [sentence])), errors_section(found), confusion_section(found, [])]
-    assert len(pictures(sections)) == 3
+    errors = analyze_errors([sentence], [sentence])
+    sections = [scores_section(evaluate([sentence], [sentence])), errors_section(errors), confusion_section(errors, [])]
+    assert len(drawn_figures(sections)) == 3
 
 
-def test_text_in_figures_is_no_formula() -> None:
-    """A type may be called ``$x_1$`` or ``<b>``."""
+def test_type_names_are_not_math_or_markup() -> None:
     sentence = Sentence("s", ("a", "b"), (entity("$x_1$", (0, 1)), entity("<b>$\\frac", (1, 2))))
     section = scores_section(evaluate([sentence], [sentence]))
-    drawn = render(section.figures["types"](), "svg").decode()
-    assert "$x_1$" in drawn
-    assert "&lt;b&gt;$\\frac" in drawn
-    assert INK in drawn
+    svg = render(section.figures["types"].draw(), "svg").decode()
+    assert "$x_1$" in svg
+    assert "&lt;b&gt;$\\frac" in svg
+    assert INK in svg
 
 
 @pytest.mark.parametrize(
-    ("edges", "said"),
+    ("edges", "expected"),
     [
         ((None, None), "flat"), ((0.5, None), "> 50%"), ((None, 7), "≤ 7"), ((0.0, 0.23), "0–23%"), ((16, 31), "17–31"),
         ((37, 152), "38–152"), ((99, 100), "100"), ((999, 12345), "1,000–12,345"), ((12345, None), "> 12,345"),
         ((0.267, 0.3333), "27–33%"), ((0.994, 0.998), "99.4–99.8%"), ((0.98, 0.997), "98–99.7%"), ((1 / 3, 1.0), "33–100%"), ((0.3333, 0.33334), "33.3%"), ((None, 0.0002), "≤ 0.02%"),
     ],
 )  # fmt: skip
-def test_ranges_of_buckets(edges: tuple[float | None, float | None], said: str) -> None:
-    assert bucket_range(BucketRange("flat", *edges)) == said
+def test_bucket_ranges(edges: tuple[float | None, float | None], expected: str) -> None:
+    assert bucket_range(BucketRange("flat", *edges)) == expected
 
 
-def test_drawing_leaves_the_settings_of_matplotlib_alone() -> None:
+def test_drawing_does_not_change_matplotlib_settings() -> None:
     import matplotlib
 
     before = dict(matplotlib.rcParams)
-    pictures([errors_section(FOUND)])
+    drawn_figures([errors_section(ERRORS)])
     assert dict(matplotlib.rcParams) == before

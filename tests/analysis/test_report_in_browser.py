@@ -1,4 +1,4 @@
-"""The report as a reader uses it, in a real browser: it loads in silence, asks for nothing, and can be searched by keyboard."""
+"""The report in a real browser: it loads without errors and requests, and can be searched by keyboard."""
 
 from __future__ import annotations
 
@@ -7,29 +7,29 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from analysed import GOLD, PREDICTED, TRAIN, entity
+from sample_predictions import GOLD, PREDICTED, TRAIN, entity
 
-from spanwise.analysis.analyze import Subject, analyze
+from spanwise.analysis.analyze import AnalysisInput, analyze
 from spanwise.core.types import Sentence
 
 if TYPE_CHECKING:
     from browser import Browser, Page
 
 SHOWN = "[...document.querySelectorAll('.case')].filter(x => x.checkVisibility()).map(x => x.querySelector('h3').textContent)"
-MANY = 130  # more mistakes than are shown at once
+MANY = 130  # more sentences with errors than are shown at once
 
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> str:
     more = [Sentence(f"more-{number}", ("so", "many"), GOLD[3].entities) for number in range(MANY)]
-    # Narrow words without space between them, under names that are wider.
-    names = tuple(entity("Long_name", (at, at + width)) for at, width in ((0, 1), (1, 2), (3, 1), (4, 4)))
+    # Narrow words without spaces, with wider type names.
+    names = tuple(entity("Long_name", (start, start + width)) for start, width in ((0, 1), (1, 2), (3, 1), (4, 4)))
     more[0] = Sentence("more-0", ("il",) * 8, names, text="il" * 8)
     more[1] = Sentence("more-1", ("so", "many"), (entity("Two  spaces", (0, 1)),))
-    subject = Subject(
-        "system", "data", [*GOLD, *more], [*PREDICTED, *(replace(one, entities=()) for one in more)], train=TRAIN,
+    data = AnalysisInput(
+        "system", "data", [*GOLD, *more], [*PREDICTED, *(replace(sentence, entities=()) for sentence in more)], train=TRAIN,
     )  # fmt: skip
-    return Path(analyze(subject, tmp_path_factory.mktemp("page") / "out")).as_uri()
+    return Path(analyze(data, tmp_path_factory.mktemp("page") / "out")).as_uri()
 
 
 @pytest.fixture
@@ -38,81 +38,81 @@ def page(browser: Browser, address: str) -> Page:
 
 
 def focus(page: Page) -> object:
-    return page.value("document.activeElement.id || document.activeElement.querySelector('h3')?.textContent")
+    return page.evaluate("document.activeElement.id || document.activeElement.querySelector('h3')?.textContent")
 
 
-def test_it_loads_in_silence(page: Page, address: str) -> None:
+def test_page_loads_without_errors_and_requests(page: Page, address: str) -> None:
     assert page.requests == [address]
-    assert page.complaints == []
-    assert page.value("document.title") == "system on data – analysis"
-    assert page.value("document.querySelectorAll('script').length") == 1, "none came from the data"
-    assert page.value("document.querySelectorAll('figure svg, figure img').length") >= 7
+    assert page.errors == []
+    assert page.evaluate("document.title") == "system on data – analysis"
+    assert page.evaluate("document.querySelectorAll('script').length") == 1, "none from the data"
+    assert page.evaluate("document.querySelectorAll('figure svg, figure img').length") >= 7
 
 
-def test_searching_shows_what_fits(page: Page) -> None:
-    assert page.value("document.getElementById('count').value") == f"{MANY + 3} of {MANY + 3} sentences"
+def test_search(page: Page) -> None:
+    assert page.evaluate("document.getElementById('count').value") == f"{MANY + 3} of {MANY + 3} sentences"
     page.type("/")
-    assert focus(page) == "find"
+    assert focus(page) == "query"
     page.type("T cell  RECEPTOR")
-    assert page.value(SHOWN) == ["nested"]
-    assert page.value("document.getElementById('count').value") == f"1 of {MANY + 3} sentences"
+    assert page.evaluate(SHOWN) == ["nested"]
+    assert page.evaluate("document.getElementById('count').value") == f"1 of {MANY + 3} sentences"
     page.press("Escape")
-    assert len(page.value(SHOWN)) == 100
+    assert len(page.evaluate(SHOWN)) == 100
     page.type("/")
     page.type("nowhere")
-    assert page.value(SHOWN) == []
-    assert page.complaints == []
+    assert page.evaluate(SHOWN) == []
+    assert page.errors == []
 
 
 def choose(page: Page, filter: str, value: str) -> None:
-    page.value(
+    page.evaluate(
         f"(() => {{ const box = document.getElementById('{filter}'); box.value = {value!r}; box.dispatchEvent(new Event('change')) }})()"
     )
 
 
-def test_filters_ask_for_one_mistake_that_has_it_all(page: Page) -> None:
-    choose(page, "kind", "boundary")
-    assert page.value(SHOWN) == ["broken"]
-    choose(page, "type", "Date")  # which is spurious in that sentence, and no boundary error
-    assert page.value(SHOWN) == []
-    choose(page, "kind", "")
-    assert page.value(SHOWN) == ["broken"]
+def test_filters_apply_to_the_same_error(page: Page) -> None:
+    choose(page, "error", "boundary")
+    assert page.evaluate(SHOWN) == ["discontinuous"]
+    choose(page, "type", "Date")  # spurious in that sentence, not a boundary error
+    assert page.evaluate(SHOWN) == []
+    choose(page, "error", "")
+    assert page.evaluate(SHOWN) == ["discontinuous"]
     choose(page, "type", 'A<b>&"c"')
-    assert page.value(SHOWN) == ["hostile"]
-    choose(page, "type", "Cell")  # gold's type and the predicted one both count
-    assert page.value(SHOWN) == ["nested"]
+    assert page.evaluate(SHOWN) == ["hostile"]
+    choose(page, "type", "Cell")  # gold and predicted types both count
+    assert page.evaluate(SHOWN) == ["nested"]
     choose(page, "type", "Protein")
-    assert page.value(SHOWN) == ["nested"]
+    assert page.evaluate(SHOWN) == ["nested"]
     choose(page, "type", "Two  spaces")
-    assert page.value(SHOWN) == ["more-1"]
+    assert page.evaluate(SHOWN) == ["more-1"]
 
 
-def test_keys_go_from_sentence_to_sentence(page: Page) -> None:
+def test_keys_move_between_sentences(page: Page) -> None:
     page.type("jj")
-    assert focus(page) == "broken"
+    assert focus(page) == "discontinuous"
     page.type("k")
     assert focus(page) == "nested"
     page.type("/")
     page.type("shoulder")
     page.press("ArrowDown")
-    assert focus(page) == "broken"
+    assert focus(page) == "discontinuous"
     page.type("j")
-    assert focus(page) == "broken", "the last one that is shown"
+    assert focus(page) == "discontinuous", "the last visible sentence"
 
 
-def test_more_can_be_shown(page: Page) -> None:
-    assert len(page.value(SHOWN)) == 100
-    page.value("document.getElementById('more').click()")
-    assert len(page.value(SHOWN)) == MANY + 3
-    assert page.value("document.getElementById('more').hidden") is True
+def test_show_more(page: Page) -> None:
+    assert len(page.evaluate(SHOWN)) == 100
+    page.evaluate("document.getElementById('more').click()")
+    assert len(page.evaluate(SHOWN)) == MANY + 3
+    assert page.evaluate("document.getElementById('more').hidden") is True
 
 
 @pytest.mark.parametrize("width", [1300, 700, 360])
-def test_nothing_is_wider_than_the_page_and_no_bars_overlap(browser: Browser, address: str, width: int) -> None:
+def test_page_does_not_scroll_sideways_and_bars_do_not_overlap(browser: Browser, address: str, width: int) -> None:
     page = browser.open(address, width=width)
-    assert page.value("document.documentElement.scrollWidth") == width
-    # Two pieces of bars, or two names, of one sentence never cover each other, however the text is broken into lines.
-    overlaps = page.value("""
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    # Bars and names of a sentence do not overlap, wherever lines break.
+    overlaps = page.evaluate("""
         const bar = piece => piece.closest('i').style.cssText;  // the pieces of one bar have the same colour and level
         [...document.querySelectorAll('.case')].slice(0, 4).flatMap(one => {
           const boxes = [...one.querySelectorAll('.drawn i:not(.g), .drawn em')].map(x => [x, x.getBoundingClientRect()]);
@@ -124,20 +124,20 @@ def test_nothing_is_wider_than_the_page_and_no_bars_overlap(browser: Browser, ad
     assert overlaps == []
 
 
-def test_dark_and_light(browser: Browser, address: str) -> None:
-    """Text stands out from its background in both, in the page and in its figures."""
-    seen = {}
+def test_dark_and_light_themes(browser: Browser, address: str) -> None:
+    """Text contrasts with its background, in the page and in its figures."""
+    brightness = {}
     for dark in (False, True):
         page = browser.open(address, dark=dark)
-        back, ink, figure = page.value("""['section', 'section', 'figure svg text']
-            .map((what, at) => getComputedStyle(document.querySelector(what))[['backgroundColor', 'color', 'fill'][at]])""")
+        back, ink, figure = page.evaluate("""['section', 'section', 'figure svg text']
+            .map((selector, index) => getComputedStyle(document.querySelector(selector))[['backgroundColor', 'color', 'fill'][index]])""")
         assert ink == figure
-        seen[dark] = [_brightness(back), _brightness(ink)]
-        assert page.complaints == []
-    assert seen[False][0] - seen[False][1] > 150
-    assert seen[True][1] - seen[True][0] > 150
+        brightness[dark] = [_brightness(back), _brightness(ink)]
+        assert page.errors == []
+    assert brightness[False][0] - brightness[False][1] > 150
+    assert brightness[True][1] - brightness[True][0] > 150
 
 
 def _brightness(colour: str) -> float:
-    parts = [float(part) for part in colour.removeprefix("rgb(").removesuffix(")").split(",")]
-    return sum(parts) / len(parts)
+    sections = [float(section) for section in colour.removeprefix("rgb(").removesuffix(")").split(",")]
+    return sum(sections) / len(sections)

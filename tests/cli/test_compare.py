@@ -92,22 +92,22 @@ def test_predictions_in_another_format(run: Runner, files: dict[str, Path], tmp_
 
 def test_run_folders(run: Runner, tmp_path: Path) -> None:
     import tiny
-    from spanwise.training.several import train_seeds
 
     from spanwise.evaluation import evaluate
     from spanwise.formats import write as write_sentences
     from spanwise.prediction.load import load
+    from spanwise.recipes.resolve import Choices
+    from spanwise.training.run import RunOptions
+    from spanwise.training.seeds import train_seeds
 
     corpus = tiny.corpus(40, 8, 12)
     data = tmp_path / "data"
     data.mkdir()
     for split, sentences in corpus.splits.items():
         write_sentences(sentences, data / f"{split}.jsonl")
-    options = {
-        "recipe": "seqner", "encoder": "static", "epochs": 2, "batch_size": 8, "head_rate": 0.03, "device": "cpu",
-        "overrides": tiny.STATIC, "log": tiny.quiet,
-    }  # fmt: skip
-    train_seeds(corpus, tmp_path / "runs", [10, 2], **options)
+    settings = {"epochs": 2, "batch_size": 8, "head_rate": 0.03}
+    choices = Choices("seqner", "static", overrides=tiny.STATIC, settings=settings)
+    train_seeds(corpus, tmp_path / "runs", [10, 2], choices, RunOptions("cpu", log=tiny.quiet))
     seed = tmp_path / "runs/seed-2"
     result = run(
         "compare", tmp_path / "runs", f"twice={seed},{seed}", "--data", data, "--device", "cpu", "--json", "-"
@@ -126,7 +126,7 @@ def test_errors_are_one_line_with_exit_code_2(run: Runner, files: dict[str, Path
     write(tmp_path / "corpus/test.jsonl", GOLD)
     write(tmp_path / "corpus/dev.jsonl", GOLD)
     corpus = tmp_path / "corpus"
-    usage = "spanwise compare: invalid value: "
+    usage = "spanwise compare: "
     for arguments, message in (
         ([one, other], f"{usage}give either --gold FILE or --data DATA"),
         ([one, other, "--gold", gold, "--data", corpus], f"{usage}give either --gold FILE or --data DATA"),
@@ -137,8 +137,8 @@ def test_errors_are_one_line_with_exit_code_2(run: Runner, files: dict[str, Path
         ([one, other, "--gold", corpus], f"{corpus}: expected one split, found dev, test; pass the file of one split"),
         ([one, other, "--data", corpus, "--split", "train"], f"{corpus}: no train split; found dev, test"),
         ([one, other, "--gold", gold, "--buckets", "eLen:x"], f"{usage}--buckets eLen:x: expected a number of buckets"),
-        ([one, other, "--gold", gold, "--buckets", "length"], "there is no attribute 'length'; there are eLen"),
-        ([one, f"b={other},{other}", "--gold", gold], "runs are compared in pairs, so all systems need as many: one has 1, b"),
+        ([one, other, "--gold", gold, "--buckets", "length"], "unknown attribute 'length'; expected one of eLen"),
+        ([one, f"b={other},{other}", "--gold", gold], "runs are compared in pairs; expected the same number of runs for all systems, but one has 1, b"),
     ):
         result = run("compare", *arguments)
         assert (result.code, result.out) == (2, "")
@@ -151,7 +151,7 @@ def test_mismatched_predictions_name_the_file(run: Runner, files: dict[str, Path
     more = write(tmp_path / "more.jsonl", {**OTHER, "s3": ["Warm soup"]})
     one, gold = files["one"], files["gold"]
     for systems, message in (
-        ([one, words], f"{words}: sentence 's2': the prediction has other words than gold: word 0 is 'Hot', expected 'Cold'"),
+        ([one, words], f"{words}: sentence 's2': the prediction has other words than gold: expected 'Cold' at word 0, found 'Hot'"),
         ([more, one], f"{more}: predicted sentence 's3' is not in gold; predictions are paired with gold by id"),
         ([f"a={one},{one}", f"b={one},{more}"], f"{more}: predicted sentence 's3' is not in gold; "),
     ):

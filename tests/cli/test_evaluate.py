@@ -24,7 +24,7 @@ PREDICTED = [
 ]
 
 EITHER = (
-    "spanwise evaluate: invalid value: give either MODEL and DATA, or --pred FILE and --gold FILE "
+    "spanwise evaluate: give either MODEL and DATA, or --pred FILE and --gold FILE "
     "(see spanwise evaluate --help)"
 )
 
@@ -113,7 +113,7 @@ def test_columns_without_ids_are_paired_in_order(run: Run, gold: Path, tmp_path:
     assert (result["micro"]["correct"], result["micro"]["support"]) == (2, 3)
     code, out, _ = run("--pred", columns, "--gold", gold)
     assert code == 0
-    assert "note: the sentences are paired in order, for their ids do not fit; all have the same text" in out
+    assert "note: sentences are paired in order: their ids differ, but their text is the same" in out
 
 
 def test_folder_with_one_split(run: Run, gold: Path, pred: Path, tmp_path: Path) -> None:
@@ -197,16 +197,16 @@ def test_find_threshold(run: Run, tmp_path: Path) -> None:
     code, out, err = run("--pred", pred, "--gold", gold, "--find-threshold", "--json", tmp_path / "s.json")
     assert (code, err) == (0, "")
     assert out.startswith(
-        "best threshold on these predictions: 0.5 (F1 1.0000; without one it is 0.6667)\n  X: 0.5 (F1 1.0000)\n"
+        "best threshold on these predictions: 0.5 (F1 1.0000; without a threshold 0.6667)\n  X: 0.5 (F1 1.0000)\n"
     )
     scores = json.loads((tmp_path / "s.json").read_text())
     assert (scores["micro"]["predicted"], scores["micro"]["f1"]) == (1, 1.0)
     assert (scores["threshold"]["threshold"], scores["threshold"]["types"]["X"]["threshold"]) == (0.5, 0.5)
     assert run("--pred", pred, "--gold", gold, "--find-threshold", "--threshold", "0.5")[2].startswith(
-        "spanwise evaluate: invalid value: give either --threshold or --find-threshold"
+        "spanwise evaluate: give either --threshold or --find-threshold"
     )
     assert run("--pred", gold, "--gold", gold, "--find-threshold") == (
-        2, "", "some predicted entities have no score, and nothing can be said of thresholds without\n",
+        2, "", "some predicted entities have no score; calibration and thresholds need the scores of all\n",
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""Many sentences on one page."""
+"""HTML pages of sentences."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HOSTILE = Sentence(
 )  # fmt: skip
 
 
-class Reader(HTMLParser):
+class PageParser(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
         self.tags: list[str] = []
@@ -28,36 +28,36 @@ class Reader(HTMLParser):
         self.text.append(data)
 
 
-def read(text: str) -> Reader:
-    reader = Reader()
-    reader.feed(text)
-    return reader
+def parse(text: str) -> PageParser:
+    parser = PageParser()
+    parser.feed(text)
+    return parser
 
 
-def test_text_is_never_markup() -> None:
+def test_text_is_escaped() -> None:
     file = io.StringIO()
     write_page([HOSTILE], file, ["<i>", "Y"], "<title>")
-    found = read(file.getvalue())
-    assert "script" not in found.tags
-    assert found.tags.count("h1") == 1
-    assert "<script>alert(1)</script>" in found.text
-    assert {'"d"><h1>', "<title>", "<i>", "<b>"} <= set(found.text)
+    content = parse(file.getvalue())
+    assert "script" not in content.tags
+    assert content.tags.count("h1") == 1
+    assert "<script>alert(1)</script>" in content.text
+    assert {'"d"><h1>', "<title>", "<i>", "<b>"} <= set(content.text)
 
 
-def test_documents_have_headings_and_blank_sentences_nothing() -> None:
-    some = [Sentence(f"s{n}", ("a",) if n != 2 else (), document=f"d{n // 3}") for n in range(6)]
-    found = read("".join(page(some, {}, "t")))
-    assert found.tags.count("h2") == 2
-    assert found.tags.count("p") == 5
+def test_documents_have_headings_and_empty_sentences_are_skipped() -> None:
+    sentences = [Sentence(f"s{n}", ("a",) if n != 2 else (), document=f"d{n // 3}") for n in range(6)]
+    content = parse("".join(page(sentences, {}, "t")))
+    assert content.tags.count("h2") == 2
+    assert content.tags.count("p") == 5
 
 
-def test_relations_in_scripts_from_right_to_left_keep_their_order() -> None:
+def test_right_to_left_relations_keep_their_order() -> None:
     pair = (Entity("X", (Span(0, 1),)), Entity("X", (Span(1, 2),)))
-    found = "".join(page([Sentence("s", ("אב", "b"), pair, (Relation("יש", 0, 1),))], {}, "t"))
-    assert "<small><bdi>אב</bdi> <b><bdi>יש</bdi></b> <bdi>b</bdi></small>" in found
+    content = "".join(page([Sentence("s", ("אב", "b"), pair, (Relation("יש", 0, 1),))], {}, "t"))
+    assert "<small><bdi>אב</bdi> <b><bdi>יש</bdi></b> <bdi>b</bdi></small>" in content
 
 
-def test_it_is_written_as_sentences_come() -> None:
+def test_pages_are_streamed() -> None:
     def endless() -> Iterator[Sentence]:
         while True:
             yield Sentence("s", ("a",))

@@ -1,4 +1,4 @@
-"""The drawing that pages make by themselves is the drawing that Python makes."""
+"""The JavaScript drawing equals the Python drawing."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 TYPES = ("X", "A long name of a type, longer than can be", "医院", "New")
 WORDS = ("a", "of", "Hospital", "北", "京", "🌊", "<b>", "&amp;", ".", "(", "”")
 
-# What can be seen of a drawing: the text, and for each word with bars its width, its levels and its bars with their names.
-SEEN = """(root) => [root.textContent, ...[...root.querySelectorAll('.w')].map(word => [
+# The text of a drawing, and for each word with bars its width, its levels and its bars with their names.
+CONTENT = """(root) => [root.textContent, ...[...root.querySelectorAll('.w')].map(word => [
     word.style.minWidth, word.style.getPropertyValue('--d'), word.closest('.o') !== null,
     ...[...word.querySelectorAll('i')].map(bar => [bar.className, bar.style.getPropertyValue('--c'), bar.style.getPropertyValue('--l'), bar.textContent])
 ])]"""
@@ -34,37 +34,37 @@ def sample(numbers: random.Random) -> Sentence:
     entities = {}
     for _ in range(numbers.randint(0, 6)):
         places = sorted(numbers.sample(range(11), 4))
-        broken = numbers.random() < 0.3
-        spans = ((places[0], places[1]), (places[2], places[3])) if broken else ((places[0], places[3]),)
-        one = entity(numbers.choice(TYPES), *spans, score=0.25)
-        entities[one] = one
+        is_discontinuous = numbers.random() < 0.3
+        spans = ((places[0], places[1]), (places[2], places[3])) if is_discontinuous else ((places[0], places[3]),)
+        added = entity(numbers.choice(TYPES), *spans, score=0.25)
+        entities[added] = added
     return Sentence("s", words, tuple(entities), text=text, start=7)
 
 
-def as_answered(sentence: Sentence) -> dict[str, Any]:
+def service_json(sentence: Sentence) -> dict[str, Any]:
     pytest.importorskip("fastapi")
     from spanwise.serve.responses import to_json
 
     return to_json(sentence)
 
 
-def test_both_draw_the_same(browser: Browser, tmp_path: Path) -> None:
+def test_javascript_draws_what_python_draws(browser: Browser, tmp_path: Path) -> None:
     numbers = random.Random(5)
-    several = [sample(numbers) for _ in range(60)]
-    several.append(replace(several[0], words=(SCRIPT, "x"), text="", starts=(), entities=(Entity("X", ((0, 1),)),)))
+    sentences = [sample(numbers) for _ in range(60)]
+    sentences.append(replace(sentences[0], words=(SCRIPT, "x"), text="", starts=(), entities=(Entity("X", ((0, 1),)),)))
     colours = type_colours(TYPES[:3])
     page_file = tmp_path / "page.html"
-    data = json.dumps([as_answered(sentence) for sentence in several]).replace("<", "\\u003c")
-    drawn = "".join(f"<div>{draw_sentence(sentence, colours)}</div>" for sentence in several)
+    data = json.dumps([service_json(sentence) for sentence in sentences]).replace("<", "\\u003c")
+    drawn = "".join(f"<div>{draw_sentence(sentence, colours)}</div>" for sentence in sentences)
     code = f"const sentences = {data}, colours = {json.dumps(colours)};"
     page_file.write_text(f"<!doctype html><meta charset=utf-8><style>{css()}</style>{drawn}<script>{script()}{code}</script>")
     page = browser.open(page_file.as_uri())
     assert page.errors == []
-    theirs = page.evaluate(f"[...document.querySelectorAll('body > div')].map(x => x.firstChild).map({SEEN})")
-    own = page.evaluate(f"sentences.map(one => drawSentence(one, colours)).map({SEEN})")
-    assert own == theirs
-    assert sum(len(one) - 1 for one in theirs) > 200, "words with bars were compared"
+    expected = page.evaluate(f"[...document.querySelectorAll('body > div')].map(x => x.firstChild).map({CONTENT})")
+    actual = page.evaluate(f"sentences.map(sentence => drawSentence(sentence, colours)).map({CONTENT})")
+    assert actual == expected
+    assert sum(len(drawing) - 1 for drawing in expected) > 200, "words with bars were compared"
 
 
-def test_the_script_asks_for_nothing() -> None:
+def test_script_makes_no_requests_and_no_html() -> None:
     assert not re.search(r"fetch|import|http|innerHTML|eval", script())

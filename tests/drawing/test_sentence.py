@@ -1,4 +1,4 @@
-"""Sentences as HTML: levels, fragments, text that stays text."""
+"""Drawings of sentences: levels, fragments and escaped text."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from html import unescape
 from html.parser import HTMLParser
 
 import pytest
-from analysed import SCRIPT, entity
+from sample_predictions import SCRIPT, entity
 
 from spanwise.core.types import Entity, Sentence, Span
 from spanwise.drawing import css, draw_sentence, type_colours
-from spanwise.drawing.colours import PALETTE, shortened
-from spanwise.drawing.sentence import stacked
+from spanwise.drawing.colours import PALETTE, truncate
+from spanwise.drawing.sentence import entity_levels
 
 
-class Reading(HTMLParser):
-    """What a browser would make of a drawing: the text, and for each word of a bar its classes, its level and its name."""
+class ParsedDrawing(HTMLParser):
+    """The text of a drawing, and the classes, levels and names of its bars."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
         self.text, self.tags, self.bars, self.names, self.titles = "", set[str](), [], [], []
         self.open: list[str] = []
         self.feed(html)
-        assert not self.open, "every element is closed"
+        assert not self.open, "all elements are closed"
 
     def handle_starttag(self, tag: str, attributes: list[tuple[str, str | None]]) -> None:
         values = dict(attributes)
@@ -46,57 +46,57 @@ class Reading(HTMLParser):
             self.text += data
 
 
-def test_nested_entities_have_levels_of_their_own() -> None:
+def test_nested_entities_have_different_levels() -> None:
     sentence = Sentence("s", tuple("abcde"), (entity("Outer", (0, 5)), entity("Inner", (1, 3)), entity("Inner", (3, 4))))
-    drawn = Reading(draw_sentence(sentence))
+    drawn = ParsedDrawing(draw_sentence(sentence))
     assert drawn.text == "a b c d e"
     assert drawn.names == ["Outer", "Inner", "Inner"]
-    # Five pieces of the outer bar on level 1; two and one of the inner ones on level 0, each beginning and ending.
+    # Five pieces of the outer bar on level 1; two and one of the inner bars on level 0.
     assert [bar for bar in drawn.bars if bar[-1] == 1] == [("d", "a", 1), ("d", 1), ("d", 1), ("d", 1), ("d", "z", 1)]
     assert [bar for bar in drawn.bars if bar[-1] == 0] == [("d", "a", 0), ("d", "z", 0), ("d", "a", "z", 0)]
 
 
-def test_the_fragments_of_an_entity_are_joined_over_the_words_between() -> None:
+def test_fragments_are_joined_by_gap_pieces() -> None:
     sentence = Sentence("s", tuple("abcd"), (entity("X", (0, 1), (3, 4)),))
-    drawn = Reading(draw_sentence(sentence))
+    drawn = ParsedDrawing(draw_sentence(sentence))
     assert drawn.bars == [("d", "a", "z", 0), ("d", "g", 0), ("d", "g", 0), ("d", "a", "z", 0)]
     assert drawn.names == ["X"]
     assert drawn.titles == ["X: a d"]
 
 
-def test_two_sides() -> None:
+def test_gold_and_predictions() -> None:
     sentence = Sentence("s", ("a", "b", "c"), (entity("X", (0, 1)), entity("X", (1, 2))))
-    drawn = Reading(draw_sentence(sentence, predicted=[entity("X", (0, 1), score=0.25), entity("Y", (1, 2))]))
+    drawn = ParsedDrawing(draw_sentence(sentence, predicted=[entity("X", (0, 1), score=0.25), entity("Y", (1, 2))]))
     assert drawn.bars == [("u", "f", "a", "z", 0), ("d", "f", "a", "z", 0), ("u", "a", "z", 0), ("d", "a", "z", 0)]
     assert drawn.titles == ["X: a", "X: a (0.250)", "X: b", "Y: b"]
-    # Whoever knows better says what is right.
-    told = Reading(draw_sentence(sentence, predicted=[entity("X", (0, 1))], agreed=()))
-    assert [bar[0:2] for bar in told.bars] == [("u", "a"), ("d", "a"), ("u", "a")]
+    # An explicit ``correct`` overrides the default.
+    drawn = ParsedDrawing(draw_sentence(sentence, predicted=[entity("X", (0, 1))], correct=()))
+    assert [bar[0:2] for bar in drawn.bars] == [("u", "a"), ("d", "a"), ("u", "a")]
 
 
-def test_text_stays_text() -> None:
+def test_text_is_escaped() -> None:
     words = (SCRIPT, "&amp;", '"x"', "'y'")
     drawn = draw_sentence(Sentence("s", words, (entity('T"><img src=x onerror=y>', (0, 1)), entity("U", (2, 4)))))
     assert "<script" not in drawn
-    reading = Reading(drawn)
-    assert reading.tags <= {"span", "i", "em"}
-    assert reading.text == " ".join(words)
-    assert reading.titles[0] == f'T"><img src=x onerror=y>: {SCRIPT}'
+    parsed = ParsedDrawing(drawn)
+    assert parsed.tags <= {"span", "i", "em"}
+    assert parsed.text == " ".join(words)
+    assert parsed.titles[0] == f'T"><img src=x onerror=y>: {SCRIPT}'
 
 
-def test_the_text_between_words_is_kept() -> None:
+def test_text_between_words_is_kept() -> None:
     chinese = Sentence("s", ("中", "国"), (entity("GPE", (0, 2)),), text="中国")
-    assert Reading(draw_sentence(chinese)).text == "中国"
+    assert ParsedDrawing(draw_sentence(chinese)).text == "中国"
     lines = Sentence("s", ("can", "not", "go"), text="cannot \n\t go  \n")
-    assert Reading(draw_sentence(lines)).text == "cannot go"
+    assert ParsedDrawing(draw_sentence(lines)).text == "cannot go"
 
 
-def test_words_give_way_to_longer_names() -> None:
+def test_words_are_widened_for_longer_names() -> None:
     short = draw_sentence(Sentence("s", ("a", "b"), (entity("Long_name", (0, 1)),)))
     assert "min-width" in short
     wide = draw_sentence(Sentence("s", ("a" * 30, "b"), (entity("Long_name", (0, 1)),)))
     assert "min-width" not in wide
-    # Over several words the name has room, as long as no line ends between them.
+    # The name fits above several words that stay on one line.
     several = draw_sentence(Sentence("s", ("abc", "def", "ghi", "jkl"), (entity("Name", (0, 3)),)))
     assert "min-width" not in several
     joined = re.search(r"<span class=o>(.*?)</span>( |$)", several)
@@ -110,32 +110,32 @@ def test_words_give_way_to_longer_names() -> None:
         ("奥斯陆中", []), ("Oslo/b", ["Oslo/"]), ("ab. cd", []), (f"{'Oslo' * 11}.", []),
     ],
 )  # fmt: skip
-def test_no_line_begins_with_a_full_stop_or_ends_with_a_bracket(text: str, joined: list[str]) -> None:
-    """A word with bars is a box, behind and before which a line may end whatever stands there."""
+def test_punctuation_stays_with_its_word(text: str, joined: list[str]) -> None:
+    """Browsers may break lines before and after a word with bars."""
     words = tuple(re.findall(r"(?:Oslo)+|奥斯陆|\w|[^\w\s]", text))
-    place = next((at for at, word in enumerate(words) if word.startswith(("Oslo", "奥斯陆"))), None)
-    drawn = draw_sentence(Sentence("s", words, () if place is None else (entity("X", (place, place + 1)),), text=text))
-    assert [Reading(one).text for one in re.findall(r"<span class=o>.*?</span>[^<]*</span>", drawn)] == joined
+    index = next((i for i, word in enumerate(words) if word.startswith(("Oslo", "奥斯陆"))), None)
+    drawn = draw_sentence(Sentence("s", words, () if index is None else (entity("X", (index, index + 1)),), text=text))
+    assert [ParsedDrawing(piece).text for piece in re.findall(r"<span class=o>.*?</span>[^<]*</span>", drawn)] == joined
 
 
-def test_no_two_bars_are_in_the_same_place() -> None:
-    """Random entities, nested, crossing and broken: on each side, a word has one piece at most on each level."""
+def test_bars_do_not_overlap() -> None:
+    """Random nested, crossing and discontinuous entities: a word has at most one piece per side and level."""
     numbers = random.Random(3)
     for _ in range(200):
         entities = {_random_entity(numbers) for _ in range(numbers.randint(0, 9))}
-        levels = stacked(entities)
+        levels = entity_levels(entities)
         assert levels.keys() == entities
         taken = [(level, word) for one, level in levels.items() for word in range(*one.range)]
         assert len(taken) == len(set(taken))
         html = draw_sentence(Sentence("s", tuple("abcdefghij"), tuple(entities)), predicted=tuple(entities))
-        reading = Reading(html)
-        assert len(reading.bars) == 2 * len(taken)
-        assert len(reading.names) == 2 * len(entities)
-        assert reading.text == "a b c d e f g h i j"
+        parsed = ParsedDrawing(html)
+        assert len(parsed.bars) == 2 * len(taken)
+        assert len(parsed.names) == 2 * len(entities)
+        assert parsed.text == "a b c d e f g h i j"
 
 
-def test_each_entity_has_the_lowest_level_that_is_free() -> None:
-    """As a reader would find it: narrow ones first, each on the first level where nothing is in its way."""
+def test_each_entity_has_the_lowest_free_level() -> None:
+    """Compare with a direct implementation."""
     numbers = random.Random(4)
     for _ in range(200):
         entities = {_random_entity(numbers) for _ in range(numbers.randint(0, 9))}
@@ -143,49 +143,49 @@ def test_each_entity_has_the_lowest_level_that_is_free() -> None:
         for one in sorted(entities, key=lambda one: (one.range.width, one.fragments, one.type)):
             taken = {level for other, level in levels.items() if other.range.overlaps(one.range)}
             levels[one] = min(set(range(10)) - taken)
-        assert stacked(entities) == levels
+        assert entity_levels(entities) == levels
 
 
-def test_an_entity_is_compared_with_its_neighbours_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A long text has thousands of entities, and comparing each with each takes minutes."""
-    compared = 0
+def test_entities_are_compared_with_neighbours_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A long text has thousands of entities; comparing all pairs would take minutes."""
+    comparisons = 0
     overlaps = Span.overlaps
 
     def counted(one: Span, other: Span) -> bool:
-        nonlocal compared
-        compared += 1
+        nonlocal comparisons
+        comparisons += 1
         return overlaps(one, other)
 
     monkeypatch.setattr(Span, "overlaps", counted)
     count = 500
-    assert set(stacked(entity("X", (at, at + 1)) for at in range(count)).values()) == {0}
-    assert compared <= 2 * count
+    assert set(entity_levels(entity("X", (start, start + 1)) for start in range(count)).values()) == {0}
+    assert comparisons <= 2 * count
 
 
 def _random_entity(numbers: random.Random) -> Entity:
-    places = sorted(numbers.sample(range(11), 4))
-    fragments = ((places[0], places[1]), (places[2], places[3])) if numbers.random() < 0.3 else ((places[0], places[3]),)
+    a, b, c, d = sorted(numbers.sample(range(11), 4))
+    fragments = ((a, b), (c, d)) if numbers.random() < 0.3 else ((a, d),)
     return entity(numbers.choice("XYZ"), *fragments)
 
 
-def test_a_type_without_a_colour_is_drawn_all_the_same() -> None:
+def test_types_without_a_colour_are_grey() -> None:
     drawn = draw_sentence(Sentence("s", ("a",), (entity("New", (0, 1)),)), {"Old": "#000000"})
     assert "#808080" in drawn
     assert "New" in unescape(drawn)
 
 
 @pytest.mark.parametrize("count", [1, 24, 30])
-def test_colours_differ_as_long_as_they_can(count: int) -> None:
+def test_colours_are_distinct_for_up_to_24_types(count: int) -> None:
     colours = type_colours([f"type {number}" for number in range(count)])
     assert len(colours) == count
     assert len(set(colours.values())) == min(count, len(PALETTE))
 
 
-def test_shortened_labels_have_the_length_asked_for() -> None:
-    assert [len(shortened("abcdefghij", length)) for length in (3, 4, 9, 10, 20)] == [3, 4, 9, 10, 10]
+def test_truncated_labels_have_the_requested_length() -> None:
+    assert [len(truncate("abcdefghij", length)) for length in (3, 4, 9, 10, 20)] == [3, 4, 9, 10, 10]
 
 
-def test_the_style_sheet_asks_for_nothing() -> None:
+def test_style_sheet_loads_no_resources() -> None:
     assert ".drawn" in css()
     assert "url(" not in css()
     assert "@import" not in css()

@@ -1,4 +1,4 @@
-"""The score does not depend on how a text is cut into words and sentences."""
+"""Scores do not depend on the tokenisation and sentence splitting of a text."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from hypothesis import strategies as st
 from spanwise import Entity, Link, Relation, Sentence
 from spanwise.evaluation import evaluate
 
-Cut = list[list[str]]  # the words of the sentences of a document, each of a few letters
+Words = list[list[str]]  # the words of each sentence of a document
 
 
 @st.composite
-def texts(draw: st.DrawFn) -> Cut:
+def texts(draw: st.DrawFn) -> Words:
     word = st.text("abc", min_size=1, max_size=3)
     return draw(st.lists(st.lists(word, min_size=1, max_size=4), min_size=1, max_size=5))
 
 
-def annotate(draw: st.DrawFn, cut: Cut) -> list[Sentence]:
-    """A document with random entities, relations, and links between its sentences."""
+def annotate(draw: st.DrawFn, document: Words) -> list[Sentence]:
+    """Add random entities, relations, and links between sentences."""
     sentences = []
-    for position, words in enumerate(cut):
+    for position, words in enumerate(document):
         entities = []
         for _ in range(draw(st.integers(0, 3))):
             inside = sorted(draw(st.sets(st.integers(0, len(words) - 1), min_size=1)))
@@ -35,42 +35,42 @@ def annotate(draw: st.DrawFn, cut: Cut) -> list[Sentence]:
             head, tail = (draw(st.integers(0, len(s.entities) - 1)) for _ in range(2))
             position = draw(st.sampled_from(filled))
             assert position is not None
-            far = draw(st.integers(0, len(sentences[position].entities) - 1))
-            links = (Link("l", head, position, far),) if position != number else ()
+            link_tail = draw(st.integers(0, len(sentences[position].entities) - 1))
+            links = (Link("l", head, position, link_tail),) if position != number else ()
             sentences[number] = replace(s, relations=(Relation("r", head, tail),), links=links)
     return sentences
 
 
-def recut(draw: st.DrawFn, sentences: list[Sentence]) -> list[Sentence]:
-    """The same annotations, with some neighbouring sentences joined and some words split into letters."""
+def resegment(draw: st.DrawFn, sentences: list[Sentence]) -> list[Sentence]:
+    """Join some neighbouring sentences and split some words into characters."""
     runs: list[list[Sentence]] = []
     for s in sentences:
         if runs and draw(st.booleans()):
             runs[-1].append(s)
         else:
             runs.append([s])
-    places = {}  # where entity n of the sentence at a position is now
+    places = {}  # new position and entity index of each entity
     for position, run in enumerate(runs):
         count = 0
         for s in run:
             for number in range(len(s.entities)):
                 places[s.position, number] = (position, count)
                 count += 1
-    return [_joined(draw, position, run, places) for position, run in enumerate(runs)]
+    return [_join(draw, position, run, places) for position, run in enumerate(runs)]
 
 
-def _joined(draw: st.DrawFn, position: int, run: list[Sentence], places: dict[Any, Any]) -> Sentence:
+def _join(draw: st.DrawFn, position: int, run: list[Sentence], places: dict[Any, Any]) -> Sentence:
     words: list[str] = []
     text = ""
     entities, relations, links = [], [], []
     for s in run:
-        begins = []  # the number of the first new word of each old one
+        starts = []  # the index of the first new word of each old word
         for word in s.words:
-            begins.append(len(words))
+            starts.append(len(words))
             words += list(word) if draw(st.booleans()) else [word]
             text += word + draw(st.sampled_from(["", " ", "\n"]))
-        begins.append(len(words))
-        entities += [Entity(e.type, tuple((begins[a], begins[b]) for a, b in e.fragments)) for e in s.entities]  # type: ignore[misc]
+        starts.append(len(words))
+        entities += [Entity(e.type, tuple((starts[a], starts[b]) for a, b in e.fragments)) for e in s.entities]  # type: ignore[misc]
         relations += [Relation(r.type, places[s.position, r.head][1], places[s.position, r.tail][1]) for r in s.relations]
         for link in s.links:
             head, (target, tail) = places[s.position, link.head][1], places[link.position, link.tail]
@@ -85,13 +85,13 @@ def _joined(draw: st.DrawFn, position: int, run: list[Sentence], places: dict[An
 
 @settings(max_examples=300, deadline=None)
 @given(st.data(), texts())
-def test_the_way_a_text_is_cut_changes_no_score(data: st.DataObject, cut: Cut) -> None:
-    gold = data.draw(st.composite(annotate)(cut))
-    predicted = gold if data.draw(st.booleans()) else data.draw(st.composite(annotate)(cut))
-    ours = data.draw(st.composite(recut)(gold))
-    theirs = data.draw(st.composite(recut)(predicted))
-    expected, found = evaluate(gold, predicted).to_json(), evaluate(ours, theirs).to_json()
+def test_scores_do_not_depend_on_segmentation(data: st.DataObject, document: Words) -> None:
+    gold = data.draw(st.composite(annotate)(document))
+    predicted = gold if data.draw(st.booleans()) else data.draw(st.composite(annotate)(document))
+    resegmented_gold = data.draw(st.composite(resegment)(gold))
+    resegmented_predicted = data.draw(st.composite(resegment)(predicted))
+    expected, actual = evaluate(gold, predicted).to_json(), evaluate(resegmented_gold, resegmented_predicted).to_json()
     for name in ("micro", "macro", "types", "unlabelled", "relaxed", "confusion", "relations"):
-        assert found[name] == expected[name], name
-    assert found["sentences"] == len(ours)
-    assert found["missing_sentences"] == 0
+        assert actual[name] == expected[name], name
+    assert actual["sentences"] == len(resegmented_gold)
+    assert actual["missing_sentences"] == 0

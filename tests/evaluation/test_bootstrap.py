@@ -1,4 +1,4 @@
-"""The bootstrap interval behaves as theory says."""
+"""Statistical properties of the bootstrap interval."""
 
 from __future__ import annotations
 
@@ -7,37 +7,37 @@ import random
 import numpy as np
 import pytest
 
-from spanwise.evaluation.bootstrap import FEWEST, Interval, f1_interval
+from spanwise.evaluation.bootstrap import MIN_UNITS, Interval, f1_interval
 
 
-def test_perfect_and_hopeless_predictions_leave_no_doubt() -> None:
+def test_perfect_and_useless_predictions_have_no_variance() -> None:
     assert f1_interval([(n, n, n) for n in range(30)]) == Interval(1.0, 1.0)
     assert f1_interval([(0, 2, 3)] * 30) == Interval(0.0, 0.0)
 
 
-def test_no_entities_no_interval() -> None:
+def test_no_interval_without_entities() -> None:
     assert f1_interval([]) is None
     assert f1_interval([(0, 0, 0)] * 10) is None
 
 
-def test_few_sentences_with_entities_no_interval() -> None:
-    """However many there are without: resamples of a few sentences repeat them, and make them look surer than they are."""
-    enough = [(1, 1, 1)] * FEWEST
+def test_no_interval_for_few_sentences_with_entities() -> None:
+    """Sentences without entities do not count: resamples of a few sentences vary too little."""
+    enough = [(1, 1, 1)] * MIN_UNITS
     assert f1_interval(enough[1:]) is None
     assert f1_interval([(0, 0, 0)] * 500 + enough[1:]) is None
     assert f1_interval(enough) == Interval(1.0, 1.0)
-    assert f1_interval([*enough[1:], (0, 1, 0)]) is not None  # one that only the system sees
+    assert f1_interval([*enough[1:], (0, 1, 0)]) is not None  # an entity in the predictions only
 
 
-def test_the_seed_decides_and_the_order_of_sentences_does_not() -> None:
+def test_result_depends_on_the_seed_but_not_on_the_order() -> None:
     counts = [(n % 3, n % 4 + 2, n % 5 + 2) for n in range(200)]
     shuffled = random.Random(1).sample(counts, len(counts))
     assert f1_interval(counts) == f1_interval(counts) == f1_interval(shuffled)
     assert f1_interval(counts, seed=1) != f1_interval(counts, seed=2)
 
 
-def test_it_is_what_drawing_sentences_one_by_one_gives() -> None:
-    """The same quantiles as a literal bootstrap, up to chance."""
+def test_interval_matches_a_direct_bootstrap() -> None:
+    """The quantiles of drawing single sentences, up to chance."""
     rng = np.random.default_rng(5)
     counts = _sample(rng, 150)
     interval = f1_interval([tuple(row) for row in counts.tolist()], resamples=20_000)
@@ -47,7 +47,7 @@ def test_it_is_what_drawing_sentences_one_by_one_gives() -> None:
     assert (interval.low, interval.high) == pytest.approx((low, high), abs=0.002)
 
 
-def test_more_sentences_and_lower_levels_make_it_narrower() -> None:
+def test_more_sentences_and_lower_levels_narrow_the_interval() -> None:
     rng = np.random.default_rng(3)
     counts = [tuple(row) for row in _sample(rng, 400).tolist()]
 
@@ -60,10 +60,10 @@ def test_more_sentences_and_lower_levels_make_it_narrower() -> None:
     assert width(f1_interval(counts, level=0.8)) < width(f1_interval(counts)) < width(f1_interval(counts, level=0.99))
 
 
-def test_it_covers_the_truth_about_as_often_as_it_says() -> None:
-    """400 test sets of 150 sentences from a population whose F1 is known: about 95 % of the intervals contain it."""
+def test_coverage_matches_the_level() -> None:
+    """400 test sets of 150 sentences with a known F1: about 95 % of the intervals contain it."""
     rng = np.random.default_rng(7)
-    # Two gold entities a sentence, 70 % found; 0.6 spurious: F1 = 2 * 1.4 / (1.4 + 0.6 + 2).
+    # Two gold entities per sentence, 70 % correct; 0.6 spurious: F1 = 2 * 1.4 / (1.4 + 0.6 + 2).
     truth = 2 * 1.4 / (2.0 + 2.0)
     intervals = [f1_interval([tuple(row) for row in _sample(rng, 150).tolist()], seed=n) for n in range(400)]
     inside = sum(interval is not None and interval.low <= truth <= interval.high for interval in intervals)
@@ -71,7 +71,7 @@ def test_it_covers_the_truth_about_as_often_as_it_says() -> None:
 
 
 def _sample(rng: np.random.Generator, sentences: int) -> np.ndarray:
-    """Counts of sentences as correct, predicted, gold, with errors that cluster in hard sentences."""
+    """Correct, predicted and gold counts of sentences, with errors that cluster in difficult sentences."""
     gold = rng.poisson(2.0, sentences)
     ease = rng.beta(3.5, 1.5, sentences)  # 0.7 on average
     correct = rng.binomial(gold, ease)

@@ -1,4 +1,4 @@
-"""Reliability, calibration error and thresholds against hand-worked examples and slow readings."""
+"""Reliability, calibration error and thresholds, checked by hand and against slow references."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ from hypothesis import strategies as st
 
 from spanwise import Entity, Sentence, SpanwiseError
 from spanwise.evaluation import apply_threshold, calibration, evaluate
-from spanwise.evaluation.calibration import POINTS, at_threshold
-from spanwise.evaluation.threshold_search import found_threshold
+from spanwise.evaluation.calibration import MAX_POINTS, score_at_threshold
+from spanwise.evaluation.threshold_search import search_threshold
 
 Row = tuple[float, bool]
 
 
 def data(rows: list[Row], missed: int = 0, types: str = "X") -> tuple[list[Sentence], list[Sentence]]:
-    """A sentence for each prediction, of one type after the other, and one for each gold entity that nobody proposes."""
-    gold, found = [], []
-    for number, (score, is_right) in enumerate(rows):
+    """A sentence for each prediction, with alternating types, and one for each missed gold entity."""
+    gold, predicted = [], []
+    for number, (score, is_correct) in enumerate(rows):
         type, words = types[number % len(types)], ("a", "b")
-        gold.append(Sentence(str(number), words, (Entity(type, ((0, 1),)),) if is_right else ()))  # type: ignore[arg-type]
-        found.append(Sentence(str(number), words, (Entity(type, ((0, 1),), score),)))  # type: ignore[arg-type]
+        gold.append(Sentence(str(number), words, (Entity(type, ((0, 1),)),) if is_correct else ()))  # type: ignore[arg-type]
+        predicted.append(Sentence(str(number), words, (Entity(type, ((0, 1),), score),)))  # type: ignore[arg-type]
     gold += [Sentence(f"m{n}", ("a",), (Entity(types[0], ((0, 1),)),)) for n in range(missed)]  # type: ignore[arg-type]
-    return gold, found
+    return gold, predicted
 
 
 def test_bins_by_hand() -> None:
     rows = [(0.1, False), (0.2, True), (0.2, False), (0.55, True), (0.6, True), (1.0, True), (0.0, False)]
     result = calibration(*data(rows), bins=5)
-    # (0, 0.2] with 0 itself, (0.2, 0.4], (0.4, 0.6], (0.6, 0.8], (0.8, 1]: an edge belongs to the bin below.
+    # (0, 0.2] including 0, (0.2, 0.4], (0.4, 0.6], (0.6, 0.8], (0.8, 1]: an edge belongs to the bin below.
     assert [(b.low, b.high) for b in result.equal_width] == [(n / 5, (n + 1) / 5) for n in range(5)]
     assert [(b.count, b.correct) for b in result.equal_width] == [(4, 1), (0, 0), (2, 2), (0, 0), (1, 1)]
     assert [b.mean_score for b in result.equal_width] == [pytest.approx(0.125), None, pytest.approx(0.575), None, 1.0]
-    assert [b.share_correct for b in result.equal_width] == [0.25, None, 1.0, None, 1.0]
+    assert [b.precision for b in result.equal_width] == [0.25, None, 1.0, None, 1.0]
     # (4 |0.125 - 0.25| + 2 |0.575 - 1| + 1 |1 - 1|) / 7
     assert result.expected_error == pytest.approx((4 * 0.125 + 2 * 0.425) / 7)
 
@@ -47,100 +47,102 @@ def test_bins_of_equal_count() -> None:
     assert [(b.high, b.count, b.correct) for b in result.equal_count] == [(0.91, 2, 2), (0.93, 2, 1), (1.0, 2, 2)]
     expected = (abs(1.81 - 2) + abs(1.85 - 1) + abs(1.89 - 2)) / 6
     assert result.expected_error_equal_count == pytest.approx(expected)
-    # All in one bin of equal width: too high and too low cancel out there.
+    # In one bin of equal width, scores that are too high and too low cancel out.
     assert result.expected_error == pytest.approx(abs(sum(score for score, _ in rows) - 5) / 6)
 
 
-def test_a_perfect_forecaster_has_little_error_and_a_liar_has_much() -> None:
+def test_calibrated_scores_have_a_low_error_and_doubled_scores_a_high_error() -> None:
     rng = np.random.default_rng(1)
     scores = rng.uniform(0, 1, 4_000).round(6).tolist()
-    honest = [(score, bool(rng.uniform() < score)) for score in scores]
-    assert calibration(*data(honest)).expected_error < 0.03
-    liar = [(score, bool(rng.uniform() < score / 2)) for score in scores]
-    assert calibration(*data(liar)).expected_error == pytest.approx(0.25, abs=0.03)  # the mean of s - s / 2
+    calibrated = [(score, bool(rng.uniform() < score)) for score in scores]
+    assert calibration(*data(calibrated)).expected_error < 0.03
+    too_high = [(score, bool(rng.uniform() < score / 2)) for score in scores]
+    assert calibration(*data(too_high)).expected_error == pytest.approx(0.25, abs=0.03)  # the mean of s - s / 2
 
 
-def test_the_curve_by_hand() -> None:
+def test_curve_by_hand() -> None:
     rows = [(0.9, True), (0.7, False), (0.7, True), (0.3, True)]
     result = calibration(*data(rows, missed=1))
     assert [(p.threshold, p.score.predicted, p.score.correct) for p in result.curve] == [(0.9, 1, 1), (0.7, 3, 2), (0.3, 4, 3)]
     assert {p.score.support for p in result.curve} == {4}
-    assert (result.everything.predicted, result.everything.correct) == (4, 3)
-    # F1: 2/5, 4/7, 6/8. All are kept; below the lowest score nothing is known, unless that is said.
+    assert (result.unfiltered.predicted, result.unfiltered.correct) == (4, 3)
+    # F1: 2/5, 4/7, 6/8. No threshold is considered below the lowest score, unless ``min_threshold`` is given.
     assert result.best is not None
     assert (result.best.threshold, result.best.score.f1) == (0.3, 0.75)
-    assert calibration(*data(rows, missed=1), lowest=0.2).best.threshold == 0.25  # type: ignore[union-attr]
+    assert calibration(*data(rows, missed=1), min_threshold=0.2).best.threshold == 0.25  # type: ignore[union-attr]
 
 
-def test_each_type_has_its_own_threshold() -> None:
-    rows = [(0.9, True), (0.4, True), (0.8, False), (0.3, False), (0.7, False), (0.2, True)]  # X: 0.9, 0.8, 0.7; Y: the others
+def test_best_threshold_of_each_type() -> None:
+    rows = [(0.9, True), (0.4, True), (0.8, False), (0.3, False), (0.7, False), (0.2, True)]  # X: 0.9, 0.8, 0.7; Y: the rest
     result = calibration(*data(rows, types="XY"))
     assert result.types["X"] is not None
     assert result.types["Y"] is not None
     assert (result.types["X"].threshold, result.types["X"].score.f1) == (0.85, 1.0)
     assert (result.types["Y"].threshold, result.types["Y"].score.f1) == (0.2, 0.8)
-    nothing = calibration(*data([(0.9, False)], missed=2))
-    assert nothing.best is None
-    assert nothing.types == {"X": None}
+    without_correct = calibration(*data([(0.9, False)], missed=2))
+    assert without_correct.best is None
+    assert without_correct.types == {"X": None}
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from([0.1, 0.25, 0.5, 0.500001, 0.9, 1.0]), st.booleans()), min_size=1), st.integers(0, 3))
-def test_the_best_threshold_is_the_best_of_all(rows: list[Row], missed: int) -> None:
-    gold, found = data(rows, missed)
-    result = calibration(gold, found)
-    every = [evaluate(gold, apply_threshold(found, threshold)).f1 for threshold in (0, 0.2, 0.3, 0.5, 0.5000005, 0.7, 0.95)]
-    assert (result.best.score.f1 if result.best else 0.0) == pytest.approx(max(every))
+def test_best_threshold_has_the_highest_f1(rows: list[Row], missed: int) -> None:
+    gold, predicted = data(rows, missed)
+    result = calibration(gold, predicted)
+    scores = [
+        evaluate(gold, apply_threshold(predicted, threshold)).f1 for threshold in (0, 0.2, 0.3, 0.5, 0.5000005, 0.7, 0.95)
+    ]
+    assert (result.best.score.f1 if result.best else 0.0) == pytest.approx(max(scores))
     if result.best:
-        assert result.best.threshold >= min(score for score, _ in rows), "below what was proposed nothing is known"
-        assert evaluate(gold, apply_threshold(found, result.best.threshold)).entities.micro == result.best.score
-        assert at_threshold(gold, found, result.best.threshold) == result.best
+        assert result.best.threshold >= min(score for score, _ in rows), "not below the lowest score"
+        assert evaluate(gold, apply_threshold(predicted, result.best.threshold)).entities.micro == result.best.score
+        assert score_at_threshold(gold, predicted, result.best.threshold) == result.best
     for point in result.curve:
-        assert evaluate(gold, apply_threshold(found, point.threshold)).entities.micro == point.score
+        assert evaluate(gold, apply_threshold(predicted, point.threshold)).entities.micro == point.score
 
 
-def test_a_long_curve_is_thinned_and_keeps_its_low_end() -> None:
+def test_a_long_curve_is_thinned_and_keeps_its_last_point() -> None:
     chance = random.Random(2)
     rows = [(round(chance.random(), 6), chance.random() < 0.5) for _ in range(1_500)]
     result = calibration(*data(rows))
-    assert POINTS / 2 < len(result.curve) <= POINTS
-    assert result.curve[-1].score == result.everything
+    assert MAX_POINTS / 2 < len(result.curve) <= MAX_POINTS
+    assert result.curve[-1].score == result.unfiltered
     thresholds = [point.threshold for point in result.curve]
     assert thresholds == sorted(thresholds, reverse=True)
 
 
-def test_what_is_given_twice_counts_once() -> None:
+def test_duplicates_count_once() -> None:
     gold, _ = data([(0.5, True)])
-    found = [Sentence("0", ("a", "b"), (Entity("X", ((0, 1),), 0.3), Entity("X", ((0, 1),), 0.8)))]  # type: ignore[arg-type]
-    result = calibration(gold, found)
+    predicted = [Sentence("0", ("a", "b"), (Entity("X", ((0, 1),), 0.3), Entity("X", ((0, 1),), 0.8)))]  # type: ignore[arg-type]
+    result = calibration(gold, predicted)
     assert [(p.threshold, p.score.predicted) for p in result.curve] == [(0.8, 1)]
 
 
 @pytest.mark.parametrize(
     ("score", "message"),
-    [(None, "have no score"), (1.5, "is 1.5, expected a number between 0 and 1"), (-0.1, "between 0 and 1")],
+    [(None, "have no score"), (1.5, "expected scores between 0 and 1, found .* 1.5"), (-0.1, "between 0 and 1")],
 )
-def test_scores_that_are_no_probabilities(score: float | None, message: str) -> None:
+def test_invalid_scores_are_errors(score: float | None, message: str) -> None:
     gold, _ = data([(0.5, True)])
     with pytest.raises(SpanwiseError, match=message):
         calibration(gold, [Sentence("0", ("a", "b"), (Entity("X", ((0, 1),), score),))])  # type: ignore[arg-type]
     with pytest.raises(SpanwiseError, match="no predicted entities"):
         calibration(gold, [])
-    with pytest.raises(SpanwiseError, match="one bin or more"):
+    with pytest.raises(SpanwiseError, match="at least one bin"):
         calibration(gold, gold, bins=0)
 
 
-def test_json_and_lines() -> None:
-    gold, found = data([(0.9, True), (0.2, False), (0.8, True), (0.4, False)], missed=1)
-    best = found_threshold(gold, found)
-    record = json.loads(json.dumps(best.to_json()))
-    assert (record["threshold"], record["best"]["correct"], record["own"]) == (0.6, 2, None)
+def test_json_and_text() -> None:
+    gold, predicted = data([(0.9, True), (0.2, False), (0.8, True), (0.4, False)], missed=1)
+    result = search_threshold(gold, predicted)
+    record = json.loads(json.dumps(result.to_json()))
+    assert (record["threshold"], record["best"]["correct"], record["default"]) == (0.6, 2, None)
     assert record["types"]["X"]["f1"] == pytest.approx(0.8)
-    assert best.lines == [
-        "best threshold on these predictions: 0.6 (F1 0.8000; without one it is 0.5714)",
+    assert result.lines == [
+        "best threshold on these predictions: 0.6 (F1 0.8000; without a threshold 0.5714)",
         "  X: 0.6 (F1 0.8000)",
-        "of 3 entities 1 are not among the predictions, whatever the threshold",
-        "it was chosen on the predictions that are scored here: on others it may do less good",
+        "1 of 3 gold entities are not predicted at any threshold",
+        "note: the threshold is chosen and scored on the same predictions; expect a lower F1 on other data",
     ]
-    hopeless = found_threshold(*data([(0.9, False)], missed=1))
-    assert (hopeless.threshold, len(hopeless.lines)) == (0.0, 1)
+    all_wrong = search_threshold(*data([(0.9, False)], missed=1))
+    assert (all_wrong.threshold, len(all_wrong.lines)) == (0.0, 1)

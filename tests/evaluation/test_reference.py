@@ -1,4 +1,4 @@
-"""Agreement with a slow, literal reading of the definitions, on random corpora."""
+"""Agreement with a slow reference implementation on random corpora."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from spanwise import Entity, Relation, Sentence
 from spanwise.evaluation import evaluate
 
 LENGTH = 6
-Mark = tuple[str, frozenset[int]]  # a type and a set of words: another reading of an entity than fragments
+Mark = tuple[str, frozenset[int]]  # an entity as a type and a set of words
 
 
 @st.composite
 def entities(draw: st.DrawFn) -> tuple[Entity, ...]:
-    found = []
+    result = []
     for _ in range(draw(st.integers(0, 5))):
         words = draw(st.sets(st.integers(0, LENGTH - 1), min_size=1))
-        found.append(Entity(draw(st.sampled_from("ABC")), tuple((w, w + 1) for w in sorted(words))))  # type: ignore[misc]
-    return tuple(found + found[: draw(st.integers(0, 1))])
+        result.append(Entity(draw(st.sampled_from("ABC")), tuple((w, w + 1) for w in sorted(words))))  # type: ignore[misc]
+    return tuple(result + result[: draw(st.integers(0, 1))])
 
 
 @st.composite
@@ -48,17 +48,17 @@ def corpora(draw: st.DrawFn) -> tuple[list[Sentence], list[Sentence], list[Sente
 
 
 def marks(sentence: Sentence | None) -> list[Mark]:
-    found: list[Mark] = []
+    result: list[Mark] = []
     for e in sentence.entities if sentence else ():
         mark = e.type, frozenset(w for f in e.fragments for w in range(f.start, f.end))
-        if mark not in found:
-            found.append(mark)
-    return found
+        if mark not in result:
+            result.append(mark)
+    return result
 
 
-def score(support: int, predicted: int, correct: int, found: int | None = None) -> dict[str, Any]:
+def score(support: int, predicted: int, correct: int, matched_gold: int | None = None) -> dict[str, Any]:
     p = correct / predicted if predicted else 0
-    r = (correct if found is None else found) / support if support else 0
+    r = (correct if matched_gold is None else matched_gold) / support if support else 0
     f = 2 * p * r / (p + r) if p + r else 0
     numbers = {"precision": pytest.approx(p), "recall": pytest.approx(r), "f1": pytest.approx(f)}
     return {**numbers, "support": support, "predicted": predicted, "correct": correct}
@@ -70,7 +70,7 @@ def is_inside(mark: Mark, others: list[Mark]) -> bool:
     return any(a <= low and high <= b and (a, b) != (low, high) for a, b in ranges)
 
 
-def is_broken(mark: Mark) -> bool:
+def is_discontinuous(mark: Mark) -> bool:
     return len(mark[1]) < max(mark[1]) - min(mark[1]) + 1
 
 
@@ -82,10 +82,10 @@ def test_entities(data: tuple[list[Sentence], list[Sentence], list[Sentence]]) -
     result = evaluate(gold, predicted, train).to_json()
 
     def total(only: Any = lambda mark: True) -> dict[str, Any]:
-        right = [[m for m in g if only(m)] for g, _ in sides]
-        found = [[m for m in p if only(m)] for _, p in sides]
-        correct = sum(m in f for r, f in zip(right, found, strict=True) for m in r)
-        return score(sum(map(len, right)), sum(map(len, found)), correct)
+        gold_marks = [[m for m in g if only(m)] for g, _ in sides]
+        predicted_marks = [[m for m in p if only(m)] for _, p in sides]
+        correct = sum(m in p for g, p in zip(gold_marks, predicted_marks, strict=True) for m in g)
+        return score(sum(map(len, gold_marks)), sum(map(len, predicted_marks)), correct)
 
     assert result["micro"] == total()
     types = {m[0] for g, p in sides for m in g + p}
@@ -99,21 +99,21 @@ def test_entities(data: tuple[list[Sentence], list[Sentence], list[Sentence]]) -
     counts = [sum(len(g) for g, _ in spans), sum(len(p) for _, p in spans), sum(len(g & p) for g, p in spans)]
     assert result["unlabelled"] == score(*counts)
 
-    broken = total(is_broken)
-    assert result["discontinuous"] == (broken if broken["support"] else None)
+    discontinuous = total(is_discontinuous)
+    assert result["discontinuous"] == (discontinuous if discontinuous["support"] else None)
 
-    inner, claimed, inner_found = 0, 0, 0
+    nested, wrong, correct = 0, 0, 0
     for g, p in sides:
-        inner += sum(is_inside(m, g) for m in g)
-        inner_found += sum(is_inside(m, g) and m in p for m in g)
-        claimed += sum(is_inside(m, p) and m not in g for m in p)
-    assert result["nested"] == (score(inner, inner_found + claimed, inner_found) if inner else None)
+        nested += sum(is_inside(m, g) for m in g)
+        correct += sum(is_inside(m, g) and m in p for m in g)
+        wrong += sum(is_inside(m, p) and m not in g for m in p)
+    assert result["nested"] == (score(nested, correct + wrong, correct) if nested else None)
 
-    touches = [(sum(any(m[0] == o[0] and m[1] & o[1] for o in p) for m in g),
+    overlapping = [(sum(any(m[0] == o[0] and m[1] & o[1] for o in p) for m in g),
                 sum(any(m[0] == o[0] and m[1] & o[1] for o in g) for m in p)) for g, p in sides]  # fmt: skip
-    found, right = sum(f for f, _ in touches), sum(r for _, r in touches)
-    support, claims = result["micro"]["support"], result["micro"]["predicted"]
-    assert result["relaxed"] == {**score(support, claims, right, found), "found": found}
+    matched_gold, matched_predicted = sum(f for f, _ in overlapping), sum(r for _, r in overlapping)
+    support, predictions = result["micro"]["support"], result["micro"]["predicted"]
+    assert result["relaxed"] == {**score(support, predictions, matched_predicted, matched_gold), "matched_gold": matched_gold}
 
     known = [s.words for s in train]
     unseen = [side for side, s in zip(sides, gold, strict=True) if s.words not in known]
@@ -128,22 +128,22 @@ def test_confusion_sums_to_supports_and_predictions(data: tuple[list[Sentence], 
     gold, predicted, _ = data
     result = evaluate(gold, predicted).to_json()
     confusion, rows, columns = result["confusion"], Counter[str](), Counter[str]()
-    for right, row in confusion["counts"].items():
-        rows[right] += sum(row.values())
-        for found, count in row.items():
-            columns[found] += count
+    for gold_type, row in confusion["counts"].items():
+        rows[gold_type] += sum(row.values())
+        for predicted_type, count in row.items():
+            columns[predicted_type] += count
     rows.update(confusion["missed"])
     columns.update(confusion["spurious"])
     for type, numbers in result["types"].items():
         assert rows[type] == numbers["support"]
         assert columns[type] == numbers["predicted"]
         assert confusion["counts"].get(type, {}).get(type, 0) == numbers["correct"]
-    # Every span that both sides have pairs as many of its types as the poorer side has there.
+    # For every common span, as many types are paired as the side with fewer types has.
     pairs = 0
     for g in gold:
-        right, found = marks(g), marks(next((p for p in predicted if p.id == g.id), None))
-        ours, theirs = Counter(words for _, words in right), Counter(words for _, words in found)
-        pairs += (ours & theirs).total()
+        gold_marks, predicted_marks = marks(g), marks(next((p for p in predicted if p.id == g.id), None))
+        gold_spans, predicted_spans = Counter(words for _, words in gold_marks), Counter(words for _, words in predicted_marks)
+        pairs += (gold_spans & predicted_spans).total()
     assert sum(count for row in confusion["counts"].values() for count in row.values()) == pairs
 
 
@@ -155,16 +155,16 @@ def test_relations(data: tuple[list[Sentence], list[Sentence], list[Sentence]]) 
     if not any(s.relations for s in gold) or not any(s.relations for s in predicted):
         assert result is None
         return
-    for name, typed in (("strict", True), ("boundaries", False)):
+    for name, has_types in (("strict", True), ("boundaries", False)):
 
-        def triples(sentence: Sentence | None, typed: bool = typed) -> set[Any]:
-            ends = [(e.type if typed else "", e.fragments) for e in sentence.entities] if sentence else []
+        def triples(sentence: Sentence | None, has_types: bool = has_types) -> set[Any]:
+            ends = [(e.type if has_types else "", e.fragments) for e in sentence.entities] if sentence else []
             return {(r.type, ends[r.head], ends[r.tail]) for r in sentence.relations} if sentence else set()
 
         sides = [(triples(g), triples(next((p for p in predicted if p.id == g.id), None))) for g in gold]
         for type in {t[0] for g, p in sides for t in g | p}:
-            ours = [({t for t in g if t[0] == type}, {t for t in p if t[0] == type}) for g, p in sides]
-            counts = [sum(len(g) for g, _ in ours), sum(len(p) for _, p in ours), sum(len(g & p) for g, p in ours)]
+            of_type = [({t for t in g if t[0] == type}, {t for t in p if t[0] == type}) for g, p in sides]
+            counts = [sum(len(g) for g, _ in of_type), sum(len(p) for _, p in of_type), sum(len(g & p) for g, p in of_type)]
             assert result[name]["types"][type] == score(*counts)
         counts = [sum(len(g) for g, _ in sides), sum(len(p) for _, p in sides), sum(len(g & p) for g, p in sides)]
         assert result[name]["micro"] == score(*counts)

@@ -1,4 +1,4 @@
-"""Agreement with seqeval, the scorer most flat NER papers report."""
+"""Agreement with seqeval, the usual scorer for flat NER."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def tags(sentence: Sentence) -> list[str]:
     return labels
 
 
-def test_strict_scores_are_those_of_seqeval_on_flat_entities() -> None:
+def test_strict_scores_match_seqeval_on_flat_entities() -> None:
     metrics = pytest.importorskip("seqeval.metrics", reason="seqeval is not installed")
     from seqeval.scheme import IOB2
 
@@ -45,7 +45,7 @@ def test_strict_scores_are_those_of_seqeval_on_flat_entities() -> None:
             s if chance.random() < 0.5 else flat_sentence(chance, s.id, len(s.words)) for s in gold
         ]  # fmt: skip
         if not any(s.entities for s in gold + predicted):
-            continue  # seqeval has no report without entities
+            continue  # seqeval fails without entities
         compared += 1
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -58,21 +58,31 @@ def test_strict_scores_are_those_of_seqeval_on_flat_entities() -> None:
                 zero_division=0,
             )
         scores = evaluate(gold, predicted).entities
-        theirs = {name: row for name, row in report.items() if not name.endswith("avg")}
-        assert theirs.keys() == scores.types.keys()
-        for ours, row in [(scores.micro, report["micro avg"]), *((scores.types[name], row) for name, row in theirs.items())]:
+        expected_types = {name: row for name, row in report.items() if not name.endswith("avg")}
+        assert expected_types.keys() == scores.types.keys()
+        for score, row in [
+            (scores.micro, report["micro avg"]),
+            *((scores.types[name], row) for name, row in expected_types.items()),
+        ]:
             expected = (row["precision"], row["recall"], row["f1-score"], row["support"])
-            assert (ours.precision, ours.recall, ours.f1, ours.support) == pytest.approx(expected)
-        if all(row["support"] for row in theirs.values()):  # seqeval averages over types without gold too
+            assert (score.precision, score.recall, score.f1, score.support) == pytest.approx(expected)
+        if all(row["support"] for row in expected_types.values()):  # seqeval also averages over types without gold
             assert scores.macro.f1 == pytest.approx(report["macro avg"]["f1-score"])
 
 
-def test_where_tags_cannot_go() -> None:
-    """Nested entities of one type and of two, on the same words, crossing and in pieces: what no column of tags can say."""
+def test_entities_that_tags_cannot_represent() -> None:
+    """Nested entities, two types on the same words, crossing and discontinuous entities."""
     words = tuple("abcdefgh")
     gold = [("X", ((0, 4),)), ("X", ((1, 3),)), ("Y", ((1, 3),)), ("Y", ((2, 6),)), ("Z", ((0, 1), (5, 6))), ("Z", ((5, 8),))]
-    found = [("X", ((0, 4),)), ("X", ((1, 2),)), ("Y", ((1, 3),)), ("Y", ((2, 6),)), ("Z", ((0, 1), (5, 6))), ("Z", ((0, 6),))]
-    sides = ([Sentence("s", words, tuple(Entity(*row) for row in rows))] for rows in (gold, found))  # type: ignore[arg-type]
+    predicted = [
+        ("X", ((0, 4),)),
+        ("X", ((1, 2),)),
+        ("Y", ((1, 3),)),
+        ("Y", ((2, 6),)),
+        ("Z", ((0, 1), (5, 6))),
+        ("Z", ((0, 6),)),
+    ]
+    sides = ([Sentence("s", words, tuple(Entity(*row) for row in rows))] for rows in (gold, predicted))  # type: ignore[arg-type]
     scores = evaluate(*sides).entities
     assert (scores.micro.precision, scores.micro.recall, scores.micro.support) == (4 / 6, 4 / 6, 6)
     rates = {type: (score.precision, score.recall, score.f1, score.support) for type, score in scores.types.items()}

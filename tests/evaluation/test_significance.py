@@ -1,4 +1,4 @@
-"""The paired tests against literal ones, exact p-values, and what theory says of them."""
+"""Paired tests against direct simulations, exact p-values and statistical properties."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import pytest
 
 from spanwise import Entity, Sentence, SpanwiseError
 from spanwise.evaluation import compare, evaluate
-from spanwise.evaluation.bootstrap import FEWEST
+from spanwise.evaluation.bootstrap import MIN_UNITS
 
 LENGTH = 12
 
 
 def corpus(counts: np.ndarray) -> tuple[list[Sentence], list[list[Sentence]]]:
-    """Gold, and one output a run, with these counts: sentences × runs × (correct, predicted, gold)."""
+    """Gold sentences and the output of each run, for counts of sentences × runs × (correct, predicted, gold)."""
     gold, runs = [], [[] for _ in range(counts.shape[1])]
     for number, row in enumerate(counts.tolist()):
         words = tuple(f"w{n}" for n in range(LENGTH))
@@ -30,13 +30,13 @@ def corpus(counts: np.ndarray) -> tuple[list[Sentence], list[list[Sentence]]]:
     return gold, runs
 
 
-def sample(rng: np.random.Generator, sentences: int, eases: list[float]) -> np.ndarray:
-    """Counts of runs that find these shares of the entities; hard sentences are hard for all of them."""
+def sample(rng: np.random.Generator, sentences: int, recalls: list[float]) -> np.ndarray:
+    """Counts of runs with these recalls; difficult sentences are difficult for all runs."""
     gold = rng.poisson(2.0, sentences).clip(max=LENGTH)
     hardness = rng.beta(4, 2, sentences) * 1.5
     columns = []
-    for ease in eases:
-        correct = rng.binomial(gold, (hardness * ease).clip(0, 1))
+    for recall in recalls:
+        correct = rng.binomial(gold, (hardness * recall).clip(0, 1))
         columns.append(np.stack([correct, (correct + rng.poisson(0.5, sentences)).clip(max=LENGTH), gold], axis=1))
     return np.stack(columns, axis=1)
 
@@ -46,7 +46,7 @@ def f1(rows: np.ndarray) -> float:
     return 2 * correct / (predicted + gold) if predicted + gold else 0.0
 
 
-def gap(counts: np.ndarray) -> float:
+def f1_difference(counts: np.ndarray) -> float:
     half = counts.shape[1] // 2
     scores = [f1(counts[:, run]) for run in range(counts.shape[1])]
     return fmean(scores[:half]) - fmean(scores[half:])
@@ -58,66 +58,66 @@ def compared(counts: np.ndarray, **options: int | float):  # type: ignore[no-unt
     return compare(gold, runs[:half], runs[half:], **options)  # type: ignore[arg-type]
 
 
-def test_scores_are_those_of_evaluate() -> None:
+def test_scores_match_evaluate() -> None:
     counts = sample(np.random.default_rng(0), 40, [0.6, 0.5, 0.4, 0.7])
     gold, runs = corpus(counts)
     result = compare(gold, runs[:2], runs[2:], resamples=10)
-    assert [*result.ones.f1, *result.others.f1] == pytest.approx([evaluate(gold, run).f1 for run in runs])
-    assert result.difference == pytest.approx(gap(counts)) == pytest.approx(result.ones.mean - result.others.mean)
-    assert result.ones.deviation == pytest.approx(np.std(result.ones.f1, ddof=1))
-    assert compare(gold, runs[:1], runs[1:2], resamples=10).ones.deviation is None
+    assert [*result.first.f1, *result.second.f1] == pytest.approx([evaluate(gold, run).f1 for run in runs])
+    assert result.difference == pytest.approx(f1_difference(counts)) == pytest.approx(result.first.mean - result.second.mean)
+    assert result.first.deviation == pytest.approx(np.std(result.first.f1, ddof=1))
+    assert compare(gold, runs[:1], runs[1:2], resamples=10).first.deviation is None
 
 
-@pytest.mark.parametrize("eases", [[0.5, 0.6], [0.5, 0.55, 0.5, 0.65]])
-def test_randomisation_is_near_the_exact_p_value(eases: list[float]) -> None:
-    """All 512 ways to exchange nine sentences, in all runs at once."""
-    counts = sample(np.random.default_rng(4), 9, eases)
-    half = len(eases) // 2
+@pytest.mark.parametrize("recalls", [[0.5, 0.6], [0.5, 0.55, 0.5, 0.65]])
+def test_randomisation_matches_the_exact_p_value(recalls: list[float]) -> None:
+    """Enumerate all 512 exchanges of nine sentences."""
+    counts = sample(np.random.default_rng(4), 9, recalls)
+    half = len(recalls) // 2
     swapped = np.concatenate([counts[:, half:], counts[:, :half]], axis=1)
-    gaps = []
+    differences = []
     for tosses in product((False, True), repeat=9):
-        gaps.append(gap(np.where(np.array(tosses)[:, None, None], swapped, counts)))
-    exact = fmean(abs(g) >= abs(gap(counts)) - 1e-12 for g in gaps)
+        differences.append(f1_difference(np.where(np.array(tosses)[:, None, None], swapped, counts)))
+    exact = fmean(abs(difference) >= abs(f1_difference(counts)) - 1e-12 for difference in differences)
     assert 0.02 < exact < 0.98
     assert compared(counts, resamples=40_000).randomisation_p == pytest.approx(exact, abs=0.01)
 
 
-@pytest.mark.parametrize("eases", [[0.5, 0.5], [0.5, 0.55, 0.5, 0.5]])
-def test_bootstrap_is_what_drawing_sentences_one_by_one_gives(eases: list[float]) -> None:
+@pytest.mark.parametrize("recalls", [[0.5, 0.5], [0.5, 0.55, 0.5, 0.5]])
+def test_bootstrap_matches_drawing_single_sentences(recalls: list[float]) -> None:
     rng = np.random.default_rng(6)
-    counts = sample(rng, 60, eases)
-    gaps = np.array([gap(counts[rng.integers(0, 60, 60)]) for _ in range(4_000)])
+    counts = sample(rng, 60, recalls)
+    differences = np.array([f1_difference(counts[rng.integers(0, 60, 60)]) for _ in range(4_000)])
     result = compared(counts, resamples=40_000)
-    low, high = np.quantile(gaps, [0.025, 0.975])
+    low, high = np.quantile(differences, [0.025, 0.975])
     assert (result.interval.low, result.interval.high) == pytest.approx((low, high), abs=0.006)
-    literal = fmean(np.abs(gaps - gap(counts)) >= abs(gap(counts)))
-    assert 0.02 < literal < 0.98
-    assert result.bootstrap_p == pytest.approx(literal, abs=0.03)
+    expected = fmean(np.abs(differences - f1_difference(counts)) >= abs(f1_difference(counts)))
+    assert 0.02 < expected < 0.98
+    assert result.bootstrap_p == pytest.approx(expected, abs=0.03)
 
 
-def test_the_same_output_twice_is_no_difference() -> None:
+def test_equal_outputs_have_no_difference() -> None:
     counts = sample(np.random.default_rng(1), 50, [0.6])
     result = compared(np.concatenate([counts, counts], axis=1), resamples=500)
     assert (result.difference, result.bootstrap_p, result.randomisation_p) == (0, 1, 1)
     assert (result.interval.low, result.interval.high) == (0, 0)
 
 
-def test_no_p_value_is_zero() -> None:
+def test_p_values_are_never_zero() -> None:
     counts = np.array([[[2, 2, 2], [0, 2, 2]]] * 60)
     result = compared(counts, resamples=999)
     assert result.difference == 1
     assert result.randomisation_p == 1 / 1000
-    # All resamples have this difference: none is as far from it as it is from 0.
+    # All resamples have the same difference, so none is as extreme.
     assert result.bootstrap_p == 1 / 1000
 
 
-def test_a_clean_sweep_of_ten_sentences() -> None:
-    """Of 1,024 ways to exchange them two give the whole difference."""
+def test_p_value_if_one_system_wins_all_ten_sentences() -> None:
+    """Two of 1,024 exchanges have the full difference."""
     result = compared(np.array([[[1, 1, 1], [0, 1, 1]]] * 10), resamples=100_000)
     assert result.randomisation_p == pytest.approx(2 / 1024, abs=0.0006)
 
 
-def test_sides_change_the_sign_and_nothing_else() -> None:
+def test_swapping_the_systems_changes_the_sign_only() -> None:
     counts = sample(np.random.default_rng(2), 80, [0.5, 0.6])
     result, mirrored = compared(counts, resamples=20_000), compared(counts[:, ::-1], resamples=20_000)
     assert mirrored.difference == pytest.approx(-result.difference)
@@ -128,18 +128,18 @@ def test_sides_change_the_sign_and_nothing_else() -> None:
     )
 
 
-def test_equal_systems_are_called_different_as_often_as_the_level_says() -> None:
+def test_false_positive_rate_matches_the_level() -> None:
     rng = np.random.default_rng(9)
     results = [compared(sample(rng, 60, [0.5, 0.5]), resamples=400, seed=n) for n in range(300)]
     for name in ("bootstrap_p", "randomisation_p"):
         values = np.array([getattr(result, name) for result in results])
         assert 0.02 <= (values <= 0.05).mean() <= 0.09
         assert 0.42 <= (values <= 0.5).mean() <= 0.58
-    covered = fmean(result.interval.low <= 0 <= result.interval.high for result in results)
-    assert 0.91 <= covered <= 0.98
+    word_indices = fmean(result.interval.low <= 0 <= result.interval.high for result in results)
+    assert 0.91 <= word_indices <= 0.98
 
 
-def test_a_real_difference_is_found() -> None:
+def test_a_large_difference_is_significant() -> None:
     counts = sample(np.random.default_rng(3), 400, [0.7, 0.55])
     result = compared(counts)
     assert result.difference > 0.05
@@ -147,14 +147,14 @@ def test_a_real_difference_is_found() -> None:
     assert max(result.bootstrap_p, result.randomisation_p) < 0.01
 
 
-def test_the_seed_decides() -> None:
+def test_result_depends_on_the_seed() -> None:
     counts = sample(np.random.default_rng(5), 50, [0.5, 0.6])
     assert compared(counts, resamples=100) == compared(counts, resamples=100)
     assert compared(counts, resamples=100) != compared(counts, resamples=100, seed=1)
 
 
-def test_outputs_cut_elsewhere_are_compared_in_common_units() -> None:
-    """One system joins the first two sentences, the other the next two; the last stands alone. All four entities are found."""
+def test_differently_split_outputs_are_compared_in_common_units() -> None:
+    """One system joins the first two sentences, the other the next two. All four entities are correct."""
     gold = [Sentence(str(n), (f"w{n}", "x"), (Entity("X", ((0, 1),)),) if n else ()) for n in range(5)]
 
     def joined(first: int) -> list[Sentence]:
@@ -164,48 +164,48 @@ def test_outputs_cut_elsewhere_are_compared_in_common_units() -> None:
         return [Sentence(f"x{n}", s.words, s.entities) for n, s in enumerate([*gold[:first], whole, *gold[first + 2 :]])]
 
     result = compare(gold, [joined(0)], [joined(2)], resamples=20)
-    assert result.sentences == 3
-    assert (result.ones.f1, result.others.f1) == ((1.0,), (1.0,))
-    assert compare(gold, [joined(0)], [joined(1)], resamples=20).sentences == 3
-    assert compare(gold, [gold], [gold], resamples=20).sentences == 5
+    assert result.units == 3
+    assert (result.first.f1, result.second.f1) == ((1.0,), (1.0,))
+    assert compare(gold, [joined(0)], [joined(1)], resamples=20).units == 3
+    assert compare(gold, [gold], [gold], resamples=20).units == 5
 
 
-def test_one_sentence_given_often_is_many() -> None:
+def test_repeated_sentences_are_separate_units() -> None:
     sentence = Sentence("s", ("a",), (Entity("X", ((0, 1),)),))
-    nothing = Sentence("s", ("a",))
-    result = compare([sentence] * 30, [[sentence, nothing] * 15], [[nothing, sentence] * 15], resamples=50)
-    assert result.sentences == 30
+    empty = Sentence("s", ("a",))
+    result = compare([sentence] * 30, [[sentence, empty] * 15], [[empty, sentence] * 15], resamples=50)
+    assert result.units == 30
     assert result.difference == 0
     assert result.interval is not None
     assert result.interval.low < 0 < result.interval.high
 
 
-def test_an_output_of_one_piece_is_one_draw() -> None:
-    """The second system misses one entity more, of 50. Given as one long sentence, it leaves one unit and nothing to draw."""
+def test_an_output_of_one_sentence_is_one_unit() -> None:
+    """The second system misses one more of 50 entities. As one long sentence, it leaves a single unit."""
     words = ("a", "b", "c", ".")
     gold = [Sentence(str(n), words, (Entity("X", ((0, 1),)),)) for n in range(50)]
-    bare = [replace(sentence, entities=()) for sentence in gold]
-    ones, others = [*bare[:1], *gold[1:]], [*bare[:2], *gold[2:]]
+    empty = [replace(sentence, entities=()) for sentence in gold]
+    first, second = [*empty[:1], *gold[1:]], [*empty[:2], *gold[2:]]
     whole = [Sentence("x", words * 50, tuple(Entity("X", ((4 * n, 4 * n + 1),)) for n in range(2, 50)))]
-    apart, joined = compare(gold, [ones], [others], resamples=50), compare(gold, [ones], [whole], resamples=50)
-    assert apart.difference == joined.difference > 0
-    assert apart.sentences == 50
-    assert apart.interval is not None
-    assert (joined.sentences, joined.interval, joined.bootstrap_p, joined.randomisation_p) == (1, None, None, 1)
+    separate, joined = compare(gold, [first], [second], resamples=50), compare(gold, [first], [whole], resamples=50)
+    assert separate.difference == joined.difference > 0
+    assert separate.units == 50
+    assert separate.interval is not None
+    assert (joined.units, joined.interval, joined.bootstrap_p, joined.randomisation_p) == (1, None, None, 1)
 
 
-def test_sentences_without_entities_do_not_make_up_for_few() -> None:
+def test_sentences_without_entities_do_not_count_as_units() -> None:
     counts = np.zeros((300, 2, 3), dtype=np.int64)
-    counts[: FEWEST - 1] = [[1, 1, 1], [0, 1, 1]]
+    counts[: MIN_UNITS - 1] = [[1, 1, 1], [0, 1, 1]]
     result = compared(counts, resamples=500)
-    assert (result.interval, result.bootstrap_p, result.sentences) == (None, None, 300)
+    assert (result.interval, result.bootstrap_p, result.units) == (None, None, 300)
     assert result.randomisation_p < 0.01
-    counts[FEWEST, 1, 1] = 1  # one more, in which one system alone sees something
+    counts[MIN_UNITS, 1, 1] = 1  # one more, with a prediction of one system
     assert compared(counts, resamples=500).bootstrap_p is not None
 
 
 @pytest.mark.parametrize("sentences", [4, 25])
-def test_few_sentences_raise_no_more_false_alarms_than_many(sentences: int) -> None:
+def test_false_positive_rate_with_few_sentences(sentences: int) -> None:
     rng = np.random.default_rng(sentences)
     results = [compared(sample(rng, sentences, [0.5, 0.5]), resamples=400, seed=n) for n in range(300)]
     tested = [result for result in results if result.interval is not None]
@@ -213,32 +213,40 @@ def test_few_sentences_raise_no_more_false_alarms_than_many(sentences: int) -> N
     assert sum(not result.interval.low <= 0 <= result.interval.high for result in tested) <= 0.1 * len(results)
 
 
-def test_missing_sentences_are_misses() -> None:
+def test_missing_sentences_count_as_missed() -> None:
     gold, (run, _) = corpus(np.array([[[2, 2, 2], [2, 2, 2]]] * 4))
-    assert compare(gold, [run], [run[:2]], resamples=20).others.f1 == pytest.approx([2 * 4 / (4 + 8)])
+    assert compare(gold, [run], [run[:2]], resamples=20).second.f1 == pytest.approx([2 * 4 / (4 + 8)])
 
 
-def test_no_entities_at_all() -> None:
+def test_without_entities() -> None:
     gold = [Sentence("1", ("a",))]
     result = compare(gold, [gold], [gold], resamples=20)
     assert (result.difference, result.interval, result.bootstrap_p, result.randomisation_p) == (0, None, None, 1)
 
 
-def test_json_is_plain() -> None:
+def test_json() -> None:
     record = json.loads(
         json.dumps(compared(sample(np.random.default_rng(5), 20, [0.5, 0.6, 0.5, 0.6]), resamples=50).to_json())
     )
-    assert list(record) == ["ones", "others", "difference", "interval", "bootstrap_p", "randomisation_p", "sentences"]
-    assert len(record["ones"]["f1"]) == 2
+    assert list(record) == [
+        "first_scores",
+        "second_scores",
+        "difference",
+        "interval",
+        "bootstrap_p",
+        "randomisation_p",
+        "units",
+    ]
+    assert len(record["first_scores"]["f1"]) == 2
 
 
-def test_what_cannot_be_compared_is_said() -> None:
+def test_comparison_errors() -> None:
     gold = [Sentence("1", ("a",))]
-    with pytest.raises(SpanwiseError, match="as many of each system, not 2 and 1"):
+    with pytest.raises(SpanwiseError, match="equally many of both systems, found 2 and 1"):
         compare(gold, [gold, gold], [gold])
-    with pytest.raises(SpanwiseError, match="as many of each system, not 0 and 0"):
+    with pytest.raises(SpanwiseError, match="equally many of both systems, found 0 and 0"):
         compare(gold, [], [])
     with pytest.raises(SpanwiseError, match="no gold sentences"):
         compare([], [[]], [[]])
-    with pytest.raises(SpanwiseError, match="one resample or more, not 0"):
+    with pytest.raises(SpanwiseError, match="at least one resample, found 0"):
         compare(gold, [gold], [gold], resamples=0)

@@ -1,4 +1,4 @@
-"""What people read."""
+"""Printed evaluations."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ def one_word_entities(types: list[str]) -> Sentence:
     return Sentence("s", tuple("w" * len(types)), entities)
 
 
-def test_a_whole_table() -> None:
+def test_complete_table() -> None:
     gold = Sentence(
         "s1",
         tuple("abcdef"),
         (
-            Entity("Place", ((0, 3),)),  # within the range of the broken one, as is the next
+            Entity("Place", ((0, 3),)),  # nested in the discontinuous entity, like the next
             Entity("Place", ((0, 1),)),
             Entity("Food", ((4, 6),)),
             Entity("Food", ((0, 1), (3, 4))),
         ),
         (Relation("in", 0, 1),),
     )
-    found = Sentence("s1", gold.words, (*gold.entities[:2], Entity("Place", ((4, 6),))), (Relation("in", 0, 1),))
-    lines = printed(evaluate([gold, Sentence("s2", ("x",))], [found], train=[]))
+    predicted = Sentence("s1", gold.words, (*gold.entities[:2], Entity("Place", ((4, 6),))), (Relation("in", 0, 1),))
+    lines = printed(evaluate([gold, Sentence("s2", ("x",))], [predicted], train=[]))
     assert lines == [
         "2 sentences              P       R      F1  support  predicted  correct",
         "────────────────────────────────────────────────────────────────────────",
@@ -62,23 +62,23 @@ def test_a_whole_table() -> None:
         "micro, boundaries only  100.00  100.00  100.00        1          1        1",
         "macro, boundaries only  100.00  100.00  100.00",
         "",
-        "same words, other type:",
-        "  1 × Food taken for Place",
+        "wrong type on the same words:",
+        "  1 × Food predicted as Place",
         "",
-        "note: gold sentences that are not in the predictions, and whose entities count as misses: 1 of 2 (the first is 's2')",
+        "note: gold sentences without a prediction, whose entities count as missed: 1 of 2 (first: 's2')",
     ]
 
 
-def test_the_interval_of_enough_sentences_is_said() -> None:
+def test_interval_is_printed_for_enough_sentences() -> None:
     gold = [Sentence(str(n), ("a", "b"), (Entity("X", ((0, 1),)),)) for n in range(20)]
-    found = [Sentence(str(n), ("a", "b"), (Entity("X", ((0, 1),)), Entity("X", ((1, 2),)))) for n in range(20)]
-    said = [line for line in printed(evaluate(gold, found)) if "interval" in line]
-    assert said == ["micro F1 between 66.67 and 66.67 (95% bootstrap interval)"]
+    predicted = [Sentence(str(n), ("a", "b"), (Entity("X", ((0, 1),)), Entity("X", ((1, 2),)))) for n in range(20)]
+    interval_lines = [line for line in printed(evaluate(gold, predicted)) if "interval" in line]
+    assert interval_lines == ["micro F1 between 66.67 and 66.67 (95% bootstrap interval)"]
 
 
-def test_forty_types_are_shown_and_of_more_the_rest_is_summed() -> None:
+def test_types_after_the_fortieth_are_summed() -> None:
     def rows(types: int) -> list[str]:
-        # The first types have more support, so that the last ones are the rest.
+        # The first types have more support, so the last ones are summed.
         names = [f"T{n:02}" for n in range(types)]
         sentence = one_word_entities(names + names[:39])
         return [line for line in printed(evaluate([sentence], [sentence])) if line.startswith(("T", "("))]
@@ -89,7 +89,7 @@ def test_forty_types_are_shown_and_of_more_the_rest_is_summed() -> None:
     assert rows(41)[-1].split() == ["(2", "other", "types)", "100.00", "100.00", "100.00", "2", "2", "2"]
 
 
-def test_long_and_odd_names_stay_whole_within_eighty_columns() -> None:
+def test_long_and_unusual_names_are_wrapped_within_80_columns() -> None:
     long, markup, control = "Very" * 15, "[red]Place[/red]", "a\x1b[31mb"
     sentence = one_word_entities(["x"])
     scores = Scores({name: Score(1_200_000, 1_200_000, 1_200_000) for name in (long, markup, control)})
@@ -98,12 +98,12 @@ def test_long_and_odd_names_stay_whole_within_eighty_columns() -> None:
     assert "".join(line.split()[0] for line in lines if line.startswith(("Very", "eryV", "ryVe", "yVer"))) == long
     assert any(line.startswith("[red]Place[/red]") for line in lines)
     assert any(line.startswith(r"'a\x1b[31mb'") for line in lines)
-    assert any(line.count("1,200,000") == 3 for line in lines), "large counts are not cut"
+    assert any(line.count("1,200,000") == 3 for line in lines), "large counts are not truncated"
 
 
-def test_the_commonest_confusions_are_named_and_the_rest_counted() -> None:
+def test_most_frequent_type_errors_are_listed_and_the_rest_counted() -> None:
     types = [f"T{n:02}" for n in range(13)]
-    gold, found = one_word_entities(types), one_word_entities(types[1:] + types[:1])
-    lines = printed(evaluate([gold, gold], [found]))
-    assert "  1 × T00 taken for T01" in lines
+    gold, predicted = one_word_entities(types), one_word_entities(types[1:] + types[:1])
+    lines = printed(evaluate([gold, gold], [predicted]))
+    assert "  1 × T00 predicted as T01" in lines
     assert "  3 × 3 other pairs of types" in lines

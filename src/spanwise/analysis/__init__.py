@@ -1,1 +1,1 @@
-"""Why a model fails: figures, tables and one report, from predictions alone or with the model that made them."""
+"""Analyse a model or its predictions: figures, tables and an HTML report."""

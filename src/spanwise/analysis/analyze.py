@@ -1,4 +1,4 @@
-"""``spanwise analyze``: everything that can be said about one system's output, in one folder."""
+"""Analyse one system's predictions and write the results to a folder (``spanwise analyze``)."""
 
 from __future__ import annotations
 
@@ -7,38 +7,39 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from spanwise.analysis.calibration import calibration_part
-from spanwise.analysis.data_part import data_part, settings_part
-from spanwise.analysis.difference_part import difference_part
+from spanwise.analysis.calibration_section import calibration_section
+from spanwise.analysis.data_section import data_section, settings_section
+from spanwise.analysis.difference_section import difference_section
 from spanwise.analysis.error_browser import error_browser
-from spanwise.analysis.part import Part
-from spanwise.analysis.prediction_parts import (
-    buckets_part,
-    confusion_part,
-    errors_part,
-    lengths_part,
-    scores_part,
-    typing_part,
+from spanwise.analysis.prediction_sections import (
+    buckets_section,
+    confusion_section,
+    errors_section,
+    lengths_section,
+    scores_section,
+    typing_section,
 )
-from spanwise.analysis.report import Section, report
-from spanwise.analysis.writing import REPORT, check_folder, draw, is_analysis, write_files
+from spanwise.analysis.report import HtmlSection, report
+from spanwise.analysis.section import Section
+from spanwise.analysis.writing import REPORT, check_output_folder, is_analysis, render_figures, write_files
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
 from spanwise.drawing import type_colours
 from spanwise.evaluation import Evaluation, TrainIndex, evaluate
-from spanwise.evaluation.errors import Errors, errors
-from spanwise.evaluation.typing import Typing, typing_scores
-from spanwise.files.writing import atomic_output, writing
+from spanwise.evaluation.errors import ErrorAnalysis, analyze_errors
+from spanwise.evaluation.typing import TypingScores, score_typing
+from spanwise.files.writing import atomic_output, open_output
 
 
 @dataclass(frozen=True)
-class Subject:
-    """What is analysed: ``gold`` sentences of some ``data``, and the same as the system called ``name`` ``predicted`` them.
+class AnalysisInput:
+    """The predictions to analyse, their gold annotations, and optional context.
 
-    ``train`` are the training sentences, where they are known, and ``splits`` all the data there is to describe.
-    ``settings`` are shown as they are. ``against`` are the runs of other systems, by name. A model that types
-    given spans is judged by that (``given_spans``). ``more`` are the parts that only a model can give, ``notes`` what a
-    reader of the scores must know.
+    ``name`` is the name of the system, ``data`` that of the gold data. ``train`` holds the training
+    sentences, ``splits`` all data to describe, ``settings`` what to show in the last section, and
+    ``other_systems`` the runs of other systems by name. Set ``is_typing`` for a model that types given
+    spans. ``model_sections`` are additional sections that need the model. ``notes`` are shown with the
+    scores.
     """
 
     name: str
@@ -48,10 +49,10 @@ class Subject:
     train: Sequence[Sentence] | None = None
     splits: Mapping[str, Sequence[Sentence]] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
-    against: Mapping[str, Sequence[Sequence[Sentence]]] = field(default_factory=dict)
-    given_spans: bool = False
+    other_systems: Mapping[str, Sequence[Sequence[Sentence]]] = field(default_factory=dict)
+    is_typing: bool = False
     finds_relations: bool = False
-    more: Sequence[Part] = ()
+    model_sections: Sequence[Section] = ()
     notes: tuple[str, ...] = ()
 
     @property
@@ -59,68 +60,69 @@ class Subject:
         return f"{self.name} on {self.data}"
 
 
-def analyze(subject: Subject, out: str | Path) -> Path:
-    """Write figures, tables, ``numbers.json`` and ``report.html`` to a folder, whole or not at all; gives the report's path.
+def analyze(data: AnalysisInput, out: str | Path) -> Path:
+    """Write figures, tables, ``numbers.json`` and ``report.html`` to a folder; return the path of the report.
 
-    The folder may be new, empty, or an earlier analysis, which is replaced.
+    The folder must be new, empty, or an earlier analysis, which is replaced. On failure nothing is
+    written.
     """
     out = Path(out)
-    check_folder(out)
-    if not subject.gold:
+    check_output_folder(out)
+    if not data.gold:
         raise SpanwiseError("there are no gold sentences to analyse")
-    found = errors(subject.gold, subject.predicted)
-    evaluation: Evaluation | Typing
-    if subject.given_spans:
-        evaluation = typing_scores(subject.gold, subject.predicted, subject.train)
+    errors = analyze_errors(data.gold, data.predicted)
+    evaluation: Evaluation | TypingScores
+    if data.is_typing:
+        evaluation = score_typing(data.gold, data.predicted, data.train)
     else:
-        evaluation = evaluate(subject.gold, subject.predicted, subject.train, finds_relations=subject.finds_relations)
-    evaluation = replace(evaluation, notes=(*evaluation.notes, *subject.notes))
-    parts = _parts(subject, evaluation, found)
-    with atomic_output(out, folder=True, over=is_analysis) as folder:
-        drawn = draw(parts)
-        write_files(folder, subject.title, parts, drawn)
-        browser = Section("browser", "Every sentence with a mistake", error_browser(found, type_colours(_types(found))))
-        at = 1 + next(number for number, part in enumerate(parts) if part.name == "errors")
-        with writing(folder / REPORT) as file:
-            file.write(report(subject.title, _cards(evaluation, found), [*parts[:at], browser, *parts[at:]], drawn))
+        evaluation = evaluate(data.gold, data.predicted, data.train, finds_relations=data.finds_relations)
+    evaluation = replace(evaluation, notes=(*evaluation.notes, *data.notes))
+    sections = _sections(data, evaluation, errors)
+    with atomic_output(out, is_folder=True, may_replace=is_analysis) as folder:
+        figures = render_figures(sections)
+        write_files(folder, data.title, sections, figures)
+        browser = HtmlSection("browser", "Sentences with errors", error_browser(errors, type_colours(_types(errors))))
+        position = 1 + next(index for index, section in enumerate(sections) if section.name == "errors")
+        pages: list[Section | HtmlSection] = [*sections[:position], browser, *sections[position:]]
+        with open_output(folder / REPORT) as file:
+            file.write(report(data.title, _headline_numbers(evaluation, errors), pages, figures))
     return out / REPORT
 
 
-def _parts(subject: Subject, evaluation: Evaluation | Typing, found: Errors) -> list[Part]:
-    gold, predicted = subject.gold, subject.predicted
-    parts = [scores_part(evaluation) if isinstance(evaluation, Evaluation) else typing_part(evaluation)]
-    parts += [errors_part(found), confusion_part(found, _types(found))]
+def _sections(data: AnalysisInput, evaluation: Evaluation | TypingScores, errors: ErrorAnalysis) -> list[Section]:
+    gold, predicted = data.gold, data.predicted
+    sections = [scores_section(evaluation) if isinstance(evaluation, Evaluation) else typing_section(evaluation)]
+    sections += [errors_section(errors), confusion_section(errors, _types(errors))]
     if isinstance(evaluation, Evaluation):
-        index = None if subject.train is None else TrainIndex(subject.train)
-        parts.append(buckets_part(gold, predicted, index, evaluation.f1))
-        if subject.against:
-            parts.append(difference_part(gold, subject.against, (subject.name, [predicted]), index))
-    parts += [lengths_part(found, gold), calibration_part(gold, predicted), *subject.more]
-    return [*parts, data_part(subject.splits or {"gold": gold}), settings_part(subject.settings)]
+        index = None if data.train is None else TrainIndex(data.train)
+        sections.append(buckets_section(gold, predicted, index, evaluation.f1))
+        if data.other_systems:
+            sections.append(difference_section(gold, data.other_systems, (data.name, [predicted]), index))
+    sections += [lengths_section(errors, gold), calibration_section(gold, predicted), *data.model_sections]
+    return [*sections, data_section(data.splits or {"gold": gold}), settings_section(data.settings)]
 
 
-def _types(found: Errors) -> list[str]:
-    """All types, the commonest of gold first."""
-    support = {type: 0 for judgement in found.judgements for type in (judgement.claim.type,)}
-    for judgement in found.judgements:
-        if judgement.gold:
-            support[judgement.gold.type] = support.get(judgement.gold.type, 0) + 1
+def _types(errors: ErrorAnalysis) -> list[str]:
+    """Return all types, the most frequent in gold first."""
+    support = {match.mention.type: 0 for match in errors.matches}
+    for match in errors.matches:
+        if match.gold:
+            support[match.gold.type] = support.get(match.gold.type, 0) + 1
     return sorted(support, key=lambda name: (-support[name], name))
 
 
-def _cards(evaluation: Evaluation | Typing, found: Errors) -> dict[str, str]:
-    """The few numbers to see first."""
-    if isinstance(evaluation, Typing):
-        return {"Accuracy": f"{100 * evaluation.accuracy:.2f}", "Entities": f"{evaluation.every.entities:,}"}
+def _headline_numbers(evaluation: Evaluation | TypingScores, errors: ErrorAnalysis) -> dict[str, str]:
+    if isinstance(evaluation, TypingScores):
+        return {"Accuracy": f"{100 * evaluation.accuracy:.2f}", "Entities": f"{evaluation.overall.entities:,}"}
     micro, interval = evaluation.entities.micro, evaluation.interval
-    cards = {"Micro F1": f"{100 * micro.f1:.2f}"}
+    numbers = {"Micro F1": f"{100 * micro.f1:.2f}"}
     if interval is not None:
-        cards[f"{interval.level:.0%} interval"] = f"{100 * interval.low:.1f}–{100 * interval.high:.1f}"
-    return cards | {
+        numbers[f"{interval.level:.0%} interval"] = f"{100 * interval.low:.1f}–{100 * interval.high:.1f}"
+    return numbers | {
         "Precision": f"{100 * micro.precision:.2f}",
         "Recall": f"{100 * micro.recall:.2f}",
         "Macro F1": f"{100 * evaluation.entities.macro.f1:.2f}",
-        "Entities in gold": f"{micro.support:,}",
-        "Mistakes": f"{len(found.mistakes):,}",
+        "Gold entities": f"{micro.support:,}",
+        "Errors": f"{len(errors.errors):,}",
         "Sentences": f"{evaluation.sentences:,}",
     }

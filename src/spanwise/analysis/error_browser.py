@@ -1,4 +1,4 @@
-"""The sentences with mistakes, each drawn with what gold and the system have in it, for a reader to search and filter."""
+"""A searchable list of the sentences with errors, drawn with gold and predicted entities."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ from html import escape
 from itertools import groupby
 
 from spanwise.drawing import draw_sentence
-from spanwise.evaluation.errors import Errors
-from spanwise.evaluation.judging import MISTAKES, Claim, Judgement
+from spanwise.evaluation.errors import ErrorAnalysis
+from spanwise.evaluation.matching import ERROR_TYPES, Match, Mention
 
-MOST_BYTES = 2_500_000  # of HTML; what is beyond is in the tables
+MAX_BYTES = 2_500_000  # of HTML; the tables list all errors
 
 
-def error_browser(errors: Errors, colours: Mapping[str, str]) -> str:
-    """Search box, filters and the list of sentences. Without scripts the list is whole and the controls are hidden."""
+def error_browser(errors: ErrorAnalysis, colours: Mapping[str, str]) -> str:
+    """Return the HTML of the search form and the sentences. Without JavaScript, the form is hidden."""
     cases, size, total = [], 0, 0
-    for _, judgements in groupby(errors.judgements, key=lambda judgement: judgement.number):
-        here = list(judgements)
-        if any(judgement.kind in MISTAKES for judgement in here):
+    for _, group in groupby(errors.matches, key=lambda match: match.sentence_index):
+        matches = list(group)
+        if any(match.outcome in ERROR_TYPES for match in matches):
             total += 1
-            if size < MOST_BYTES:
-                case = _case(here, colours)
+            if size < MAX_BYTES:
+                case = _case(matches, colours)
                 size += len(case.encode())
                 cases.append(case)
     if not cases:
-        return '<p class="empty">There are no mistakes to show.</p>'
-    cut = "" if len(cases) == total else f" Only the first {len(cases):,} of {total:,} sentences are here; the tables have all."
-    types = sorted({claim.type for one in errors.mistakes for claim in (one.gold, one.predicted) if claim})
+        return '<p class="empty">There are no errors.</p>'
+    note = "" if len(cases) == total else f" Only the first {len(cases):,} of {total:,} sentences are shown; see the tables."
+    types = sorted({mention.type for match in errors.errors for mention in (match.gold, match.predicted) if mention})
     return f"""
-<p>Bars <b>above</b> the words are gold, bars <b>below</b> are predicted; what is right is pale. Fragments of one entity are
-joined by a dashed line.{cut}</p>
+<p>Bars <b>above</b> the words are gold entities, bars <b>below</b> are predictions; correct ones are pale. A dashed line
+joins the fragments of a discontinuous entity.{note}</p>
 <form class="controls" role="search" hidden>
-<label>Search <input type="search" id="find" autocomplete="off" placeholder="words or sentence id"></label>
-<label>Mistake <select id="kind"><option value="">any</option>{_options(MISTAKES)}</select></label>
-<label>Type <select id="type"><option value="">any</option>{_options(types)}</select></label>
+<label>Search <input type="search" id="query" autocomplete="off" placeholder="words or sentence id"></label>
+<label>Error type <select id="error"><option value="">any</option>{_options(ERROR_TYPES)}</select></label>
+<label>Entity type <select id="type"><option value="">any</option>{_options(types)}</select></label>
 <output id="count" aria-live="polite"></output>
 <span class="keys"><kbd>/</kbd> search <kbd>j</kbd> <kbd>k</kbd> next, previous <kbd>Esc</kbd> clear</span>
 </form>
@@ -44,37 +44,34 @@ joined by a dashed line.{cut}</p>
 
 
 def _options(values: Sequence[str]) -> str:
-    # With its value beside its text, for a browser takes white space from the text.
+    # An explicit value, because browsers strip white space from the text.
     return "".join(f'<option value="{escape(value)}">{escape(value)}</option>' for value in values)
 
 
-def _case(judgements: Sequence[Judgement], colours: Mapping[str, str]) -> str:
-    gold, predicted = ([claim.entity for claim in side if claim] for side in zip(*map(_claims, judgements), strict=True))
-    right = {judgement.claim.entity for judgement in judgements if judgement.kind == "correct"}
-    sentence = replace(judgements[0].sentence, entities=tuple(gold), relations=(), links=())
-    drawn = draw_sentence(sentence, colours, predicted=predicted, agreed=right)
-    mistakes = "".join(_mistake(judgement) for judgement in judgements if judgement.kind in MISTAKES)
-    return f'<article class="case" tabindex="-1"><h3>{escape(sentence.id)}</h3>{drawn}<ul>{mistakes}</ul></article>\n'
+def _case(matches: Sequence[Match], colours: Mapping[str, str]) -> str:
+    gold = [match.gold.entity for match in matches if match.gold]
+    predicted = [match.predicted.entity for match in matches if match.predicted]
+    correct = {match.mention.entity for match in matches if match.outcome == "correct"}
+    sentence = replace(matches[0].sentence, entities=tuple(gold), relations=(), links=())
+    drawing = draw_sentence(sentence, colours, predicted=predicted, correct=correct)
+    errors = "".join(_error(match) for match in matches if match.outcome in ERROR_TYPES)
+    return f'<article class="case" tabindex="-1"><h3>{escape(sentence.id)}</h3>{drawing}<ul>{errors}</ul></article>\n'
 
 
-def _claims(judgement: Judgement) -> tuple[Claim | None, Claim | None]:
-    return judgement.gold, judgement.predicted
+def _error(match: Match) -> str:
+    attributes = "".join(_attributes(match))
+    mentions = " → ".join(_mention(mention) for mention in (match.gold, match.predicted) if mention)
+    return f"<li{attributes}><b>{match.outcome}</b> {mentions}</li>"
 
 
-def _mistake(judgement: Judgement) -> str:
-    types = "".join(_attributes(judgement))
-    said = " → ".join(_said(claim) for claim in _claims(judgement) if claim)
-    return f"<li{types}><b>{judgement.kind}</b> {said}</li>"
+def _attributes(match: Match) -> Iterator[str]:
+    """Yield the data attributes that the filters use: error type, gold type, predicted type."""
+    yield f" data-e={match.outcome}"
+    for name, mention in (("g", match.gold), ("p", match.predicted)):
+        if mention:
+            yield f' data-{name}="{escape(mention.type)}"'
 
 
-def _attributes(judgement: Judgement) -> Iterator[str]:
-    """What the filters ask for."""
-    yield f" data-k={judgement.kind}"
-    for name, claim in zip(("g", "p"), _claims(judgement), strict=True):
-        if claim:
-            yield f' data-{name}="{escape(claim.type)}"'
-
-
-def _said(claim: Claim) -> str:
-    score = "" if claim.score is None else f" {claim.score:.2f}"
-    return f"<q><bdi>{escape(claim.text)}</bdi></q> <i><bdi>{escape(claim.type)}</bdi>{score}</i>"
+def _mention(mention: Mention) -> str:
+    score = "" if mention.score is None else f" {mention.score:.2f}"
+    return f"<q><bdi>{escape(mention.text)}</bdi></q> <i><bdi>{escape(mention.type)}</bdi>{score}</i>"

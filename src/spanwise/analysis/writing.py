@@ -1,4 +1,4 @@
-"""The files of an analysis: figures as PNG and SVG, tables as CSV, every number in one JSON."""
+"""Write the files of an analysis: figures as PNG and SVG, tables as CSV, all numbers as JSON."""
 
 from __future__ import annotations
 
@@ -9,109 +9,110 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spanwise.analysis.part import Cell, Part, Table
+from spanwise.analysis.section import Cell, Section, Table
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.version import __version__
-from spanwise.files.writing import writing
+from spanwise.files.writing import open_output
 
 FIGURES, TABLES, NUMBERS, REPORT = "figures", "tables", "numbers.json", "report.html"
 
 
 @dataclass(frozen=True)
-class Drawn:
-    """A figure in both formats."""
+class RenderedFigure:
+    """A figure in both file formats."""
 
     png: bytes
     svg: bytes
 
 
 def is_analysis(folder: Path) -> bool:
-    """Whether a folder holds an analysis and nothing else, so that another may take its place."""
+    """Whether a folder contains an analysis and no other files, so that it may be replaced."""
     names = {path.name for path in folder.iterdir()}
     return {NUMBERS, REPORT} <= names <= {FIGURES, TABLES, NUMBERS, REPORT}
 
 
-def check_folder(out: Path) -> None:
-    """Say early that a folder cannot be written to; the folders around it are made, as a training makes them."""
+def check_output_folder(out: Path) -> None:
+    """Raise an error if an analysis cannot be written to ``out``; create its parent folders."""
     if out.is_file():
-        raise SpanwiseError(f"{out}: is a file, a folder was expected")
+        raise SpanwiseError(f"{out}: expected a folder, found a file")
     if out.is_dir() and any(out.iterdir()) and not is_analysis(out):
         names = {path.name for path in out.iterdir()}
         others = ", ".join(sorted(names - {FIGURES, TABLES, NUMBERS, REPORT})[:3])
-        what = f"holds {others} besides an analysis" if {NUMBERS, REPORT} <= names else "is not empty and holds no analysis"
-        raise SpanwiseError(f"{out}: {what}; choose another folder")
+        has_analysis = {NUMBERS, REPORT} <= names
+        problem = f"contains {others} in addition to an analysis" if has_analysis else "is not empty and contains no analysis"
+        raise SpanwiseError(f"{out}: {problem}; choose another folder")
     try:
         out.absolute().parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise SpanwiseError(f"{out}: cannot be made: {error.strerror or error}") from None
+        raise SpanwiseError(f"{out}: cannot create the folder: {error.strerror or error}") from None
 
 
-def file_name(part: Part, name: str) -> str:
-    """What the files of a part's figure or table are called, without their ending."""
-    return f"{part.name}-{name}"
+def file_name(section: Section, name: str) -> str:
+    """Return the file name of a section's figure or table, without the extension."""
+    return f"{section.name}-{name}"
 
 
-def draw(parts: Sequence[Part]) -> dict[str, Drawn]:
-    """All figures, by the names of their files."""
-    from spanwise.analysis.figures.style import saved
+def render_figures(sections: Sequence[Section]) -> dict[str, RenderedFigure]:
+    """Draw all figures; the keys are their file names."""
+    from spanwise.analysis.figures.style import render
 
-    drawn = {}
-    for part in parts:
-        for name, make in part.figures.items():
-            figure = make()
-            png = saved(figure, "png")
-            figure.set_layout_engine("none")  # it has found its layout, which takes most of the time
-            drawn[file_name(part, name)] = Drawn(png, saved(figure, "svg"))
-    return drawn
+    rendered = {}
+    for section in sections:
+        for name, plot in section.figures.items():
+            figure = plot.draw()
+            png = render(figure, "png")
+            figure.set_layout_engine("none")  # keep the layout, which takes most of the time to compute
+            rendered[file_name(section, name)] = RenderedFigure(png, render(figure, "svg"))
+    return rendered
 
 
-def numbers(title: str, parts: Sequence[Part]) -> dict[str, Any]:
-    """Every number, as ``numbers.json`` has it: for each part, the rows of its tables."""
+def numbers(title: str, sections: Sequence[Section]) -> dict[str, Any]:
+    """Return the content of ``numbers.json``: the rows of all tables."""
     return {
         "title": title,
         "spanwise": __version__,
-        "parts": {
-            part.name: {
-                "title": part.title,
-                "text": part.text,
+        "sections": {
+            section.name: {
+                "title": section.title,
+                "text": section.text,
                 "tables": {
                     name: [dict(zip(table.columns, row, strict=True)) for row in table.rows]
-                    for name, table in part.tables.items()
+                    for name, table in section.tables.items()
                 },
             }
-            for part in parts
+            for section in sections
         },
     }
 
 
-def write_files(folder: Path, title: str, parts: Sequence[Part], drawn: dict[str, Drawn]) -> None:
-    """Write everything but the report."""
+def write_files(folder: Path, title: str, sections: Sequence[Section], figures: dict[str, RenderedFigure]) -> None:
+    """Write all files except the report."""
     for name in (FIGURES, TABLES):
         (folder / name).mkdir()
-    for name, figure in drawn.items():
+    for name, figure in figures.items():
         (folder / FIGURES / f"{name}.png").write_bytes(figure.png)
         (folder / FIGURES / f"{name}.svg").write_bytes(figure.svg)
-    for part in parts:
-        for name, table in part.tables.items():
-            _write_csv(table, folder / TABLES / f"{file_name(part, name)}.csv")
-    with writing(folder / NUMBERS) as file:
-        json.dump(numbers(title, parts), file, ensure_ascii=False, allow_nan=False, indent=1)
+    for section in sections:
+        for name, table in section.tables.items():
+            _write_csv(table, folder / TABLES / f"{file_name(section, name)}.csv")
+    with open_output(folder / NUMBERS) as file:
+        json.dump(numbers(title, sections), file, ensure_ascii=False, allow_nan=False, indent=1)
         file.write("\n")
 
 
 def _write_csv(table: Table, path: Path) -> None:
-    with writing(path) as file:
+    with open_output(path) as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerows([inert(cell) for cell in row] for row in (table.columns, *table.rows))
+        writer.writerows([csv_safe(cell) for cell in row] for row in (table.columns, *table.rows))
 
 
-def inert(cell: Cell) -> Cell:
-    """A cell as CSV has it: text that spreadsheets take for a formula has the apostrophe before it that makes it text.
+def csv_safe(cell: Cell) -> Cell:
+    """Prefix text that a spreadsheet would run as a formula with an apostrophe.
 
-    Words and types come from anybody's data, and a formula can send away what else is in a sheet. Numbers are no text, and
-    ``numbers.json`` has everything as it is.
+    Words and types come from untrusted data, and a formula can send a sheet's contents elsewhere.
+    ``numbers.json`` contains the unchanged text.
 
-    >>> inert("=1+1"), inert("-like"), inert("IL-2"), inert(-0.5)
+    >>> csv_safe("=1+1"), csv_safe("-like"), csv_safe("IL-2"), csv_safe(-0.5)
     ("'=1+1", "'-like", 'IL-2', -0.5)
     """
     return f"'{cell}" if isinstance(cell, str) and cell.startswith(("=", "+", "-", "@", "\t", "\r")) else cell

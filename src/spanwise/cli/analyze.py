@@ -54,26 +54,27 @@ def analyze(
     """Analyse the errors of a model on DATA, or of any system's predictions.
 
     Writes report.html, figures (PNG and SVG), tables (CSV) and numbers.json to DIR. With --pred and
-    --gold, the parts that need the model itself are omitted.
+    --gold, the sections that need the model are omitted.
     """
-    from spanwise.analysis.analyze import analyze as run
-    from spanwise.analysis.projection import check_projection
-    from spanwise.analysis.subjects import Reading, input_from_model, input_from_predictions
-    from spanwise.analysis.writing import check_folder
     from spanwise.prediction.systems import parse_systems
 
-    check_target(
-        out, model, data, pred, gold, train, *(path for system in parse_systems(against or ()) for path in system.paths)
-    )
-    check_folder(out)
+    compared = [path for system in parse_systems(against or ()) for path in system.paths]
+    check_target(out, model, data, pred, gold, train, *compared)
+
+    from spanwise.analysis.analyze import analyze as run
+    from spanwise.analysis.inputs import InputOptions, input_from_model, input_from_predictions
+    from spanwise.analysis.projection import check_projection
+    from spanwise.analysis.writing import check_output_folder
+
+    check_output_folder(out)
     check_projection(projection)
-    reading = Reading(split, gold_format, pred_format, threshold, batch_size, device, projection)
+    options = InputOptions(split, gold_format, pred_format, threshold, batch_size, device, projection)
     if model is not None and data is not None and pred is None and gold is None:
-        subject = input_from_model(model, data, train=train, against=against or (), reading=reading)
+        analysis_input = input_from_model(model, data, train=train, against=against or (), options=options)
     elif pred is not None and gold is not None and model is None:
-        subject = input_from_predictions(pred, gold, train=train, against=against or (), reading=reading)
+        analysis_input = input_from_predictions(pred, gold, train=train, against=against or (), options=options)
     else:
         raise typer.BadParameter("give either MODEL and DATA, or --pred FILE and --gold FILE")
-    report = run(subject, out)
-    print_ledger(reading.ledger)
+    report = run(analysis_input, out)
+    print_ledger(options.ledger)
     typer.echo(f"wrote {report}")

@@ -1,4 +1,4 @@
-"""Many sentences as one HTML page that asks for nothing from elsewhere, written as they come."""
+"""Write a stream of sentences as one self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from typing import IO
 
 from spanwise.core.types import Sentence
 from spanwise.drawing.colours import type_colours
-from spanwise.drawing.head import head
+from spanwise.drawing.page_head import page_head
 from spanwise.drawing.sentence import css, draw_sentence
 
 
 def write_page(sentences: Iterable[Sentence], file: IO[str], types: Sequence[str], title: str) -> None:
-    """Write the page to a file that is open. ``types`` are those that have a colour of their own, shown at the top."""
+    """Write the page to an open file. ``types`` get colours and are listed at the top."""
     colours = type_colours(types)
     file.writelines(page(sentences, colours, title))
 
 
 def page(sentences: Iterable[Sentence], colours: Mapping[str, str], title: str) -> Iterator[str]:
-    """The page in pieces: a heading for each document, and its sentences with their entities and relations.
+    """Yield the page in pieces: a heading for each document, and its sentences with entities and relations.
 
-    >>> "<h2>d1</h2>" in "".join(page([Sentence("s", ("Oslo",), document="d1")], {}, "Found"))
+    >>> "<h2>d1</h2>" in "".join(page([Sentence("s", ("Oslo",), document="d1")], {}, "Title"))
     True
     """
     legend = "".join(f'<li style="--c:{colour}">{escape(type)}</li>' for type, colour in colours.items())
     yield (
-        f"{head(escape(title), css() + _page_css())}<body>\n"
+        f"{page_head(escape(title), css() + _page_css())}<body>\n"
         f'<header><h1>{escape(title)}</h1><ul class="legend" aria-label="Types">{legend}</ul></header>\n<main>\n'
     )
     document: str | None = None
@@ -41,11 +41,11 @@ def page(sentences: Iterable[Sentence], colours: Mapping[str, str], title: str) 
 
 
 def _relations(sentence: Sentence) -> str:
-    """The relations in words, under the sentence."""
+    """List the relations below the sentence."""
     rows = []
     for relation in sentence.relations:
-        ends = [sentence.text_of(sentence.entities[place]) for place in (relation.head, relation.tail)]
-        head, tail, type = (f"<bdi>{escape(text)}</bdi>" for text in (*ends, relation.type))
+        arguments = [sentence.text_of(sentence.entities[index]) for index in (relation.head, relation.tail)]
+        head, tail, type = (f"<bdi>{escape(text)}</bdi>" for text in (*arguments, relation.type))
         score = "" if relation.score is None else f' title="{relation.score:.3f}"'
         rows.append(f"<small{score}>{head} <b>{type}</b> {tail}</small>")
     return "".join(rows)

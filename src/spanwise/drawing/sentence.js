@@ -1,30 +1,35 @@
-// The drawing of sentence.py as elements, made in the page from what the service answers, so that it can follow a slider at once.
-// Relations, which that drawing has not, are lines above the words, from the first word of the one entity to that of the other.
+// Draws in the browser what sentence.py draws, from the answer of the service, so that a drawing follows a slider at once.
+// Also draws relations, as lines above the words from the first word of one entity to that of the other.
 const drawSentence = (() => {
-  const NAME = 0.44, LETTER = 0.3, SPACE = 0.25, LONGEST_NAME = 20, LONGEST_WORD = 40, NO_COLOUR = "#808080"; // see sentence.py
+  // See sentence.py for the meaning of these numbers.
+  const NAME_CHARACTER = 0.44, TEXT_CHARACTER = 0.3, SPACE = 0.25, MAX_NAME_LENGTH = 20, MAX_JOINED_LENGTH = 40;
+  const DEFAULT_COLOUR = "#808080";
   const WIDE = /[\p{scx=Han}\p{scx=Hang}\p{scx=Hira}\p{scx=Kana}\u3000-\u303f\uff01-\uff60\uffe0-\uffe6]|\p{Emoji_Presentation}/u;
 
-  const width = (text) => [...text].reduce((sum, letter) => sum + (WIDE.test(letter) ? 2 : 1), 0);
+  const width = (text) => [...text].reduce((sum, character) => sum + (WIDE.test(character) ? 2 : 1), 0);
 
-  const shortened = (label) => {
-    const letters = [...label], head = LONGEST_NAME / 2;
-    return letters.length <= LONGEST_NAME ? label : [...letters.slice(0, head), "…", ...letters.slice(1 - head)].join("");
+  const truncate = (label) => {
+    const characters = [...label], start = MAX_NAME_LENGTH / 2;
+    if (characters.length <= MAX_NAME_LENGTH) return label;
+    return [...characters.slice(0, start), "…", ...characters.slice(1 - start)].join("");
   };
 
-  const compare = (one, other) => {
-    for (let at = 0; at < Math.max(one.length, other.length); at += 1) {
-      if (one[at] === other[at]) continue;
-      return one[at] === undefined || one[at] < other[at] ? -1 : 1;
+  // Order of two arrays, like tuples in Python.
+  const compare = (first, second) => {
+    for (let index = 0; index < Math.max(first.length, second.length); index += 1) {
+      if (first[index] === second[index]) continue;
+      return first[index] === undefined || first[index] < second[index] ? -1 : 1;
     }
     return 0;
   };
 
-  // Items with a level each, so that none overlaps another of its level; narrow ones get the lowest.
-  const stacked = (items) => {
+  // Gives each item a level without overlaps; narrow items get the lowest levels.
+  const assignLevels = (items) => {
     const placed = [];
     const key = ({ start, end, spans, type }) => [end - start, ...spans.flat(), type];
-    for (const item of [...items].sort((one, other) => compare(key(one), key(other)))) {
-      const taken = new Set(placed.filter((one) => one.start < item.end && item.start < one.end).map((one) => one.level));
+    for (const item of [...items].sort((first, second) => compare(key(first), key(second)))) {
+      const overlapping = placed.filter((other) => other.start < item.end && item.start < other.end);
+      const taken = new Set(overlapping.map((other) => other.level));
       let level = 0;
       while (taken.has(level)) level += 1;
       placed.push({ ...item, level });
@@ -32,127 +37,128 @@ const drawSentence = (() => {
     return placed;
   };
 
-  const bar = (item, classes, look) => {
+  const barPiece = (item, classes, colour) => {
     const piece = document.createElement("i");
     piece.className = classes;
     piece.dataset[item.kind] = item.number;
-    piece.style.setProperty("--c", look);
+    piece.style.setProperty("--c", colour);
     if (item.level) piece.style.setProperty("--l", item.level);
     return piece;
   };
 
-  const named = (piece, item) => {
+  const addName = (piece, item) => {
     const name = document.createElement("em");
-    name.textContent = shortened(item.type);
+    name.textContent = truncate(item.type);
     piece.append(name);
     piece.tabIndex = 0;
     piece.setAttribute("role", "img");
     piece.setAttribute("aria-label", item.label);
   };
 
-  const scored = (text, score) => (score === null ? text : `${text} (${score.toFixed(3)})`);
+  const withScore = (text, score) => (score === null ? text : `${text} (${score.toFixed(3)})`);
 
   const entityItems = (sentence) => sentence.entities.map((entity, number) => ({
     kind: "entity", number, type: entity.type, spans: entity.spans, start: entity.spans[0][0], end: entity.spans.at(-1)[1],
-    label: scored(`${entity.type}: ${entity.text}`, entity.score),
+    label: withScore(`${entity.type}: ${entity.text}`, entity.score),
   }));
 
   const relationItems = (sentence) => sentence.relations.map((relation, number) => {
     const head = sentence.entities[relation.head], tail = sentence.entities[relation.tail];
-    const ends = [head, tail].map((entity) => entity.spans[0][0]);
-    const start = Math.min(...ends), end = Math.max(...ends) + 1;
+    const words = [head, tail].map((entity) => entity.spans[0][0]);
+    const start = Math.min(...words), end = Math.max(...words) + 1;
     return {
-      kind: "relation", number, type: relation.type, spans: [[start, end]], start, end, leftwards: ends[1] < ends[0],
-      label: scored(`${head.text} → ${relation.type} → ${tail.text}`, relation.score),
+      kind: "relation", number, type: relation.type, spans: [[start, end]], start, end, isLeftwards: words[1] < words[0],
+      label: withScore(`${head.text} → ${relation.type} → ${tail.text}`, relation.score),
     };
   });
 
   const addEntity = (item, cells, colour) => {
-    const inside = new Set(), begins = new Set(), ends = new Set();
+    const inside = new Set(), starts = new Set(), ends = new Set();
     for (const [start, end] of item.spans) {
-      begins.add(start);
+      starts.add(start);
       ends.add(end - 1);
       for (let word = start; word < end; word += 1) inside.add(word);
     }
     for (let word = item.start; word < item.end; word += 1) {
-      const marks = (begins.has(word) ? " a" : "") + (ends.has(word) ? " z" : "") + (inside.has(word) ? "" : " g");
-      cells[word].bars.push(bar(item, `d${marks}`, colour));
+      const classes = (starts.has(word) ? " a" : "") + (ends.has(word) ? " z" : "") + (inside.has(word) ? "" : " g");
+      cells[word].bars.push(barPiece(item, `d${classes}`, colour));
     }
   };
 
   const addRelation = (item, cells) => {
     for (let word = item.start; word < item.end; word += 1) {
-      const marks = (word === item.start ? " a" : "") + (word === item.end - 1 ? " z" : "") + (item.leftwards ? " l" : "");
-      cells[word].bars.push(bar(item, `u r${marks}`, NO_COLOUR));
+      const isLast = word === item.end - 1;
+      const classes = (word === item.start ? " a" : "") + (isLast ? " z" : "") + (item.isLeftwards ? " l" : "");
+      cells[word].bars.push(barPiece(item, `u r${classes}`, DEFAULT_COLOUR));
     }
   };
 
-  // Enough width for a name over its words, which stay on one line as far as the name goes.
-  const makeRoom = (item, cells) => {
+  // Joins words until the item's name fits above them, and widens the first word if it does not.
+  const reserveWidth = (item, cells) => {
     const first = item.start, last = item.end - 1;
-    const needed = NAME * width(shortened(item.type)) + 0.3;
-    const own = LETTER * width(cells[first].word);
-    let has = own;
+    const needed = NAME_CHARACTER * width(truncate(item.type)) + 0.3;
+    const firstWidth = TEXT_CHARACTER * width(cells[first].word);
+    let available = firstWidth;
     for (let word = first; word < last; word += 1) {
-      if (has >= needed) continue;
-      cells[word].joined = true;
-      has += LETTER * width(cells[word + 1].word) + (cells[word].behind ? SPACE : 0);
+      if (available >= needed) continue;
+      cells[word].isJoined = true;
+      available += TEXT_CHARACTER * width(cells[word + 1].word) + (cells[word].textAfter ? SPACE : 0);
     }
-    if (has < needed) cells[first].room = Math.max(cells[first].room, own + needed - has);
+    if (available < needed) cells[first].minWidth = Math.max(cells[first].minWidth, firstWidth + needed - available);
   };
 
-  // No line begins with a full stop or ends with an opening bracket, beside a word that is a box.
+  // Keeps punctuation on the line of its word, because browsers may break lines next to a word with bars.
   const OPENING = /[\p{Ps}\p{Pi}]$/u, CLOSING = /^[\p{Pe}\p{Pf}\p{Po}\p{Pd}]/u;
-  const keepMarks = (cells) => cells.slice(1).forEach((other, number) => {
-    const cell = cells[number];
-    const isBoxed = (cell.bars.length || other.bars.length) && !cell.behind;
-    const isShort = Math.max(width(cell.word), width(other.word)) <= LONGEST_WORD;
-    if (isBoxed && isShort && (OPENING.test(cell.word) || CLOSING.test(other.word))) cell.joined = true;
+  const joinPunctuation = (cells) => cells.slice(1).forEach((next, index) => {
+    const cell = cells[index];
+    const mayBreak = (cell.bars.length || next.bars.length) && !cell.textAfter;
+    const isShort = Math.max(width(cell.word), width(next.word)) <= MAX_JOINED_LENGTH;
+    if (mayBreak && isShort && (OPENING.test(cell.word) || CLOSING.test(next.word))) cell.isJoined = true;
   });
 
-  const wordOf = (cell) => {
+  const wordNode = (cell) => {
     if (!cell.bars.length) return cell.word;
     const node = document.createElement("span");
     node.className = "w";
     for (const [side, levels] of Object.entries(cell.levels)) node.style.setProperty(`--${side}`, levels);
-    if (cell.room) node.style.minWidth = `${cell.room.toFixed(1)}em`;
+    if (cell.minWidth) node.style.minWidth = `${cell.minWidth.toFixed(1)}em`;
     node.append(...cell.bars, cell.word);
     return node;
   };
 
   return (sentence, colours) => {
-    const letters = [...sentence.text];
-    const between = (start, end) => letters.slice(start - sentence.start, end - sentence.start).join("");
-    const cells = sentence.words.map(([start, end], number) => ({
-      word: between(start, end), bars: [], levels: {}, room: 0, joined: false,
-      behind: number + 1 < sentence.words.length ? between(end, sentence.words[number + 1][0]).replace(/\s+/g, " ") : "",
+    const characters = [...sentence.text];
+    const textBetween = (start, end) => characters.slice(start - sentence.start, end - sentence.start).join("");
+    const cells = sentence.words.map(([start, end], index) => ({
+      word: textBetween(start, end), bars: [], levels: {}, minWidth: 0, isJoined: false,
+      textAfter: index + 1 < sentence.words.length ? textBetween(end, sentence.words[index + 1][0]).replace(/\s+/g, " ") : "",
     }));
     for (const [side, items] of [["u", relationItems(sentence)], ["d", entityItems(sentence)]]) {
-      for (const item of stacked(items)) {
+      for (const item of assignLevels(items)) {
         if (side === "u") addRelation(item, cells);
-        else addEntity(item, cells, colours[item.type] ?? NO_COLOUR);
-        named(cells[item.start].bars.at(-1), item);
-        makeRoom(item, cells);
+        else addEntity(item, cells, colours[item.type] ?? DEFAULT_COLOUR);
+        addName(cells[item.start].bars.at(-1), item);
+        reserveWidth(item, cells);
         for (let word = item.start; word < item.end; word += 1) {
           cells[word].levels[side] = Math.max(cells[word].levels[side] ?? 0, item.level + 1);
         }
       }
     }
-    keepMarks(cells);
-    const drawn = document.createElement("span");
-    drawn.className = "drawn";
-    let line = drawn, wasJoined = false;
+    joinPunctuation(cells);
+    const drawing = document.createElement("span");
+    drawing.className = "drawn";
+    let line = drawing, wasJoined = false;
     for (const cell of cells) {
-      if (cell.joined && !wasJoined) {
+      if (cell.isJoined && !wasJoined) {
         line = document.createElement("span");
         line.className = "o";
-        drawn.append(line);
+        drawing.append(line);
       }
-      line.append(wordOf(cell));
-      if (!cell.joined) line = drawn;
-      line.append(cell.behind);
-      wasJoined = cell.joined;
+      line.append(wordNode(cell));
+      if (!cell.isJoined) line = drawing;
+      line.append(cell.textAfter);
+      wasJoined = cell.isJoined;
     }
-    return drawn;
+    return drawing;
   };
 })();

@@ -1,9 +1,9 @@
-"""One sentence as HTML: its text with a coloured bar for each entity.
+"""Draw one sentence as HTML: its text with a coloured bar for each entity.
 
-Entities that overlap have their bars on different levels, the narrowest nearest to the text. The fragments of a discontinuous
-entity have one level and a dashed line between them. A name stands where its bar begins, and words give way where it is longer
-than they are, so that nothing overlaps whatever is nested in what. Where two sides are shown, gold's bars are above the
-words and the others below; what both have is pale.
+Overlapping entities have their bars on different levels, the narrowest next to the text. The fragments
+of a discontinuous entity share a level and are joined by a dashed line. The type is written at the start
+of the bar; words are widened if the name is longer than they are, so that names never overlap. If gold
+and predictions are drawn, gold is above the words and predictions are below; correct entities are pale.
 """
 
 from __future__ import annotations
@@ -17,44 +17,44 @@ from html import escape
 from importlib.resources import files
 from itertools import pairwise
 
-from spanwise.core.nesting import levels
+from spanwise.core.nesting import assign_levels
 from spanwise.core.types import Entity, Sentence
-from spanwise.drawing.colours import shortened, type_colours
+from spanwise.drawing.colours import truncate, type_colours
 
-NAME = 0.44  # em of the text that a letter of a name takes (see sentence.css)
-LETTER = 0.3  # em that a letter of the text takes at least, on the average of a word
+NAME_CHARACTER = 0.44  # width of a character of a type name in em (see sentence.css)
+TEXT_CHARACTER = 0.3  # minimum mean width of a character of the text in em
 SPACE = 0.25
-LONGEST_NAME = 20
-LONGEST_WORD = 40  # letters beyond which a word is better broken than kept with the mark beside it
-NO_COLOUR = "#808080"  # of a type that has none
+MAX_NAME_LENGTH = 20
+MAX_JOINED_LENGTH = 40  # characters; longer words may be separated from punctuation
+DEFAULT_COLOUR = "#808080"  # of types without a colour
 
 
 @cache
 def css() -> str:
-    """The style sheet that drawings need, once a page. It reads the page's ``--ink`` and ``--paper`` where it has them."""
+    """Return the style sheet of drawings, needed once per page. It uses the page's ``--ink`` and ``--paper`` if set."""
     return files(__package__).joinpath("sentence.css").read_text(encoding="utf-8")
 
 
 @cache
 def script() -> str:
-    """``drawSentence(sentence, colours)`` in JavaScript, for pages that draw by themselves; it needs the same style sheet."""
+    """Return JavaScript that defines ``drawSentence(sentence, colours)``, which makes the same drawing in a browser."""
     return files(__package__).joinpath("sentence.js").read_text(encoding="utf-8")
 
 
 @dataclass
 class _Cell:
-    """What a word is drawn with: pieces of bars, the levels that they take above (u) and below (d), and a least width."""
+    """The drawing of a word: pieces of bars, the number of levels above (u) and below (d), and a minimum width."""
 
     bars: list[str] = field(default_factory=list)
     levels: dict[str, int] = field(default_factory=dict)
-    room: float = 0.0
-    is_joined: bool = False  # no line may end behind it
+    min_width: float = 0.0
+    is_joined: bool = False  # whether it stays on one line with the next word
 
     def html(self, word: str) -> str:
         if not self.bars:
             return word
         style = [f"--{side}:{levels}" for side, levels in self.levels.items()]
-        style += [f"min-width:{self.room:.1f}em"] if self.room else []
+        style += [f"min-width:{self.min_width:.1f}em"] if self.min_width else []
         return f'<span class=w style="{";".join(style)}">{"".join(self.bars)}{word}</span>'
 
 
@@ -63,101 +63,103 @@ def draw_sentence(
     colours: Mapping[str, str] | None = None,
     *,
     predicted: Sequence[Entity] | None = None,
-    agreed: Collection[Entity] | None = None,
+    correct: Collection[Entity] | None = None,
 ) -> str:
-    """The sentence as a piece of HTML in which all text is escaped.
+    """Return the sentence as HTML in which all text is escaped.
 
-    ``colours`` are those of the types (see ``type_colours``). With ``predicted``, the sentence's own entities are gold, and
-    ``agreed`` are those that are right: the ones that both sides have, unless the caller knows better.
+    ``colours`` maps types to colours (see ``type_colours``). With ``predicted``, the sentence's own
+    entities are gold. ``correct`` entities are pale; by default these are the entities on both sides.
 
     >>> draw_sentence(Sentence("s", ("a", "<b>")))
     '<span class=drawn>a &lt;b&gt;</span>'
     """
-    gold, found = (sentence.entities, predicted) if predicted is not None else ((), sentence.entities)
-    if agreed is None:
-        agreed = set(gold) & set(found)
+    above, below = (sentence.entities, predicted) if predicted is not None else ((), sentence.entities)
+    if correct is None:
+        correct = set(above) & set(below)
     if colours is None:
-        colours = type_colours(sorted({entity.type for entity in (*gold, *found)}))
+        colours = type_colours(sorted({entity.type for entity in (*above, *below)}))
     cells = [_Cell() for _ in sentence.words]
-    for side, entities in (("u", gold), ("d", found)):
-        for entity, level in stacked(entities).items():
-            look = f"--c:{colours.get(entity.type, NO_COLOUR)}" + (f";--l:{level}" if level else "")
-            _add_bar(entity, sentence, f"{side} f" if entity in agreed else side, look, cells)
-            _make_room(entity, sentence, cells)
+    for side, entities in (("u", above), ("d", below)):
+        for entity, level in entity_levels(entities).items():
+            style = f"--c:{colours.get(entity.type, DEFAULT_COLOUR)}" + (f";--l:{level}" if level else "")
+            _add_bar(entity, sentence, f"{side} f" if entity in correct else side, style, cells)
+            _reserve_width(entity, sentence, cells)
             for cell in cells[slice(*entity.range)]:
                 cell.levels[side] = max(cell.levels.get(side, 0), level + 1)
-    _keep_marks(sentence, cells)
-    return f"<span class=drawn>{''.join(_flow(sentence, cells))}</span>"
+    _join_punctuation(sentence, cells)
+    return f"<span class=drawn>{''.join(_pieces(sentence, cells))}</span>"
 
 
-def stacked(entities: Iterable[Entity]) -> dict[Entity, int]:
-    """A level for each distinct entity, so that none overlaps another of its level; narrow ones get the lowest.
+def entity_levels(entities: Iterable[Entity]) -> dict[Entity, int]:
+    """Give each distinct entity a level without overlaps; narrow entities get the lowest levels.
 
-    >>> outer, inner, apart = (Entity("X", (span,)) for span in ((0, 3), (1, 2), (4, 5)))
-    >>> [stacked([outer, inner, apart])[entity] for entity in (outer, inner, apart)]
+    >>> outer, inner, flat = (Entity("X", (span,)) for span in ((0, 3), (1, 2), (4, 5)))
+    >>> [entity_levels([outer, inner, flat])[entity] for entity in (outer, inner, flat)]
     [1, 0, 0]
     """
     ordered = sorted(set(entities), key=lambda entity: (entity.range.width, entity.fragments, entity.type))
-    return dict(zip(ordered, levels(entity.range for entity in ordered), strict=True))
+    return dict(zip(ordered, assign_levels(entity.range for entity in ordered), strict=True))
 
 
-def _add_bar(entity: Entity, sentence: Sentence, kind: str, look: str, cells: Sequence[_Cell]) -> None:
-    """The pieces of an entity's bar, one for each word from its first to its last."""
+def _add_bar(entity: Entity, sentence: Sentence, classes: str, style: str, cells: Sequence[_Cell]) -> None:
+    """Add a piece of the entity's bar to each word in its range."""
     score = "" if entity.score is None else f" ({entity.score:.3f})"
     title = escape(f"{entity.type}: {sentence.text_of(entity)}{score}")
-    name = escape(shortened(entity.type, LONGEST_NAME))
-    begins, ends = {fragment.start for fragment in entity.fragments}, {fragment.end - 1 for fragment in entity.fragments}
-    inside = set(entity.places)
+    name = escape(truncate(entity.type, MAX_NAME_LENGTH))
+    starts, ends = {fragment.start for fragment in entity.fragments}, {fragment.end - 1 for fragment in entity.fragments}
+    inside = set(entity.word_indices)
     for word in range(*entity.range):
-        marks = f"{' a' * (word in begins)}{' z' * (word in ends)}{' g' * (word not in inside)}"
+        more_classes = f"{' a' * (word in starts)}{' z' * (word in ends)}{' g' * (word not in inside)}"
         first = f' title="{title}"><em>{name}</em>' if word == entity.range.start else ">"
-        cells[word].bars.append(f'<i class="{kind}{marks}" style="{look}"{first}</i>')
+        cells[word].bars.append(f'<i class="{classes}{more_classes}" style="{style}"{first}</i>')
 
 
-def _make_room(entity: Entity, sentence: Sentence, cells: Sequence[_Cell]) -> None:
-    """Enough width for the entity's name over its words, which stay on one line as far as the name goes."""
+def _reserve_width(entity: Entity, sentence: Sentence, cells: Sequence[_Cell]) -> None:
+    """Join words until the entity's name fits above them, and widen the first word if it does not."""
     first, last = entity.range.start, entity.range.end - 1
-    needed = NAME * _width(shortened(entity.type, LONGEST_NAME)) + 0.3
-    own = has = LETTER * _width(sentence.words[first])
+    needed = NAME_CHARACTER * _width(truncate(entity.type, MAX_NAME_LENGTH)) + 0.3
+    first_width = available = TEXT_CHARACTER * _width(sentence.words[first])
     for word in range(first, last):
-        if has < needed:
+        if available < needed:
             cells[word].is_joined = True
-            has += LETTER * _width(sentence.words[word + 1])
-            has += SPACE if sentence.starts[word + 1] > sentence.starts[word] + len(sentence.words[word]) else 0
-    if has < needed:
-        cells[first].room = max(cells[first].room, own + needed - has)
+            available += TEXT_CHARACTER * _width(sentence.words[word + 1])
+            available += SPACE if sentence.starts[word + 1] > sentence.starts[word] + len(sentence.words[word]) else 0
+    if available < needed:
+        cells[first].min_width = max(cells[first].min_width, first_width + needed - available)
 
 
-def _keep_marks(sentence: Sentence, cells: Sequence[_Cell]) -> None:
-    """No line begins with a full stop or ends with an opening bracket: a word with bars is a box, where lines may end."""
-    for (word, cell, place), (after, other, other_place) in pairwise(zip(sentence.words, cells, sentence.offsets, strict=True)):
-        is_boxed = bool(cell.bars or other.bars) and place.end == other_place.start
-        if is_boxed and max(_width(word), _width(after)) <= LONGEST_WORD and (_opens(word[-1]) or _closes(after[0])):
+def _join_punctuation(sentence: Sentence, cells: Sequence[_Cell]) -> None:
+    """Keep punctuation on the line of its word, because browsers may break lines next to a word with bars."""
+    rows = zip(sentence.words, cells, sentence.offsets, strict=True)
+    for (word, cell, offsets), (next_word, next_cell, next_offsets) in pairwise(rows):
+        may_break = bool(cell.bars or next_cell.bars) and offsets.end == next_offsets.start
+        is_short = max(_width(word), _width(next_word)) <= MAX_JOINED_LENGTH
+        if may_break and is_short and (_is_opening(word[-1]) or _is_closing(next_word[0])):
             cell.is_joined = True
 
 
-def _opens(letter: str) -> bool:
-    return unicodedata.category(letter) in ("Ps", "Pi")
+def _is_opening(character: str) -> bool:
+    return unicodedata.category(character) in ("Ps", "Pi")
 
 
-def _closes(letter: str) -> bool:
-    return unicodedata.category(letter) in ("Pe", "Pf", "Po", "Pd")
+def _is_closing(character: str) -> bool:
+    return unicodedata.category(character) in ("Pe", "Pf", "Po", "Pd")
 
 
 def _width(text: str) -> int:
-    """How many letters wide a text is; those of East Asian scripts are twice as wide as others."""
-    return sum(2 if unicodedata.east_asian_width(letter) in "WF" else 1 for letter in text)
+    """Return the width of a text in characters; East Asian wide characters count twice."""
+    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)
 
 
-def _flow(sentence: Sentence, cells: Sequence[_Cell]) -> Iterator[str]:
-    """The words with their bars, and between them what the text has there."""
+def _pieces(sentence: Sentence, cells: Sequence[_Cell]) -> Iterator[str]:
+    """Yield the words with their bars, and the text between them."""
     was_joined = False
-    for number, (word, cell, place) in enumerate(zip(sentence.words, cells, sentence.offsets, strict=True), 1):
+    for number, (word, cell, offsets) in enumerate(zip(sentence.words, cells, sentence.offsets, strict=True), 1):
         if cell.is_joined and not was_joined:
             yield "<span class=o>"
         yield cell.html(escape(word))
         if was_joined and not cell.is_joined:
             yield "</span>"
         if number < len(cells):
-            yield escape(re.sub(r"\s+", " ", sentence.text[place.end : sentence.starts[number]]))
+            yield escape(re.sub(r"\s+", " ", sentence.text[offsets.end : sentence.starts[number]]))
         was_joined = cell.is_joined

@@ -1,4 +1,4 @@
-"""What systems have in common, what each finds alone, and what they could find together."""
+"""Agreement between systems, and the scores they could reach in combination."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
-from spanwise.evaluation.errors import Errors
-from spanwise.evaluation.judging import Claim, Judgement
-from spanwise.evaluation.scores import Score, ratio, summed
+from spanwise.evaluation.errors import ErrorAnalysis
+from spanwise.evaluation.matching import Match, Mention
+from spanwise.evaluation.scores import Score, ratio, sum_scores
 
 Key: TypeAlias = tuple[Any, ...]
-MOST = 10  # strings in a list
+MAX_STRINGS = 10
 
 
 @dataclass(frozen=True)
-class Alone:
-    """The gold entities that one system finds and another misses: how many, of which types, and the commonest strings."""
+class UniqueHits:
+    """Gold entities found by one of two systems only: their number, types and most frequent strings."""
 
     count: int
     types: Counter[str] = field(default_factory=Counter)
-    strings: tuple[tuple[str, str, int], ...] = ()  # type, text, how often
+    strings: tuple[tuple[str, str, int], ...] = ()  # type, text, count
 
     def to_json(self) -> dict[str, Any]:
         strings = [{"type": type, "text": text, "count": count} for type, text, count in self.strings]
@@ -30,36 +30,39 @@ class Alone:
 
 @dataclass(frozen=True)
 class Agreement:
-    """Two systems on the same gold; where they have several runs, the counts are sums over pairs of runs.
+    """Agreement of two systems on the same gold data. With several runs, counts are sums over pairs of runs.
 
-    Of ``support`` gold entities both find ``both`` and neither finds ``neither``. ``same_wrong`` are wrong predictions that
-    both make.
+    Of ``support`` gold entities, ``both`` were found by both systems and ``neither`` by none.
+    ``shared_errors`` counts the wrong predictions that both systems make.
     """
 
     runs: int
     support: int
     both: int
-    one_alone: Alone
-    other_alone: Alone
-    same_wrong: int
-    one_predicted: int
-    other_predicted: int
+    only_first: UniqueHits
+    only_second: UniqueHits
+    shared_errors: int
+    first_predicted: int
+    second_predicted: int
 
     @property
     def neither(self) -> int:
-        return self.support - self.both - self.one_alone.count - self.other_alone.count
+        return self.support - self.both - self.only_first.count - self.only_second.count
 
     @property
     def agreement(self) -> float:
-        """The F1 of one's predictions when the other's are taken for gold, which is the same either way round (as Hripcsak
-        and Rothschild 2005 measure the agreement of annotators)."""
-        return ratio(2 * (self.both + self.same_wrong), self.one_predicted + self.other_predicted)
+        """F1 of one system's predictions with the other's as gold.
+
+        It is symmetric, and used as a measure of agreement between annotators (Hripcsak and
+        Rothschild 2005).
+        """
+        return ratio(2 * (self.both + self.shared_errors), self.first_predicted + self.second_predicted)
 
     @property
     def complementarity(self) -> tuple[float, float]:
-        """The share of what the other misses that one finds, and the other way round."""
-        one, other = self.one_alone.count, self.other_alone.count
-        return ratio(one, one + self.neither), ratio(other, other + self.neither)
+        """Share of the second system's misses that the first one finds, and vice versa."""
+        first, second = self.only_first.count, self.only_second.count
+        return ratio(first, first + self.neither), ratio(second, second + self.neither)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -67,9 +70,9 @@ class Agreement:
             "support": self.support,
             "both": self.both,
             "neither": self.neither,
-            "one_alone": self.one_alone.to_json(),
-            "other_alone": self.other_alone.to_json(),
-            "same_wrong": self.same_wrong,
+            "only_first": self.only_first.to_json(),
+            "only_second": self.only_second.to_json(),
+            "shared_errors": self.shared_errors,
             "agreement": self.agreement,
             "complementarity": list(self.complementarity),
         }
@@ -77,72 +80,79 @@ class Agreement:
 
 @dataclass(frozen=True)
 class Combination:
-    """What several systems reach together: by ``union`` all that any of them predicts, by ``common`` what all of them do.
+    """Scores of combined systems: ``union`` and ``intersection`` of their predictions, and an ``oracle``.
 
-    ``oracle`` is who knows which predictions are right and keeps these: what no way of combining them can surpass. Where the
-    systems have several runs, the counts are sums over them.
+    The oracle keeps exactly the correct predictions of the union: an upper bound for every
+    combination. With several runs, counts are sums over runs.
     """
 
     union: Score
-    common: Score
+    intersection: Score
     oracle: Score
 
     def to_json(self) -> dict[str, Any]:
-        return {"union": self.union.to_json(), "common": self.common.to_json(), "oracle": self.oracle.to_json()}
+        return {
+            "union": self.union.to_json(),
+            "intersection": self.intersection.to_json(),
+            "oracle": self.oracle.to_json(),
+        }
 
 
-def agreement(ones: Sequence[Errors], others: Sequence[Errors]) -> Agreement:
-    """How two systems, whose runs were judged on the same gold, agree; runs are paired in order."""
-    both = same_wrong = 0
-    alone: tuple[list[Claim], list[Claim]] = [], []
-    for one, other in zip(ones, others, strict=True):
-        found, wrong = zip(*map(_claims, (one, other)), strict=True)
-        both += len(found[0].keys() & found[1].keys())
-        same_wrong += len(wrong[0] & wrong[1])
-        for mine, (own, theirs) in zip(alone, (found, found[::-1]), strict=True):
-            mine.extend(claim for key, claim in own.items() if key not in theirs)
+def agreement(first: Sequence[ErrorAnalysis], second: Sequence[ErrorAnalysis]) -> Agreement:
+    """Compare two systems evaluated on the same gold data; runs are paired in order."""
+    both = shared_errors = 0
+    only_first: list[Mention] = []
+    only_second: list[Mention] = []
+    for first_run, second_run in zip(first, second, strict=True):
+        first_hits, first_errors = _hits_and_errors(first_run)
+        second_hits, second_errors = _hits_and_errors(second_run)
+        both += len(first_hits.keys() & second_hits.keys())
+        shared_errors += len(first_errors & second_errors)
+        only_first.extend(mention for key, mention in first_hits.items() if key not in second_hits)
+        only_second.extend(mention for key, mention in second_hits.items() if key not in first_hits)
     return Agreement(
-        runs=len(ones),
-        support=sum(one.score.support for one in ones),
+        runs=len(first),
+        support=sum(run.score.support for run in first),
         both=both,
-        one_alone=_alone(alone[0]),
-        other_alone=_alone(alone[1]),
-        same_wrong=same_wrong,
-        one_predicted=sum(one.score.predicted for one in ones),
-        other_predicted=sum(other.score.predicted for other in others),
+        only_first=_unique_hits(only_first),
+        only_second=_unique_hits(only_second),
+        shared_errors=shared_errors,
+        first_predicted=sum(run.score.predicted for run in first),
+        second_predicted=sum(run.score.predicted for run in second),
     )
 
 
-def combination(systems: Sequence[Sequence[Errors]]) -> Combination:
-    """What systems, whose runs were judged on the same gold, reach together; first runs with first runs, and so on."""
-    scores: tuple[list[Score], list[Score], list[Score]] = [], [], []
+def combination(systems: Sequence[Sequence[ErrorAnalysis]]) -> Combination:
+    """Combine systems evaluated on the same gold data; runs are combined in order."""
+    unions, intersections, oracles = [], [], []
     for runs in zip(*systems, strict=True):
-        found, wrong = zip(*map(_claims, runs), strict=True)
+        hits, wrong = zip(*map(_hits_and_errors, runs), strict=True)
         support = runs[0].score.support
-        any_found, all_found = set().union(*found), set(found[0]).intersection(*found)
+        any_hit, all_hit = set().union(*hits), set(hits[0]).intersection(*hits)
         any_wrong, all_wrong = set().union(*wrong), set(wrong[0]).intersection(*wrong)
-        scores[0].append(Score(support, len(any_found) + len(any_wrong), len(any_found)))
-        scores[1].append(Score(support, len(all_found) + len(all_wrong), len(all_found)))
-        scores[2].append(Score(support, len(any_found), len(any_found)))
-    return Combination(*map(summed, scores))
+        unions.append(Score(support, len(any_hit) + len(any_wrong), len(any_hit)))
+        intersections.append(Score(support, len(all_hit) + len(all_wrong), len(all_hit)))
+        oracles.append(Score(support, len(any_hit), len(any_hit)))
+    return Combination(sum_scores(unions), sum_scores(intersections), sum_scores(oracles))
 
 
-def _claims(run: Errors) -> tuple[dict[Key, Claim], set[Key]]:
-    """The gold entities that a run found, and its wrong predictions, under names that are the same for all runs."""
-    found: dict[Key, Claim] = {}
+def _hits_and_errors(run: ErrorAnalysis) -> tuple[dict[Key, Mention], set[Key]]:
+    """Correct mentions and wrong predictions of a run, under keys that are comparable across runs."""
+    hits: dict[Key, Mention] = {}
     wrong: set[Key] = set()
-    for judgement in run.judgements:
-        if judgement.kind == "correct":
-            found[_key(judgement, judgement.claim)] = judgement.claim
-        elif judgement.predicted is not None:
-            wrong.add(_key(judgement, judgement.predicted))
-    return found, wrong
+    for match in run.matches:
+        if match.outcome == "correct":
+            hits[_key(match, match.mention)] = match.mention
+        elif match.predicted is not None:
+            wrong.add(_key(match, match.predicted))
+    return hits, wrong
 
 
-def _key(judgement: Judgement, claim: Claim) -> Key:
-    return judgement.number, claim.type, claim.spans, claim.text
+def _key(match: Match, mention: Mention) -> Key:
+    return match.sentence_index, mention.type, mention.spans, mention.text
 
 
-def _alone(claims: Sequence[Claim]) -> Alone:
-    strings = Counter((claim.type, claim.text) for claim in claims).most_common(MOST)
-    return Alone(len(claims), Counter(claim.type for claim in claims), tuple((*string, count) for string, count in strings))
+def _unique_hits(mentions: Sequence[Mention]) -> UniqueHits:
+    strings = Counter((mention.type, mention.text) for mention in mentions).most_common(MAX_STRINGS)
+    types = Counter(mention.type for mention in mentions)
+    return UniqueHits(len(mentions), types, tuple((*string, count) for string, count in strings))

@@ -1,4 +1,4 @@
-"""Two sides of one text made comparable: the same words, whatever tokens and sentences each was cut into."""
+"""Align gold and predicted sentences that were tokenised or split differently."""
 
 from __future__ import annotations
 
@@ -9,16 +9,18 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import NamedTuple
 
-from spanwise.core.documents import documents_of
+from spanwise.core.documents import document_keys
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Entity, Link, Relation, Sentence, Span
 
+UNRESOLVED = sys.maxsize  # the position of a link whose tail is not in the data
+
 
 @dataclass(frozen=True, slots=True)
-class Group:
-    """Gold sentences and the predicted ones of the same text: one and one, unless the two sides are cut differently.
+class SentenceGroup:
+    """Gold and predicted sentences of the same text: one each, unless the two sides are split differently.
 
-    ``predicted`` is None when there are none.
+    ``predicted`` is None if there is no prediction for the text.
     """
 
     gold: tuple[Sentence, ...]
@@ -26,11 +28,12 @@ class Group:
 
 
 @dataclass(frozen=True, slots=True)
-class Pair:
-    """A gold sentence and what was predicted for it, in the same words; None when nothing was.
+class SentencePair:
+    """A gold sentence and its prediction over the same words; ``predicted`` is None if it is missing.
 
-    Where the words differed, they are characters now. ``originals`` are the sentences as gold has them. The ``position`` of a
-    link is the number of the pair in which its tail is, or ``NOWHERE``.
+    If the two sides were tokenised or split differently, the words are single characters.
+    ``originals`` holds the unchanged gold sentences. The ``position`` of a link is the index of the
+    pair with its tail, or ``UNRESOLVED``.
     """
 
     gold: Sentence
@@ -38,67 +41,70 @@ class Pair:
     originals: tuple[Sentence, ...]
 
 
-def squeezed(text: str) -> str:
-    """The text without white space, which is all that two tokenisations of it share.
+def without_whitespace(text: str) -> str:
+    """Remove all white space, so that different tokenisations of a text become equal.
 
-    >>> squeezed("NF - kappa B\\n")
+    >>> without_whitespace("NF - kappa B\\n")
     'NF-kappaB'
     """
     return "".join(text.split())
 
 
-def in_step(gold: Sequence[Sentence], predicted: Sequence[Sentence]) -> list[Group]:
-    """Sentences of the same text on both sides, in the smallest groups that begin and end at the same place.
+def align_sentences(gold: Sequence[Sentence], predicted: Sequence[Sentence]) -> list[SentenceGroup]:
+    """Split both sides into the smallest groups that cover the same text.
 
     >>> one, two, both = Sentence("1", ("Hi", "!")), Sentence("2", ("Bye", "!")), Sentence("x", ("Hi!", "Bye!"))
-    >>> [len(group.gold) for group in in_step([one, two, one], [both, one])]
+    >>> [len(group.gold) for group in align_sentences([one, two, one], [both, one])]
     [2, 1]
     """
-    gold_ends, predicted_ends = (list(accumulate(len(squeezed(s.text)) for s in side)) for side in (gold, predicted))
-    groups: list[Group] = []
-    left = right = 0
-    while left < len(gold) and right < len(predicted):
-        first, second = left, right
-        left, right = left + 1, right + 1
-        while gold_ends[left - 1] != predicted_ends[right - 1]:
-            if gold_ends[left - 1] < predicted_ends[right - 1]:
-                left += 1
+    gold_ends, predicted_ends = (
+        list(accumulate(len(without_whitespace(sentence.text)) for sentence in side)) for side in (gold, predicted)
+    )
+    groups: list[SentenceGroup] = []
+    gold_end = predicted_end = 0
+    while gold_end < len(gold) and predicted_end < len(predicted):
+        gold_start, predicted_start = gold_end, predicted_end
+        gold_end, predicted_end = gold_end + 1, predicted_end + 1
+        while gold_ends[gold_end - 1] != predicted_ends[predicted_end - 1]:
+            if gold_ends[gold_end - 1] < predicted_ends[predicted_end - 1]:
+                gold_end += 1
             else:
-                right += 1
-        groups.append(Group(tuple(gold[first:left]), tuple(predicted[second:right])))
-    if groups:  # sentences without words may be left on one side
+                predicted_end += 1
+        groups.append(SentenceGroup(tuple(gold[gold_start:gold_end]), tuple(predicted[predicted_start:predicted_end])))
+    if groups:  # sentences without words may remain on one side
         last = groups.pop()
-        groups.append(Group((*last.gold, *gold[left:]), (*(last.predicted or ()), *predicted[right:])))
+        groups.append(
+            SentenceGroup((*last.gold, *gold[gold_end:]), (*(last.predicted or ()), *predicted[predicted_end:])),
+        )
     return groups
 
 
-def align(groups: Sequence[Group]) -> tuple[Pair, ...]:
-    """The groups as pairs with the same words on both sides."""
-    gold_documents = documents_of(sentence for group in groups for sentence in group.gold)
+def pair_groups(groups: Sequence[SentenceGroup]) -> tuple[SentencePair, ...]:
+    """Turn groups into pairs with the same words on both sides."""
+    gold_documents = document_keys(sentence for group in groups for sentence in group.gold)
     documents: list[list[Hashable]] = [[next(gold_documents) for _ in group.gold] for group in groups]
-    sides = (
-        _resolved([group.gold for group in groups], documents),
-        # What stands for a sentence of gold is of its document, however many other sentences are missing.
-        _resolved(
-            [group.predicted or () for group in groups],
-            [[(own[0], s.document) for s in group.predicted or ()] for group, own in zip(groups, documents, strict=True)],
-        ),
-    )
+    # A prediction belongs to the document of its gold sentence, even if other sentences are missing.
+    predicted_documents: list[list[Hashable]] = [
+        [(keys[0], sentence.document) for sentence in group.predicted or ()]
+        for group, keys in zip(groups, documents, strict=True)
+    ]
+    gold_sides = _resolve_links([group.gold for group in groups], documents)
+    predicted_sides = _resolve_links([group.predicted or () for group in groups], predicted_documents)
     pairs = []
-    for group, gold, predicted in zip(groups, *sides, strict=True):
+    for group, gold, predicted in zip(groups, gold_sides, predicted_sides, strict=True):
         if group.predicted is None:
-            pairs.append(Pair(gold[0] if len(gold) == 1 else in_characters(gold), None, group.gold))
+            pairs.append(SentencePair(gold[0] if len(gold) == 1 else to_characters(gold), None, group.gold))
         elif len(gold) == len(predicted) == 1 and gold[0].words == predicted[0].words:
-            pairs.append(Pair(gold[0], predicted[0], group.gold))
+            pairs.append(SentencePair(gold[0], predicted[0], group.gold))
         else:
-            pairs.append(Pair(in_characters(gold), in_characters(predicted), group.gold))
+            pairs.append(SentencePair(to_characters(gold), to_characters(predicted), group.gold))
     return tuple(pairs)
 
 
-def in_characters(sentences: Sequence[Sentence]) -> Sentence:
-    """The sentences as one, with every character, white space left out, as a word of its own.
+def to_characters(sentences: Sequence[Sentence]) -> Sentence:
+    """Join sentences into one whose words are the characters of the text, without white space.
 
-    >>> in_characters([Sentence("s", ("can't", "go"), (Entity("Verb", ((1, 2),)),))]).entities[0].fragments
+    >>> to_characters([Sentence("s", ("can't", "go"), (Entity("Verb", ((1, 2),)),))]).entities[0].fragments
     (Span(start=5, end=7),)
     """
     characters: list[str] = []
@@ -106,77 +112,78 @@ def in_characters(sentences: Sequence[Sentence]) -> Sentence:
     relations: list[Relation] = []
     links: list[Link] = []
     for sentence in sentences:
-        before = len(entities)
-        places = [len(characters)]  # where each character of the text is now
+        first_entity = len(entities)
+        offsets = [len(characters)]  # the index of each character of the text among ``characters``
         for character in sentence.text:
             if not character.isspace():
                 characters.append(character)
-            places.append(len(characters))
-        entities += (_moved(entity, sentence, places) for entity in sentence.entities)
+            offsets.append(len(characters))
+        entities += (_entity_to_characters(entity, sentence, offsets) for entity in sentence.entities)
         relations += (
-            replace(relation, head=relation.head + before, tail=relation.tail + before) for relation in sentence.relations
+            replace(relation, head=relation.head + first_entity, tail=relation.tail + first_entity)
+            for relation in sentence.relations
         )
-        links += (replace(link, head=link.head + before) for link in sentence.links)
+        links += (replace(link, head=link.head + first_entity) for link in sentence.links)
     return Sentence(
         sentences[0].id, tuple(characters), tuple(entities), tuple(relations), tuple(links), document="", position=0
     )  # fmt: skip
 
 
-class Home(NamedTuple):
-    """Where a character comes from: the number of its sentence, of its word there, and its place in the sentence's text."""
+class CharacterOrigin(NamedTuple):
+    """The origin of a character: indices of its sentence and word, and its offset in the sentence's text."""
 
     sentence: int
     word: int
-    at: int
+    offset: int
 
 
-def homes(sentences: Sequence[Sentence]) -> list[Home]:
-    """The way back from ``in_characters``; what stands between two words goes with the first.
+def character_origins(sentences: Sequence[Sentence]) -> list[CharacterOrigin]:
+    """Map each word of ``to_characters(sentences)`` to its origin.
 
-    >>> homes([Sentence("s", ("a", "bc"))])[1:]
-    [Home(sentence=0, word=1, at=2), Home(sentence=0, word=1, at=3)]
+    Characters between two words belong to the first of them.
+
+    >>> character_origins([Sentence("s", ("a", "bc"))])[1:]
+    [CharacterOrigin(sentence=0, word=1, offset=2), CharacterOrigin(sentence=0, word=1, offset=3)]
     """
     return [
-        Home(number, max(bisect_right(sentence.starts, at) - 1, 0), at)
-        for number, sentence in enumerate(sentences)
-        for at, character in enumerate(sentence.text)
+        CharacterOrigin(index, max(bisect_right(sentence.starts, offset) - 1, 0), offset)
+        for index, sentence in enumerate(sentences)
+        for offset, character in enumerate(sentence.text)
         if not character.isspace()
     ]
 
 
-def _moved(entity: Entity, sentence: Sentence, places: Sequence[int]) -> Entity:
+def _entity_to_characters(entity: Entity, sentence: Sentence, offsets: Sequence[int]) -> Entity:
     spans = (sentence.characters(fragment) for fragment in entity.fragments)
-    fragments = tuple(Span(places[start], places[end]) for start, end in spans if places[start] < places[end])
+    fragments = tuple(Span(offsets[start], offsets[end]) for start, end in spans if offsets[start] < offsets[end])
     if not fragments:
         raise SpanwiseError(
-            f"sentence {sentence.id!r}: an entity of type {entity.type!r} is white space only, "
-            f"which cannot be compared with another tokenisation"
+            f"sentence {sentence.id!r}: an entity of type {entity.type!r} consists of white space only "
+            "and cannot be compared with another tokenisation"
         )
     return Entity(entity.type, fragments, entity.score)
 
 
-NOWHERE = sys.maxsize  # the place of a sentence that is not in the data
-
-
-def _resolved(groups: Sequence[Sequence[Sentence]], documents: Sequence[Sequence[Hashable]]) -> list[list[Sentence]]:
-    """The groups with links that name the number of a group and an entity in it; ``NOWHERE`` where one leads to none."""
-    sides = [list(zip(group, own, strict=True)) for group, own in zip(groups, documents, strict=True)]
-    # For each place in a document, the number of its group, and where its entities begin and end among the group's.
-    places: dict[tuple[Hashable, int | None], tuple[int, int, int]] = {}
-    for number, group in enumerate(sides):
-        before = 0
+def _resolve_links(groups: Sequence[Sequence[Sentence]], documents: Sequence[Sequence[Hashable]]) -> list[list[Sentence]]:
+    """Rewrite links: the position becomes a group index (or ``UNRESOLVED``), the tail an entity index in that group."""
+    sides = [list(zip(group, keys, strict=True)) for group, keys in zip(groups, documents, strict=True)]
+    # For each position in a document: the index of its group, and its range of entities in that group.
+    locations: dict[tuple[Hashable, int | None], tuple[int, int, int]] = {}
+    for index, group in enumerate(sides):
+        first_entity = 0
         for sentence, document in group:
-            places[document, sentence.position] = (number, before, before + len(sentence.entities))
-            before += len(sentence.entities)
+            locations[document, sentence.position] = (index, first_entity, first_entity + len(sentence.entities))
+            first_entity += len(sentence.entities)
 
-    def led(link: Link, document: Hashable) -> Link:
-        number, begin, end = places.get((document, link.position), (NOWHERE, 0, 0))
-        there = 0 <= link.tail < end - begin
-        return replace(link, position=number if there else NOWHERE, tail=begin + link.tail if there else 0)
+    def resolve(link: Link, document: Hashable) -> Link:
+        index, start, end = locations.get((document, link.position), (UNRESOLVED, 0, 0))
+        if 0 <= link.tail < end - start:
+            return replace(link, position=index, tail=start + link.tail)
+        return replace(link, position=UNRESOLVED, tail=0)
 
     return [
         [
-            replace(sentence, links=tuple(led(link, document) for link in sentence.links)) if sentence.links else sentence
+            replace(sentence, links=tuple(resolve(link, document) for link in sentence.links)) if sentence.links else sentence
             for sentence, document in group
         ]
         for group in sides

@@ -1,8 +1,9 @@
-"""What is said of an entity in its sentence and its corpus: the attributes that scores are broken down by.
+"""Attributes of an entity in its sentence and corpus, by which scores are broken down.
 
-The names eLen, tLen, eCon, eDen and oDen are those of Bundling Learning for NER (Eq. 21 and 23). Its Eq. 23c and 23d, read
-literally, give the share of a type and the number of entities a word; ``Attribute.literal`` has these. ``Attribute.value`` is
-what the names say: how consistently the entity's own string is labelled, and how many of the words are in entities.
+The names eLen, tLen, eCon, eDen and oDen come from Bundling Learning for NER (Eq. 21 and 23). Read
+literally, its Eq. 23c and 23d give the share of a type and the number of entities per word;
+``Attribute.paper_value`` computes these. ``Attribute.value`` computes what the names suggest: how
+consistently the entity's string is labelled, and the share of words inside entities.
 """
 
 from __future__ import annotations
@@ -12,17 +13,17 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from spanwise.core.nesting import inside_others
+from spanwise.core.nesting import nested_spans
 from spanwise.core.types import Sentence, Span
-from spanwise.evaluation.alignment import Home, Pair, homes
+from spanwise.evaluation.alignment import CharacterOrigin, SentencePair, character_origins
 from spanwise.evaluation.scores import EntityItem, ratio
 from spanwise.evaluation.train_index import TrainIndex
 
 NESTING = ("flat", "nested", "covering", "both")
 
 
-class Place(NamedTuple):
-    """A type and the numbers of the words that have it, in order."""
+class EntityWords(NamedTuple):
+    """The type of an entity and the sorted indices of its words."""
 
     type: str
     words: tuple[int, ...]
@@ -33,143 +34,159 @@ class Place(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class Context:
-    """The words of a sentence, the entities that one side, gold or a system, has in it, and those of gold."""
+class SentenceContext:
+    """The words of a sentence, its entities on one side (gold or predicted), and its gold entities."""
 
     words: tuple[str, ...]
-    entities: frozenset[Place]
-    gold: frozenset[Place]
+    entities: frozenset[EntityWords]
+    gold: frozenset[EntityWords]
 
     @cached_property
-    def covered(self) -> int:
-        """How many words are in entities, each counted once."""
+    def covered_words(self) -> int:
+        """Number of words inside at least one entity."""
         return len({word for entity in self.entities for word in entity.words})
 
     @cached_property
     def inner(self) -> set[Span]:
-        """The ranges of the gold entities inside others."""
-        return inside_others(entity.range for entity in self.gold)
+        """Ranges of the gold entities inside others."""
+        return nested_spans(entity.range for entity in self.gold)
 
     @cached_property
     def outer(self) -> set[Span]:
-        """The ranges of the gold entities around others."""
-        return {span for span in {entity.range for entity in self.gold} if _around(span, self.inner)}
+        """Ranges of the gold entities that contain others."""
+        return {span for span in {entity.range for entity in self.gold} if _contains_any(span, self.inner)}
 
 
-class Mention(NamedTuple):
-    """An entity where it stands."""
+class EntityInContext(NamedTuple):
+    """An entity and the sentence it occurs in."""
 
-    place: Place
-    context: Context
+    entity: EntityWords
+    context: SentenceContext
 
     @property
     def string(self) -> tuple[str, ...]:
         words = self.context.words
-        return tuple(words[number] for number in self.place.words if number < len(words))
+        return tuple(words[index] for index in self.entity.words if index < len(words))
+
+
+Value = Callable[[EntityInContext, TrainIndex], float | str]
 
 
 @dataclass(frozen=True)
 class Attribute:
-    """Either numbers, with the cuts of Table 5 where it has some, or one of a few ``categories``."""
+    """An attribute with numeric values, or with one of a few ``categories``.
 
-    value: Callable[[Mention, TrainIndex], float | str]
-    literal: Callable[[Mention, TrainIndex], float | str] | None = None
-    published: tuple[float, ...] = ()
+    ``published_cuts`` are the bucket edges of Table 5, empty if the paper gives none.
+    """
+
+    value: Value
+    paper_value: Value | None = None
+    published_cuts: tuple[float, ...] = ()
     categories: tuple[str, ...] = ()
     needs_train: bool = False
 
 
 def oov_share(words: Sequence[str], train: TrainIndex) -> float:
-    """The share of the words that do not occur in the training sentences (Eq. 21, of one sentence)."""
-    return ratio(sum(not train.has(word) for word in words), len(words))
+    """Share of the words that do not occur in the training sentences (Eq. 21, for one sentence)."""
+    return ratio(sum(not train.has_word(word) for word in words), len(words))
 
 
-def nesting(mention: Mention) -> str:
-    """The subsets of DSpERT's Figure 3, which gold defines for both sides.
+def nesting(item: EntityInContext) -> str:
+    """Assign an entity to one of the subsets of DSpERT's Figure 3, which gold defines for both sides.
 
-    A span is nested when it lies inside a gold entity around others, covering when it lies around a gold entity inside others.
-    Spans with the same range are not inside each other.
+    A span is nested if it is inside a gold entity that contains others, and covering if it contains
+    a gold entity that is inside others. Spans with equal ranges do not contain each other.
     """
-    span, context = mention.place.range, mention.context
+    span, context = item.entity.range, item.context
     is_nested = any(outer != span and outer.contains(span) for outer in context.outer)
-    return NESTING[is_nested + 2 * _around(span, context.inner)]
+    return NESTING[is_nested + 2 * _contains_any(span, context.inner)]
 
 
-def _around(span: Span, others: Iterable[Span]) -> bool:
+def _contains_any(span: Span, others: Iterable[Span]) -> bool:
     return any(other != span and span.contains(other) for other in others)
 
 
 ATTRIBUTES: Mapping[str, Attribute] = {
-    # The words of the entity; those between its fragments are not its own.
-    "eLen": Attribute(lambda mention, _: len(mention.place.words), published=(1, 2, 4)),
-    "tLen": Attribute(lambda mention, _: len(mention.context.words), published=(7, 16, 31)),
+    # Number of words in the entity, without those between its fragments.
+    "eLen": Attribute(lambda item, _: len(item.entity.words), published_cuts=(1, 2, 4)),
+    "tLen": Attribute(lambda item, _: len(item.context.words), published_cuts=(7, 16, 31)),
     "eCon": Attribute(
-        lambda mention, train: train.consistency(mention.string, mention.place.type),
-        literal=lambda mention, train: train.prior(mention.place.type),
-        published=(0.1, 0.5, 0.9),
+        lambda item, train: train.consistency(item.string, item.entity.type),
+        paper_value=lambda item, train: train.type_share(item.entity.type),
+        published_cuts=(0.1, 0.5, 0.9),
         needs_train=True,
     ),
     "eDen": Attribute(
-        lambda mention, _: ratio(mention.context.covered, len(mention.context.words)),
-        literal=lambda mention, _: ratio(len(mention.context.entities), len(mention.context.words)),
-        published=(0.01, 0.025, 0.05),
+        lambda item, _: ratio(item.context.covered_words, len(item.context.words)),
+        paper_value=lambda item, _: ratio(len(item.context.entities), len(item.context.words)),
+        published_cuts=(0.01, 0.025, 0.05),
     ),
-    "oDen": Attribute(lambda mention, train: oov_share(mention.context.words, train), needs_train=True),
-    # How often the string occurs in train, annotated or not.
-    "frequency": Attribute(lambda mention, train: train.occurrences(mention.string), needs_train=True),
-    # Whether the string is an entity in train, of whatever type.
+    "oDen": Attribute(lambda item, train: oov_share(item.context.words, train), needs_train=True),
+    # Number of occurrences of the string in train, annotated or not.
+    "frequency": Attribute(lambda item, train: train.occurrences(item.string), needs_train=True),
+    # Whether the string is an entity of any type in train.
     "seen": Attribute(
-        lambda mention, train: "seen" if train.annotated(mention.string) else "unseen",
+        lambda item, train: "seen" if train.annotations(item.string) else "unseen",
         categories=("seen", "unseen"),
         needs_train=True,
     ),
-    "nesting": Attribute(lambda mention, _: nesting(mention), categories=NESTING),
+    "nesting": Attribute(lambda item, _: nesting(item), categories=NESTING),
     "discontinuous": Attribute(
-        lambda mention, _: "continuous" if mention.place.range.width == len(mention.place.words) else "discontinuous",
+        lambda item, _: "continuous" if item.entity.range.width == len(item.entity.words) else "discontinuous",
         categories=("continuous", "discontinuous"),
     ),
 }
 
 
-def mentions(pair: Pair) -> tuple[dict[EntityItem, Mention], dict[EntityItem, Mention]]:
-    """The entities of gold and of the predictions where they stand in gold's sentences and words.
+def entities_in_context(pair: SentencePair) -> tuple[dict[EntityItem, EntityInContext], dict[EntityItem, EntityInContext]]:
+    """Return the gold and the predicted entities of a pair, located in gold's sentences and words.
 
-    So gold's attributes are the same whoever predicted, and a prediction in other words has the attributes of the gold words
-    that it touches; if it leaves the sentence it begins in, of those in this sentence.
+    Gold's attributes therefore do not depend on the system. A prediction with a different
+    tokenisation gets the attributes of the gold words it touches; if it crosses a sentence boundary,
+    only the words in its first sentence count.
     """
     sentences = pair.originals
-    gold = [
-        (number, Place(entity.type, entity.places)) for number, s in enumerate(sentences) for entity in s.entities
-    ]  # in the order of the pair's own entities
-    found: list[tuple[int, Place]] = []
+    gold = [  # in the order of the pair's entities
+        (index, EntityWords(entity.type, entity.word_indices))
+        for index, sentence in enumerate(sentences)
+        for entity in sentence.entities
+    ]
+    predicted: list[tuple[int, EntityWords]] = []
     if pair.predicted is not None:
         if len(sentences) == 1 and pair.gold.words == sentences[0].words:
-            found = [(0, Place(entity.type, entity.places)) for entity in pair.predicted.entities]
+            predicted = [(0, EntityWords(entity.type, entity.word_indices)) for entity in pair.predicted.entities]
         else:
-            places = homes(sentences)
-            found = [_at_home(entity.type, entity.fragments, places) for entity in pair.predicted.entities]
-    right = [frozenset(place for home, place in gold if home == number) for number in range(len(sentences))]
+            origins = character_origins(sentences)
+            predicted = [_original_words(entity.type, entity.fragments, origins) for entity in pair.predicted.entities]
+    gold_by_sentence = [_entities_of(gold, index) for index in range(len(sentences))]
     return (
-        _in_context(pair.gold, gold, sentences, right),
-        _in_context(pair.predicted, found, sentences, right),
+        _in_context(pair.gold, gold, sentences, gold_by_sentence),
+        _in_context(pair.predicted, predicted, sentences, gold_by_sentence),
     )
 
 
 def _in_context(
-    side: Sentence | None, places: list[tuple[int, Place]], sentences: Sequence[Sentence], gold: list[frozenset[Place]]
-) -> dict[EntityItem, Mention]:
+    side: Sentence | None,
+    entities: list[tuple[int, EntityWords]],
+    sentences: Sequence[Sentence],
+    gold: list[frozenset[EntityWords]],
+) -> dict[EntityItem, EntityInContext]:
+    """``entities`` are those of ``side``, each with the index of its original sentence."""
     contexts = [
-        Context(sentence.words, frozenset(place for home, place in places if home == number), gold[number])
-        for number, sentence in enumerate(sentences)
+        SentenceContext(sentence.words, _entities_of(entities, index), gold[index]) for index, sentence in enumerate(sentences)
     ]
-    entities = side.entities if side is not None else ()
     return {
-        (entity.type, entity.fragments): Mention(place, contexts[home])
-        for entity, (home, place) in zip(entities, places, strict=True)
+        (entity.type, entity.fragments): EntityInContext(words, contexts[index])
+        for entity, (index, words) in zip(side.entities if side is not None else (), entities, strict=True)
     }
 
 
-def _at_home(type: str, fragments: Iterable[Span], homes: list[Home]) -> tuple[int, Place]:
-    touched = [home for start, end in fragments for home in homes[start:end]]
+def _entities_of(entities: Iterable[tuple[int, EntityWords]], sentence: int) -> frozenset[EntityWords]:
+    return frozenset(words for index, words in entities if index == sentence)
+
+
+def _original_words(type: str, fragments: Iterable[Span], origins: list[CharacterOrigin]) -> tuple[int, EntityWords]:
+    """Map an entity over characters to the words of the sentence in which it starts."""
+    touched = [origin for start, end in fragments for origin in origins[start:end]]
     first = touched[0].sentence
-    return first, Place(type, tuple(sorted({home.word for home in touched if home.sentence == first})))
+    return first, EntityWords(type, tuple(sorted({origin.word for origin in touched if origin.sentence == first})))

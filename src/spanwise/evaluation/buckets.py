@@ -1,4 +1,4 @@
-"""Scores of groups of entities: short and long, rare and frequent, nested and flat (after Bundling Learning for NER, 4.3.1)."""
+"""Scores of groups of entities, by length, frequency, nesting and more (Bundling Learning for NER, section 4.3.1)."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from typing import Any
 
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
-from spanwise.evaluation.attributes import ATTRIBUTES, mentions
+from spanwise.evaluation.attributes import ATTRIBUTES, entities_in_context
 from spanwise.evaluation.bootstrap import Interval, f1_interval
-from spanwise.evaluation.pairing import Output, Pairing, pair
+from spanwise.evaluation.pairing import Pairing, SystemOutput, pair
 from spanwise.evaluation.scores import EntityItem, Score
 from spanwise.evaluation.train_index import TrainIndex
 
-SIZES = ("XS", "S", "L", "XL")  # the buckets between the published cuts
-PARTS = 4  # buckets where no cuts are published
-Counts = tuple[int, int, int]  # correct, predicted, in gold
+SIZES = ("XS", "S", "L", "XL")  # names of the buckets between published cuts
+DEFAULT_BUCKETS = 4  # for attributes without published cuts
+Counts = tuple[int, int, int]  # correct, predicted, gold
 
 
 @dataclass(frozen=True)
-class Label:
-    """A group of entities: those whose attribute is ``above`` one number and ``up_to`` another, or is called ``name``.
+class BucketRange:
+    """The attribute values of a bucket: greater than ``above`` and at most ``up_to``, or the category ``name``.
 
-    None is no limit.
+    None means no limit.
     """
 
     name: str
@@ -39,15 +39,15 @@ class Label:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Bucket(Label):
-    """The strict score of a group of entities. ``interval`` is None where fewer than 20 sentences have any."""
+class Bucket(BucketRange):
+    """The strict score of a group of entities. ``interval`` is None with fewer than 20 sentences."""
 
     score: Score
     interval: Interval | None
 
     @property
     def is_empty(self) -> bool:
-        """Whether neither side has entities in it."""
+        """Whether neither gold nor the predictions have entities in the bucket."""
         return self.score == Score()
 
     def to_json(self) -> dict[str, Any]:
@@ -55,94 +55,104 @@ class Bucket(Label):
         return {**super().to_json(), **self.score.to_json(), "interval": interval}
 
 
-def bucketed(
+def bucket_scores(
     gold: Iterable[Sentence],
-    predicted: Output,
+    predicted: SystemOutput,
     train: TrainIndex | Iterable[Sentence] | None = None,
     *,
     attribute: str = "eLen",
     cuts: int | Sequence[float] | None = None,
-    paper: bool = False,
+    use_paper_definition: bool = False,
 ) -> list[Bucket]:
-    """Score predicted sentences against gold ones for each bucket of an attribute (see ``ATTRIBUTES``) on its own.
+    """Score predictions separately for each bucket of an attribute (see ``ATTRIBUTES``).
 
-    ``cuts`` are the highest values of all buckets but the last, or the number of buckets into which gold's entities are
-    divided as evenly as equal values allow. None means the published cuts of Table 5, and four even buckets where there are
-    none. ``paper`` takes the equations of the paper at their word. Make a ``TrainIndex`` to ask for several attributes.
+    ``cuts`` are the upper limits of all buckets but the last, or the number of buckets with about
+    equal numbers of gold entities. By default the cuts of the paper's Table 5 are used, or four
+    equal buckets if it has none. ``use_paper_definition`` applies the paper's equations literally.
+    Build a ``TrainIndex`` once to score several attributes.
 
-    A wrong prediction stands in the bucket of its own attributes among the predictions of its sentence. A right one is an
-    entity of gold and stands where gold has it, so that the buckets sum to the counts of the whole, whatever was predicted
-    around it.
+    A wrong prediction is counted by its own attributes among the predictions of its sentence, a
+    correct one by the attributes of the gold entity. The buckets therefore sum to the overall counts.
 
     >>> from spanwise.core.types import Entity
     >>> words = ("Oslo", "and", "New", "York")
     >>> gold = Sentence("s1", words, (Entity("Place", ((0, 1),)), Entity("Place", ((2, 4),))))
-    >>> found = Sentence("s1", words, (Entity("Place", ((0, 1),)), Entity("Place", ((3, 4),))))
-    >>> for bucket in bucketed([gold], [found], attribute="eLen")[:2]:
+    >>> predicted = Sentence("s1", words, (Entity("Place", ((0, 1),)), Entity("Place", ((3, 4),))))
+    >>> for bucket in bucket_scores([gold], [predicted], attribute="eLen")[:2]:
     ...     print(bucket.name, bucket.score)
     XS Score(support=1, predicted=2, correct=1)
     S Score(support=1, predicted=0, correct=0)
     """
-    labels, counts = divided(pair(gold, predicted), train, attribute=attribute, cuts=cuts, paper=paper)
+    ranges, counts = bucket_counts(
+        pair(gold, predicted), train, attribute=attribute, cuts=cuts, use_paper_definition=use_paper_definition
+    )
     return [
-        Bucket(**vars(label), score=total(rows), interval=f1_interval(rows)) for label, rows in zip(labels, counts, strict=True)
+        Bucket(**vars(bucket), score=total_score(rows), interval=f1_interval(rows))
+        for bucket, rows in zip(ranges, counts, strict=True)
     ]
 
 
-def divided(
+def bucket_counts(
     pairing: Pairing,
     train: TrainIndex | Iterable[Sentence] | None,
     *,
     attribute: str,
     cuts: int | Sequence[float] | None = None,
-    paper: bool = False,
-) -> tuple[list[Label], list[list[Counts]]]:
-    """The buckets of an attribute, which gold alone decides, and for each the counts of every pair; as ``bucketed`` has it."""
+    use_paper_definition: bool = False,
+) -> tuple[list[BucketRange], list[list[Counts]]]:
+    """Return the buckets of an attribute, and for each bucket the counts of every sentence pair.
+
+    The buckets depend on gold only. The parameters are those of ``bucket_scores``.
+    """
     if attribute not in ATTRIBUTES:
-        raise SpanwiseError(f"there is no attribute {attribute!r}; there are {', '.join(ATTRIBUTES)}")
-    kind = ATTRIBUTES[attribute]
-    if kind.needs_train and train is None:
+        raise SpanwiseError(f"unknown attribute {attribute!r}; expected one of {', '.join(ATTRIBUTES)}")
+    definition = ATTRIBUTES[attribute]
+    if definition.needs_train and train is None:
         raise SpanwiseError(f"the attribute {attribute} needs the training sentences")
-    if kind.categories and cuts is not None:
-        raise SpanwiseError(f"the attribute {attribute} has the buckets {', '.join(kind.categories)}, which cannot be cut")
+    if definition.categories and cuts is not None:
+        names = ", ".join(definition.categories)
+        raise SpanwiseError(f"the attribute {attribute} has the fixed buckets {names}; it takes no cuts")
     index = train if isinstance(train, TrainIndex) else TrainIndex(train or ())
-    value = kind.literal if paper and kind.literal else kind.value
+    value = definition.paper_value if use_paper_definition and definition.paper_value else definition.value
     sides = []
-    for both in pairing.pairs:
-        right, found = ({item: value(mention, index) for item, mention in side.items()} for side in mentions(both))
-        sides.append((right, {item: right.get(item, own) for item, own in found.items()}))
+    for sentence_pair in pairing.pairs:
+        gold, predicted = (
+            {item: value(entity, index) for item, entity in side.items()} for side in entities_in_context(sentence_pair)
+        )
+        sides.append((gold, {item: gold.get(item, predicted_value) for item, predicted_value in predicted.items()}))
 
-    if kind.categories:
-        return [Label(name) for name in kind.categories], _counts(sides, kind.categories.index, len(kind.categories))
-    limits = _limits(kind.published, cuts, [number for right, _ in sides for number in right.values()])
+    if definition.categories:
+        categories = definition.categories
+        return [BucketRange(name) for name in categories], _count(sides, categories.index, len(categories))
+    limits = _limits(definition.published_cuts, cuts, [number for gold, _ in sides for number in gold.values()])
     edges = list(pairwise([None, *limits, None]))
-    names = SIZES if cuts is None and kind.published else [_name(*edge) for edge in edges]
-    labels = [Label(name, *edge) for name, edge in zip(names, edges, strict=True)]
-    return labels, _counts(sides, lambda number: bisect_left(limits, number), len(labels))
+    bucket_names: Sequence[str] = SIZES if cuts is None and definition.published_cuts else [_name(*edge) for edge in edges]
+    ranges = [BucketRange(name, *edge) for name, edge in zip(bucket_names, edges, strict=True)]
+    return ranges, _count(sides, lambda number: bisect_left(limits, number), len(ranges))
 
 
-def equal_cuts(values: Iterable[float], parts: int) -> list[float]:
-    """The highest values of all but the last of ``parts`` buckets of equal size; fewer where equal values fill several.
+def quantile_cuts(values: Iterable[float], buckets: int) -> list[float]:
+    """Return the upper limits of all but the last of ``buckets`` equal buckets; fewer if values are repeated.
 
-    >>> equal_cuts([1, 1, 1, 2, 3, 4, 5, 9], 4), equal_cuts([1, 1, 1, 1, 1, 2], 3), equal_cuts([7, 7], 2)
+    >>> quantile_cuts([1, 1, 1, 2, 3, 4, 5, 9], 4), quantile_cuts([1, 1, 1, 1, 1, 2], 3), quantile_cuts([7, 7], 2)
     ([1, 2, 4], [1], [])
     """
     ordered = sorted(values)
-    # The value that a share k / parts of the values does not exceed; nothing would be above the highest.
-    quantiles = {ordered[-(-len(ordered) * k // parts) - 1] for k in range(1, parts)} if ordered else set()
-    return sorted(quantile for quantile in quantiles if quantile < ordered[-1])
+    # The smallest value that a share k / buckets of the values does not exceed.
+    quantiles = {ordered[-(-len(ordered) * k // buckets) - 1] for k in range(1, buckets)} if ordered else set()
+    return sorted(quantile for quantile in quantiles if quantile < ordered[-1])  # a bucket above the maximum would be empty
 
 
 def _limits(published: Sequence[float], cuts: int | Sequence[float] | None, values: list[Any]) -> list[float]:
     if cuts is None and published:
         return list(published)
     if cuts is None or isinstance(cuts, int):
-        parts = PARTS if cuts is None else cuts
-        if parts < 1:
-            raise SpanwiseError(f"expected one bucket or more, not {parts}")
-        return equal_cuts(values, parts)
+        buckets = DEFAULT_BUCKETS if cuts is None else cuts
+        if buckets < 1:
+            raise SpanwiseError(f"expected at least one bucket, found {buckets}")
+        return quantile_cuts(values, buckets)
     if not all(map(math.isfinite, cuts)) or any(low >= high for low, high in pairwise(cuts)):
-        raise SpanwiseError(f"cuts must be rising numbers, not {list(cuts)}")
+        raise SpanwiseError(f"cuts must be increasing numbers, found {list(cuts)}")
     return list(cuts)
 
 
@@ -152,20 +162,20 @@ def _name(above: float | None, up_to: float | None) -> str:
     return f"> {above:.4g}" if up_to is None else f"({above:.4g}, {up_to:.4g}]"
 
 
-def _counts(
-    sides: Iterable[tuple[Mapping[EntityItem, Any], Mapping[EntityItem, Any]]], bucket: Callable[[Any], int], buckets: int
+def _count(
+    sides: Iterable[tuple[Mapping[EntityItem, Any], Mapping[EntityItem, Any]]], bucket_of: Callable[[Any], int], buckets: int
 ) -> list[list[Counts]]:
-    """For each bucket, the correct, predicted and gold entities of each sentence."""
+    """Count the correct, predicted and gold entities of each sentence in each bucket."""
     counts: list[list[Counts]] = [[] for _ in range(buckets)]
-    for right, found in sides:
-        support, predicted = (Counter(map(bucket, side.values())) for side in (right, found))
-        correct = Counter(bucket(right[item]) for item in right.keys() & found.keys())
-        for number, rows in enumerate(counts):
-            rows.append((correct[number], predicted[number], support[number]))
+    for gold, predicted in sides:
+        gold_counts, predicted_counts = (Counter(map(bucket_of, side.values())) for side in (gold, predicted))
+        correct = Counter(bucket_of(gold[item]) for item in gold.keys() & predicted.keys())
+        for index, rows in enumerate(counts):
+            rows.append((correct[index], predicted_counts[index], gold_counts[index]))
     return counts
 
 
-def total(counts: Iterable[Counts]) -> Score:
-    """The score of all sentences together."""
+def total_score(counts: Iterable[Counts]) -> Score:
+    """Return the score over all sentences."""
     correct, predicted, support = map(sum, zip((0, 0, 0), *counts, strict=True))
     return Score(support, predicted, correct)

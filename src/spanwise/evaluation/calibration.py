@@ -1,7 +1,7 @@
-"""Whether scores can be taken at their word, and above which score predictions are best kept.
+"""Calibration of prediction scores, and the threshold with the best F1.
 
-What a system never proposed cannot be found by lowering a threshold: have it propose as much as it can (``--find-threshold``
-does, where a model's head has a threshold of its own).
+A threshold only removes predictions. To find entities that a system drops by itself, let it propose
+as many candidates as possible; ``--find-threshold`` does this for heads with a threshold.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from typing import Any
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
 from spanwise.decoding.thresholds import apply_threshold, best_threshold
-from spanwise.evaluation.buckets import equal_cuts
-from spanwise.evaluation.judging import best_scores
+from spanwise.evaluation.buckets import quantile_cuts
+from spanwise.evaluation.matching import best_scores
 from spanwise.evaluation.pairing import pair
 from spanwise.evaluation.scores import EntityItem, Score, Tally, entity_items, ratio
 
 BINS = 10
-POINTS = 200  # of the curve, at most
+MAX_POINTS = 200  # of the curve
 
 
 @dataclass(frozen=True, slots=True)
 class Bin:
-    """The ``count`` predictions whose scores lie above ``low`` (or are 0) and up to ``high``; ``correct`` of them are right."""
+    """Predictions with scores above ``low`` and at most ``high``; the first bin includes 0."""
 
     low: float
     high: float
@@ -35,8 +35,8 @@ class Bin:
     mean_score: float | None
 
     @property
-    def share_correct(self) -> float | None:
-        """None where the bin is empty."""
+    def precision(self) -> float | None:
+        """Share of correct predictions; None for an empty bin."""
         return self.correct / self.count if self.count else None
 
     def to_json(self) -> dict[str, Any]:
@@ -46,13 +46,13 @@ class Bin:
             "count": self.count,
             "correct": self.correct,
             "mean_score": self.mean_score,
-            "share_correct": self.share_correct,
+            "precision": self.precision,
         }
 
 
 @dataclass(frozen=True, slots=True)
-class AtThreshold:
-    """The strict score of the predictions whose own score is ``threshold`` or more."""
+class ThresholdScore:
+    """The strict score of the predictions whose own score is at least ``threshold``."""
 
     threshold: float
     score: Score
@@ -63,137 +63,138 @@ class AtThreshold:
 
 @dataclass(frozen=True)
 class Calibration:
-    """The reliability of scores in bins of equal width and of equal count, and what thresholds do.
+    """Reliability of scores in bins of equal width and of equal count, and scores by threshold.
 
-    ``curve`` goes from the highest threshold, which keeps least, to the lowest, which keeps all, as ``everything`` does.
-    ``best`` has the highest micro F1 (None where nothing is right); ``types`` has for each type of gold, those with most
-    support first, the threshold that is best for its own F1.
+    ``curve`` is sorted from the highest threshold to the lowest; the last point keeps all
+    predictions, like ``unfiltered``. ``best`` has the highest micro F1 (None if no prediction is
+    correct). ``types`` holds the best threshold of each gold type by its own F1, the most frequent
+    type first.
     """
 
     equal_width: tuple[Bin, ...]
     equal_count: tuple[Bin, ...]
-    curve: tuple[AtThreshold, ...]
-    everything: Score
-    best: AtThreshold | None
-    types: Mapping[str, AtThreshold | None]
+    curve: tuple[ThresholdScore, ...]
+    unfiltered: Score
+    best: ThresholdScore | None
+    types: Mapping[str, ThresholdScore | None]
 
     @property
     def expected_error(self) -> float:
-        """The expected calibration error over the bins of equal width (Guo et al. 2017): the mean distance between the mean
-        score of a bin and the share of it that is right, each bin weighed by its count."""
+        """Expected calibration error over bins of equal width (Guo et al. 2017)."""
         return expected_error(self.equal_width)
 
     @property
     def expected_error_equal_count(self) -> float:
-        """The same over the bins of equal count, of which none is nearly empty."""
+        """Expected calibration error over bins of equal count, none of which is nearly empty."""
         return expected_error(self.equal_count)
 
     def to_json(self) -> dict[str, Any]:
         return {
             "expected_error": self.expected_error,
             "expected_error_equal_count": self.expected_error_equal_count,
-            "equal_width": [one.to_json() for one in self.equal_width],
-            "equal_count": [one.to_json() for one in self.equal_count],
+            "equal_width": [bin.to_json() for bin in self.equal_width],
+            "equal_count": [bin.to_json() for bin in self.equal_count],
             "curve": [point.to_json() for point in self.curve],
-            "everything": self.everything.to_json(),
+            "unfiltered": self.unfiltered.to_json(),
             "best": None if self.best is None else self.best.to_json(),
             "types": {type: None if point is None else point.to_json() for type, point in self.types.items()},
         }
 
 
 def calibration(
-    gold: Iterable[Sentence], predicted: Iterable[Sentence], bins: int = BINS, *, lowest: float | None = None
+    gold: Iterable[Sentence], predicted: Iterable[Sentence], bins: int = BINS, *, min_threshold: float | None = None
 ) -> Calibration:  # fmt: skip
-    """Compare the scores of predicted sentences with how often they are right; see ``pair`` for which belongs to which.
+    """Compare the scores of predicted entities with their precision; sentences are paired by ``pair``.
 
-    Every predicted entity must have a score between 0 and 1. ``lowest`` is the score from which on they were proposed at all:
-    no threshold is looked for below.
+    Every predicted entity must have a score between 0 and 1. If the system proposed candidates only
+    above some score, pass it as ``min_threshold``: no lower threshold is considered.
 
     >>> from spanwise.core.types import Entity
     >>> words = ("Oslo", "and", "York")
-    >>> right = Sentence("s1", words, (Entity("Place", ((0, 1),)),))
-    >>> found = Sentence("s1", words, (Entity("Place", ((0, 1),), 0.8), Entity("Place", ((2, 3),), 0.4)))
-    >>> result = calibration([right], [found])
+    >>> gold = Sentence("s1", words, (Entity("Place", ((0, 1),)),))
+    >>> predicted = Sentence("s1", words, (Entity("Place", ((0, 1),), 0.8), Entity("Place", ((2, 3),), 0.4)))
+    >>> result = calibration([gold], [predicted])
     >>> result.best, round(result.expected_error, 2)
-    (AtThreshold(threshold=0.6, score=Score(support=1, predicted=1, correct=1)), 0.3)
+    (ThresholdScore(threshold=0.6, score=Score(support=1, predicted=1, correct=1)), 0.3)
     """
     if bins < 1:
-        raise SpanwiseError(f"expected one bin or more, not {bins}")
+        raise SpanwiseError(f"expected at least one bin, found {bins}")
     support = Counter[str]()
     scored: dict[str, list[tuple[float, bool]]] = {}
-    for both in pair(gold, predicted).pairs:
-        right = entity_items(both.gold)
-        support.update(type for type, _ in right)
-        for item, score in _checked(both.predicted).items():
-            scored.setdefault(item[0], []).append((score, item in right))
-    rows = sorted(row for own in scored.values() for row in own)
+    for sentence_pair in pair(gold, predicted).pairs:
+        gold_items = entity_items(sentence_pair.gold)
+        support.update(type for type, _ in gold_items)
+        for item, score in _checked_scores(sentence_pair.predicted).items():
+            scored.setdefault(item[0], []).append((score, item in gold_items))
+    rows = sorted(row for type_rows in scored.values() for row in type_rows)
     if not rows:
-        raise SpanwiseError("there are no predicted entities whose scores could be looked at")
+        raise SpanwiseError("there are no predicted entities to calibrate")
     total = support.total()
     return Calibration(
-        equal_width=tuple(_bins(rows, [(number + 1) / bins for number in range(bins)])),
-        equal_count=tuple(_bins(rows, [*equal_cuts((score for score, _ in rows), bins), 1.0])),
+        equal_width=tuple(_bins(rows, [(index + 1) / bins for index in range(bins)])),
+        equal_count=tuple(_bins(rows, [*quantile_cuts((score for score, _ in rows), bins), 1.0])),
         curve=tuple(_curve(rows, total)),
-        everything=_at(0.0, rows, total).score,
-        best=_best(rows, total, lowest),
+        unfiltered=_score_at(0.0, rows, total).score,
+        best=_best(rows, total, min_threshold),
         types={
-            type: _best(scored.get(type, []), support[type], lowest) for type in sorted(support, key=lambda t: (-support[t], t))
+            type: _best(scored.get(type, []), support[type], min_threshold)
+            for type in sorted(support, key=lambda name: (-support[name], name))
         },
     )
 
 
-def at_threshold(gold: Iterable[Sentence], predicted: Iterable[Sentence], threshold: float) -> AtThreshold:
-    """The score of what is left when predictions below a threshold are dropped."""
+def score_at_threshold(gold: Iterable[Sentence], predicted: Iterable[Sentence], threshold: float) -> ThresholdScore:
+    """Score the predictions after dropping those below a threshold."""
     tally = Tally()
-    for both in pair(gold, apply_threshold(predicted, threshold)).pairs:
-        tally.add(entity_items(both.gold), entity_items(both.predicted))
-    return AtThreshold(threshold, tally.scores.micro)
+    for sentence_pair in pair(gold, apply_threshold(predicted, threshold)).pairs:
+        tally.add(entity_items(sentence_pair.gold), entity_items(sentence_pair.predicted))
+    return ThresholdScore(threshold, tally.scores.micro)
 
 
 def expected_error(bins: Sequence[Bin]) -> float:
-    """The mean distance between score and share of right ones, over all predictions in the bins."""
-    distances = (abs(one.count * (one.mean_score or 0.0) - one.correct) for one in bins)
-    return ratio(sum(distances), sum(one.count for one in bins))
+    """Return the mean distance between score and precision over the bins, weighted by their counts."""
+    distances = (abs(bin.count * (bin.mean_score or 0.0) - bin.correct) for bin in bins)
+    return ratio(sum(distances), sum(bin.count for bin in bins))
 
 
-def _checked(sentence: Sentence | None) -> dict[EntityItem, float]:
-    """The score of each distinct entity of a sentence."""
+def _checked_scores(sentence: Sentence | None) -> dict[EntityItem, float]:
+    """Return the score of each distinct entity, after checking that all have one."""
     for entity in sentence.entities if sentence is not None else ():
         if entity.score is None:
-            raise SpanwiseError("some predicted entities have no score, and nothing can be said of thresholds without")
+            raise SpanwiseError("some predicted entities have no score; calibration and thresholds need the scores of all")
         if not 0 <= entity.score <= 1:
-            raise SpanwiseError(f"the score of a predicted entity is {entity.score}, expected a number between 0 and 1")
+            raise SpanwiseError(f"expected scores between 0 and 1, found a predicted entity with the score {entity.score}")
     return best_scores(sentence)
 
 
-def _bins(rows: Sequence[tuple[float, bool]], highs: Sequence[float]) -> Iterable[Bin]:
-    low, at = 0.0, 0
-    for high in highs:
-        end = at
+def _bins(rows: Sequence[tuple[float, bool]], limits: Sequence[float]) -> Iterable[Bin]:
+    low, start = 0.0, 0
+    for high in limits:
+        end = start
         while end < len(rows) and rows[end][0] <= high:
             end += 1
-        own = rows[at:end]
-        mean = sum(score for score, _ in own) / len(own) if own else None
-        yield Bin(low, high, len(own), sum(is_right for _, is_right in own), mean)
-        low, at = high, end
+        inside = rows[start:end]
+        mean = sum(score for score, _ in inside) / len(inside) if inside else None
+        yield Bin(low, high, len(inside), sum(is_correct for _, is_correct in inside), mean)
+        low, start = high, end
 
 
-def _at(threshold: float, rows: Sequence[tuple[float, bool]], support: int) -> AtThreshold:
-    kept = [is_right for score, is_right in rows if score >= threshold]
-    return AtThreshold(threshold, Score(support, len(kept), sum(kept)))
+def _score_at(threshold: float, rows: Sequence[tuple[float, bool]], support: int) -> ThresholdScore:
+    kept = [is_correct for score, is_correct in rows if score >= threshold]
+    return ThresholdScore(threshold, Score(support, len(kept), sum(kept)))
 
 
-def _best(rows: Sequence[tuple[float, bool]], support: int, lowest: float | None) -> AtThreshold | None:
-    threshold = best_threshold(rows, support, lowest)
-    return None if threshold is None else _at(threshold, rows, support)
+def _best(rows: Sequence[tuple[float, bool]], support: int, min_threshold: float | None) -> ThresholdScore | None:
+    threshold = best_threshold(rows, support, min_threshold)
+    return None if threshold is None else _score_at(threshold, rows, support)
 
 
-def _curve(rows: Sequence[tuple[float, bool]], support: int) -> Iterable[AtThreshold]:
-    """At each score that occurs, or at some of them, equally far apart in rank, the lowest among them."""
+def _curve(rows: Sequence[tuple[float, bool]], support: int) -> Iterable[ThresholdScore]:
+    """Score at each distinct score; if there are too many, at every n-th of them and at the lowest."""
     points, kept, correct = [], 0, 0
-    for (score, is_right), following in pairwise([*reversed(rows), (-1.0, False)]):
-        kept, correct = kept + 1, correct + is_right
+    for (score, is_correct), following in pairwise([*reversed(rows), (-1.0, False)]):
+        kept, correct = kept + 1, correct + is_correct
         if following[0] < score:
-            points.append(AtThreshold(score, Score(support, kept, correct)))
-    step = max(1, -(-len(points) // POINTS))
+            points.append(ThresholdScore(score, Score(support, kept, correct)))
+    step = max(1, -(-len(points) // MAX_POINTS))
     return reversed(points[::-1][::step])

@@ -1,15 +1,15 @@
-"""A comparison of systems for people to read: percents in tables."""
+"""Print a comparison of systems as tables of percentages."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from spanwise.evaluation.bootstrap import FEWEST
-from spanwise.evaluation.comparison import Duel, SystemsComparison
+from spanwise.evaluation.bootstrap import MIN_UNITS
+from spanwise.evaluation.comparison import SystemPair, SystemsComparison
 from spanwise.evaluation.differences import BucketDifference
-from spanwise.evaluation.judging import MISTAKES
-from spanwise.evaluation.table import percent, plain_table, shown_name
+from spanwise.evaluation.matching import ERROR_TYPES
+from spanwise.evaluation.table import display_name, percent, plain_table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -17,17 +17,17 @@ if TYPE_CHECKING:
 
 
 def print_comparison(result: SystemsComparison, console: Console, *, with_errors: bool = False) -> None:
-    """The systems, each pair of them, all together; then the kinds of mistakes and the buckets where they were asked for."""
+    """Print the systems, their pairs and their combination, then error types and buckets if requested."""
     console.print(_systems(result))
-    for name, count in result.missing.items():
-        note = f"note: {name} has nothing for {count:,} of the sentences: their entities count as missed"
+    for name, count in result.missing_sentences.items():
+        note = f"note: {name} has no predictions for {count:,} of {result.sentences:,} sentences; their entities count as missed"
         console.print(note, markup=False, highlight=False, soft_wrap=True)
-    for duel in result.duels:
+    for systems in result.pairs:
         console.print()
-        for line in _lines(duel, result.sentences):
+        for line in _lines(systems, result.sentences):
             console.print(line, markup=False, highlight=False, soft_wrap=True)
     console.print()
-    console.print(_together(result))
+    console.print(_combined(result))
     if with_errors:
         console.print()
         console.print(_errors(result))
@@ -35,7 +35,7 @@ def print_comparison(result: SystemsComparison, console: Console, *, with_errors
         console.print()
         console.print(_buckets(attribute, differences, next(iter(result.systems))))
     if result.buckets:
-        note = f"* the 95 % interval of the difference leaves out 0; it takes {FEWEST} sentences with entities"
+        note = f"* the 95 % interval of the difference excludes 0 (computed for at least {MIN_UNITS} sentences with entities)"
         console.print(note, highlight=False, soft_wrap=True)
 
 
@@ -48,39 +48,40 @@ def _systems(result: SystemsComparison) -> Table:
     return table
 
 
-def _lines(duel: Duel, sentences: int) -> list[str]:
-    test, own = duel.test, duel.agreement
+def _lines(systems: SystemPair, sentences: int) -> list[str]:
+    first, second, test, agreement = systems.first, systems.second, systems.test, systems.agreement
 
     def mean(count: int) -> str:
         """Counts are sums over runs."""
-        return f"{count / own.runs:,.1f}".removesuffix(".0")
+        return f"{count / agreement.runs:,.1f}".removesuffix(".0")
 
-    is_recut = test.sentences < sentences
+    is_resegmented = test.units < sentences
     if test.interval is None:
-        interval = f"no interval from fewer than {FEWEST} {'units' if is_recut else 'sentences'} with entities"
+        interval = f"no interval: fewer than {MIN_UNITS} {'units' if is_resegmented else 'sentences'} with entities"
     else:
         interval = f"{test.interval.level:.0%} interval {_signed(test.interval.low)} to {_signed(test.interval.high)}"
     bootstrap = "" if test.bootstrap_p is None else f"{test.bootstrap_p:.4f} (bootstrap), "
-    units = f"  units that are drawn and exchanged: {test.sentences:,}; sentences that a system cuts elsewhere are one"
-    first, second = own.complementarity
+    units = f"  units tested: {test.units:,} (sentences that a system splits differently are joined)"
+    first_share, second_share = map(percent, agreement.complementarity)
     return [
-        f"{duel.one} less {duel.other}: F1 {_signed(test.difference)} ({interval}), "
+        f"{first} minus {second}: F1 {_signed(test.difference)} ({interval}), "
         f"p = {bootstrap}{test.randomisation_p:.4f} (randomisation)",
-        *([units] if is_recut else []),
-        f"  of {mean(own.support)} entities are found: {mean(own.both)} by both, "
-        f"{mean(own.one_alone.count)} by {duel.one} alone, {mean(own.other_alone.count)} by {duel.other} alone, "
-        f"{mean(own.neither)} by neither",
-        f"  {duel.one} finds {percent(first)} % of what {duel.other} misses, the other way round {percent(second)} %; "
-        f"they agree to {percent(own.agreement)} %, and in {mean(own.same_wrong)} wrong predictions",
+        *([units] if is_resegmented else []),
+        f"  {mean(agreement.support)} gold entities: {mean(agreement.both)} found by both, "
+        f"{mean(agreement.only_first.count)} by {first} only, {mean(agreement.only_second.count)} by {second} only, "
+        f"{mean(agreement.neither)} by neither",
+        f"  {first} finds {first_share} % of the entities that {second} misses, {second} finds {second_share} % of those that "
+        f"{first} misses",
+        f"  agreement {percent(agreement.agreement)} % F1, wrong predictions in common: {mean(agreement.shared_errors)}",
     ]
 
 
-def _together(result: SystemsComparison) -> Table:
-    table = plain_table("together", "P", "R", "F1")
+def _combined(result: SystemsComparison) -> Table:
+    table = plain_table("combined", "P", "R", "F1")
     rows = (
-        ("all they predict", result.together.union),
-        ("what all predict", result.together.common),
-        ("oracle: what is right", result.together.oracle),
+        ("union", result.combined.union),
+        ("intersection", result.combined.intersection),
+        ("oracle", result.combined.oracle),
     )
     for name, score in rows:
         _add(table, name, *map(percent, (score.precision, score.recall, score.f1)))
@@ -88,33 +89,34 @@ def _together(result: SystemsComparison) -> Table:
 
 
 def _errors(result: SystemsComparison) -> Table:
-    """The rates of the first system, and how much the others' differ."""
-    table = plain_table("% of FP + FN", *MISTAKES)
-    (first, standard), *others = result.systems.items()
-    _add(table, first, *(percent(standard.errors[kind]) for kind in MISTAKES))
+    """Error rates of the first system, and the differences of the others to it."""
+    table = plain_table("% of FP + FN", *ERROR_TYPES)
+    (first, baseline), *others = result.systems.items()
+    _add(table, first, *(percent(baseline.error_rates[type]) for type in ERROR_TYPES))
     for name, system in others:
-        _add(table, f"{name} less {first}", *(_signed(system.errors[kind] - standard.errors[kind]) for kind in MISTAKES))
+        differences = (_signed(system.error_rates[type] - baseline.error_rates[type]) for type in ERROR_TYPES)
+        _add(table, f"{name} minus {first}", *differences)
     return table
 
 
 def _buckets(attribute: str, differences: Mapping[str, tuple[BucketDifference, ...]], first: str) -> Table:
-    standard = next(iter(differences.values()))
-    table = plain_table(f"F1 by {attribute}", *(bucket.name for bucket in standard))
-    _add(table, "support", *(f"{bucket.support:,}" for bucket in standard))
-    _add(table, first, *(percent(bucket.others.mean) for bucket in standard))
-    for name, own in differences.items():
+    buckets = next(iter(differences.values()))
+    table = plain_table(f"F1 by {attribute}", *(bucket.name for bucket in buckets))
+    _add(table, "support", *(f"{bucket.support:,}" for bucket in buckets))
+    _add(table, first, *(percent(bucket.second.mean) for bucket in buckets))
+    for name, system_buckets in differences.items():
         cells = []
-        for bucket in own:
-            is_sure = bucket.interval is not None and not bucket.interval.low <= 0 <= bucket.interval.high
-            cells.append(_signed(bucket.difference) + ("*" if is_sure else ""))
-        _add(table, f"{name} less {first}", *cells)
+        for bucket in system_buckets:
+            is_significant = bucket.interval is not None and not bucket.interval.low <= 0 <= bucket.interval.high
+            cells.append(_signed(bucket.difference) + ("*" if is_significant else ""))
+        _add(table, f"{name} minus {first}", *cells)
     return table
 
 
 def _add(table: Table, name: str, *cells: str) -> None:
     from rich.text import Text
 
-    table.add_row(Text(shown_name(name)), *cells)
+    table.add_row(Text(display_name(name)), *cells)
 
 
 def _signed(share: float) -> str:

@@ -1,4 +1,4 @@
-"""Which types are taken for which."""
+"""Confusion matrix of entity types."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from spanwise.evaluation.scores import EntityItem
 
 @dataclass
 class Confusion:
-    """Gold types against predicted types of entities with the same fragments.
+    """Counts of gold types against predicted types of entities with the same fragments.
 
-    ``missed`` are gold entities with no partner among the predictions, ``spurious`` predicted ones with none in gold; wrong
-    boundaries make one of each. An entity has one partner at most, one of its own type where there is one, so that a row with
-    its ``missed`` sums to the type's support and a column with its ``spurious`` to what was predicted of it. Where the same
-    words have several wrong types, they are paired in alphabetical order.
+    ``missed`` counts gold entities without a matching prediction, ``spurious`` predictions without a
+    matching gold entity; a wrong boundary adds one to each. An entity matches at most one other,
+    preferably one of its own type. A row plus its ``missed`` therefore sums to the type's support,
+    and a column plus its ``spurious`` to the number of predictions. Several wrong types on the same
+    words are matched in alphabetical order.
 
     >>> confusion = Confusion()
     >>> confusion.add({("Place", ((0, 1),)), ("Food", ((3, 4),))}, {("State", ((0, 1),)), ("Food", ((3, 5),))})
@@ -33,29 +34,29 @@ class Confusion:
     def add(self, gold: Set[EntityItem], predicted: Set[EntityItem]) -> None:
         for type, _ in gold & predicted:
             self.counts[type, type] += 1
-        rest, wrong = _types_by_fragments(gold - predicted), _types_by_fragments(predicted - gold)
-        for fragments, types in rest.items():
-            partners = wrong.get(fragments, [])
-            self.counts.update(zip(types, partners, strict=False))
-            self.missed.update(types[len(partners) :])
+        missed, wrong = _types_by_fragments(gold - predicted), _types_by_fragments(predicted - gold)
+        for fragments, types in missed.items():
+            predicted_types = wrong.get(fragments, [])
+            self.counts.update(zip(types, predicted_types, strict=False))
+            self.missed.update(types[len(predicted_types) :])
         for fragments, types in wrong.items():
-            self.spurious.update(types[len(rest.get(fragments, [])) :])
+            self.spurious.update(types[len(missed.get(fragments, [])) :])
 
     @property
-    def mistakes(self) -> list[tuple[str, str, int]]:
-        """Gold type, predicted type and how often the one was taken for the other, the commonest first."""
-        wrong = [(gold, found, count) for (gold, found), count in self.counts.items() if gold != found]
-        return sorted(wrong, key=lambda mistake: (-mistake[2], mistake[:2]))
+    def type_errors(self) -> list[tuple[str, str, int]]:
+        """Gold type, wrong predicted type and count, the most frequent first."""
+        wrong = [(gold, predicted, count) for (gold, predicted), count in self.counts.items() if gold != predicted]
+        return sorted(wrong, key=lambda row: (-row[2], row[:2]))
 
     def to_json(self) -> dict[str, Any]:
         counts: dict[str, dict[str, int]] = {}
-        for (gold, found), count in sorted(self.counts.items()):
-            counts.setdefault(gold, {})[found] = count
+        for (gold, predicted), count in sorted(self.counts.items()):
+            counts.setdefault(gold, {})[predicted] = count
         return {"counts": counts, "missed": dict(sorted(self.missed.items())), "spurious": dict(sorted(self.spurious.items()))}
 
 
 def _types_by_fragments(items: Iterable[EntityItem]) -> dict[tuple[Span, ...], list[str]]:
-    found: dict[tuple[Span, ...], list[str]] = {}
+    types: dict[tuple[Span, ...], list[str]] = {}
     for type, fragments in sorted(items):
-        found.setdefault(fragments, []).append(type)
-    return found
+        types.setdefault(fragments, []).append(type)
+    return types

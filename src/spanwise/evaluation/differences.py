@@ -1,4 +1,4 @@
-"""One system less another: by groups of entities, and by kinds of mistakes (Tables 6 and 7 of Bundling Learning for NER)."""
+"""Differences between two systems by bucket and by error type (Bundling Learning for NER, Tables 6 and 7)."""
 
 from __future__ import annotations
 
@@ -10,24 +10,25 @@ from typing import Any
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
 from spanwise.evaluation.bootstrap import Interval
-from spanwise.evaluation.buckets import Label, divided, total
-from spanwise.evaluation.errors import Errors
-from spanwise.evaluation.judging import MISTAKES
-from spanwise.evaluation.pairing import Output, pair
-from spanwise.evaluation.significance import Runs, counted, difference_interval, shared_units
+from spanwise.evaluation.buckets import BucketRange, bucket_counts, total_score
+from spanwise.evaluation.errors import ErrorAnalysis
+from spanwise.evaluation.matching import ERROR_TYPES
+from spanwise.evaluation.pairing import SystemOutput, pair
+from spanwise.evaluation.significance import RunScores, difference_interval, shared_units, unit_counts
 from spanwise.evaluation.train_index import TrainIndex
 
 
 @dataclass(frozen=True, kw_only=True)
-class BucketDifference(Label):
-    """The mean F1 of ``ones`` less that of ``others`` in a group of ``support`` gold entities.
+class BucketDifference(BucketRange):
+    """Mean F1 of the ``first`` system minus that of the ``second`` in a bucket of ``support`` gold entities.
 
-    ``interval`` is its bootstrap interval over sentences, None where fewer than 20 of them have entities in the group.
+    ``interval`` is the bootstrap interval of the difference; None if fewer than 20 sentences have
+    entities in the bucket.
     """
 
     support: int
-    ones: Runs
-    others: Runs
+    first: RunScores
+    second: RunScores
     difference: float
     interval: Interval | None
 
@@ -35,8 +36,8 @@ class BucketDifference(Label):
         return {
             **super().to_json(),
             "support": self.support,
-            "ones": self.ones.to_json(),
-            "others": self.others.to_json(),
+            "first": self.first.to_json(),
+            "second": self.second.to_json(),
             "difference": self.difference,
             "interval": None if self.interval is None else self.interval.to_json(),
         }
@@ -44,42 +45,47 @@ class BucketDifference(Label):
 
 def bucket_differences(
     gold: Iterable[Sentence],
-    ones: Sequence[Output],
-    others: Sequence[Output],
+    first: Sequence[SystemOutput],
+    second: Sequence[SystemOutput],
     train: TrainIndex | Iterable[Sentence] | None = None,
     *,
     attribute: str = "eLen",
     cuts: int | Sequence[float] | None = None,
-    paper: bool = False,
+    use_paper_definition: bool = False,
 ) -> list[BucketDifference]:
-    """Two systems, of one run each or several, bucket by bucket; the other arguments are those of ``bucketed``.
+    """Compare two systems, each with one or more runs, bucket by bucket.
+
+    The other parameters are those of ``bucket_scores``.
 
     >>> from spanwise.core.types import Entity
     >>> gold = [Sentence("s1", ("Oslo", "and", "York"), (Entity("Place", ((0, 1),)), Entity("Place", ((2, 3),))))]
-    >>> found = [Sentence("s1", gold[0].words, gold[0].entities[:1])]
-    >>> first = bucket_differences(gold, [found], [gold])[0]
-    >>> first.name, first.support, round(first.difference, 4)
+    >>> predicted = [Sentence("s1", gold[0].words, gold[0].entities[:1])]
+    >>> bucket = bucket_differences(gold, [predicted], [gold])[0]
+    >>> bucket.name, bucket.support, round(bucket.difference, 4)
     ('XS', 2, -0.3333)
     """
-    if not ones or not others:
-        raise SpanwiseError("expected one run or more of each of two systems")
+    if not first or not second:
+        raise SpanwiseError(f"expected at least one run of each system, found {len(first)} and {len(second)}")
     gold = list(gold)
     index = train if isinstance(train, TrainIndex) or train is None else TrainIndex(train)
-    pairings = [pair(gold, run) for run in (*ones, *others)]
+    pairings = [pair(gold, run) for run in (*first, *second)]
     units = shared_units(gold, pairings)
-    parts = [divided(pairing, index, attribute=attribute, cuts=cuts, paper=paper) for pairing in pairings]
+    buckets = [
+        bucket_counts(pairing, index, attribute=attribute, cuts=cuts, use_paper_definition=use_paper_definition)
+        for pairing in pairings
+    ]
     differences = []
-    for number, label in enumerate(parts[0][0]):
-        rows = [counts[number] for _, counts in parts]
-        scores = [total(own) for own in rows]
+    for number, bucket in enumerate(buckets[0][0]):
+        rows = [counts[number] for _, counts in buckets]
+        scores = [total_score(run_rows) for run_rows in rows]
         f1 = [score.f1 for score in scores]
-        difference, interval = difference_interval(counted(units, rows), len(ones))
+        difference, interval = difference_interval(unit_counts(units, rows), len(first))
         differences.append(
             BucketDifference(
-                **vars(label),
+                **vars(bucket),
                 support=scores[0].support,
-                ones=Runs(tuple(f1[: len(ones)])),
-                others=Runs(tuple(f1[len(ones) :])),
+                first=RunScores(tuple(f1[: len(first)])),
+                second=RunScores(tuple(f1[len(first) :])),
                 difference=difference,
                 interval=interval,
             )
@@ -87,13 +93,12 @@ def bucket_differences(
     return differences
 
 
-def error_differences(ones: Sequence[Errors], others: Sequence[Errors]) -> Mapping[str, float]:
-    """For each kind of mistake, the mean rate (Eq. 24) of the runs of one system less that of the other's; above 0, it makes
-    more of this kind among its mistakes."""
-    rates = mean_rates(ones), mean_rates(others)
-    return {kind: rates[0][kind] - rates[1][kind] for kind in MISTAKES}
+def error_differences(first: Sequence[ErrorAnalysis], second: Sequence[ErrorAnalysis]) -> Mapping[str, float]:
+    """Return the mean rate (Eq. 24) of each error type in the first system minus that in the second."""
+    first_rates, second_rates = mean_error_rates(first), mean_error_rates(second)
+    return {type: first_rates[type] - second_rates[type] for type in ERROR_TYPES}
 
 
-def mean_rates(runs: Sequence[Errors]) -> Mapping[str, float]:
-    """The rates of the kinds of mistakes, as means over runs."""
-    return {kind: fmean(run.rates[kind] for run in runs) for kind in MISTAKES}
+def mean_error_rates(runs: Sequence[ErrorAnalysis]) -> Mapping[str, float]:
+    """Return the rate of each error type, averaged over runs."""
+    return {type: fmean(run.rates[type] for run in runs) for type in ERROR_TYPES}

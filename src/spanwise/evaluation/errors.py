@@ -1,4 +1,4 @@
-"""A system's mistakes: how many of each kind (see ``judging``), the surest ones, and the strings that they are made with."""
+"""Error analysis: counts and rates of error types, most confident and most frequent errors."""
 
 from __future__ import annotations
 
@@ -10,44 +10,45 @@ from typing import Any
 
 from spanwise.core.types import Sentence
 from spanwise.evaluation.confusion import Confusion
-from spanwise.evaluation.judging import KINDS, MISTAKES, Claim, Judgement, covered, judge
-from spanwise.evaluation.pairing import Output, gold_numbers, pair
+from spanwise.evaluation.matching import ERROR_TYPES, OUTCOMES, Match, Mention, match_entities, words_of
+from spanwise.evaluation.pairing import SystemOutput, gold_indices, pair
 from spanwise.evaluation.scores import EntityItem, Score, entity_items, ratio
 
-MOST = 50  # mistakes, and strings, in a list
+MAX_LISTED = 50  # errors in a list
 
 
 @dataclass(frozen=True, slots=True)
-class ConfusedString:
-    """A mistake that is made ``count`` times with the same types and texts, and the first of them."""
+class FrequentError:
+    """An error that occurs ``count`` times with the same types and texts, and its first occurrence."""
 
-    kind: str
+    outcome: str
     count: int
-    example: Judgement
+    example: Match
 
     def to_json(self) -> dict[str, Any]:
-        def named(claim: Claim | None) -> dict[str, str] | None:
-            return None if claim is None else {"type": claim.type, "text": claim.text}
+        def type_and_text(mention: Mention | None) -> dict[str, str] | None:
+            return None if mention is None else {"type": mention.type, "text": mention.text}
 
         return {
-            "kind": self.kind,
+            "outcome": self.outcome,
             "count": self.count,
-            "gold": named(self.example.gold),
-            "predicted": named(self.example.predicted),
+            "gold": type_and_text(self.example.gold),
+            "predicted": type_and_text(self.example.predicted),
             "sentence": self.example.sentence.id,
             "text": self.example.sentence.text,
         }
 
 
 @dataclass(frozen=True)
-class Errors:
-    """Every entity of gold and every prediction, each in one of the ``judgements``, in the order of gold's sentences.
+class ErrorAnalysis:
+    """Every gold entity and every prediction, each in exactly one of the ``matches``, in the order of gold.
 
-    ``published_boundary`` and ``published_type`` count as the paper's words have it, which know no partners: wrong predictions
-    that share a word with some gold entity, found or not, and have the words of none; and those that have the words of one.
+    ``published_boundary`` and ``published_type`` follow the paper's definition, which does not match
+    entities one to one: wrong predictions that overlap some gold entity without having its words, and
+    wrong predictions with the words of a gold entity.
     """
 
-    judgements: tuple[Judgement, ...]
+    matches: tuple[Match, ...]
     score: Score
     confusion: Confusion
     published_boundary: int
@@ -55,55 +56,58 @@ class Errors:
 
     @cached_property
     def counts(self) -> Mapping[str, int]:
-        """How many judgements there are of each kind. One with a partner is both a false positive and a false negative."""
-        found = Counter(judgement.kind for judgement in self.judgements)
-        return {kind: found[kind] for kind in KINDS}
+        """Number of matches per outcome. A matched error is a false positive and a false negative."""
+        counts = Counter(match.outcome for match in self.matches)
+        return {outcome: counts[outcome] for outcome in OUTCOMES}
 
     @property
-    def wrong(self) -> int:
-        """False positives and false negatives, by which Eq. 24 divides."""
+    def false_count(self) -> int:
+        """False positives plus false negatives, the denominator of Eq. 24."""
         return self.score.predicted + self.score.support - 2 * self.score.correct
 
     @property
     def rates(self) -> Mapping[str, float]:
-        """The mistakes of each kind over all false positives and negatives (Eq. 24)."""
-        return {kind: ratio(self.counts[kind], self.wrong) for kind in MISTAKES}
+        """Errors of each type divided by false positives plus false negatives (Eq. 24)."""
+        return {type: ratio(self.counts[type], self.false_count) for type in ERROR_TYPES}
 
     @property
     def published_rates(self) -> Mapping[str, float]:
-        """BE-Rate and TE-Rate with the paper's own counts."""
-        return {"boundary": ratio(self.published_boundary, self.wrong), "type": ratio(self.published_type, self.wrong)}
+        """BE-Rate and TE-Rate with the paper's counts."""
+        return {
+            "boundary": ratio(self.published_boundary, self.false_count),
+            "type": ratio(self.published_type, self.false_count),
+        }
 
     @property
-    def mistakes(self) -> list[Judgement]:
-        """All that is not correct."""
-        return [judgement for judgement in self.judgements if judgement.kind != "correct"]
+    def errors(self) -> list[Match]:
+        """All matches that are not correct."""
+        return [match for match in self.matches if match.outcome != "correct"]
 
     @property
     def has_scores(self) -> bool:
         """Whether any prediction has a score."""
-        return any(judgement.predicted and judgement.predicted.score is not None for judgement in self.judgements)
+        return any(match.predicted and match.predicted.score is not None for match in self.matches)
 
-    def most_confident(self, most: int = MOST) -> list[Judgement]:
-        """The wrong predictions with the highest scores, the first in the text first; none without scores (``has_scores``)."""
+    def most_confident(self, limit: int = MAX_LISTED) -> list[Match]:
+        """Return the wrong predictions with the highest scores; empty if the predictions have no scores."""
         scored = [
-            (-claim.score, judgement)
-            for judgement in self.mistakes
-            if (claim := judgement.predicted) is not None and claim.score is not None
+            (-mention.score, match)
+            for match in self.errors
+            if (mention := match.predicted) is not None and mention.score is not None
         ]
-        return [judgement for _, judgement in sorted(scored, key=lambda row: row[0])[:most]]
+        return [match for _, match in sorted(scored, key=lambda row: row[0])[:limit]]
 
-    def confused_strings(self, most: int = MOST) -> list[ConfusedString]:
-        """The mistakes that are made most often with the same types and texts; of equally many, the first in the text first."""
-        groups: dict[tuple[object, ...], list[Judgement]] = {}
-        for judgement in self.mistakes:
-            names = ((claim.type, claim.text) if claim else None for claim in (judgement.gold, judgement.predicted))
-            groups.setdefault((judgement.kind, *names), []).append(judgement)
-        often = sorted(groups.values(), key=lambda group: -len(group))[:most]
-        return [ConfusedString(group[0].kind, len(group), group[0]) for group in often]
+    def most_frequent(self, limit: int = MAX_LISTED) -> list[FrequentError]:
+        """Return the errors that occur most often with the same types and texts."""
+        groups: dict[tuple[object, ...], list[Match]] = {}
+        for match in self.errors:
+            names = ((mention.type, mention.text) if mention else None for mention in (match.gold, match.predicted))
+            groups.setdefault((match.outcome, *names), []).append(match)
+        largest = sorted(groups.values(), key=lambda group: -len(group))[:limit]
+        return [FrequentError(group[0].outcome, len(group), group[0]) for group in largest]
 
     def to_json(self) -> dict[str, Any]:
-        """The numbers and the two lists; ``judgements`` have a JSON of their own."""
+        """Return the numbers and the two lists, without the ``matches``."""
         return {
             **self.score.to_json(),
             "counts": dict(self.counts),
@@ -111,39 +115,43 @@ class Errors:
             "published_rates": dict(self.published_rates),
             "confusion": self.confusion.to_json(),
             "has_scores": self.has_scores,
-            "most_confident": [judgement.to_json() for judgement in self.most_confident()],
-            "confused_strings": [string.to_json() for string in self.confused_strings()],
+            "most_confident": [match.to_json() for match in self.most_confident()],
+            "most_frequent": [error.to_json() for error in self.most_frequent()],
         }
 
 
-def errors(gold: Iterable[Sentence], predicted: Output) -> Errors:
-    """Judge predicted sentences against gold ones; see ``pair`` for which belongs to which.
+def analyze_errors(gold: Iterable[Sentence], predicted: SystemOutput) -> ErrorAnalysis:
+    """Match predicted entities with gold entities and classify the errors; sentences are paired by ``pair``.
 
     >>> from spanwise.core.types import Entity
     >>> words = ("Oslo", "and", "New", "York")
-    >>> right = Sentence("s1", words, (Entity("Place", ((0, 1),)), Entity("Place", ((2, 4),))))
-    >>> found = Sentence("s1", words, (Entity("Team", ((0, 1),)), Entity("Place", ((3, 4),)), Entity("Food", ((1, 2),))))
-    >>> {kind: count for kind, count in errors([right], [found]).counts.items() if count}
+    >>> gold = Sentence("s1", words, (Entity("Place", ((0, 1),)), Entity("Place", ((2, 4),))))
+    >>> predicted = Sentence("s1", words, (Entity("Team", ((0, 1),)), Entity("Place", ((3, 4),)), Entity("Food", ((1, 2),))))
+    >>> {outcome: count for outcome, count in analyze_errors([gold], [predicted]).counts.items() if count}
     {'type': 1, 'boundary': 1, 'spurious': 1}
     """
     gold = list(gold)
     pairing = pair(gold, predicted)
-    judgements: list[Judgement] = []
-    confusion, support, claims, correct, boundary, type = Confusion(), 0, 0, 0, 0, 0
-    for both, numbers in zip(pairing.pairs, gold_numbers(gold, pairing), strict=True):
-        right, found = entity_items(both.gold), entity_items(both.predicted)
-        support, claims, correct = support + len(right), claims + len(found), correct + len(right & found)
-        boundaries, types = _published(right, found)
-        boundary, type = boundary + boundaries, type + types
-        confusion.add(right, found)
-        judgements += judge(both, numbers)
-    return Errors(tuple(judgements), Score(support, claims, correct), confusion, boundary, type)
+    matches: list[Match] = []
+    confusion = Confusion()
+    support = predictions = correct = boundary_errors = type_errors = 0
+    for sentence_pair, indices in zip(pairing.pairs, gold_indices(gold, pairing), strict=True):
+        gold_items, predicted_items = entity_items(sentence_pair.gold), entity_items(sentence_pair.predicted)
+        support += len(gold_items)
+        predictions += len(predicted_items)
+        correct += len(gold_items & predicted_items)
+        boundary, type = _published_counts(gold_items, predicted_items)
+        boundary_errors += boundary
+        type_errors += type
+        confusion.add(gold_items, predicted_items)
+        matches += match_entities(sentence_pair, indices)
+    return ErrorAnalysis(tuple(matches), Score(support, predictions, correct), confusion, boundary_errors, type_errors)
 
 
-def _published(gold: set[EntityItem], predicted: set[EntityItem]) -> tuple[int, int]:
-    """Boundary errors and type errors as the paper defines them."""
-    words = {word for item in gold for word in covered(item)}
-    places = {fragments for _, fragments in gold}
+def _published_counts(gold: set[EntityItem], predicted: set[EntityItem]) -> tuple[int, int]:
+    """Count boundary errors and type errors as the paper defines them."""
+    gold_words = {word for item in gold for word in words_of(item)}
+    gold_fragments = {fragments for _, fragments in gold}
     wrong = predicted - gold
-    types = sum(fragments in places for _, fragments in wrong)
-    return sum(not words.isdisjoint(covered(item)) for item in wrong) - types, types
+    types = sum(fragments in gold_fragments for _, fragments in wrong)
+    return sum(not gold_words.isdisjoint(words_of(item)) for item in wrong) - types, types

@@ -1,4 +1,4 @@
-"""Everything that is said about a system's output."""
+"""Evaluate predictions against gold annotations."""
 
 from __future__ import annotations
 
@@ -13,12 +13,14 @@ from spanwise.evaluation.pairing import Pairing, pair
 from spanwise.evaluation.relations import RelationScores, count_relations, score_relations
 from spanwise.evaluation.relaxed import RelaxedScore, RelaxedTally
 from spanwise.evaluation.scores import EntityItem, Score, Scores, Tally, entity_items
-from spanwise.evaluation.selection import discontinuous, nested_sides
+from spanwise.evaluation.selection import discontinuous, nested_items
+
+MAX_TYPES_IN_NOTE = 5
 
 
 @dataclass(frozen=True)
-class Unseen:
-    """The strict score on the ``sentences`` of gold whose words do not occur as a sentence of train."""
+class UnseenScore:
+    """The strict score on the gold ``sentences`` that do not occur in train."""
 
     score: Score
     sentences: int
@@ -29,12 +31,13 @@ class Unseen:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """The scores of one set of predictions, all between 0 and 1.
+    """Scores of one set of predictions, all between 0 and 1.
 
-    ``entities`` is strict: an entity is right when its type and all its fragments are. ``unlabelled`` asks for the fragments
-    only, ``relaxed`` for the type and one common word. ``discontinuous`` and ``nested`` are strict, over such entities only,
-    and None where gold has none. ``unseen`` is None without train, ``interval`` where fewer than 20 sentences have entities,
-    ``relations`` where gold or the predictions have none. ``notes`` say what a reader of the numbers must know.
+    ``entities`` is strict: type and all fragments must match. ``unlabelled`` ignores the type,
+    ``relaxed`` requires the type and one common word. ``discontinuous`` and ``nested`` are strict
+    scores over such entities, None if gold has none. ``unseen`` is None without train, ``interval`` if
+    fewer than 20 sentences have entities, ``relations`` if gold or the predictions have none. ``notes``
+    explain how to read the numbers.
     """
 
     entities: Scores
@@ -42,7 +45,7 @@ class Evaluation:
     relaxed: RelaxedScore
     discontinuous: Score | None
     nested: Score | None
-    unseen: Unseen | None
+    unseen: UnseenScore | None
     confusion: Confusion
     interval: Interval | None
     relations: RelationScores | None
@@ -53,23 +56,23 @@ class Evaluation:
 
     @property
     def f1(self) -> float:
-        """The strict micro F1, the number that systems are compared by."""
+        """The strict micro F1, by which systems are compared."""
         return self.entities.micro.f1
 
     def to_json(self) -> dict[str, Any]:
-        def json_of(part: Score | Unseen | Interval | RelationScores | None) -> dict[str, Any] | None:
+        def optional(part: Score | UnseenScore | Interval | RelationScores | None) -> dict[str, Any] | None:
             return None if part is None else part.to_json()
 
         return {
             **self.entities.to_json(),
             "unlabelled": self.unlabelled.to_json(),
             "relaxed": self.relaxed.to_json(),
-            "discontinuous": json_of(self.discontinuous),
-            "nested": json_of(self.nested),
-            "unseen_sentences": json_of(self.unseen),
+            "discontinuous": optional(self.discontinuous),
+            "nested": optional(self.nested),
+            "unseen_sentences": optional(self.unseen),
             "confusion": self.confusion.to_json(),
-            "interval": json_of(self.interval),
-            "relations": json_of(self.relations),
+            "interval": optional(self.interval),
+            "relations": optional(self.relations),
             "sentences": self.sentences,
             "missing_sentences": self.missing_sentences,
             "paired_by": self.paired_by,
@@ -85,56 +88,58 @@ def evaluate(
     finds_relations: bool = False,
     last_words: bool = False,
 ) -> Evaluation:
-    """Score predicted sentences against gold ones; see ``pair`` for which belongs to which.
+    """Score predicted sentences against gold sentences, which are paired by ``pair``.
 
-    With ``train``, also on those gold sentences alone that are not in it. A system that predicts no relation is taken for one
-    that does not look for them, unless ``finds_relations``. ``last_words`` also scores relations by the entities' last words.
+    ``train`` adds the score on the gold sentences that are not in it. Relations are scored if the
+    predictions have any; pass ``finds_relations`` to score a system that predicts none.
+    ``last_words`` also scores relations by the last words of their entities.
 
     >>> from spanwise.core.types import Entity
     >>> words = ("Oslo", "and", "New", "York")
     >>> gold = Sentence("s1", words, (Entity("Place", ((0, 1),)), Entity("Place", ((2, 4),))))
-    >>> found = Sentence("s1", words, (Entity("Place", ((0, 1),)), Entity("Place", ((3, 4),))))
-    >>> evaluation = evaluate([gold], [found])
+    >>> predicted = Sentence("s1", words, (Entity("Place", ((0, 1),)), Entity("Place", ((3, 4),))))
+    >>> evaluation = evaluate([gold], [predicted])
     >>> evaluation.entities.micro.f1, evaluation.relaxed.f1
     (0.5, 1.0)
     """
     pairing = pair(gold, predicted)
-    seen = None if train is None else {sentence.words for sentence in train}
+    train_sentences = None if train is None else {sentence.words for sentence in train}
 
-    strict, boundaries, broken, inner, new = Tally(), Tally(), Tally(), Tally(), Tally()
-    relaxed, confusion, counts, new_sentences = RelaxedTally(), Confusion(), [], 0
-    for both in pairing.pairs:
-        right, found = entity_items(both.gold), entity_items(both.predicted)
-        counts.append(strict.add(right, found))
-        boundaries.add(_without_types(right), _without_types(found))
-        relaxed.add(right, found)
-        confusion.add(right, found)
-        broken.add(discontinuous(right), discontinuous(found))
-        inner.add(*nested_sides(right, found))
-        if seen is not None and any(sentence.words not in seen for sentence in both.originals):
-            new.add(right, found)
-            new_sentences += len(both.originals)
+    strict, unlabelled, discontinuous_tally, nested_tally, unseen = Tally(), Tally(), Tally(), Tally(), Tally()
+    relaxed, confusion, counts, unseen_sentences = RelaxedTally(), Confusion(), [], 0
+    for sentence_pair in pairing.pairs:
+        gold_items, predicted_items = entity_items(sentence_pair.gold), entity_items(sentence_pair.predicted)
+        counts.append(strict.add(gold_items, predicted_items))
+        unlabelled.add(_without_types(gold_items), _without_types(predicted_items))
+        relaxed.add(gold_items, predicted_items)
+        confusion.add(gold_items, predicted_items)
+        discontinuous_tally.add(discontinuous(gold_items), discontinuous(predicted_items))
+        nested_tally.add(*nested_items(gold_items, predicted_items))
+        originals = sentence_pair.originals
+        if train_sentences is not None and any(sentence.words not in train_sentences for sentence in originals):
+            unseen.add(gold_items, predicted_items)
+            unseen_sentences += len(originals)
 
-    with_relations = (
-        count_relations(both.gold for both in pairing.pairs),
-        count_relations(both.predicted for both in pairing.pairs),
-    )
-    is_scored = bool(with_relations[0] and (with_relations[1] or finds_relations))
-    scores = strict.scores
+    gold_relations = count_relations(sentence_pair.gold for sentence_pair in pairing.pairs)
+    predicted_relations = count_relations(sentence_pair.predicted for sentence_pair in pairing.pairs)
+    has_relation_scores = bool(gold_relations and (predicted_relations or finds_relations))
+    notes = list(_notes(pairing, strict.scores))
+    if not has_relation_scores:
+        notes += _relation_notes(gold_relations, predicted_relations)
     return Evaluation(
-        entities=scores,
-        unlabelled=boundaries.scores.micro,
+        entities=strict.scores,
+        unlabelled=unlabelled.scores.micro,
         relaxed=relaxed.score,
-        discontinuous=_unless_empty(broken),
-        nested=_unless_empty(inner),
-        unseen=None if seen is None else Unseen(new.scores.micro, new_sentences),
+        discontinuous=_unless_empty(discontinuous_tally),
+        nested=_unless_empty(nested_tally),
+        unseen=None if train_sentences is None else UnseenScore(unseen.scores.micro, unseen_sentences),
         confusion=confusion,
         interval=f1_interval(counts),
-        relations=score_relations(pairing.pairs, last_words=last_words) if is_scored else None,
+        relations=score_relations(pairing.pairs, last_words=last_words) if has_relation_scores else None,
         sentences=pairing.sentences,
         missing_sentences=len(pairing.missing),
         paired_by=pairing.by,
-        notes=tuple(_notes(pairing, scores, *((0, 0) if is_scored else with_relations))),
+        notes=tuple(notes),
     )
 
 
@@ -147,23 +152,26 @@ def _unless_empty(tally: Tally) -> Score | None:
     return score if score.support else None
 
 
-def _notes(pairing: Pairing, scores: Scores, gold_relations: int, predicted_relations: int) -> Iterable[str]:
+def _notes(pairing: Pairing, scores: Scores) -> Iterable[str]:
     if pairing.by != "id":
         how = "in order" if pairing.by == "order" else "by document"
-        yield f"the sentences are paired {how}, for their ids do not fit; all have the same text"
+        yield f"sentences are paired {how}: their ids differ, but their text is the same"
     if pairing.retokenised:
-        yield f"sentences with other words than gold but the same text, compared by characters: {pairing.retokenised:,}"
-    if pairing.recut:
-        yield f"sentences that the predictions cut elsewhere, compared together with their neighbours: {pairing.recut:,}"
+        yield f"sentences tokenised differently from gold, compared by characters: {pairing.retokenised:,}"
+    if pairing.resegmented:
+        yield f"sentences split differently from gold, compared together with their neighbours: {pairing.resegmented:,}"
     if missing := pairing.missing:
         yield (
-            f"gold sentences that are not in the predictions, and whose entities count as misses: "
-            f"{len(missing):,} of {pairing.sentences:,} (the first is {missing[0]!r})"
+            f"gold sentences without a prediction, whose entities count as missed: {len(missing):,} of {pairing.sentences:,} "
+            f"(first: {missing[0]!r})"
         )
-    if types_without_gold := sorted(type for type, score in scores.types.items() if not score.support):
-        names = ", ".join(types_without_gold[:5]) + (", …" if len(types_without_gold) > 5 else "")
+    if types := sorted(type for type, score in scores.types.items() if not score.support):
+        names = ", ".join(types[:MAX_TYPES_IN_NOTE]) + (", …" if len(types) > MAX_TYPES_IN_NOTE else "")
         yield f"the predictions have types that gold does not have: {names}"
-    if gold_relations and not predicted_relations:
-        yield f"relations are not scored, for the predictions have none (gold: {gold_relations:,})"
-    if predicted_relations and not gold_relations:
-        yield f"relations are not scored, for gold has none (predicted: {predicted_relations:,})"
+
+
+def _relation_notes(gold: int, predicted: int) -> Iterable[str]:
+    if gold and not predicted:
+        yield f"relations are not scored: the predictions have none (gold has {gold:,})"
+    if predicted and not gold:
+        yield f"relations are not scored: gold has none (the predictions have {predicted:,})"

@@ -1,4 +1,4 @@
-"""Which predicted sentence belongs to which gold sentence."""
+"""Pair predicted sentences with gold sentences."""
 
 from __future__ import annotations
 
@@ -10,36 +10,37 @@ from typing import Literal, TypeAlias
 
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
-from spanwise.evaluation.alignment import Group, Pair, align, in_step, squeezed
+from spanwise.evaluation.alignment import SentenceGroup, SentencePair, align_sentences, pair_groups, without_whitespace
 
 
 @dataclass(frozen=True, slots=True)
 class Pairing:
-    """Every gold sentence with what was predicted for it, in gold's order.
+    """All gold sentences with their predictions, in the order of gold.
 
-    Of the gold sentences, ``missing`` are the ids of those that were not predicted, ``retokenised`` is the number of those
-    whose words were others, and ``recut`` of those that were cut elsewhere, so that they are one pair with their neighbours.
+    ``missing`` holds the ids of gold sentences without a prediction. ``retokenised`` counts gold
+    sentences that the predictions tokenise differently, ``resegmented`` those that they split
+    differently; the latter are paired together with their neighbours.
     """
 
-    pairs: tuple[Pair, ...]
+    pairs: tuple[SentencePair, ...]
     by: Literal["id", "order", "document"]
     sentences: int
     missing: tuple[str, ...]
     retokenised: int
-    recut: int
+    resegmented: int
 
 
-Output: TypeAlias = Iterable[Sentence] | Pairing  # what a system predicted, or that already paired with the same gold
+SystemOutput: TypeAlias = Iterable[Sentence] | Pairing  # predictions, or predictions already paired with gold
 
 
-def pair(gold: Iterable[Sentence], predicted: Output) -> Pairing:
-    """Pair sentences by id, those that share an id in order of occurrence.
+def pair(gold: Iterable[Sentence], predicted: SystemOutput) -> Pairing:
+    """Pair sentences by id; sentences with the same id are paired in order of occurrence.
 
-    A gold sentence without a prediction stays alone, so that its entities are misses; a prediction without a gold sentence is
-    an error. Where ids do not pair everything, the text may: formats without ids number their sentences, which may fit no id
-    of gold or a wrong one, and formats that count characters are cut into sentences around their entities. So where both
-    sides have the same text in the same order, the order decides, and where each predicted document has the text of gold's,
-    the documents do. What is paired already stays so: who asks for several things of one output pairs it once.
+    A gold sentence without a prediction counts as missed; a prediction without a gold sentence is an
+    error. If the ids do not match, because a format has none or numbers its sentences, the text
+    decides: sentences are paired in order if both sides have the same text, otherwise by document if
+    every predicted document has the text of a gold document. A ``Pairing`` is returned unchanged, so
+    an output that is evaluated several times needs to be paired only once.
 
     >>> one, two = Sentence("s1", ("Hello", "!")), Sentence("s2", ("Bye", "!"))
     >>> pair([one, two], [two]).missing
@@ -58,66 +59,70 @@ def pair(gold: Iterable[Sentence], predicted: Output) -> Pairing:
             by, groups = "order", in_order
         elif in_documents := _by_document(gold, predicted):
             by, groups = "document", in_documents
-        elif {s.id for s in gold}.isdisjoint(s.id for s in predicted):
+        elif {sentence.id for sentence in gold}.isdisjoint(sentence.id for sentence in predicted):
             raise _no_common_id(gold, predicted) from None
         else:
             raise
     simple = [group for group in groups if group.predicted is not None and len(group.gold) == len(group.predicted) == 1]
+    missing = tuple(sentence.id for group in groups if group.predicted is None for sentence in group.gold)
     return Pairing(
-        align(groups),
+        pair_groups(groups),
         by,
         sentences=len(gold),
-        missing=tuple(sentence.id for group in groups if group.predicted is None for sentence in group.gold),
+        missing=missing,
         retokenised=sum(group.gold[0].words != (group.predicted or group.gold)[0].words for group in simple),
-        recut=len(gold) - len(simple) - sum(len(group.gold) for group in groups if group.predicted is None),
+        resegmented=len(gold) - len(simple) - len(missing),
     )
 
 
-def gold_numbers(gold: Sequence[Sentence], pairing: Pairing) -> list[list[int]]:
-    """Which sentences of gold are in each pair. One that is in gold twice has two numbers, dealt out alike in all pairings."""
-    waiting: defaultdict[int, list[int]] = defaultdict(list)
-    for number in reversed(range(len(gold))):
-        waiting[id(gold[number])].append(number)
-    return [[waiting[id(sentence)].pop() for sentence in both.originals] for both in pairing.pairs]
+def gold_indices(gold: Sequence[Sentence], pairing: Pairing) -> list[list[int]]:
+    """Return the indices of the gold sentences in each pair.
+
+    A sentence that occurs twice in gold has two indices, assigned in the same order in all pairings.
+    """
+    unused: defaultdict[int, list[int]] = defaultdict(list)
+    for index in reversed(range(len(gold))):
+        unused[id(gold[index])].append(index)
+    return [[unused[id(sentence)].pop() for sentence in sentence_pair.originals] for sentence_pair in pairing.pairs]
 
 
-def _by_id(gold: Sequence[Sentence], predicted: Sequence[Sentence]) -> list[Group]:
-    places: dict[str, list[int]] = {}
-    for number, sentence in enumerate(gold):
-        places.setdefault(sentence.id, []).append(number)
-    partners: list[Sentence | None] = [None] * len(gold)
+def _by_id(gold: Sequence[Sentence], predicted: Sequence[Sentence]) -> list[SentenceGroup]:
+    indices: dict[str, list[int]] = {}
+    for index, sentence in enumerate(gold):
+        indices.setdefault(sentence.id, []).append(index)
+    predictions: list[Sentence | None] = [None] * len(gold)
     used: Counter[str] = Counter()
     for sentence in predicted:
-        here = places.get(sentence.id, [])
-        if used[sentence.id] == len(here):
-            raise _not_in_gold(sentence, predicted, {id: len(numbers) for id, numbers in places.items()})
-        partners[here[used[sentence.id]]] = sentence
+        candidates = indices.get(sentence.id, [])
+        if used[sentence.id] == len(candidates):
+            raise _not_in_gold(sentence, predicted, {id: len(occurrences) for id, occurrences in indices.items()})
+        predictions[candidates[used[sentence.id]]] = sentence
         used[sentence.id] += 1
     groups = []
-    for right, found in zip(gold, partners, strict=True):
-        if found is not None and not _same_text(right, found):
-            raise SpanwiseError(f"sentence {right.id!r}: {_difference(right, found)}")
-        groups.append(Group((right,), None if found is None else (found,)))
+    for sentence, prediction in zip(gold, predictions, strict=True):
+        if prediction is not None and not _same_text(sentence, prediction):
+            raise SpanwiseError(f"sentence {sentence.id!r}: {_difference(sentence, prediction)}")
+        groups.append(SentenceGroup((sentence,), None if prediction is None else (prediction,)))
     return groups
 
 
-def _by_order(gold: Sequence[Sentence], predicted: Sequence[Sentence]) -> list[Group] | None:
+def _by_order(gold: Sequence[Sentence], predicted: Sequence[Sentence]) -> list[SentenceGroup] | None:
     if len(gold) == len(predicted) and all(map(_same_text, gold, predicted)):
-        return [Group((right,), (found,)) for right, found in zip(gold, predicted, strict=True)]
-    return in_step(gold, predicted) if _text(gold) == _text(predicted) else None
+        return [SentenceGroup((sentence,), (prediction,)) for sentence, prediction in zip(gold, predicted, strict=True)]
+    return align_sentences(gold, predicted) if _text(gold) == _text(predicted) else None
 
 
-def _by_document(gold: Sequence[Sentence], predicted: Sequence[Sentence]) -> list[Group] | None:
-    ours, theirs = _documents(gold), _documents(predicted)
-    for document, found in theirs.items():
-        if document is None or document not in ours or _text(ours[document]) != _text(found):
+def _by_document(gold: Sequence[Sentence], predicted: Sequence[Sentence]) -> list[SentenceGroup] | None:
+    gold_documents, predicted_documents = _documents(gold), _documents(predicted)
+    for document, sentences in predicted_documents.items():
+        if document is None or document not in gold_documents or _text(gold_documents[document]) != _text(sentences):
             return None
-    groups: list[Group] = []
-    for document, sentences in ours.items():
-        if document in theirs:
-            groups += in_step(sentences, theirs[document])
+    groups: list[SentenceGroup] = []
+    for document, sentences in gold_documents.items():
+        if document in predicted_documents:
+            groups += align_sentences(sentences, predicted_documents[document])
         else:
-            groups += (Group((sentence,), None) for sentence in sentences)
+            groups += (SentenceGroup((sentence,), None) for sentence in sentences)
     return groups
 
 
@@ -129,31 +134,32 @@ def _documents(sentences: Iterable[Sentence]) -> dict[str | None, list[Sentence]
 
 
 def _text(sentences: Iterable[Sentence]) -> str:
-    return "".join(squeezed(sentence.text) for sentence in sentences)
+    return "".join(without_whitespace(sentence.text) for sentence in sentences)
 
 
-def _same_text(one: Sentence, other: Sentence) -> bool:
-    """True when the words are the same, or the texts are but for white space."""
-    return one.words == other.words or squeezed(one.text) == squeezed(other.text)
+def _same_text(gold: Sentence, predicted: Sentence) -> bool:
+    """Whether the words are equal, or the texts are equal up to white space."""
+    return gold.words == predicted.words or without_whitespace(gold.text) == without_whitespace(predicted.text)
 
 
-def _difference(right: Sentence, found: Sentence) -> str:
-    pairs = enumerate(zip_longest(right.words, found.words))
-    number, (expected, word) = next((number, words) for number, words in pairs if words[0] != words[1])
+def _difference(gold: Sentence, predicted: Sentence) -> str:
+    pairs = enumerate(zip_longest(gold.words, predicted.words))
+    index, (expected, word) = next((index, words) for index, words in pairs if words[0] != words[1])
     if word is None:
-        return f"the prediction has {number} instead of {len(right.words)} words"
+        return f"expected {len(gold.words)} words as in gold, found {index} in the prediction"
     if expected is None:
-        return f"the prediction has {len(found.words)} instead of {number} words"
-    return f"the prediction has other words than gold: word {number} is {word!r}, expected {expected!r}"
+        return f"expected {index} words as in gold, found {len(predicted.words)} in the prediction"
+    return f"the prediction has other words than gold: expected {expected!r} at word {index}, found {word!r}"
 
 
-def _not_in_gold(sentence: Sentence, predicted: Sequence[Sentence], known: dict[str, int]) -> SpanwiseError:
-    if sentence.id in known:
-        times = sum(other.id == sentence.id for other in predicted)
+def _not_in_gold(sentence: Sentence, predicted: Sequence[Sentence], gold_counts: dict[str, int]) -> SpanwiseError:
+    if sentence.id in gold_counts:
+        predicted_count = sum(other.id == sentence.id for other in predicted)
         return SpanwiseError(
-            f"sentence {sentence.id!r} occurs {_times(times)} in the predictions and {_times(known[sentence.id])} in gold"
+            f"sentence {sentence.id!r} occurs {_times(predicted_count)} in the predictions "
+            f"and {_times(gold_counts[sentence.id])} in gold"
         )
-    others = sum(other.id not in known for other in predicted) - 1
+    others = sum(other.id not in gold_counts for other in predicted) - 1
     more = f" (nor are {others:,} others)" if others > 1 else " (nor is 1 other)" if others else ""
     return SpanwiseError(f"predicted sentence {sentence.id!r} is not in gold{more}; predictions are paired with gold by id")
 
@@ -163,9 +169,9 @@ def _times(count: int) -> str:
 
 
 def _no_common_id(gold: Sequence[Sentence], predicted: Sequence[Sentence]) -> SpanwiseError:
-    start = f"no id of the predictions (the first is {predicted[0].id!r}) occurs in gold, and they cannot be paired in order"
+    message = f"gold has none of the predictions' ids (first: {predicted[0].id!r}), and they cannot be paired in order"
     if len(gold) != len(predicted):
-        return SpanwiseError(f"{start}: {len(predicted):,} predicted, {len(gold):,} in gold")
-    sides = enumerate(zip(gold, predicted, strict=True), 1)
-    number, (right, found) = next((number, both) for number, both in sides if not _same_text(*both))
-    return SpanwiseError(f"{start}: sentence {number:,} ({right.id!r} in gold): {_difference(right, found)}")
+        return SpanwiseError(f"{message}: expected {len(gold):,} sentences as in gold, found {len(predicted):,}")
+    pairs = enumerate(zip(gold, predicted, strict=True), 1)
+    number, (sentence, prediction) = next((number, both) for number, both in pairs if not _same_text(*both))
+    return SpanwiseError(f"{message}: sentence {number:,} ({sentence.id!r} in gold): {_difference(sentence, prediction)}")

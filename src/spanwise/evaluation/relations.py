@@ -7,16 +7,18 @@ from dataclasses import dataclass
 from typing import Any
 
 from spanwise.core.types import Sentence
-from spanwise.evaluation.alignment import Pair
+from spanwise.evaluation.alignment import SentencePair
 from spanwise.evaluation.scores import Item, Score, Scores, Tally
 
 
 @dataclass(frozen=True)
 class RelationScores:
-    """``strict``: type, direction, and both entities with type and fragments; ``boundaries``: the entities' types do not count.
+    """Scores of relations under criteria of different strictness.
 
-    ``last_words``, where asked for: of the entities only the last words count, as papers do on WebNLG. What is given twice
-    counts once, and relations that leave their sentence count like the others.
+    All require the relation's type and direction. ``strict`` also requires the type and fragments of
+    both entities, ``boundaries`` only their fragments. ``last_words``, if requested, compares only the
+    last words of the entities, as papers on WebNLG do. Duplicates count once; relations across
+    sentences count like others.
     """
 
     strict: Scores
@@ -29,76 +31,76 @@ class RelationScores:
 
 
 def micro_relations(gold: Iterable[Sentence], predicted: Iterable[Sentence]) -> Score:
-    """The strict micro score of what is found within sentences that stand in the same order."""
+    """Return the strict micro score of relations within sentences; both sides are in the same order."""
     tally = Tally()
-    for one, other in zip(gold, predicted, strict=True):
-        tally.add(gold_relations(one), _within(other))
+    for gold_sentence, predicted_sentence in zip(gold, predicted, strict=True):
+        tally.add(gold_relations(gold_sentence), _within(predicted_sentence))
     return tally.scores.micro
 
 
 def gold_relations(sentence: Sentence) -> set[Item]:
-    """All that is to be found: the relations within the sentence and those that leave it, which nothing found within equals."""
+    """Return the relations of a sentence; those across sentences never equal a relation within one."""
     return _within(sentence) | {(link.type, object(), link.position, link.tail) for link in set(sentence.links)}
 
 
-def judged_relations(gold: Iterable[Sentence], predicted: Iterable[Sentence]) -> Iterator[tuple[float, bool]]:
-    """The score of each predicted relation within sentences that stand in the same order, and whether it is strictly right."""
-    for one, other in zip(gold, predicted, strict=True):
-        right = _within(one)
-        for relation in other.relations:
-            item = (relation.type, _entity(other, relation.head), 0, _entity(other, relation.tail))
-            yield relation.score or 0.0, item in right
+def scored_relations(gold: Iterable[Sentence], predicted: Iterable[Sentence]) -> Iterator[tuple[float, bool]]:
+    """Yield the score of each predicted relation and whether it is strictly correct; both sides are in the same order."""
+    for gold_sentence, predicted_sentence in zip(gold, predicted, strict=True):
+        gold_items = _within(gold_sentence)
+        for relation in predicted_sentence.relations:
+            head, tail = _entity(predicted_sentence, relation.head), _entity(predicted_sentence, relation.tail)
+            yield relation.score or 0.0, (relation.type, head, 0, tail) in gold_items
 
 
 def count_relations(sentences: Iterable[Sentence | None]) -> int:
     return sum(len(sentence.relations) + len(sentence.links) for sentence in sentences if sentence is not None)
 
 
-def score_relations(pairs: Sequence[Pair], *, last_words: bool = False) -> RelationScores:
-    strict, boundaries, lasts = Tally(), Tally(), Tally()
-    sides = (_items([pair.gold for pair in pairs]), _items([pair.predicted for pair in pairs]))
-    for gold, predicted in zip(*sides, strict=True):
+def score_relations(pairs: Sequence[SentencePair], *, last_words: bool = False) -> RelationScores:
+    strict, boundaries, last_word_tally = Tally(), Tally(), Tally()
+    gold_items, predicted_items = _items([pair.gold for pair in pairs]), _items([pair.predicted for pair in pairs])
+    for gold, predicted in zip(gold_items, predicted_items, strict=True):
         strict.add(gold, predicted)
         boundaries.add(_without_entity_types(gold), _without_entity_types(predicted))
         if last_words:
-            lasts.add(_by_last_words(gold), _by_last_words(predicted))
-    return RelationScores(strict.scores, boundaries.scores, lasts.scores if last_words else None)
+            last_word_tally.add(_by_last_words(gold), _by_last_words(predicted))
+    return RelationScores(strict.scores, boundaries.scores, last_word_tally.scores if last_words else None)
 
 
 def _items(sentences: Sequence[Sentence | None]) -> Iterator[set[Item]]:
-    """The relations of each sentence as (type, head, number of the tail's sentence, tail)."""
-    for number, sentence in enumerate(sentences):
+    """Yield the relations of each sentence as (type, head, index of the tail's sentence, tail)."""
+    for index, sentence in enumerate(sentences):
         items: set[Item] = set()
         if sentence is not None:
-            items = _within(sentence, number)
+            items = _within(sentence, index)
             for link in sentence.links:
                 target = sentences[link.position] if link.position < len(sentences) else None
                 if target is not None:
                     items.add((link.type, _entity(sentence, link.head), link.position, _entity(target, link.tail)))
-                else:  # it leads nowhere: it counts, and equals no other
+                else:  # an unresolved link counts, but equals no other
                     items.add((link.type, _entity(sentence, link.head), object(), ("", ())))
         yield items
 
 
-def _within(sentence: Sentence, number: int = 0) -> set[Item]:
+def _within(sentence: Sentence, index: int = 0) -> set[Item]:
     return {
-        (relation.type, _entity(sentence, relation.head), number, _entity(sentence, relation.tail))
+        (relation.type, _entity(sentence, relation.head), index, _entity(sentence, relation.tail))
         for relation in sentence.relations
     }
 
 
-def _entity(sentence: Sentence, number: int) -> Item:
-    entity = sentence.entities[number]
+def _entity(sentence: Sentence, index: int) -> Item:
+    entity = sentence.entities[index]
     return entity.type, entity.fragments
 
 
 def _by_last_words(items: set[Item]) -> set[Item]:
-    return {(type, _last(head), place, _last(tail)) for type, head, place, tail in items}
+    return {(type, _last_word(head), index, _last_word(tail)) for type, head, index, tail in items}
 
 
-def _last(entity: Item) -> int | None:
+def _last_word(entity: Item) -> int | None:
     return entity[1][-1].end if entity[1] else None
 
 
 def _without_entity_types(items: set[Item]) -> set[Item]:
-    return {(type, head[1], place, tail[1]) for type, head, place, tail in items}
+    return {(type, head[1], index, tail[1]) for type, head, index, tail in items}

@@ -1,4 +1,4 @@
-"""Precision, recall and F1 from counts: of one kind of thing, by type, and their averages."""
+"""Precision, recall and F1 from counts, per type and averaged."""
 
 from __future__ import annotations
 
@@ -9,27 +9,26 @@ from typing import Any, TypeAlias
 
 from spanwise.core.types import Sentence, Span
 
-# What is compared: a tuple that begins with a type. Sets of them, so that what is given twice counts once.
+# What is compared: a tuple that starts with a type. Items are kept in sets, so that duplicates count once.
 Item: TypeAlias = tuple[Any, ...]
 EntityItem: TypeAlias = tuple[str, tuple[Span, ...]]
 
 
 def entity_items(sentence: Sentence | None) -> set[EntityItem]:
-    """The distinct entities of a sentence as (type, fragments); none for a sentence that is not there."""
+    """Return the distinct entities of a sentence as (type, fragments); empty for None."""
     return {(entity.type, entity.fragments) for entity in sentence.entities} if sentence is not None else set()
 
 
 def ratio(part: float, whole: float) -> float:
-    """A share; nothing of nothing is 0."""
+    """Return part / whole, or 0 if whole is 0."""
     return part / whole if whole else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """``support`` things in gold, ``predicted`` ones, of which ``correct`` are in gold.
+    """Precision, recall and F1 of ``predicted`` items, ``correct`` of which are among ``support`` gold items.
 
-    Precision is 0 where nothing was predicted, recall is 0 where gold has nothing, and F1, their harmonic mean, is 0 where
-    both are.
+    Precision is 0 without predictions, recall is 0 without gold items, and F1 is 0 if both are.
 
     >>> score = Score(support=4, predicted=2, correct=1)
     >>> score.precision, score.recall, round(score.f1, 4)
@@ -65,7 +64,7 @@ class Score:
 
 @dataclass(frozen=True, slots=True)
 class Macro:
-    """The plain means of precision, recall and F1 over a number of types. (The mean F1 is not the F1 of the two means.)"""
+    """Unweighted means of precision, recall and F1 over types. The mean F1 is not the F1 of the means."""
 
     precision: float
     recall: float
@@ -78,19 +77,19 @@ class Macro:
 
 @dataclass(frozen=True)
 class Scores:
-    """The scores of each type, those with most support first, and their averages.
+    """Scores of each type, the most frequent in gold first, and their averages.
 
-    ``micro`` counts over all types together, so a spurious thing of a type that gold does not have lowers its precision.
-    ``macro`` averages over the types that gold has; a type that was never predicted enters with zeros. A type without gold
-    is in ``types`` with a support of 0 and zero scores, and is no part of ``macro``: it would let a system that invents
-    type names change the number of types that the average is taken over.
+    ``micro`` counts over all types, so a prediction of a type that gold does not have lowers its
+    precision. ``macro`` averages over the types in gold; a type that was never predicted counts as 0.
+    Types without gold are in ``types`` but not in ``macro``, so that a system cannot change the number
+    of averaged types by inventing new ones.
     """
 
     types: Mapping[str, Score]
 
     @property
     def micro(self) -> Score:
-        return summed(self.types.values())
+        return sum_scores(self.types.values())
 
     @property
     def macro(self) -> Macro:
@@ -110,14 +109,14 @@ class Scores:
         }
 
 
-def summed(scores: Iterable[Score]) -> Score:
-    """The score of all things together."""
+def sum_scores(scores: Iterable[Score]) -> Score:
+    """Return the score over the summed counts."""
     counts = [(score.support, score.predicted, score.correct) for score in scores]
     return Score(*map(sum, zip(*counts, strict=True))) if counts else Score()
 
 
 class Tally:
-    """Counts what is right, sentence by sentence. An item is right when the other side has exactly the same.
+    """Accumulate counts sentence by sentence. A predicted item is correct if gold has an equal item.
 
     >>> tally = Tally()
     >>> tally.add({("Place", 1), ("Place", 2)}, {("Place", 1), ("Food", 2)})
@@ -132,7 +131,7 @@ class Tally:
         self._correct: Counter[str] = Counter()
 
     def add(self, gold: Set[Item], predicted: Set[Item]) -> tuple[int, int, int]:
-        """How many of this sentence's items are correct, predicted and in gold."""
+        """Add one sentence and return its numbers of correct, predicted and gold items."""
         correct = gold & predicted
         for counter, items in ((self._support, gold), (self._predicted, predicted), (self._correct, correct)):
             for item in items:
@@ -141,5 +140,5 @@ class Tally:
 
     @property
     def scores(self) -> Scores:
-        types = sorted(self._support.keys() | self._predicted.keys(), key=lambda t: (-self._support[t], t))
-        return Scores({t: Score(self._support[t], self._predicted[t], self._correct[t]) for t in types})
+        types = sorted(self._support.keys() | self._predicted.keys(), key=lambda name: (-self._support[name], name))
+        return Scores({type: Score(self._support[type], self._predicted[type], self._correct[type]) for type in types})

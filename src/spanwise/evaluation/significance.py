@@ -1,4 +1,4 @@
-"""Whether one system is better than another, or only luckier with the test sentences: paired tests on micro F1."""
+"""Paired significance tests on the micro F1 of two systems."""
 
 from __future__ import annotations
 
@@ -9,8 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
-from spanwise.evaluation.bootstrap import LEVEL, SEED, Interval, are_enough, blocks, f1_of, percentiles, resampled
-from spanwise.evaluation.pairing import Output, Pairing, gold_numbers, pair
+from spanwise.evaluation.bootstrap import (
+    LEVEL,
+    SEED,
+    Interval,
+    block_sizes,
+    f1_from_counts,
+    has_enough_units,
+    percentile_interval,
+    resample,
+)
+from spanwise.evaluation.pairing import Pairing, SystemOutput, gold_indices, pair
 from spanwise.evaluation.scores import entity_items
 
 if TYPE_CHECKING:
@@ -18,13 +27,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 RESAMPLES = 10_000
-SAMPLES = 1_000  # for an interval of many
-ROUNDING = 1e-12  # two differences no farther apart than this are the same
+INTERVAL_RESAMPLES = 1_000  # for the interval of one of many differences
+TOLERANCE = 1e-12  # differences this close are equal
 
 
 @dataclass(frozen=True)
-class Runs:
-    """The micro F1 of each run of a system, with their mean and standard deviation (None of a single run)."""
+class RunScores:
+    """The micro F1 of each run of a system, with mean and standard deviation (None for a single run)."""
 
     f1: tuple[float, ...]
 
@@ -41,176 +50,186 @@ class Runs:
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """Two systems on the same gold: ``difference`` is the mean F1 of ``ones`` less that of ``others``.
+class PairedTest:
+    """Two systems on the same gold data: ``difference`` is the mean F1 of ``first`` minus that of ``second``.
 
-    ``interval`` is the bootstrap interval of the difference. The two p-values say how often a difference at least as large,
-    in either direction, comes about by chance: ``bootstrap_p`` when sentences are drawn again, ``randomisation_p`` when the
-    two systems' outputs are exchanged. ``sentences`` are the units that were drawn and exchanged: sentences that an output
-    cuts elsewhere are one. Where fewer than 20 of them have entities, the bootstrap would call luck a difference: its interval
-    and p-value are None. The randomisation is right for any number.
+    ``interval`` is the bootstrap interval of the difference. The p-values are the probabilities of a
+    difference at least as large, in either direction, if the systems were equal: ``bootstrap_p`` by
+    resampling sentences, ``randomisation_p`` by exchanging the systems' outputs. ``units`` is the
+    number of units that are drawn or exchanged: sentences, or groups of sentences that a system
+    splits differently. If fewer than 20 units have entities, the bootstrap is unreliable, and
+    ``interval`` and ``bootstrap_p`` are None; the randomisation test is valid for any number.
     """
 
-    ones: Runs
-    others: Runs
+    first: RunScores
+    second: RunScores
     difference: float
     interval: Interval | None
     bootstrap_p: float | None
     randomisation_p: float
-    sentences: int
+    units: int
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "ones": self.ones.to_json(),
-            "others": self.others.to_json(),
+            "first_scores": self.first.to_json(),
+            "second_scores": self.second.to_json(),
             "difference": self.difference,
             "interval": None if self.interval is None else self.interval.to_json(),
             "bootstrap_p": self.bootstrap_p,
             "randomisation_p": self.randomisation_p,
-            "sentences": self.sentences,
+            "units": self.units,
         }
 
 
 def compare(
     gold: Iterable[Sentence],
-    ones: Sequence[Output],
-    others: Sequence[Output],
+    first: Sequence[SystemOutput],
+    second: Sequence[SystemOutput],
     resamples: int = RESAMPLES,
     level: float = LEVEL,
     seed: int = SEED,
-) -> Comparison:
-    """Compare the outputs of two systems: one each, or one for each of several seeds, in the same order.
+) -> PairedTest:
+    """Compare the outputs of two systems: one run each, or one run per seed in the same order.
 
-    Whole sentences are drawn or exchanged, in all runs at once, for the runs of a system tend to err in the same sentences.
-    What is tested is thus these runs on other sentences of the kind; how much other seeds would differ is for the
-    deviations to say.
+    Whole sentences are drawn or exchanged in all runs at once, because the runs of a system tend to
+    have errors in the same sentences. The tests generalise to other sentences, not to other seeds;
+    for those see ``RunScores.deviation``.
 
     >>> from spanwise.core.types import Entity
     >>> gold = [Sentence(str(n), ("Oslo",), (Entity("Place", ((0, 1),)),)) for n in range(20)]
-    >>> nothing = [Sentence(str(n), ("Oslo",)) for n in range(20)]
-    >>> result = compare(gold, [gold], [gold[:5] + nothing[5:]])
+    >>> empty = [Sentence(str(n), ("Oslo",)) for n in range(20)]
+    >>> result = compare(gold, [gold], [gold[:5] + empty[5:]])
     >>> round(result.difference, 4), result.randomisation_p < 0.01
     (0.6, True)
     """
-    if not ones or len(ones) != len(others):
-        raise SpanwiseError(f"runs are compared in pairs: expected as many of each system, not {len(ones)} and {len(others)}")
+    if not first or len(first) != len(second):
+        counts_found = f"{len(first)} and {len(second)}"
+        raise SpanwiseError(f"runs are compared in pairs: expected equally many of both systems, found {counts_found}")
     if resamples < 1:
-        raise SpanwiseError(f"expected one resample or more, not {resamples}")
+        raise SpanwiseError(f"expected at least one resample, found {resamples}")
     gold = list(gold)
     if not gold:
         raise SpanwiseError("there are no gold sentences to compare systems on")
-    counts = _counts(gold, [*ones, *others])
-    one, other = counts[:, : len(ones)], counts[:, len(ones) :]
-    scores = f1_of(counts.sum(axis=0))
-    difference = float(_difference(one.sum(axis=0), other.sum(axis=0)))
-    sums = _redrawn(counts, resamples, seed)
-    drawn = _difference(sums[:, : len(ones)], sums[:, len(ones) :])
-    exchanged = _exchanged(one, other, resamples, seed)
-    can_draw = are_enough(counts)
-    return Comparison(
-        ones=Runs(tuple(scores[: len(ones)].tolist())),
-        others=Runs(tuple(scores[len(ones) :].tolist())),
+    counts = _counts(gold, [*first, *second])
+    runs = len(first)
+    scores = f1_from_counts(counts.sum(axis=0))
+    difference = float(_difference(counts.sum(axis=0), runs))
+    drawn = _difference(_bootstrap(counts, resamples, seed), runs)
+    exchanged = _randomise(counts, runs, resamples, seed)
+    can_bootstrap = has_enough_units(counts)
+    return PairedTest(
+        first=RunScores(tuple(scores[:runs].tolist())),
+        second=RunScores(tuple(scores[runs:].tolist())),
         difference=difference,
-        interval=percentiles(drawn, level, resamples, seed) if can_draw else None,
-        # The resamples vary around the difference that was seen; without a true one they would vary so around 0.
-        bootstrap_p=_share_beyond(drawn - difference, difference) if can_draw else None,
-        randomisation_p=_share_beyond(exchanged, difference),
-        sentences=len(counts),
+        interval=percentile_interval(drawn, level, resamples, seed) if can_bootstrap else None,
+        # Resamples vary around the observed difference as they would vary around 0 if the systems were equal.
+        bootstrap_p=_p_value(drawn - difference, difference) if can_bootstrap else None,
+        randomisation_p=_p_value(exchanged, difference),
+        units=len(counts),
     )
 
 
-def _redrawn(counts: NDArray[np.int64], resamples: int, seed: int) -> NDArray[np.int64]:
-    """The counts of all runs in resamples of sentences (Efron and Tibshirani 1993; for F1, Berg-Kirkpatrick et al. 2012)."""
-    return resampled(counts.reshape(len(counts), -1), resamples, seed).reshape(resamples, *counts.shape[1:])
-
-
-def _exchanged(one: NDArray[np.int64], other: NDArray[np.int64], resamples: int, seed: int) -> NDArray[np.float64]:
-    """The differences where each sentence's outputs change sides or not by the toss of a coin (Noreen 1989; Yeh 2000)."""
-    import numpy as np
-
-    # Of sentences whose exchange has the same effect, only the number that is exchanged matters, which is binomial.
-    effects, often = np.unique((other - one).reshape(len(one), -1), axis=0, return_counts=True)
-    generator = np.random.default_rng(seed)
-    sums = [generator.binomial(often, 0.5, size=(size, len(often))) @ effects for size in blocks(resamples)]
-    moved = np.concatenate(sums).reshape(resamples, *one.shape[1:])
-    return _difference(one.sum(axis=0) + moved, other.sum(axis=0) - moved)
-
-
-def _share_beyond(values: NDArray[np.float64], difference: float) -> float:
-    """The two-sided p-value. What was seen is one of the values, so that no p-value is 0 (Davison and Hinkley 1997, 4.2)."""
-    import numpy as np
-
-    beyond = int((np.abs(values) >= abs(difference) - ROUNDING).sum())
-    return (1 + beyond) / (1 + len(values))
-
-
-def _difference(one: NDArray[np.int64], other: NDArray[np.int64]) -> NDArray[np.float64]:
-    difference: NDArray[np.float64] = f1_of(one).mean(axis=-1) - f1_of(other).mean(axis=-1)
-    return difference
-
-
 def difference_interval(
-    counts: NDArray[np.int64], runs: int, resamples: int = SAMPLES, level: float = LEVEL, seed: int = SEED
+    counts: NDArray[np.int64], runs: int, resamples: int = INTERVAL_RESAMPLES, level: float = LEVEL, seed: int = SEED
 ) -> tuple[float, Interval | None]:
-    """The mean F1 of the first ``runs`` less that of the others, from counts as ``counted`` gives, and its bootstrap interval.
+    """Return the mean F1 of the first ``runs`` minus that of the others, and its bootstrap interval.
 
-    The interval is None where fewer than 20 units have entities, as in ``compare``.
+    ``counts`` comes from ``unit_counts``. The interval is None if fewer than 20 units have entities.
     """
-    one, other = counts[:, :runs], counts[:, runs:]
-    difference = float(_difference(one.sum(axis=0), other.sum(axis=0)))
-    if not are_enough(counts):
+    difference = float(_difference(counts.sum(axis=0), runs))
+    if not has_enough_units(counts):
         return difference, None
-    sums = _redrawn(counts, resamples, seed)
-    return difference, percentiles(_difference(sums[:, :runs], sums[:, runs:]), level, resamples, seed)
+    drawn = _difference(_bootstrap(counts, resamples, seed), runs)
+    return difference, percentile_interval(drawn, level, resamples, seed)
 
 
-def _counts(gold: Sequence[Sentence], runs: Sequence[Output]) -> NDArray[np.int64]:
-    pairings = [pair(gold, run) for run in runs]
-    rows = []
-    for pairing in pairings:
-        sides = ((entity_items(both.gold), entity_items(both.predicted)) for both in pairing.pairs)
-        rows.append([(len(right & found), len(found), len(right)) for right, found in sides])
-    return counted(shared_units(gold, pairings), rows)
+def unit_counts(units: Sequence[Sequence[int]], rows: Sequence[Sequence[tuple[int, int, int]]]) -> NDArray[np.int64]:
+    """Sum the correct, predicted and gold entities of each unit in each run: [units, runs, 3].
 
-
-def counted(units: Sequence[Sequence[int]], rows: Sequence[Sequence[tuple[int, int, int]]]) -> NDArray[np.int64]:
-    """The correct, predicted and gold entities of each unit in each run: units × runs × 3.
-
-    ``rows`` has them for each pair of each run, ``units`` the unit that the pair is in.
+    For each pair of each run, ``rows`` holds the counts and ``units`` the index of its unit.
     """
     import numpy as np
 
-    counts = np.zeros((max((max(own, default=-1) for own in units), default=-1) + 1, len(rows), 3), dtype=np.int64)
-    for run, (own, values) in enumerate(zip(units, rows, strict=True)):
-        for unit, row in zip(own, values, strict=True):
+    total = max((max(run_units, default=-1) for run_units in units), default=-1) + 1
+    counts = np.zeros((total, len(rows), 3), dtype=np.int64)
+    for run, (run_units, values) in enumerate(zip(units, rows, strict=True)):
+        for unit, row in zip(run_units, values, strict=True):
             counts[unit, run] += row
     return counts
 
 
 def shared_units(gold: Sequence[Sentence], pairings: Sequence[Pairing]) -> list[list[int]]:
-    """The unit that each pair of each pairing is in: a sentence of gold, or several that one of them cuts elsewhere."""
-    groups = [gold_numbers(gold, pairing) for pairing in pairings]
-    units = _joined(len(gold), groups)
+    """Return the index of the unit of each pair in each pairing.
+
+    A unit is a gold sentence, or several sentences that one of the pairings splits differently.
+    """
+    groups = [gold_indices(gold, pairing) for pairing in pairings]
+    units = _join_groups(len(gold), groups)
     return [[units[members[0]] for members in group] for group in groups]
 
 
-def _joined(sentences: int, partitions: Iterable[Iterable[Sequence[int]]]) -> list[int]:
-    """The number of the unit that each sentence is in: sentences that one run cuts elsewhere stay together in all.
+def _counts(gold: Sequence[Sentence], runs: Sequence[SystemOutput]) -> NDArray[np.int64]:
+    pairings = [pair(gold, run) for run in runs]
+    rows = []
+    for pairing in pairings:
+        items = ((entity_items(both.gold), entity_items(both.predicted)) for both in pairing.pairs)
+        rows.append([(len(gold_items & predicted), len(predicted), len(gold_items)) for gold_items, predicted in items])
+    return unit_counts(shared_units(gold, pairings), rows)
 
-    >>> _joined(4, [[[0], [1], [2, 3]], [[0, 1], [2], [3]]])
+
+def _difference(counts: NDArray[np.int64], runs: int) -> NDArray[np.float64]:
+    """Return the mean F1 of the first ``runs`` minus that of the others; counts are [..., runs, 3]."""
+    f1 = f1_from_counts(counts)
+    difference: NDArray[np.float64] = f1[..., :runs].mean(axis=-1) - f1[..., runs:].mean(axis=-1)
+    return difference
+
+
+def _bootstrap(counts: NDArray[np.int64], resamples: int, seed: int) -> NDArray[np.int64]:
+    """Resample units in all runs at once (Efron and Tibshirani 1993; for F1, Berg-Kirkpatrick et al. 2012)."""
+    return resample(counts.reshape(len(counts), -1), resamples, seed).reshape(resamples, *counts.shape[1:])
+
+
+def _randomise(counts: NDArray[np.int64], runs: int, resamples: int, seed: int) -> NDArray[np.float64]:
+    """Return the differences after exchanging the outputs of randomly chosen units (Noreen 1989; Yeh 2000)."""
+    import numpy as np
+
+    first, second = counts[:, :runs], counts[:, runs:]
+    # Units whose exchange has the same effect are interchangeable, so the number of exchanged ones is binomial.
+    effects, frequencies = np.unique((second - first).reshape(len(first), -1), axis=0, return_counts=True)
+    generator = np.random.default_rng(seed)
+    sums = [generator.binomial(frequencies, 0.5, size=(size, len(frequencies))) @ effects for size in block_sizes(resamples)]
+    moved = np.concatenate(sums).reshape(resamples, *first.shape[1:])
+    return _difference(np.concatenate((first.sum(axis=0) + moved, second.sum(axis=0) - moved), axis=1), runs)
+
+
+def _p_value(values: NDArray[np.float64], difference: float) -> float:
+    """Return the two-sided p-value (Davison and Hinkley 1997, section 4.2).
+
+    The observed difference counts as one of the values, so the p-value is never 0.
+    """
+    import numpy as np
+
+    extreme = int((np.abs(values) >= abs(difference) - TOLERANCE).sum())
+    return (1 + extreme) / (1 + len(values))
+
+
+def _join_groups(sentences: int, partitions: Iterable[Iterable[Sequence[int]]]) -> list[int]:
+    """Return the unit of each sentence: sentences that share a group in any partition are in one unit.
+
+    >>> _join_groups(4, [[[0], [1], [2, 3]], [[0, 1], [2], [3]]])
     [0, 0, 1, 1]
     """
-    leaders = list(range(sentences))
+    parents = list(range(sentences))
 
-    def leader(number: int) -> int:
-        while leaders[number] != number:
-            leaders[number] = leaders[leaders[number]]
-            number = leaders[number]
-        return number
+    def root(index: int) -> int:
+        while parents[index] != index:
+            parents[index] = parents[parents[index]]
+            index = parents[index]
+        return index
 
     for groups in partitions:
         for first, *rest in groups:
-            for number in rest:
-                leaders[leader(number)] = leader(first)
+            for index in rest:
+                parents[root(index)] = root(first)
     units: dict[int, int] = {}
-    return [units.setdefault(leader(number), len(units)) for number in range(sentences)]
+    return [units.setdefault(root(index), len(units)) for index in range(sentences)]

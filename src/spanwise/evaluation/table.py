@@ -1,4 +1,4 @@
-"""An evaluation for people to read: percents in tables that fit 80 columns."""
+"""Print an evaluation as tables of percentages that fit 80 columns."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING
 from spanwise.evaluation.evaluation import Evaluation
 from spanwise.evaluation.relations import RelationScores
 from spanwise.evaluation.relaxed import RelaxedScore
-from spanwise.evaluation.scores import Macro, Score, Scores, summed
+from spanwise.evaluation.scores import Macro, Score, Scores, sum_scores
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-MOST_TYPES = 40  # rows of a table; what is beyond is summed in one
-MOST_MISTAKES = 10
+MAX_TYPES = 40  # rows of a table; the last row sums the remaining types
+MAX_TYPE_ERRORS = 10
 NAME_WIDTH = 24
 
 
 def print_evaluation(evaluation: Evaluation, console: Console) -> None:
-    """Types by support, then the averages and the other scores, then relations and the commonest confusions."""
+    """Print the scores of types, averages and other scores, relations, and the most frequent type errors."""
     from rich.text import Text
 
     console.print(_entities(evaluation))
@@ -30,13 +30,13 @@ def print_evaluation(evaluation: Evaluation, console: Console) -> None:
     if evaluation.relations is not None:
         console.print()
         console.print(_relations(evaluation.relations))
-    if mistakes := evaluation.confusion.mistakes:
-        console.print(Text("\nsame words, other type:"))
-        for gold, found, count in mistakes[:MOST_MISTAKES]:
-            console.print(Text(f"  {count:,} × {shown_name(gold)} taken for {shown_name(found)}"))
-        if len(mistakes) > MOST_MISTAKES:
-            rest = sum(count for _, _, count in mistakes[MOST_MISTAKES:])
-            console.print(Text(f"  {rest:,} × {len(mistakes) - MOST_MISTAKES} other pairs of types"))
+    if type_errors := evaluation.confusion.type_errors:
+        console.print(Text("\nwrong type on the same words:"))
+        for gold, predicted, count in type_errors[:MAX_TYPE_ERRORS]:
+            console.print(Text(f"  {count:,} × {display_name(gold)} predicted as {display_name(predicted)}"))
+        if len(type_errors) > MAX_TYPE_ERRORS:
+            rest = sum(count for _, _, count in type_errors[MAX_TYPE_ERRORS:])
+            console.print(Text(f"  {rest:,} × {len(type_errors) - MAX_TYPE_ERRORS} other pairs of types"))
     if evaluation.notes:
         console.print()
     for note in evaluation.notes:
@@ -75,25 +75,25 @@ def _table(title: str) -> Table:
 
 
 def plain_table(title: str, *columns: str, width: int | None = None) -> Table:
-    """A table of names, no wider than ``width``, and numbers."""
+    """Return an empty table with a column of names, at most ``width`` wide, and columns of numbers."""
     from rich import box
     from rich.table import Table
 
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
     table.add_column(title, max_width=width, overflow="fold")
     for name in columns:
-        table.add_column(name, justify="right", overflow="fold")  # where too narrow, two lines rather than cut
+        table.add_column(name, justify="right", overflow="fold")  # wrap rather than truncate
     return table
 
 
 def _add_types(table: Table, types: Mapping[str, Score]) -> None:
     rows = list(types.items())
-    # A row for the rest must stand for two types at least, else it would save nothing.
-    shown = len(rows) if len(rows) <= MOST_TYPES else MOST_TYPES - 1
+    # The row of remaining types must sum at least two, otherwise it would save nothing.
+    shown = len(rows) if len(rows) <= MAX_TYPES else MAX_TYPES - 1
     for type, score in rows[:shown]:
-        _add(table, shown_name(type), score)
+        _add(table, display_name(type), score)
     if rest := rows[shown:]:
-        _add(table, f"({len(rest):,} other types)", summed(score for _, score in rest))
+        _add(table, f"({len(rest):,} other types)", sum_scores(score for _, score in rest))
     table.add_section()
 
 
@@ -107,14 +107,14 @@ def _add(table: Table, name: str, score: Score | Macro) -> None:
 
     cells = [percent(score.precision), percent(score.recall), percent(score.f1)]
     if isinstance(score, Score):
-        # Of the relaxed score two counts are right, that of gold and that of the predictions; the JSON has both.
+        # The relaxed score has two counts of correct entities, in gold and in the predictions; the JSON has both.
         correct = "" if isinstance(score, RelaxedScore) else f"{score.correct:,}"
         cells += [f"{score.support:,}", f"{score.predicted:,}", correct]
     table.add_row(Text(name), *cells)
 
 
 def percent(share: float) -> str:
-    """A share in hundredths, with two digits more."""
+    """Format a share as a percentage with two decimals."""
     return f"{100 * share:.2f}"
 
 
@@ -122,6 +122,6 @@ def _count(number: int, thing: str) -> str:
     return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
-def shown_name(type: str) -> str:
-    """A type as it can be shown: control characters would upset the terminal."""
+def display_name(type: str) -> str:
+    """Return a type for display, with control characters escaped."""
     return type if type.isprintable() else repr(type)

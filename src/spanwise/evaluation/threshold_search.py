@@ -1,4 +1,4 @@
-"""The threshold that was found to be best, for people and for programs."""
+"""The best threshold on a set of predictions, as text and JSON."""
 
 from __future__ import annotations
 
@@ -7,52 +7,56 @@ from dataclasses import dataclass
 from typing import Any
 
 from spanwise.core.types import Sentence
-from spanwise.evaluation.calibration import AtThreshold, Calibration, calibration
+from spanwise.evaluation.calibration import Calibration, ThresholdScore, calibration
 
 
 @dataclass(frozen=True)
-class FoundThreshold:
-    """What thresholds do on the sentences that are called ``where``.
+class ThresholdSearch:
+    """Result of a search for the best threshold on the sentences called ``data``.
 
-    ``own`` is a model's own threshold with the score at it, None where it has none. ``note`` says what no threshold can do.
+    ``default`` is the model's own threshold with its score, None if it has none. ``note`` explains the
+    limits of the result.
     """
 
-    where: str
+    data: str
     calibration: Calibration
-    own: AtThreshold | None = None
+    default: ThresholdScore | None = None
     note: str = ""
 
     @property
     def threshold(self) -> float:
-        """The best one; 0, which leaves nothing out, where nothing is right."""
+        """The best threshold; 0, which keeps all predictions, if none of them is correct."""
         return 0.0 if self.calibration.best is None else self.calibration.best.threshold
 
     @property
     def lines(self) -> list[str]:
-        """The best threshold, that of each type, and how much there is to find at all."""
-        best, everything = self.calibration.best, self.calibration.everything
+        """The best threshold overall and per type, and the number of entities out of reach, as text."""
+        best, unfiltered = self.calibration.best, self.calibration.unfiltered
         if best is None:
-            return [f"no threshold was found on {self.where}, for nothing that is predicted there is right"]
-        before = self.own.score if self.own else everything
-        without = f"with the model's own, {self.own.threshold:g}, it is" if self.own else "without one it is"
-        lines = [f"best threshold on {self.where}: {best.threshold:g} (F1 {best.score.f1:.4f}; {without} {before.f1:.4f})"]
-        for type, found in self.calibration.types.items():
-            lines.append(f"  {type}: " + (f"{found.threshold:g} (F1 {found.score.f1:.4f})" if found else "nothing is right"))
-        missing = everything.support - everything.correct
-        lines.append(f"of {everything.support:,} entities {missing:,} are not among the predictions, whatever the threshold")
+            return [f"no best threshold on {self.data}: none of the predictions is correct"]
+        if self.default is None:
+            baseline = f"without a threshold {unfiltered.f1:.4f}"
+        else:
+            baseline = f"with the model's default {self.default.threshold:g} {self.default.score.f1:.4f}"
+        lines = [f"best threshold on {self.data}: {best.threshold:g} (F1 {best.score.f1:.4f}; {baseline})"]
+        for type, point in self.calibration.types.items():
+            result = f"{point.threshold:g} (F1 {point.score.f1:.4f})" if point else "no correct predictions"
+            lines.append(f"  {type}: {result}")
+        missing = unfiltered.support - unfiltered.correct
+        lines.append(f"{missing:,} of {unfiltered.support:,} gold entities are not predicted at any threshold")
         return [*lines, self.note] if self.note else lines
 
     def to_json(self) -> dict[str, Any]:
         return {
             "threshold": self.threshold,
-            "where": self.where,
-            "own": None if self.own is None else self.own.to_json(),
+            "data": self.data,
+            "default": None if self.default is None else self.default.to_json(),
             "note": self.note,
             **self.calibration.to_json(),
         }
 
 
-def found_threshold(gold: Iterable[Sentence], predicted: Iterable[Sentence]) -> FoundThreshold:
-    """The best threshold for any system's predictions, which are taken for those of a dev split."""
-    note = "it was chosen on the predictions that are scored here: on others it may do less good"
-    return FoundThreshold("these predictions", calibration(gold, predicted), note=note)
+def search_threshold(gold: Iterable[Sentence], predicted: Iterable[Sentence]) -> ThresholdSearch:
+    """Find the best threshold for any system's predictions, which should be those of a dev split."""
+    note = "note: the threshold is chosen and scored on the same predictions; expect a lower F1 on other data"
+    return ThresholdSearch("these predictions", calibration(gold, predicted), note=note)

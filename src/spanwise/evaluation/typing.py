@@ -1,4 +1,4 @@
-"""Typing: the spans of the entities are given, and each wants its type. Its accuracy is not the F1 of finding entities."""
+"""Accuracy of typing: the spans of the entities are given, and a model predicts their types."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Accuracy:
-    """How many of some entities got the right type."""
+    """Number of entities, and how many of them were typed correctly."""
 
     correct: int
     entities: int
@@ -30,69 +30,75 @@ class Accuracy:
 
 
 @dataclass(frozen=True)
-class Typing:
-    """How well given spans were typed: each type of gold, the commonest first, and what looking the spans up would reach.
+class TypingScores:
+    """Accuracy of each gold type, the most frequent first, and of a lookup baseline.
 
-    >>> round(Typing({"X": Accuracy(9, 10)}).paper_f1, 4)
+    Accuracy is not comparable with the F1 of finding entities.
+
+    >>> round(TypingScores({"X": Accuracy(9, 10)}).paper_f1, 4)
     0.9474
     """
 
     types: Mapping[str, Accuracy]
-    lookup: Accuracy | None = None  # None without training sentences to look into
+    lookup: Accuracy | None = None  # None without training sentences
     notes: tuple[str, ...] = ()
 
     @property
-    def every(self) -> Accuracy:
-        return Accuracy(sum(own.correct for own in self.types.values()), sum(own.entities for own in self.types.values()))
+    def overall(self) -> Accuracy:
+        scores = self.types.values()
+        return Accuracy(sum(score.correct for score in scores), sum(score.entities for score in scores))
 
     @property
     def accuracy(self) -> float:
-        return self.every.accuracy
+        return self.overall.accuracy
 
     @property
     def paper_f1(self) -> float:
-        """What SNG's tables call F1: with accuracy a as the precision and a recall of 1, 2a / (1 + a)."""
+        """The number called F1 in SNG's tables: accuracy a as precision and a recall of 1 give 2a / (1 + a)."""
         return ratio(2 * self.accuracy, 1 + self.accuracy)
 
     def to_json(self) -> dict[str, Any]:
         return {
             "typing": {
-                **self.every.to_json(),
+                **self.overall.to_json(),
                 "paper_f1": self.paper_f1,
                 "lookup": None if self.lookup is None else self.lookup.to_json(),
-                "types": {kind: own.to_json() for kind, own in self.types.items()},
+                "types": {type: score.to_json() for type, score in self.types.items()},
             },
             "notes": list(self.notes),
         }
 
 
-def typing_scores(gold: Iterable[Sentence], predicted: Iterable[Sentence], train: Iterable[Sentence] | None = None) -> Typing:
-    """The accuracy of sentences in the order of gold, whose spans got types; with ``train``, the look-up beside it.
+def score_typing(
+    gold: Iterable[Sentence], predicted: Iterable[Sentence], train: Iterable[Sentence] | None = None
+) -> TypingScores:
+    """Compute the typing accuracy of sentences in the order of gold; ``train`` adds the lookup baseline.
 
     >>> from dataclasses import replace
     >>> gold = Sentence("s1", ("Oslo", "or", "Bergen"), (Entity("Place", ((0, 1),)), Entity("Team", ((2, 3),))))
-    >>> found = replace(gold, entities=(Entity("Place", ((0, 1),)), Entity("Place", ((2, 3),))))
-    >>> typing_scores([gold], [found]).accuracy
+    >>> predicted = replace(gold, entities=(Entity("Place", ((0, 1),)), Entity("Place", ((2, 3),))))
+    >>> score_typing([gold], [predicted]).accuracy
     0.5
     """
-    look_up = None if train is None else Lookup(train)
-    entities, correct, looked_up = Counter[str](), Counter[str](), 0
-    for sentence, found in zip(gold, predicted, strict=True):
-        right = entity_items(sentence)
-        entities.update(kind for kind, _ in right)
-        correct.update(kind for kind, _ in right & entity_items(found))
-        if look_up is not None:
-            looked_up += sum(look_up(sentence, entity) == entity.type for entity in set(sentence.entities))
-    types = {kind: Accuracy(correct[kind], count) for kind, count in sorted(entities.items(), key=lambda kv: (-kv[1], kv[0]))}
-    return Typing(types, None if look_up is None else Accuracy(looked_up, entities.total()))
+    lookup = None if train is None else LookupBaseline(train)
+    entities, correct, lookup_correct = Counter[str](), Counter[str](), 0
+    for sentence, prediction in zip(gold, predicted, strict=True):
+        gold_items = entity_items(sentence)
+        entities.update(type for type, _ in gold_items)
+        correct.update(type for type, _ in gold_items & entity_items(prediction))
+        if lookup is not None:
+            lookup_correct += sum(lookup(sentence, entity) == entity.type for entity in set(sentence.entities))
+    by_count = sorted(entities.items(), key=lambda row: (-row[1], row[0]))
+    types = {type: Accuracy(correct[type], count) for type, count in by_count}
+    return TypingScores(types, None if lookup is None else Accuracy(lookup_correct, entities.total()))
 
 
-class Lookup:
-    """The baseline of typing: the commonest type that the same words have in training, else the same last word, else any.
+class LookupBaseline:
+    """Typing baseline: the most frequent type of the same words in training, else of the same last word, else overall.
 
     >>> train = [Sentence("s1", ("New", "York", "Times"), (Entity("Paper", ((0, 3),)), Entity("Place", ((0, 2),))))]
-    >>> asked = Sentence("s2", ("The", "Times"), (Entity("Paper", ((0, 2),)),))
-    >>> Lookup(train)(asked, asked.entities[0])
+    >>> sentence = Sentence("s2", ("The", "Times"), (Entity("Paper", ((0, 2),)),))
+    >>> LookupBaseline(train)(sentence, sentence.entities[0])
     'Paper'
     """
 
@@ -107,26 +113,26 @@ class Lookup:
                     counts[entity.type] += 1
 
     def __call__(self, sentence: Sentence, entity: Entity) -> str | None:
-        """The type that the entity's words have in training; None where there are no entities."""
+        """Return the predicted type of an entity; None if the training data has no entities."""
         words = sentence.words_of(entity)
         counts = self._strings.get(words) or self._last_words.get(words[-1]) or self._types
-        return min(counts, key=lambda kind: (-counts[kind], -self._types[kind], kind), default=None)
+        return min(counts, key=lambda name: (-counts[name], -self._types[name], name), default=None)
 
 
-def typing_line(scores: Mapping[str, Any]) -> str:
-    """What ``Typing.to_json`` says, for people: the accuracy, the look-up beside it, and the paper's figure by its name.
+def format_typing(scores: Mapping[str, Any]) -> str:
+    """Format the result of ``TypingScores.to_json`` as one line.
 
-    >>> typing_line(Typing({"X": Accuracy(9, 10)}, Accuracy(7, 10)).to_json())
-    'typing accuracy 0.9000 (9 of 10; look-up 0.7000; paper_f1 = 2a / (1 + a) = 0.9474)'
+    >>> format_typing(TypingScores({"X": Accuracy(9, 10)}, Accuracy(7, 10)).to_json())
+    'typing accuracy 0.9000 (9 of 10; lookup baseline 0.7000; paper_f1 = 2a / (1 + a) = 0.9474)'
     """
-    own = scores["typing"]
-    beside = "" if own["lookup"] is None else f"look-up {own['lookup']['accuracy']:.4f}; "
-    counts = f"{own['correct']:,} of {own['entities']:,}"
-    return f"typing accuracy {own['accuracy']:.4f} ({counts}; {beside}paper_f1 = 2a / (1 + a) = {own['paper_f1']:.4f})"
+    typing = scores["typing"]
+    lookup = "" if typing["lookup"] is None else f"lookup baseline {typing['lookup']['accuracy']:.4f}; "
+    counts = f"{typing['correct']:,} of {typing['entities']:,}"
+    return f"typing accuracy {typing['accuracy']:.4f} ({counts}; {lookup}paper_f1 = 2a / (1 + a) = {typing['paper_f1']:.4f})"
 
 
-def print_typing(typing: Typing, console: Console) -> None:
-    """A row a type, then the line above."""
+def print_typing(typing: TypingScores, console: Console) -> None:
+    """Print the accuracy of each type, a summary line and the notes."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -135,8 +141,8 @@ def print_typing(typing: Typing, console: Console) -> None:
     table.add_column("type", overflow="fold")
     for name in ("accuracy", "correct", "entities"):
         table.add_column(name, justify="right")
-    for kind, own in typing.types.items():
-        table.add_row(Text(kind), f"{100 * own.accuracy:.2f}", f"{own.correct:,}", f"{own.entities:,}")
+    for type, score in typing.types.items():
+        table.add_row(Text(type), f"{100 * score.accuracy:.2f}", f"{score.correct:,}", f"{score.entities:,}")
     console.print(table)
-    for line in (typing_line(typing.to_json()), *(f"note: {note}" for note in typing.notes)):
+    for line in (format_typing(typing.to_json()), *(f"note: {note}" for note in typing.notes)):
         console.print(Text(line), soft_wrap=True)

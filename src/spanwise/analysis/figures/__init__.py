@@ -1,4 +1,4 @@
-"""Figures, one module per kind, in one style. They need matplotlib (the extra ``analysis``) and leave its settings alone."""
+"""Figures in a common style, drawn with matplotlib (the extra ``analysis``)."""
 
 from spanwise.core.errors import SpanwiseError
 

@@ -1,4 +1,4 @@
-"""Cells of numbers in colour: the base of the confusion matrix and of the differences between models."""
+"""Heat map: a matrix of coloured cells with text."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 
-from spanwise.analysis.figures.style import GRID, MUTED, PAPER, ink_on, shortened
+from spanwise.analysis.figures.style import GRID, MUTED, PAPER, text_colour, truncate
 
 
 def heat_map(
@@ -20,12 +20,12 @@ def heat_map(
     columns: Sequence[str],
     *,
     colours: str,
-    lowest: float,
-    highest: float,
+    low: float,
+    high: float,
 ) -> None:
-    """Draw cells coloured by ``values`` between ``lowest`` and ``highest``, with ``texts`` on them; None is an empty cell."""
+    """Draw cells coloured by ``values`` between ``low`` and ``high``, with ``texts`` on them; None is an empty cell."""
     shades = matplotlib.colormaps[colours]
-    scale = Normalize(lowest, highest, clip=True)
+    scale = Normalize(low, high, clip=True)
     numbers = np.array([[np.nan if value is None else value for value in row] for row in values], float)
     numbers = numbers.reshape(len(rows), len(columns))
     edges = np.arange(len(columns) + 1) - 0.5, np.arange(len(rows) + 1) - 0.5
@@ -36,16 +36,16 @@ def heat_map(
             if np.isnan(numbers[y, x]):
                 axes.text(x, y, text, ha="center", va="center", color=MUTED, size=size)
             else:
-                axes.text(x, y, text, ha="center", va="center", color=ink_on(shades(scale(numbers[y, x]))), size=size)
-    names = [shortened(name, 22) for name in columns]
+                axes.text(x, y, text, ha="center", va="center", color=text_colour(shades(scale(numbers[y, x]))), size=size)
+    names = [truncate(name, 22) for name in columns]
     is_wide = max(map(len, names), default=0) * len(names) > 80
     axes.set_xticks(range(len(columns)), names, rotation=45 if is_wide else 0, ha="right" if is_wide else "center")
-    if len(columns) > 20:  # too close together for slanting names
+    if len(columns) > 20:  # too narrow for slanted names
         axes.tick_params(axis="x", labelrotation=90)
     for label in axes.get_xticklabels() if is_wide else ():
         label.set_rotation_mode("anchor")
         label.set_verticalalignment("center" if len(columns) > 20 else "top")
-    axes.set_yticks(range(len(rows)), [shortened(name, 22) for name in rows])
+    axes.set_yticks(range(len(rows)), [truncate(name, 22) for name in rows])
     axes.set_xlim(-0.5, len(columns) - 0.5)
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.tick_params(length=0)

@@ -1,4 +1,4 @@
-"""A logarithmic axis whose numbers are plain text: formulas are switched off in these figures, for names may have a "$"."""
+"""Logarithmic axis with plain numbers; math text is disabled in these figures because names may contain "$"."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 
 def log_axis(axes: Axes) -> None:
-    """Make the vertical axis logarithmic; to be called when the data is drawn, for a short axis has more numbers."""
+    """Make the vertical axis logarithmic. Call it after drawing the data, whose range decides the number of ticks."""
     axes.set_yscale("log")
     low, high = axes.get_ylim()
     axes.yaxis.set_major_locator(LogLocator(subs=(1.0,) if log10(high / low) > 2 else (1.0, 2.0, 5.0)))

@@ -1,4 +1,4 @@
-"""How alike an entity and the spans around it are, by how many words they share (DSpERT, table 4)."""
+"""Cosine of entities and other spans by their overlap (DSpERT, Table 4)."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from spanwise.analysis.figures.style import BETTER, INK, MUTED, WIDTH, new_figur
 
 @styled
 def overlaps_figure(levels: Sequence[str], cosines: Sequence[npt.NDArray[np.float64]]) -> Figure:
-    """For each level of overlap the mean cosine, and a bar from the lower to the upper quartile."""
+    """Draw the mean cosine of each level of overlap, and a bar from the lower to the upper quartile."""
     figure = new_figure(WIDTH, 3.2)
     axes = figure.subplots()
     names = []
-    for place, (level, values) in enumerate(zip(levels, cosines, strict=True)):
+    for x, (level, values) in enumerate(zip(levels, cosines, strict=True)):
         names.append(f"{level}\n{len(values):,} pairs")
         if len(values):
             low, high = np.quantile(values, (0.25, 0.75))
-            axes.plot([place, place], [low, high], color=BETTER, linewidth=12, alpha=0.35, solid_capstyle="butt")
-            axes.scatter(place, values.mean(), color=BETTER, s=36, zorder=3)
+            axes.plot([x, x], [low, high], color=BETTER, linewidth=12, alpha=0.35, solid_capstyle="butt")
+            axes.scatter(x, values.mean(), color=BETTER, s=36, zorder=3)
             axes.annotate(
                 f"{values.mean():.2f}",
-                (place, values.mean()),
+                (x, values.mean()),
                 xytext=(12, 0),
                 textcoords="offset points",
                 va="center",
@@ -35,6 +35,6 @@ def overlaps_figure(levels: Sequence[str], cosines: Sequence[npt.NDArray[np.floa
     axes.set_xlim(-0.5, len(names) - 0.3)
     axes.axhline(0, color=MUTED, linewidth=0.8)
     axes.set_ylabel("cosine")
-    axes.set_xlabel("words in both spans / words in either")
+    axes.set_xlabel("overlap: common words / words in either span")
     axes.grid(axis="y")
     return figure

@@ -1,7 +1,8 @@
-"""One palette, one set of sizes and one way to begin a figure, so that all figures look like one hand drew them.
+"""Common style of all figures: colours, sizes and matplotlib settings.
 
-A drawing function is decorated with ``@styled`` and begins with ``new_figure``. The colours ``INK``, ``MUTED``, ``GRID`` and
-``PAPER`` are for what is no datum (text, axes, background): the report puts the colours of the reader's theme in their place.
+Decorate a drawing function with ``@styled`` and create its figure with ``new_figure``. Use ``INK``,
+``MUTED``, ``GRID`` and ``PAPER`` for text, axes and background only: the report replaces them by the
+colours of its theme.
 """
 
 from __future__ import annotations
@@ -19,30 +20,27 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from spanwise.drawing.colours import HUES, PALETTE, shortened, type_colours
+from spanwise.drawing.colours import HUES, PALETTE, truncate, type_colours
 
 __all__ = [
-    "BETTER", "DIVERGING", "GRID", "HUES", "INK", "LARGEST", "MARKERS", "MUTED", "NEUTRAL", "PALETTE", "PAPER", "ROW",
-    "SEQUENTIAL", "WIDTH", "WORSE",
-    "ink_on", "label_rows", "new_figure", "saved", "shortened", "styled", "type_colours", "type_markers",
+    "BETTER", "DIVERGING", "GRID", "HUES", "INK", "MAX_BARS", "MUTED", "NEUTRAL", "PALETTE", "PAPER", "ROW", "SEQUENTIAL",
+    "WIDTH", "WORSE", "label_rows", "new_figure", "render", "styled", "text_colour", "truncate", "type_colours",
 ]  # fmt: skip
 
 P = ParamSpec("P")
 
-WIDTH = 7.2  # inches: the width of a page's text
-ROW = 0.3  # inches: the height of a bar or of a row of a heat map
-LARGEST = 40  # bars or rows beyond which a figure shows the largest only; tables have all
+WIDTH = 7.2  # inches; the text width of a page
+ROW = 0.3  # inches; the height of a bar or of a heat map row
+MAX_BARS = 40  # bars or rows in a figure; the tables are complete
 DPI = 144
 
 INK, MUTED, GRID, PAPER = "#1f2430", "#667085", "#d5d9e2", "#fefefe"
-
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")  # 7 and 24 have no common divisor: 168 pairs before one comes again
 
 BETTER, WORSE, NEUTRAL = "#0072b2", "#d55e00", "#98a2b3"
 SEQUENTIAL = "Blues"
 DIVERGING = "RdBu"  # red below zero, blue above
 
-_SETTINGS: Any = {  # matplotlib types its settings one by one
+_SETTINGS: Any = {  # matplotlib types each setting separately
     "figure.facecolor": PAPER,
     "figure.dpi": DPI,
     "savefig.facecolor": PAPER,
@@ -70,74 +68,69 @@ _SETTINGS: Any = {  # matplotlib types its settings one by one
     "legend.frameon": False,
     "legend.fontsize": 8.5,
     "lines.linewidth": 1.6,
-    "svg.fonttype": "none",  # text stays text
+    "svg.fonttype": "none",  # keep text as text
     "svg.hashsalt": "spanwise",
-    "text.parse_math": False,  # a type or an entity may be called "$a$"
+    "text.parse_math": False,  # names may contain "$"
 }
 
-# Fonts for scripts that matplotlib's own font does not have: those that are installed are asked where it has no glyph.
-_MORE_FONTS = (
+# Fallback fonts, if installed, for scripts that matplotlib's default font lacks.
+_FALLBACK_FONTS = (
     "Noto Sans CJK SC", "Source Han Sans SC", "WenQuanYi Zen Hei", "Microsoft YaHei", "PingFang SC", "Arial Unicode MS",
 )  # fmt: skip
 
 
 @contextmanager
 def _settings() -> Iterator[None]:
-    """This style, whatever the settings of matplotlib are, and those again afterwards."""
+    """Apply this style temporarily, independent of the user's matplotlib settings."""
     installed = {font.name for font in font_manager.fontManager.ttflist}
-    fonts = ["DejaVu Sans", *(name for name in _MORE_FONTS if name in installed), "sans-serif"]
+    fonts = ["DejaVu Sans", *(name for name in _FALLBACK_FONTS if name in installed), "sans-serif"]
     with matplotlib.rc_context(), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from font")  # a script without a font here: boxes stand for it
+        warnings.filterwarnings("ignore", r"Glyph \d+ .* missing from font")  # drawn as boxes
         matplotlib.rcdefaults()
         matplotlib.rcParams.update(_SETTINGS | {"font.family": fonts})
         yield
 
 
 def styled(draw: Callable[P, Figure]) -> Callable[P, Figure]:
-    """The drawing function, drawing in this style."""
+    """Decorate a drawing function to use this style."""
 
     @wraps(draw)
-    def drawn(*args: P.args, **kwargs: P.kwargs) -> Figure:
+    def draw_styled(*args: P.args, **kwargs: P.kwargs) -> Figure:
         with _settings():
             return draw(*args, **kwargs)
 
-    return drawn
+    return draw_styled
 
 
-def saved(figure: Figure, format: Literal["png", "svg"]) -> bytes:
-    """The figure as a file of that format; the same figure always gives the same bytes."""
-    nothing = dict.fromkeys(("Date", "Creator", "Format", "Type") if format == "svg" else ("Software",))
+def render(figure: Figure, format: Literal["png", "svg"]) -> bytes:
+    """Return the figure as a file; equal figures give equal bytes."""
+    no_metadata = dict.fromkeys(("Date", "Creator", "Format", "Type") if format == "svg" else ("Software",))
     stream = io.BytesIO()
     with _settings():
-        figure.savefig(stream, format=format, metadata=nothing)
+        figure.savefig(stream, format=format, metadata=no_metadata)
     return stream.getvalue()
 
 
 def new_figure(width: float = WIDTH, height: float = 4.0) -> Figure:
-    """An empty figure of that many inches; what is put into it is laid out so that nothing overlaps."""
+    """Create an empty figure, sized in inches, with a layout that avoids overlaps."""
     figure = Figure(figsize=(width, height), layout="constrained")
     FigureCanvasAgg(figure)
     return figure
 
 
-def type_markers(types: Sequence[str]) -> dict[str, str]:
-    """A marker for each type, in their order."""
-    return {type: MARKERS[number % len(MARKERS)] for number, type in enumerate(types)}
+def text_colour(background: Sequence[float]) -> str:
+    """Return black or white, whichever contrasts more with a background of red, green and blue from 0 to 1.
 
-
-def ink_on(colour: Sequence[float]) -> str:
-    """Black or white, whichever is easier to read on a colour given as red, green and blue from 0 to 1.
-
-    >>> ink_on((1, 1, 0.8)), ink_on((0, 0.1, 0.4))
+    >>> text_colour((1, 1, 0.8)), text_colour((0, 0.1, 0.4))
     ('black', 'white')
     """
-    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in colour[:3])
+    red, green, blue = (part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in background[:3])
     return "black" if 0.2126 * red + 0.7152 * green + 0.0722 * blue > 0.18 else "white"
 
 
 def label_rows(axes: Axes, labels: Iterable[str]) -> None:
-    """The names of the rows of bars or cells at 0, 1, …, the first on top."""
-    names = [shortened(label) for label in labels]
+    """Label the rows of bars or cells at 0, 1, …, the first at the top."""
+    names = [truncate(label) for label in labels]
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)

@@ -1,0 +1,49 @@
+"""Sections of an analysis: text, tables and figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Cell: TypeAlias = str | int | float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """Rows under named columns, written as a CSV file and shown in the report under ``title``."""
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    title: str = ""
+
+    def __post_init__(self) -> None:
+        for row in self.rows:
+            if len(row) != len(self.columns):
+                raise ValueError(f"expected rows of {len(self.columns)} cells, found {len(row)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Plot:
+    """A figure that is drawn on demand, and a caption that says what it shows and how to read it."""
+
+    draw: Callable[[], Figure]
+    caption: str
+
+
+@dataclass(frozen=True, slots=True)
+class Section:
+    """A section of the report.
+
+    ``name`` is the prefix of its file names (``errors``, ``calibration``), ``title`` its heading and
+    ``text`` a summary of the results. ``tables`` hold all numbers that the ``figures`` draw.
+    """
+
+    name: str
+    title: str
+    text: str
+    tables: Mapping[str, Table] = field(default_factory=dict)
+    figures: Mapping[str, Plot] = field(default_factory=dict)
