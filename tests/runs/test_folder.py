@@ -59,7 +59,14 @@ def test_all_files_of_a_run_are_owned_and_no_others(run: Path, tiny_bert: Path, 
 
 
 def test_files_that_do_not_exist_yet_are_owned(run: Path) -> None:
-    for name in ("resume.json", "checkpoints", "checkpoints/step-3/state.json", "encoder.onnx", "vocab.txt", "part-0/config.json"):
+    for name in (
+        "resume.json",
+        "checkpoints",
+        "checkpoints/step-3/state.json",
+        "encoder.onnx",
+        "vocab.txt",
+        "part-0/config.json",
+    ):
         assert RunFolder(run).owns(run / name), name
 
 

@@ -11,6 +11,7 @@ from tiny import corpus, fit
 
 import spanwise
 from spanwise import Corpus, Entity, Sentence, SpanwiseError
+from spanwise.export.torch_folder import export
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +46,15 @@ def test_a_folder_with_other_files_is_not_changed(tmp_path: Path) -> None:
     assert sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")) == [
         ".git", ".git/file", "file", "src", "src/file",
     ]  # fmt: skip
+
+
+def test_an_exported_model_is_not_changed(run: Path, tmp_path: Path) -> None:
+    export(run, tmp_path / "exported")
+    before = {path: path.read_bytes() for path in (tmp_path / "exported").iterdir()}
+    for resume in (False, True):
+        message = "has a model without training files; choose another folder"
+        assert message in refused(tmp_path / "exported", resume=resume)
+    assert {path: path.read_bytes() for path in (tmp_path / "exported").iterdir()} == before
 
 
 def test_wrong_settings_are_refused_before_anything_is_written(tmp_path: Path) -> None:

@@ -108,9 +108,9 @@ class RunFolder:
     def state(self) -> RunState:
         if self.report_file.is_file():
             return RunState.FINISHED
-        if self.is_started and (self.record_file.is_file() or self.checkpoints.is_dir()):
+        if self.record_file.is_file():
             return RunState.UNFINISHED
-        if self.has_model:
+        if self.is_run:
             return RunState.EXPORTED
         if self.is_group or self.runs():
             return RunState.GROUP
@@ -127,13 +127,18 @@ class RunFolder:
         return self.onnx_file.is_file()
 
     @property
+    def is_run(self) -> bool:
+        """Whether the folder has a model, or a training that was started."""
+        return self.has_model or self.is_onnx or self.is_started
+
+    @property
     def is_started(self) -> bool:
-        """Whether a training has written to the folder."""
-        return self.config_file.is_file() or self.record_file.is_file()
+        """Whether a training was started here, finished or not. Exported models have no trace of their training."""
+        return self.record_file.is_file() or self.report_file.is_file()
 
     @property
     def is_unfinished(self) -> bool:
-        """Whether a training was started here and has no report. Exported models have neither file."""
+        """Whether a training was started here and has no report yet."""
         return self.record_file.is_file() and not self.report_file.is_file()
 
     @property
@@ -142,8 +147,11 @@ class RunFolder:
 
     @property
     def is_group(self) -> bool:
-        """Whether a group of runs was trained here."""
-        return any((self.path / name).is_file() for name in _GROUP_FILES) and bool(self.runs() or self.group_file.is_file())
+        """Whether the folder has a record or a summary of a group, and runs of it."""
+        if not any((self.path / name).is_file() for name in _GROUP_FILES):
+            return False
+        names = [run.path.name for run in self.runs()] + list(self.started_runs())
+        return any(re.fullmatch(pattern, name) for pattern in GROUPS.values() for name in names)
 
     # --- contents ----------------------------------------------------------------------------------------------------
 
@@ -178,7 +186,7 @@ class RunFolder:
         return [RunFolder(folder) for folder in sorted(folders, key=lambda folder: (len(folder.name), folder.name))]
 
     def started_runs(self) -> set[str]:
-        """The names of the runs in a group that a training has written to."""
+        """The names of the runs in a group whose training was started."""
         return {folder.name for folder in self.path.iterdir() if RunFolder(folder).is_started} if self.path.is_dir() else set()
 
     def checkpoint_folders(self) -> list[Path]:
@@ -194,7 +202,7 @@ class RunFolder:
         Links are followed. A user's own file in the folder is not owned.
         """
         path = Path(path)
-        if not (self.has_model or self.record_file.is_file() or self.is_onnx or self.is_group):
+        if not (self.is_run or self.is_group):
             return False
         folders, paths = {normalize(self.path), self.path.resolve()}, {normalize(path), path.resolve()}
         names = [p.relative_to(folder) for p in paths for folder in folders if folder in p.parents]
@@ -214,7 +222,7 @@ class RunFolder:
         first, *rest = name.parts
         if self.is_group and not rest and first in _GROUP_FILES:
             return True
-        if not (self.has_model or self.record_file.is_file() or self.is_onnx):
+        if not self.is_run:
             return False
         if first == _CHECKPOINTS:
             return True

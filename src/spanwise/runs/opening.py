@@ -45,8 +45,9 @@ def check_group_folder(out: Path, kind: str, *, should_resume: bool) -> None:
     """Refuse a folder for a group of runs if it has a single run or another group; ``kind`` is a key of ``GROUPS``."""
     folder = RunFolder(out)
     _check_not_finished(folder, should_resume)
-    if folder.is_started:
-        raise SpanwiseError(f"{out}: has an unfinished training of a single run; choose another folder")
+    if folder.is_run:
+        contents = "an unfinished training of a single run" if folder.is_unfinished else "a model without training files"
+        raise SpanwiseError(f"{out}: has {contents}; choose another folder")
     if folder.summary_file(kind).is_file() and not should_resume:
         raise SpanwiseError(
             f"{out}: has a finished training ({kind}.json exists); pass --resume to add runs, or choose another folder"
@@ -77,7 +78,8 @@ def _check_contents(run: RunFolder, should_resume: bool) -> None:
     leftovers = [path for path in run.path.iterdir() if path.name.startswith(prefixes)]
     if len(leftovers) < len(list(run.path.iterdir())):
         if not run.is_started:
-            raise SpanwiseError(f"{run.path}: not empty and not a run folder; choose another folder")
+            contents = "has a model without training files" if run.is_run else "not empty and not a run folder"
+            raise SpanwiseError(f"{run.path}: {contents}; choose another folder")
         if not should_resume:
             raise SpanwiseError(f"{run.path}: {_UNFINISHED}")
     for path in leftovers:

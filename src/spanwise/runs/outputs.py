@@ -47,7 +47,7 @@ def _owner(target: Path) -> Path | None:
 
 def _is_run(folder: Path) -> bool:
     run = RunFolder(folder)
-    return run.has_model or run.is_unfinished or run.is_onnx or run.is_group
+    return run.is_run or run.is_group
 
 
 def _is_input(target: Path, source: Path) -> bool:
