@@ -61,7 +61,7 @@ def test_the_distance_tells_which_occurrence_is_meant(tmp_path: Path) -> None:
     assert mentions(second) == [("Adverse-Effect", 36, 45), ("Drug", 11, 15)]
     assert (third.id, mentions(third)) == ("12-0", [("Adverse-Effect", 30, 34), ("Drug", 18, 24)])
     assert (fourth.id, mentions(fourth), fourth.relations) == ("12-1", [("Drug", 0, 5)], ())
-    assert str(ledger) == "1 entity (not in its sentence), 1 relation (with a mention that is not in the sentence)"
+    assert str(ledger) == "1 entity (not in their sentence), 1 relation (with a mention that is not in the sentence)"
     assert ledger.notes == {}
 
 
@@ -71,7 +71,7 @@ def test_all_lines_of_a_sentence_tell_its_place(tmp_path: Path) -> None:
     line = f"11|{text}|rash|214|218|zinc|222|226\n"
     (alone,), ledger = load(file(tmp_path, line))
     assert mentions(alone) == [("Adverse-Effect", 0, 4), ("Drug", 8, 12)]
-    assert ledger.notes == {"sentences whose mentions fit in several ways, the leftmost taken": 1}
+    assert ledger.notes == {"sentences whose mentions fit in several ways, aligned to the leftmost": 1}
     (both,), ledger = load(file(tmp_path, line + f"11|{text}|rash|214|218|iron|231|235\n"))
     assert mentions(both) == [("Adverse-Effect", 14, 18), ("Drug", 22, 26), ("Drug", 31, 35)]
     assert ledger.notes == {}
@@ -86,10 +86,10 @@ def test_repairs_are_noted(tmp_path: Path) -> None:
         (Relation("Adverse-Effect", 0, 1),),
     )
     assert ledger.notes == {
-        "mentions whose offsets do not fit their length": 1,
-        "mentions written with other letters, large or small, than in their sentence": 1,
-        "mentions whose offset leads elsewhere, taken at the nearest place": 1,
-        "relations given twice, merged": 2,
+        "mentions whose offsets do not match their length": 1,
+        "mentions that differ from their sentence in case": 1,
+        "mentions whose offset does not match, placed at the nearest occurrence": 1,
+        "duplicate relations, merged": 2,
     }
     assert ledger.lost == 0
 
@@ -137,17 +137,17 @@ def test_what_it_cannot_hold_is_counted(tmp_path: Path) -> None:
     assert dict(ledger.losses) == {
         ("entities", "with | in their text"): 1,
         ("entities", "discontinuous"): 1,
-        ("entities", "of another type than Adverse-Effect and Drug"): 1,
+        ("entities", "of a type other than Adverse-Effect and Drug"): 1,
         ("relations", "across sentences"): 1,
-        ("relations", "of an entity that is lost"): 1,
-        ("relations", "of another kind than Adverse-Effect from Adverse-Effect to Drug"): 2,
-        ("entities", "in no relation"): 1,
-        ("sentences", "without such a relation"): 1,
-        ("sentences", "that repeat the one before"): 1,
-        ("entities", "in such a sentence"): 2,
-        ("relations", "in such a sentence"): 1,
+        ("relations", "with a dropped entity"): 1,
+        ("relations", "other than Adverse-Effect from Adverse-Effect to Drug"): 2,
+        ("entities", "without a relation"): 1,
+        ("sentences", "without a relation of this kind"): 1,
+        ("sentences", "identical to the previous one"): 1,
+        ("entities", "in a dropped sentence"): 2,
+        ("relations", "in a dropped sentence"): 1,
     }
-    assert ledger.notes["entities given twice, merged"] == ledger.notes["relations given twice, merged"] == 1
+    assert ledger.notes["duplicate entities, merged"] == ledger.notes["duplicate relations, merged"] == 1
     (again,), _ = load(tmp_path / "out.rel")
     assert [again.text_of(e) for e in again.entities] == ["x", "y"]
 
@@ -158,13 +158,13 @@ def test_what_a_repeated_sentence_loses_is_counted_once(tmp_path: Path) -> None:
     sentence = Sentence("s", ("rash", "zinc", " "), (effect, drug, drug, blank), related)
     _, ledger = written([sentence, sentence], tmp_path)
     assert dict(ledger.losses) == {
-        ("entities", "of white space only"): 2,
-        ("relations", "of an entity that is lost"): 2,
-        ("sentences", "that repeat the one before"): 1,
-        ("entities", "in such a sentence"): 2,
-        ("relations", "in such a sentence"): 1,
+        ("entities", "that are only whitespace"): 2,
+        ("relations", "with a dropped entity"): 2,
+        ("sentences", "identical to the previous one"): 1,
+        ("entities", "in a dropped sentence"): 2,
+        ("relations", "in a dropped sentence"): 1,
     }
-    assert ledger.notes["entities given twice, merged"] == 2
+    assert ledger.notes["duplicate entities, merged"] == 2
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,9 @@ def contents(sentences: Sequence[Sentence], *, relations: bool = True) -> list[t
     found = []
     for document in to_documents(sentences, Ledger()):
         mentions = {m.id: (m.type, m.fragments) for m in document.mentions if len(m.fragments) == 1}
-        arrows = [(a.type, mentions[a.head], mentions[a.tail]) for a in document.arrows if {a.head, a.tail} <= mentions.keys()]
+        arrows = [
+            (a.type, mentions[a.head], mentions[a.tail]) for a in document.relations if {a.head, a.tail} <= mentions.keys()
+        ]
         found.append((document.id, document.text, Counter(mentions.values()), Counter(arrows if relations else ())))
     return found
 
@@ -55,7 +57,7 @@ def expected_losses(sentences: Sequence[Sentence], module: ModuleType) -> dict[s
         pairs = [(s.entities[r.head], s.entities[r.tail]) for r in s.relations]
         pairs += [(s.entities[k.head], by_place[s.document, k.position].entities[k.tail]) for k in s.links]
         are_lost = [head.is_discontinuous or tail.is_discontinuous for head, tail in pairs]
-        losses["relations"] += sum(are_lost) if "relations" in module.FORMAT.holds else len(pairs)
+        losses["relations"] += sum(are_lost) if "relations" in module.FORMAT.supports else len(pairs)
     return +losses
 
 
@@ -122,7 +124,7 @@ def test_what_is_written_is_read_again(name: str, sentences: list[Sentence], tmp
         pytest.importorskip("spacy", reason="spaCy is not installed")
     module = WITH_CHARACTERS[name]
     again, written, read = back(module, sentences, tmp_path)
-    has_relations = "relations" in module.FORMAT.holds
+    has_relations = "relations" in module.FORMAT.supports
     assert contents(again, relations=has_relations) == contents(sentences, relations=has_relations)
     assert not read.lost
     assert kinds(written) == expected_losses(sentences, module)
@@ -141,7 +143,7 @@ def test_real_corpora_come_back(module: ModuleType, corpus: str, shared_data: Pa
         ]
         assert kinds(written) == +Counter(relations=sum(len(s.relations) + len(s.links) for s in sentences))
         return
-    has_relations = "relations" in module.FORMAT.holds
+    has_relations = "relations" in module.FORMAT.supports
     assert contents(again, relations=has_relations) == contents(sentences, relations=has_relations)
     assert kinds(written) == expected_losses(sentences, module)
     if module in (prodigy, docbin):  # these hold the words

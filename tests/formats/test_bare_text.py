@@ -19,15 +19,15 @@ def brat(tmp_path: Path) -> Path:
 
 
 def test_words_and_sentences_are_not_cut_along_entities(brat: Path) -> None:
-    annotated, bare = list(read(brat)), list(read(brat, annotated=False))
-    assert [s.words for s in annotated] == [
+    with_annotations, bare = list(read(brat)), list(read(brat, with_annotations=False))
+    assert [s.words for s in with_annotations] == [
         ("Anti", "-", "IL2", "R", "helps", "."), ("Yahoo", "!", "Inc", ".", "grew", "."),
     ]  # fmt: skip
     assert [s.words for s in bare] == [
         ("Anti", "-", "IL2R", "helps", "."), ("Yahoo", "!"), ("Inc", ".", "grew", "."),
     ]  # fmt: skip
     assert not any(s.entities for s in bare)
-    assert "".join(s.text for s in annotated) == "".join(s.text for s in bare)
+    assert "".join(s.text for s in with_annotations) == "".join(s.text for s in bare)
 
 
 def test_words_that_a_file_gives_stay(tmp_path: Path) -> None:
@@ -35,17 +35,17 @@ def test_words_that_a_file_gives_stay(tmp_path: Path) -> None:
         "s", ("Anti", "-", "IL2", "R"), (Entity("Gene", ((2, 3),)),), text="Anti-IL2R", document="d", position=0
     )
     write([sentence], tmp_path / "x.jsonl")
-    (bare,) = read(tmp_path / "x.jsonl", annotated=False)
+    (bare,) = read(tmp_path / "x.jsonl", with_annotations=False)
     assert (bare.id, bare.words, bare.entities) == ("s", sentence.words, ())
 
 
 def test_the_formats_that_point_at_characters_are_known() -> None:
-    assert {name for name, format in formats().items() if format.by_characters} == {
+    assert {name for name, format in formats().items() if format.has_character_offsets} == {
         "ade_rel", "brat", "docbin", "doccano", "label_studio", "prodigy", "pubtator",
     }  # fmt: skip
 
 
-# One text, with an annotation inside a word, one with white space at its rim, and one that does not lie in the text.
+# One text, with an annotation inside a word, one with white space at its rim, and one that is outside the text.
 UNPLACED = {
     "doccano": '{"id": "d", "text": "Nontokyoites met. Geneva rose.", "label": [[3, 8, "X"], [17, 24, "X"], [3, 80, "X"]]}',
     "label_studio": '{"id": "d", "data": {"text": "Nontokyoites met. Geneva rose."}, "annotations": [{"lead_time": 3, "result": ['
@@ -63,7 +63,7 @@ def test_annotations_that_cannot_be_placed_are_not_looked_at(tmp_path: Path, nam
     with pytest.raises(SpanwiseError):
         list(read(tmp_path / "x", name))
     ledger = Ledger()
-    found = list(read(tmp_path / "x", name, ledger, annotated=False))
+    found = list(read(tmp_path / "x", name, ledger, with_annotations=False))
     assert [(s.id, s.words, s.entities, s.extra) for s in found] == [
         ("d-0", ("Nontokyoites", "met", "."), (), None), ("d-1", ("Geneva", "rose", "."), (), None),
     ]  # fmt: skip
@@ -77,15 +77,15 @@ def test_what_is_left_out_for_other_reasons_is_still_said(tmp_path: Path) -> Non
     ]
     (tmp_path / "x.json").write_text(json.dumps(tasks), encoding="utf-8")
     ledger = Ledger()
-    assert [s.id for s in read(tmp_path / "x.json", "label_studio", ledger, annotated=False)] == ["2"]
-    assert ledger.notes == {"tasks skipped by their annotators, left out": 1}
+    assert [s.id for s in read(tmp_path / "x.json", "label_studio", ledger, with_annotations=False)] == ["2"]
+    assert ledger.notes == {"tasks skipped by their annotators": 1}
 
 
 def test_sentences_of_ade_stay_as_the_file_has_them(tmp_path: Path) -> None:
     row = "7|Anti-IL2R helps. Rash came.|Rash|17|22|IL2|40|43"  # offsets that fit neither mention
     (tmp_path / "x.rel").write_text(f"{row}\n{row.replace('Rash', 'Fever')}\n", encoding="utf-8")
     ledger = Ledger()
-    found = list(read(tmp_path / "x.rel", "ade_rel", ledger, annotated=False))
+    found = list(read(tmp_path / "x.rel", "ade_rel", ledger, with_annotations=False))
     assert [(s.id, s.text, s.entities) for s in found] == [
         ("7-0", "Anti-IL2R helps. Rash came.", ()), ("7-1", "Anti-IL2R helps. Fever came.", ()),
     ]  # fmt: skip
@@ -100,10 +100,10 @@ def test_spans_of_a_docbin_do_not_cut_its_words(tmp_path: Path) -> None:
     doc = Doc(spacy.blank("en").vocab, words=["Geneva", "rose", "."], sent_starts=[True, True, False])
     doc.spans["a"], doc.spans["b"] = [Span(doc, 0, 2, "X")], [Span(doc, 0, 1, "Y")]
     DocBin(docs=[doc], store_user_data=True).to_disk(tmp_path / "x.spacy")
-    with pytest.raises(SpanwiseError, match="say which"):
+    with pytest.raises(SpanwiseError, match="choose one"):
         list(read(tmp_path / "x.spacy"))
     ledger = Ledger()
-    found = list(read(tmp_path / "x.spacy", None, ledger, annotated=False))
+    found = list(read(tmp_path / "x.spacy", None, ledger, with_annotations=False))
     assert [s.words for s in found] == [("Geneva",), ("rose", ".")]
     assert (ledger.notes, ledger.lost) == ({}, 0)
 
@@ -117,7 +117,7 @@ def test_spans_of_a_docbin_do_not_cut_its_words(tmp_path: Path) -> None:
 )
 def test_annotations_of_the_wrong_shape(name: str, record: dict[str, object], tmp_path: Path) -> None:
     (tmp_path / "x.jsonl").write_text(json.dumps(record) + "\n", encoding="utf-8")
-    assert [s.words for s in read(tmp_path / "x.jsonl", name, annotated=False)] == [("Oslo", "grew", ".")]
+    assert [s.words for s in read(tmp_path / "x.jsonl", name, with_annotations=False)] == [("Oslo", "grew", ".")]
     with pytest.raises(SpanwiseError):
         list(read(tmp_path / "x.jsonl", name))
 
@@ -125,12 +125,12 @@ def test_annotations_of_the_wrong_shape(name: str, record: dict[str, object], tm
 def test_a_text_with_windows_line_ends_beside_annotations_that_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "d.txt").write_bytes(b"Oslo grew.\r\nNobody came.")
     (tmp_path / "d.ann").write_bytes(b"T1\tPlace 0 4\t\xff\n")
-    assert [s.words for s in read(tmp_path, "brat", annotated=False)] == [("Oslo", "grew", "."), ("Nobody", "came", ".")]
+    assert [s.words for s in read(tmp_path, "brat", with_annotations=False)] == [("Oslo", "grew", "."), ("Nobody", "came", ".")]
     with pytest.raises(SpanwiseError, match="not UTF-8"):
         list(read(tmp_path, "brat"))
 
 
 def test_no_text_is_taken_for_an_annotation(tmp_path: Path) -> None:
     (tmp_path / "x.pubtator").write_text("1|t|Oslo grew.\n1|a|The first half,\nthe second half.\n1\t0\t4\tOslo\tPlace\n")
-    with pytest.raises(SpanwiseError, match="a line of 'the second half"):
-        list(read(tmp_path / "x.pubtator", "pubtator", annotated=False))
+    with pytest.raises(SpanwiseError, match="a line of document 'the second half"):
+        list(read(tmp_path / "x.pubtator", "pubtator", with_annotations=False))

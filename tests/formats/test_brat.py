@@ -84,7 +84,7 @@ def test_entities_relations_and_links(tmp_path: Path) -> None:
         ("a-2", "a", 2, 61),
     ]
     assert ledger.lost == 0
-    assert ledger.notes == {"fragments that only white space parts, joined": 1, "attributes under their old letter, M": 1}
+    assert ledger.notes == {"fragments separated only by whitespace, joined": 1, "attributes with the old prefix M": 1}
 
 
 def test_what_hangs_on_others_is_kept(tmp_path: Path) -> None:
@@ -161,7 +161,7 @@ def test_written_as_it_was_read(tmp_path: Path) -> None:
 def test_events_and_equivalences_of_what_is_gone_are_counted(tmp_path: Path) -> None:
     (first, *_), _ = load(pair(tmp_path))
     assert str(written([first], tmp_path / "out")) == (
-        "2 events (naming something that is not in the data), 1 relation (naming something that is not in the data)"
+        "2 events (that refer to something not in the data), 1 relation (that refer to something not in the data)"
     )
     assert (tmp_path / "out/a.ann").read_text(encoding="utf-8").splitlines()[-1] == "*\tEquiv T1 T2 T4"
 
@@ -175,7 +175,7 @@ def test_options(tmp_path: Path) -> None:
         [{"id": "T1"}, {"id": "T2"}, None, {"id": "T7"}],
         None,
     )
-    assert (ledger.notes["attributes, references and notes left out, as asked"], ledger.lost) == (8, 0)
+    assert (ledger.notes["attributes, references and notes, skipped"], ledger.lost) == (8, 0)
 
 
 def test_a_folder(tmp_path: Path) -> None:
@@ -185,7 +185,7 @@ def test_a_folder(tmp_path: Path) -> None:
     (tmp_path / "readme.txt").write_text("Nothing.")
     sentences, ledger = load(tmp_path)
     assert [s.document for s in sentences] == ["a", "b", "deep/er/c"]
-    assert ledger.notes == {".txt files without a .ann, passed over": 1}
+    assert ledger.notes == {".txt files without a .ann file, skipped": 1}
     assert detect(tmp_path).name == "brat"
     assert [s.document for s in read(tmp_path, "brat:split=no")] == ["a", "b", "deep/er/c"]
 
@@ -195,10 +195,10 @@ def test_other_files_of_a_folder_are_named(tmp_path: Path) -> None:
     for name in ("a.jsonl", "deep/b.conll", "deep/.stats", ".hidden/c.jsonl", "d.jsonl~", "annotation.conf"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("x")
-    assert load(tmp_path)[1].notes == {"files besides .txt and .ann, not read (a.jsonl, deep/b.conll)": 2}
+    assert load(tmp_path)[1].notes == {"files other than .txt and .ann, not read (a.jsonl, deep/b.conll)": 2}
     for number in range(3):
         (tmp_path / f"c{number}.tsv").write_text("x")
-    assert load(tmp_path)[1].notes == {"files besides .txt and .ann, not read (a.jsonl, c0.tsv, c1.tsv, …)": 5}
+    assert load(tmp_path)[1].notes == {"files other than .txt and .ann, not read (a.jsonl, c0.tsv, c1.tsv, …)": 5}
 
 
 def test_all_texts_of_a_folder_are_read_as_if_nobody_had_annotated_it(tmp_path: Path) -> None:
@@ -206,15 +206,15 @@ def test_all_texts_of_a_folder_are_read_as_if_nobody_had_annotated_it(tmp_path: 
     (tmp_path / "b.txt").write_text("Bergen. Zinc.")
     (tmp_path / "lost.ann").write_text("T1\tPlace 0 4\tOslo\n")
     ledger = Ledger()
-    found = list(read(tmp_path, ledger=ledger, annotated=False))
+    found = list(read(tmp_path, ledger=ledger, with_annotations=False))
     assert [(s.document, s.id, s.words) for s in found] == [
         ("b", "b-0", ("Bergen", ".")), ("b", "b-1", ("Zinc", ".")), ("deep/a", "deep/a", ("Oslo", ".")),
     ]  # fmt: skip
-    assert ledger.notes == {".ann files without a .txt, passed over": 1}
+    assert ledger.notes == {".ann files without a .txt file, skipped": 1}
     (tmp_path / "b.txt").unlink()
     (tmp_path / "deep/a.txt").unlink()
-    with pytest.raises(FormatError, match=r"no .txt file in this folder or below it"):
-        list(read(tmp_path, annotated=False))
+    with pytest.raises(FormatError, match=r"no .txt file in this folder or its subfolders"):
+        list(read(tmp_path, with_annotations=False))
 
 
 @pytest.mark.parametrize("name", ["a.ann", "a.txt"])
@@ -228,20 +228,20 @@ def test_a_single_pair_without_annotations(tmp_path: Path) -> None:
     path = pair(tmp_path, "Oslo.", "")
     assert detect(path).name == "brat"
     assert [s.words for s in read(path)] == [("Oslo", ".")]
-    assert load(pair(tmp_path, " \n", "", "blank"))[1].notes == {"documents without words, left out": 1}
+    assert load(pair(tmp_path, " \n", "", "blank"))[1].notes == {"documents without words, skipped": 1}
 
 
 def test_a_text_that_differs_is_counted(tmp_path: Path) -> None:
     _, ledger = load(pair(tmp_path, "In Oslo\nFjord.", "T1\tPlace 3 7\tOslø\nT2\tPlace 3 13\tOslo Fjord\nT3\tPlace 3 7\n"))
-    assert ledger.notes == {"entities whose repeated text differs from the text at their offsets": 1}
+    assert ledger.notes == {"entities whose text differs from the document at their offsets": 1}
 
 
 def test_a_repeated_text_broken_over_lines(tmp_path: Path) -> None:
     path = pair(tmp_path, "In Oslo\nFjord.", "T1\tPlace 3 13\tOslo\nFjord\nT2\tPlace 3 7\tOslo\n")
     (sentence,), ledger = load(path)
     assert sentence.entities == (Entity("Place", ((1, 3),)), Entity("Place", ((1, 2),)))
-    assert ledger.notes == {"repeated texts broken over lines, joined": 1}
-    assert error(pair(tmp_path, "In Oslo\nFjord.", "T1\tPlace 3 13\tOslo\nBay\n")).startswith("…/a.ann:2: not a line of brat")
+    assert ledger.notes == {"entity texts broken over several lines, joined": 1}
+    assert error(pair(tmp_path, "In Oslo\nFjord.", "T1\tPlace 3 13\tOslo\nBay\n")).startswith("…/a.ann:2: invalid line")
 
 
 def test_a_repeated_text_broken_over_very_many_lines(tmp_path: Path) -> None:
@@ -249,30 +249,30 @@ def test_a_repeated_text_broken_over_very_many_lines(tmp_path: Path) -> None:
     (sentence,), ledger = load(pair(tmp_path, "Oslo\n" * 20_000, f"T1\tPlace 0 {5 * 20_000}\tOslo\n" + "Oslo\n" * 19_999))
     assert sentence.entities == (Entity("Place", ((0, 20_000),)),)
     assert ledger.notes == {
-        "repeated texts broken over lines, joined": 19_999,
-        "entities with white space at their rim, trimmed": 1,
+        "entity texts broken over several lines, joined": 19_999,
+        "entities with leading or trailing whitespace, trimmed": 1,
     }
 
 
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ("T1 Place 0 4 Oslo", "1: not a line of brat, expected T1⇥TYPE START END⇥TEXT or the like, found 'T1 Place 0 4 Oslo'"),
-        ("T1\tPlace 0\tOslo", "1: not a line of brat, expected T1⇥TYPE START END⇥TEXT, found 'T1\\tPlace 0\\tOslo'"),
-        ("T1\tPlace 0 99999999999999999999\tO", "1: not a line of brat, expected T1⇥TYPE START END⇥TEXT, found"),
-        ("T1\tPlace 0 4\tOslo\n\nT2\tPlace 2 40\tlo", "3: Place [2, 40] does not lie in the text, which has 5 characters"),
-        ("T1\tPlace 0 4\tOslo\nT1\tCity 0 4\tOslo", "2: the id 'T1' is given twice"),
+        ("T1 Place 0 4 Oslo", "1: invalid line; expected T1⇥TYPE START END⇥TEXT or similar, found 'T1 Place 0 4 Oslo'"),
+        ("T1\tPlace 0\tOslo", "1: invalid line; expected T1⇥TYPE START END⇥TEXT, found 'T1\\tPlace 0\\tOslo'"),
+        ("T1\tPlace 0 99999999999999999999\tO", "1: invalid line; expected T1⇥TYPE START END⇥TEXT, found"),
+        ("T1\tPlace 0 4\tOslo\n\nT2\tPlace 2 40\tlo", "3: Place [2, 40] is outside the text of 5 characters"),
+        ("T1\tPlace 0 4\tOslo\nT1\tCity 0 4\tOslo", "2: duplicate id 'T1'"),
         ("T1\tPlace 0 3;2 4\tOslo", "1: the fragments of Place T1 overlap"),
-        ("T1\tPlace 0 4\tOslo\nR1\tIn Arg1:T1 Arg2:T9", "2: relation 'In' names 'T9', which is no entity"),
-        ("R1\tIn Arg1:T1", "1: not a line of brat, expected R1⇥TYPE Arg1:T1 Arg2:T2, found"),
-        ("R1\t", "1: not a line of brat, expected R1"),
-        ("E1\t", "1: not a line of brat, expected E1"),
-        ("E1\tEnd:T1 T2", "1: not a line of brat, expected E1"),
-        ("*\tEquiv T1", "1: not a line of brat, expected *⇥Equiv T1 T2 …, found"),
-        ("A1\tNegation", "1: not a line of brat, expected A1"),
-        ("N1\tReference T1\tOslo", "1: not a line of brat, expected N1"),
-        ("#1\tAnnotatorNotes", "1: not a line of brat, expected #1"),
-        ("X1\tPlace 0 4\tOslo", "1: not a line of brat, expected T1"),
+        ("T1\tPlace 0 4\tOslo\nR1\tIn Arg1:T1 Arg2:T9", "2: relation 'In' refers to the unknown entity 'T9'"),
+        ("R1\tIn Arg1:T1", "1: invalid line; expected R1⇥TYPE Arg1:T1 Arg2:T2, found"),
+        ("R1\t", "1: invalid line; expected R1"),
+        ("E1\t", "1: invalid line; expected E1"),
+        ("E1\tEnd:T1 T2", "1: invalid line; expected E1"),
+        ("*\tEquiv T1", "1: invalid line; expected *⇥Equiv T1 T2 …, found"),
+        ("A1\tNegation", "1: invalid line; expected A1"),
+        ("N1\tReference T1\tOslo", "1: invalid line; expected N1"),
+        ("#1\tAnnotatorNotes", "1: invalid line; expected #1"),
+        ("X1\tPlace 0 4\tOslo", "1: invalid line; expected T1"),
     ],
 )
 def test_broken_lines_are_named(tmp_path: Path, lines: str, message: str) -> None:
@@ -283,7 +283,7 @@ def test_windows_line_ends_that_came_later_do_not_move_entities(tmp_path: Path) 
     wanted, _ = load(pair(tmp_path / "as-annotated"))
     found, ledger = load(pair(tmp_path / "copied", TEXT.replace("\n", "\r\n"), ANN.replace("\n", "\r\n")))
     assert [s.entities for s in found] == [s.entities for s in wanted]
-    assert ledger.notes["texts with Windows line ends, of which the offsets count each as one character: read so"] == 1
+    assert ledger.notes["texts with Windows line breaks, counted as one character each"] == 1
     # Offsets that count both characters of a line end are as good.
     (_, second), ledger = load(pair(tmp_path / "own", "Oslo.\r\nZinc.", "T1\tPlace 0 4\tOslo\nT2\tElement 7 11\tZinc\n"))
     assert second.text_of(second.entities[0]) == "Zinc"
@@ -295,15 +295,15 @@ def test_broken_files_are_named(tmp_path: Path) -> None:
     path.with_suffix(".txt").write_bytes(b"One\nTw\xff")
     assert error(path) == "…/a.txt:2: not UTF-8"
     path.with_suffix(".txt").unlink()
-    assert error(path) == "…/a.ann: a.txt is missing: brat keeps the text in .txt and its annotations in .ann"
+    assert error(path) == "…/a.ann: a.txt is missing; brat stores the text in .txt and the annotations in .ann"
     pair(tmp_path).write_bytes(b"T1\tPlace 0 4\tOslo\nT2\t\xff")
     assert error(path) == "…/a.ann:2: not UTF-8 at byte 4 of the line"
     (tmp_path / "other").mkdir()
     assert load(tmp_path / "other")[0] == []
     (tmp_path / "other/x.json").write_text("{}")
-    assert error(tmp_path / "other") == "…/other: no .ann file in this folder or below it"
-    assert error(tmp_path / "other/x.json") == "…/x.json: brat is read from a folder, a .ann file or a .txt file"
-    with pytest.raises(SpanwiseError, match="is a folder, and pubtator is read from a file"):
+    assert error(tmp_path / "other") == "…/other: no .ann file in this folder or its subfolders"
+    assert error(tmp_path / "other/x.json") == "…/x.json: expected a folder, a .ann file or a .txt file"
+    with pytest.raises(SpanwiseError, match="pubtator expects a file, found a folder"):
         read(tmp_path, "pubtator")
 
 
@@ -312,8 +312,8 @@ def test_notes_on_what_is_not_there_are_lost(tmp_path: Path) -> None:
     (sentence,), ledger = load(pair(tmp_path, "Oslo.", lines))
     assert sentence.entities[0].extra == {"attributes": [{"type": "Big"}]}
     assert str(ledger) == (
-        "2 notes (on something that is not there, or that cannot have any), "
-        "1 reference (on something that is not there, or that cannot have any)"
+        "2 notes (with a target that is missing or cannot have any), "
+        "1 reference (with a target that is missing or cannot have any)"
     )
 
 
@@ -374,8 +374,8 @@ def test_file_names_never_leave_the_folder(tmp_path: Path) -> None:
     )
     assert (len(load(tmp_path / "out")[0]), ledger.lost) == (len(ids), 0)
     assert ledger.notes == {
-        "documents whose id cannot be a file's name, renamed": 11,
-        "documents with the name of another, numbered": 3,
+        "documents renamed because their id cannot be a file name": 11,
+        "documents with a duplicate name, numbered": 3,
     }
 
 
@@ -387,7 +387,7 @@ def test_documents_of_the_same_id_stay_apart(tmp_path: Path) -> None:
         Sentence("4", ("Alone",)),
     ]
     ledger = written(sentences, tmp_path / "out")
-    assert ledger.notes == {"documents with the name of another, numbered": 1}
+    assert ledger.notes == {"documents with a duplicate name, numbered": 1}
     assert (tmp_path / "out/d.txt").read_text() == "Oslo lies here\nBergen too"
     assert (tmp_path / "out/d.ann").read_text() == "T1\tPlace 0 4\tOslo\nT2\tPlace 15 21\tBergen\nR1\tby Arg1:T2 Arg2:T1\n"
     assert (tmp_path / "out/d-2.ann").read_text() == "T1\tCity 0 6\tBergen\n"
@@ -400,10 +400,10 @@ def test_what_brat_cannot_hold_is_counted(tmp_path: Path) -> None:
         extra={"brat": {"of": "another shape"}},
     )  # fmt: skip
     ledger = written([sentence], tmp_path / "out")
-    assert str(ledger) == "2 names (with white space, written with _ instead)"
+    assert str(ledger) == "2 names (with whitespace, replaced by _)"
     assert ledger.notes == {
-        "line ends in what is said of an entity or relation, written as blanks": 2,
-        "keys left out: of a shape that brat does not have": 2,
+        "line breaks in attributes, references or notes, replaced by spaces": 2,
+        "keys dropped: not in the shape of brat data": 2,
     }
     assert (tmp_path / "out/s.ann").read_text() == (
         "T1\tBig_city 0 4\tOslo\nA1\tIs_big T1 a b\n#1\tRemark T1\ttwo lines\nT2\tX 5 6\tx\n"

@@ -22,8 +22,8 @@ def test_mentions_are_taken_where_they_occur_first(workbench: Any) -> None:
     assert sentence.relations == (Relation("country", 0, 1), Relation("country", 2, 1))
     assert sentence.extra == {"source": "map"}
     assert ledger.notes == {
-        "mentions that occur several times, taken where they occur first": 2,
-        "triples given twice, merged": 1,
+        "mentions that occur several times, placed at the first occurrence": 2,
+        "duplicate triples, merged": 1,
     }
     text, written = workbench.written(casrel, [sentence])
     assert json.loads(text) == [{"text": TEXT, "triple_list": triples[:2], "id": "data-0", "source": "map"}]
@@ -34,7 +34,10 @@ def test_a_mention_that_is_not_there(workbench: Any) -> None:
     triples = [["Bergen", "country", "Norway"], ["Bergen", "near", "Oslo"], ["Oslo", "country", ""]]
     (sentence,), ledger = workbench.load(casrel, [{"text": TEXT, "triple_list": triples}])
     assert [sentence.text_of(e) for e in sentence.entities] == ["Norway", "Oslo"]
-    assert ledger.losses == {("relations", "whose subject or object is not in the text"): 3, ("entities", "not in the text"): 2}
+    assert ledger.losses == {
+        ("relations", "with a subject or object that is not in the text"): 3,
+        ("entities", "not in the text"): 2,
+    }
 
 
 def test_words_are_whole(workbench: Any) -> None:
@@ -55,7 +58,7 @@ def test_what_has_no_place(workbench: Any) -> None:
         Entity("Entity", ((4, 5),)),
         Entity("Entity", ((2, 3),)),  # occurs earlier
         Entity("Entity", ((0, 1), (4, 5))),
-        Entity("Entity", ((1, 2),)),  # in no relation
+        Entity("Entity", ((1, 2),)),  # without a relation
         Entity("Word", ((3, 4),)),  # related: its type is lost
         Entity("Entity", ((0, 1),)),
     )
@@ -66,13 +69,13 @@ def test_what_has_no_place(workbench: Any) -> None:
     assert read.entities == tuple(Entity("Entity", ((start, start + 1),)) for start in (0, 4, 3))
     assert read.relations == (Relation("in", 0, 1), Relation("by", 2, 1))
     assert ledger.losses == {
-        ("entities", "whose words occur earlier in the sentence"): 1,
+        ("entities", "with the same words earlier in the sentence"): 1,
         ("entities", "discontinuous"): 1,
-        ("entities", "in no relation"): 1,
-        ("entities", "on the same words as another"): 1,
+        ("entities", "without a relation"): 1,
+        ("entities", "with the same words as another"): 1,
         ("types", "other than Entity"): 1,
-        ("relations", "of an entity that is lost"): 2,
-        ("relations", "given twice"): 1,
+        ("relations", "with a dropped entity"): 2,
+        ("relations", "duplicate"): 1,
     }
 
 
@@ -82,14 +85,14 @@ def test_a_sentence_with_white_space_in_a_word_is_lost_with_all_it_has(workbench
     (read,), ledger = workbench.back(casrel, [broken, Sentence("s2", ("Oslo",))])
     assert read.id == "s2"
     assert str(ledger) == (
-        "1 sentence (with white space in a word), 2 entities (in such a sentence), 1 relation (in such a sentence)"
+        "1 sentence (with whitespace in a word), 2 entities (in a dropped sentence), 1 relation (in a dropped sentence)"
     )
 
 
 def test_sentences_that_cannot_be_written(workbench: Any) -> None:
     read, ledger = workbench.back(casrel, [Sentence("s1", ("New York", "is")), Sentence("s2", ("is", "here"))])
     assert [s.id for s in read] == ["s2"]
-    assert str(ledger) == "1 sentence (with white space in a word)"
+    assert str(ledger) == "1 sentence (with whitespace in a word)"
 
 
 @pytest.mark.parametrize(

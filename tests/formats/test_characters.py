@@ -47,17 +47,17 @@ def test_cluener_mention_in_two_places_and_a_record_without_label(workbench: Any
     (first, second), ledger = workbench.load(cluener, lines(twice, {"text": "空"}))
     assert [e.range for e in first.entities] == [(0, 2), (2, 4)]
     assert second.entities == ()
-    assert ledger.notes == {"records without a label, read as sentences without entities": 1}
+    assert ledger.notes == {"records without a label, read without entities": 1}
     assert json.loads(workbench.written(cluener, [first])[0])["label"] == twice["label"]
 
 
 @pytest.mark.parametrize(
     ("label", "problem"),
     [
-        ({"address": {"北京": [[1, 2]]}}, "address '北京' is said to stand at [1, 2], where the text has '京大'"),
-        ({"address": {"大": [[2, 3]]}}, "the characters 2 to 4 do not lie in the text, which has 3"),
-        ({"address": {"大": [[-1, 2]]}}, "the characters -1 to 3 do not lie in the text, which has 3"),
-        ({"address": {"大": [[10**30, 10**30]]}}, "the characters 1"),
+        ({"address": {"北京": [[1, 2]]}}, "address [1, 2]: expected '北京', found '京大' in the text"),
+        ({"address": {"大": [[2, 3]]}}, "characters 2 to 4 are outside the text of 3 characters"),
+        ({"address": {"大": [[-1, 2]]}}, "characters -1 to 3 are outside the text of 3 characters"),
+        ({"address": {"大": [[10**30, 10**30]]}}, "characters 1"),
         ({"": {"大": [[2, 2]]}}, "an entity's type must be a non-empty string"),
         ({"address": [[2, 2]]}, "label.address: input should be a valid dictionary"),
     ],
@@ -82,23 +82,23 @@ def test_cmeee_with_exclusive_ends(workbench: Any) -> None:
     record = {"text": "头痛", "entities": [{"start_idx": 0, "end_idx": 2, "type": "sym", "entity": "头痛"}]}
     (sentence,), ledger = workbench.load(cmeee, [record])
     assert sentence.entities == (Entity("sym", ((0, 2),)),)
-    assert ledger.notes == {"entities whose end is exclusive": 1}
+    assert ledger.notes == {"entities with an exclusive end": 1}
 
 
 def test_cmeee_not_annotated(workbench: Any) -> None:
     (sentence,), ledger = workbench.load(cmeee, [{"text": "头痛"}])
     assert (sentence.words, sentence.entities) == (("头", "痛"), ())
-    assert ledger.notes == {"records without entities, not annotated": 1}
+    assert ledger.notes == {"records without annotations": 1}
 
 
 @pytest.mark.parametrize(
     ("start", "end", "said", "problem"),
     [
-        (0, 1, "头疼", "sym '头疼' is said to stand at [0, 1], where the text has '头痛'"),
-        (0, 4, "头痛", "sym '头痛' is said to stand at [0, 4], where the text has '头痛 3天'"),
-        (3, 5, "3天?", "the characters 3 to 6 do not lie in the text, which has 5"),
-        (1, 1, "", "the characters 1 to 1 do not lie in the text"),
-        (-1, 0, "头", "the characters -1 to 0 do not lie in the text"),
+        (0, 1, "头疼", "sym [0, 1]: expected '头疼', found '头痛' in the text"),
+        (0, 4, "头痛", "sym [0, 4]: expected '头痛', found '头痛 3天' in the text"),
+        (3, 5, "3天?", "characters 3 to 6 are outside the text of 5 characters"),
+        (1, 1, "", "characters 1 to 1 are outside the text"),
+        (-1, 0, "头", "characters -1 to 0 are outside the text"),
     ],
 )
 def test_cmeee_wrong_mentions(workbench: Any, start: int, end: int, said: str, problem: str) -> None:
@@ -115,8 +115,8 @@ def test_words_become_characters_and_the_rest_is_lost(workbench: Any, module: Mo
     (read,), ledger = workbench.back(module, [sentence])
     assert read.text == "New York!\n"
     assert {(e.type, read.text[slice(*e.range)]) for e in read.entities} == {("A", "New York"), ("B", "York!")}
-    assert ledger.notes == {"words of several characters, cut into characters": 2}
-    assert str(ledger) == "1 entity (discontinuous), 1 relation (no place for relations)"
+    assert ledger.notes == {"words split into characters": 2}
+    assert str(ledger) == "1 entity (discontinuous), 1 relation (not supported by the format)"
 
 
 WEIBO = "北0\tB-LOC.NAM\n京1\tI-LOC.NAM\n很0\tO\n好12\tO\n\n10\tO\n 0\tO\n\n"
@@ -140,7 +140,7 @@ def test_weibo_repairs_and_a_missing_last_blank_line(workbench: Any) -> None:
 def test_weibo_characters_that_were_broken_in_two(workbench: Any) -> None:
     (sentence,), ledger = workbench.load(weibo, "\ufffd\ufffd0\tO\n\ufffd0\tO\n")
     assert sentence.words == ("\ufffd", "\ufffd")
-    assert ledger.notes == {"characters broken in two, read as one": 1}
+    assert ledger.notes == {"characters split in two, read as one": 1}
 
 
 def test_weibo_of_words(workbench: Any) -> None:
@@ -148,7 +148,7 @@ def test_weibo_of_words(workbench: Any) -> None:
     single = Sentence("t", ("北", "京"), text="北 京\n")
     text, ledger = workbench.written(weibo, [words, single])
     assert text == "北0\tB-LOC\n京1\tI-LOC\n很0\tO\n好0\tO\n\n北0\tO\n京0\tO\n\n"
-    assert (ledger.lost, ledger.notes) == (0, {"words of several characters, cut into characters": 1})
+    assert (ledger.lost, ledger.notes) == (0, {"words split into characters": 1})
 
 
 def test_weibo_what_has_no_place(workbench: Any) -> None:
@@ -163,7 +163,7 @@ def test_weibo_what_has_no_place(workbench: Any) -> None:
 @pytest.mark.parametrize(
     ("row", "problem"),
     [
-        ("北京0\tO", "found '北京0\\tO', expected a character with its place in its word, a tab and a tag"),
+        ("北京0\tO", "found '北京0\\tO', expected a character with its index in the word, a tab and a tag"),
         ("北\tO", "found '北\\tO', expected a character"),
         ("北0 O", "found '北0 O', expected a character"),
         ("北0\tLOC", "'LOC' is not a tag"),

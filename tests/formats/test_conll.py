@@ -52,7 +52,7 @@ def test_numbered_words_comments_and_two_levels(tmp_path: Path) -> None:
     first, second = load(tmp_path, text, ledger)
     assert found(first) == [("ORG", "Uni Oslo"), ("LOC", "Oslo")]
     assert (second.id, second.words) == ("s9", ("#",))
-    assert ledger.notes == {"comment lines left out": 1}
+    assert ledger.notes == {"comment lines skipped": 1}
 
 
 def test_trailing_tabs_are_no_column(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ def test_what_does_not_fit_is_counted(tmp_path: Path) -> None:
     assert ledger.losses == {
         ("entities", "discontinuous"): 1,
         ("entities", "overlapping another"): 1,
-        ("relations", "no place for relations"): 1,
+        ("relations", "not supported by the format"): 1,
     }
     (back,) = read(tmp_path / "out.conll", Ledger())
     assert found(back) == [("ORG", "Bank of Japan"), ("LOC", "Oslo")]
@@ -203,10 +203,10 @@ def test_blanks_around_tags_make_no_new_types(tmp_path: Path) -> None:
     ledger = Ledger()
     (sentence,) = load(tmp_path, "New\tB-LOC \nYork\tI-LOC\nand\tO \nOslo\t B-LOC\n", ledger)
     assert found(sentence) == [("LOC", "New York"), ("LOC", "Oslo")]
-    assert ledger.notes == {"tags with blanks around them, trimmed": 3}
+    assert ledger.notes == {"tags with surrounding spaces, trimmed": 3}
     written = Ledger()
     write([Sentence("s", ("Oslo",), (Entity("LOC ", ((0, 1),)),))], tmp_path / "out.conll", written)
-    assert str(written) == "1 entity (with white space in the type)"
+    assert str(written) == "1 entity (with whitespace in the type)"
 
 
 @pytest.mark.parametrize("line", ["waits", "waits\t0"])
@@ -227,7 +227,7 @@ def test_tags_without_a_type_are_of_one_type(tmp_path: Path, name: str) -> None:
     first, second = spanwise.read(path, ledger=ledger)
     assert first.entities == (Entity("Entity", ((1, 4),)),)
     assert second.entities == (Entity("Entity", ((0, 1),)), Entity("Entity", ((1, 2),)))
-    assert ledger.notes == {"entities tagged without a type, read as Entity (conll:type=NAME names it)": 3}
+    assert ledger.notes == {"entities tagged without a type, read as Entity (set it with conll:type=NAME)": 3}
     assert next(iter(spanwise.read(path, "conll:type=Disease"))).entities == (Entity("Disease", ((1, 4),)),)
 
 

@@ -55,18 +55,18 @@ def test_which_group_is_read(nlp: Any, tmp_path: Path) -> None:
     assert said(loaded(saved(tmp_path, doc))[0][0]) == [("Mine", "Oslo")]
     doc.spans["yours"] = [SpacySpan(doc, 2, 3, "Yours")]
     path = saved(tmp_path, doc)
-    with pytest.raises(FormatError, match=r"groups of spans 'mine', 'yours'; say which, as in docbin:spans=mine"):
+    with pytest.raises(FormatError, match=r"several span groups \('mine', 'yours'\); choose one, as in docbin:spans=mine"):
         loaded(path)
     (sentence,), ledger = loaded(path, spans="yours")
     assert said(sentence) == [("Yours", "Bergen")]
-    assert ledger.notes["spans in groups that were not chosen, not read"] == 1
+    assert ledger.notes["spans in other groups, not read"] == 1
     assert said(loaded(path, spans="")[0][0]) == []
-    with pytest.raises(SpanwiseError, match="no document has spans 'ours'; there are 'mine', 'yours'"):
+    with pytest.raises(SpanwiseError, match="no document has a span group 'ours'; found 'mine', 'yours'"):
         loaded(path, spans="ours")
     doc.spans["sc"] = [SpacySpan(doc, 0, 3, "All")]
     (sentence,), ledger = loaded(saved(tmp_path, doc))
     assert said(sentence) == [("All", "Oslo and Bergen")]
-    assert dict(ledger.losses) == {("entities", "in other groups of spans (docbin:spans=KEY chooses one)"): 2}
+    assert dict(ledger.losses) == {("entities", "in other span groups; choose one with docbin:spans=KEY"): 2}
 
 
 def test_spans_without_a_label_are_counted(nlp: Any, tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_white_space_stays_in_the_text(nlp: Any, tmp_path: Path) -> None:
     assert "".join(s.text for s in sentences) == doc.text
     assert [w for s in sentences for w in s.words] == ["Oslo", "and", "Bergen"]
     assert said(sentences[0]) == [("Place", "Oslo")]
-    assert ledger.notes["entities with white space at their rim, trimmed"] == 1
+    assert ledger.notes["entities with leading or trailing whitespace, trimmed"] == 1
 
 
 def test_own_sentences(tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_own_sentences(tmp_path: Path) -> None:
     doc.spans["sc"] = [SpacySpan(doc, 1, 3, "X")]
     (sentence,), ledger = loaded(saved(tmp_path, doc))
     assert said(sentence) == [("X", "end Here")]
-    assert ledger.notes["sentences joined, for an entity crosses their border"] == 1
+    assert ledger.notes["sentences joined because an entity crosses their boundary"] == 1
 
 
 def test_names_and_user_data(nlp: Any, tmp_path: Path) -> None:
@@ -106,7 +106,7 @@ def test_names_and_user_data(nlp: Any, tmp_path: Path) -> None:
     (sentence,), ledger = loaded(saved(tmp_path, doc, store_user_data=True))
     assert (sentence.id, sentence.extra) == ("first", {"meta": {"pages": [1, 2]}})
     assert sentence.entities[0].extra == {"kb_id": "Q585", "span_id": "here"}
-    assert ledger.notes["attributes that programs put on documents, not read"] == 2
+    assert ledger.notes["custom document attributes, not read"] == 2
 
 
 EXAMPLE = Sentence(
@@ -120,7 +120,7 @@ EXAMPLE = Sentence(
 def test_written_as_spacy_reads_it(tmp_path: Path) -> None:
     path, ledger = tmp_path / "out.spacy", Ledger()
     docbin.write([EXAMPLE], path, ledger)
-    assert dict(ledger.losses) == {("relations", "no place for relations"): 1, ("entities", "discontinuous"): 1}
+    assert dict(ledger.losses) == {("relations", "not supported by the format"): 1, ("entities", "discontinuous"): 1}
     (doc,) = DocBin().from_disk(path).get_docs(spacy.blank("xx").vocab)
     assert doc.text == EXAMPLE.text
     assert [token.text for token in doc] == ["Port", "of", " ", "Oslo", ",", "Oslo", "\n"]
@@ -141,7 +141,7 @@ def test_written_as_spacy_reads_it(tmp_path: Path) -> None:
 def test_what_msgpack_cannot_hold_is_announced(tmp_path: Path) -> None:
     ledger = Ledger()
     docbin.write([Sentence("s1", ("Oslo",), extra={"big": 10**30})] * 2, tmp_path / "out.spacy", ledger)
-    assert (ledger.lost, dict(ledger.notes)) == (0, {"keys left out: a DocBin cannot hold them": 2})
+    assert (ledger.lost, dict(ledger.notes)) == (0, {"keys dropped: a DocBin cannot store them": 2})
     sentences, _ = loaded(tmp_path / "out.spacy")
     assert [(s.id, s.words, s.extra) for s in sentences] == [("s1", ("Oslo",), None)] * 2
 
@@ -149,21 +149,21 @@ def test_what_msgpack_cannot_hold_is_announced(tmp_path: Path) -> None:
 def test_texts_without_words(nlp: Any, tmp_path: Path) -> None:
     sentences, ledger = loaded(saved(tmp_path, nlp(""), nlp(" \n "), nlp("Oslo")))
     assert [s.words for s in sentences] == [("Oslo",)]
-    assert ledger.notes["documents without words, left out"] == 2
+    assert ledger.notes["documents without words, skipped"] == 2
 
 
 @pytest.mark.parametrize("content", [b"", b"Oslo", zlib.compress(b"Oslo"), zlib.compress(b"\x81\xa5attrs\x90"), b"x\x9c123"])
 def test_other_bytes(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "data.spacy"
     path.write_bytes(content)
-    with pytest.raises(FormatError, match=r"data.spacy: not a DocBin of spaCy, or a broken one: "):
+    with pytest.raises(FormatError, match=r"data.spacy: not a valid spaCy DocBin: "):
         loaded(path)
     assert not docbin.sniff(Sample(path))
 
 
 def test_missing_spacy_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "spacy.tokens", None)
-    with pytest.raises(SpanwiseError, match=r"docbin needs spaCy: pip install 'spanwise\[spacy\]'"):
+    with pytest.raises(SpanwiseError, match=r"docbin requires spaCy; run pip install 'spanwise\[spacy\]'"):
         loaded(tmp_path)
     with pytest.raises(SpanwiseError, match=r"pip install 'spanwise\[spacy\]'"):
         docbin.write([], tmp_path / "out.spacy", Ledger())

@@ -94,7 +94,7 @@ def test_written_as_labels(workbench: Any) -> None:
     }
     assert dict(ledger.losses) == {
         ("entities", "discontinuous"): 1,
-        ("relations", "no place for relations in form=labels"): 1,
+        ("relations", "not supported by form=labels"): 1,
     }
 
 
@@ -108,13 +108,13 @@ def test_utf16_offsets(workbench: Any) -> None:
     ledger = Ledger()
     (sentence,) = doccano.read(path, ledger)
     assert sentence.text_of(sentence.entities[0]) == "slo!"
-    assert [note for note in ledger.notes if "say doccano:offsets=utf16" in note]
+    assert [note for note in ledger.notes if "use doccano:offsets=utf16" in note]
     ledger = Ledger()
     (sentence,) = doccano.read(path, ledger, offsets="characters")
     assert sentence.text_of(sentence.entities[0]) == "slo!"
     assert not [note for note in ledger.notes if "utf16" in note]
     path = workbench.file(lines({"text": WIDE, "label": [[3, 7, "Place"]]}))
-    with pytest.raises(FormatError, match=r"data.json:1: .* are these offsets UTF-16 units \(doccano:offsets=utf16\)\?"):
+    with pytest.raises(FormatError, match=r"data.json:1: .* if offsets count UTF-16 units, use doccano:offsets=utf16"):
         list(doccano.read(path, Ledger()))
 
 
@@ -131,15 +131,15 @@ def test_utf16_offsets_written(workbench: Any, form: str) -> None:
 @pytest.mark.parametrize(
     ("record", "problem"),
     [
-        ({"text": "Oslo", "label": [[0, 9, "Place"]]}, r"Place \[0, 9\] does not lie in the text, which has 4 characters"),
+        ({"text": "Oslo", "label": [[0, 9, "Place"]]}, r"Place \[0, 9\] is outside the text of 4 characters"),
         ({"text": "Oslo", "label": [[0, 4, ""]]}, "an entity's type must be a non-empty string"),
         ({"text": "Oslo", "label": ["positive"]}, "label.0: input should be a valid tuple, found 'positive'"),
         ({"text": "Oslo", "label": [[0, 4]]}, "label.0.2: field required"),
         ({"label": []}, "text: field required"),
-        ({"text": "Oslo", "entities": [ENTITIES[0] | {"end_offset": 4}] * 2}, "the id '11' is given to two entities"),
+        ({"text": "Oslo", "entities": [ENTITIES[0] | {"end_offset": 4}] * 2}, "duplicate entity id '11'"),
         (
             {"text": "Oslo", "entities": [], "relations": [{"from_id": 1, "to_id": 2, "type": "r"}]},
-            "relation 'r' names '1', which is no entity",
+            "relation 'r' refers to the unknown entity '1'",
         ),
     ],
 )
@@ -152,8 +152,8 @@ def test_wrong_records(workbench: Any, record: dict[str, Any], problem: str) -> 
 def test_a_text_without_words_is_noted(workbench: Any) -> None:
     sentences, ledger = workbench.load(doccano, lines({"text": " \n", "label": []}, {"text": " ", "label": [[0, 1, "X"]]}))
     assert sentences == []
-    assert dict(ledger.notes) == {"documents without words, left out": 2}
-    assert dict(ledger.losses) == {("entities", "of white space only"): 1}
+    assert dict(ledger.notes) == {"documents without words, skipped": 2}
+    assert dict(ledger.losses) == {("entities", "that are only whitespace"): 1}
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 from spanwise import Entity, FormatError, Link, Relation, Sentence
 from spanwise.formats import dygie, spert
-from spanwise.formats.shared.sample import SIZE, Sample
+from spanwise.formats.shared.sample import SAMPLE_BYTES, Sample
 
 RECORD = {
     "doc_key": "paper-1",
@@ -55,7 +55,7 @@ def test_written_as_it_was_read(workbench: Any) -> None:
 def test_arguments_that_are_no_entities_are_lost(workbench: Any) -> None:
     sentences, ledger = workbench.load(dygie, line(relations=[[[0, 1, 2, 2, "does"], [0, 1, 3, 3, "binds"]], [], []]))
     assert sentences[0].relations == (Relation("binds", 0, 2),)
-    assert str(ledger) == "1 relation (whose argument is no entity of the ner layer)"
+    assert str(ledger) == "1 relation (with an argument that is not in the ner layer)"
 
 
 def test_a_relation_is_listed_with_any_sentence(workbench: Any) -> None:
@@ -67,18 +67,18 @@ def test_two_types_on_a_span(workbench: Any) -> None:
     ner = [[[0, 0, "Element"], [0, 0, "Metal"], [3, 3, "Chemical"]], [], []]
     sentences, ledger = workbench.load(dygie, line(ner=ner, relations=[[[0, 0, 3, 3, "binds"]], [], []]))
     assert sentences[0].relations == (Relation("binds", 0, 2),)
-    assert ledger.notes == {"relations of a span with several entities, given to the first": 1}
+    assert ledger.notes == {"relations of a span with several entities, assigned to the first": 1}
     entities = (Entity("A", ((0, 1),)), Entity("B", ((0, 1),)), Entity("C", ((1, 2),)))
     sentence = Sentence("s", ("a", "b"), entities, (Relation("first", 0, 2), Relation("second", 2, 1)))
     (read,), written = workbench.back(dygie, [sentence])
     assert (read.entities, read.relations) == (entities, (Relation("first", 0, 2),))
-    assert str(written) == "1 relation (of the second entity on one span)"
+    assert str(written) == "1 relation (with the second entity on a span)"
 
 
 def test_not_annotated_documents(workbench: Any) -> None:
     (sentence,), ledger = workbench.load(dygie, '{"doc_key": "d", "sentences": [["Oslo"]]}\n')
     assert sentence == Sentence("d", ("Oslo",), document="d", position=0)
-    assert ledger.notes == {"documents without ner, not annotated": 1}
+    assert ledger.notes == {"documents without ner annotations": 1}
     assert str(workbench.load(dygie, '{"doc_key": "d", "sentences": []}\n')[1]) == "1 document (without sentences)"
 
 
@@ -99,8 +99,8 @@ def test_what_has_no_place(workbench: Any) -> None:
     assert (third.id, third.document, third.extra) == ("s3", "s3", {"source": "map"})
     assert ledger.losses == {
         ("entities", "discontinuous"): 1,
-        ("relations", "of a discontinuous entity"): 1,
-        ("relations", "whose other entity is not in the data"): 2,
+        ("relations", "with a discontinuous entity"): 1,
+        ("relations", "with an entity that is not in the data"): 2,
     }
 
 
@@ -119,14 +119,14 @@ def test_links_are_written_by_the_position_of_the_other_sentence(workbench: Any)
     [
         ({"sentences": "x"}, "sentences: input should be a valid list"),
         ({"ner": [[]]}, "ner has 1 lists for 3 sentences"),
-        ({"ner": [[[4, 5, "X"]], [], []]}, "ner: [4, 5] does not lie in sentence 0, which is the words 0 to 4 of the document"),
-        ({"ner": [[], [[4, 4, "X"]], []]}, "ner: [4, 4] does not lie in sentence 1, which is empty"),
-        ({"ner": [[[1, 0, "X"]], [], []]}, "found [1, 0, 'X']: a span's start must not exceed its end"),
+        ({"ner": [[[4, 5, "X"]], [], []]}, "ner: [4, 5] is outside sentence 0, which covers words 0 to 4 of the document"),
+        ({"ner": [[], [[4, 4, "X"]], []]}, "ner: [4, 4] is outside sentence 1, which is empty"),
+        ({"ner": [[[1, 0, "X"]], [], []]}, "found [1, 0, 'X']: the start of a span must not exceed its inclusive end"),
         ({"ner": [[[0, "X"]], [], []]}, "found [0, 'X'], expected a start and an end, then a type"),
         ({"ner": [[[0, 1.5, "X"]], [], []]}, "found [0, 1.5, 'X'], expected a start and an end, then a type"),
         ({"ner": [[[0, 0, ""]], [], []]}, "an entity's type must be a non-empty string"),
         ({"relations": [[[0, 0, "r"]], [], []]}, "found [0, 0, 'r'], expected the start and end of two spans, then a type"),
-        ({"sentences": [[""], [], []]}, "ner: [0, 1] does not lie in sentence 0"),
+        ({"sentences": [[""], [], []]}, "ner: [0, 1] is outside sentence 0"),
     ],
 )
 def test_a_wrong_document_is_named_by_its_line(workbench: Any, changes: dict[str, Any], problem: str) -> None:
@@ -146,6 +146,6 @@ def test_real_sentences_survive(workbench: Any, shared_data: Path) -> None:
 
 
 def test_a_document_larger_than_the_sample_is_known(workbench: Any) -> None:
-    path = workbench.file(line(sentences=[["word"] * SIZE]))
+    path = workbench.file(line(sentences=[["word"] * SAMPLE_BYTES]))
     assert dygie.sniff(Sample(path))
-    assert not dygie.sniff(Sample(workbench.file('{"tokens": "' + "x" * SIZE)))
+    assert not dygie.sniff(Sample(workbench.file('{"tokens": "' + "x" * SAMPLE_BYTES)))

@@ -77,12 +77,12 @@ def test_the_five_types(tmp_path: Path) -> None:
     assert [(s.id, s.document) for s in sentences[3:]] == [("MEDLINE:1-0-dup", "MEDLINE:1-dup"), ("genia-2-0", "genia-2")]
     assert ledger.lost == 0
     assert ledger.notes == {
-        "entities of other than the five types, left out": 1,
-        "coordinated terms, left out": 1,
-        "parts of coordinated terms, no entities by themselves": 2,
-        "sentences without words, left out": 1,
-        "entities given twice, merged": 1,
-        "articles that occur again, with -dup behind their id": 1,
+        "entities of types other than the five, skipped": 1,
+        "coordinated terms, skipped": 1,
+        "parts of coordinated terms, not read as entities": 2,
+        "sentences without words, skipped": 1,
+        "duplicate entities, merged": 1,
+        "repeated articles, renamed with the suffix -dup": 1,
     }
 
 
@@ -98,7 +98,7 @@ def test_all_types(tmp_path: Path) -> None:
         "sem": "(AND G#cell_type G#cell_type)",
         "parts": [{"lex": "B*", "spans": [[1, 2]]}, {"lex": "*cell", "spans": [[4, 5]]}],
     }
-    assert "coordinated terms, left out" not in ledger.notes
+    assert "coordinated terms, skipped" not in ledger.notes
 
 
 def test_read_only_and_found(tmp_path: Path) -> None:
@@ -122,7 +122,7 @@ def test_what_stands_outside_of_sentences_is_lost(tmp_path: Path) -> None:
     content = '<title>Two words <cons sem="G#virus">x</cons><sentence>In. <cons sem="G#virus"> </cons></sentence></title>'
     (sentence,), ledger = load(file(tmp_path, article(content)))
     assert (sentence.words, sentence.entities) == (("In.",), ())
-    assert str(ledger) == "3 words (outside of any sentence), 1 entity (outside of any sentence), 1 entity (without words)"
+    assert str(ledger) == "3 words (outside a sentence), 1 entity (outside a sentence), 1 entity (without words)"
 
 
 @pytest.mark.parametrize(
@@ -130,13 +130,13 @@ def test_what_stands_outside_of_sentences_is_lost(tmp_path: Path) -> None:
     [
         ("", ":1: not XML: no element found"),
         ("{}", ":1: not XML: "),
-        ("<html>\n</html>", ":1: expected <set>, the root of a GENIA file, found <html>"),
+        ("<html>\n</html>", ":1: expected the root element <set>, found <html>"),
         ("<set>\n<article>\n", ":3: not XML: no element found"),
         ("<set>\n<article></set>", ":2: not XML: mismatched tag"),
-        ("<set>\n\n<sentence>x</sentence></set>", ":3: a <sentence> must stand in an <article>, and in no other"),
-        (article("<sentence>x\n<sentence>y</sentence></sentence>"), ":6: a <sentence> must stand"),
-        (article("<cons><sentence>x</sentence></cons>"), ":5: a <sentence> must stand"),
-        (article("<sentence>x &alpha;</sentence>"), ":5: the entity &alpha; is not defined"),
+        ("<set>\n\n<sentence>x</sentence></set>", ":3: a <sentence> must be inside an <article> and outside other"),
+        (article("<sentence>x\n<sentence>y</sentence></sentence>"), ":6: a <sentence> must be inside"),
+        (article("<cons><sentence>x</sentence></cons>"), ":5: a <sentence> must be inside"),
+        (article("<sentence>x &alpha;</sentence>"), ":5: the XML entity &alpha; is not defined"),
         (article("<sentence>\x00</sentence>"), ":5: not XML: not well-formed"),
         (b'<?xml version="1.0" encoding="utf-7"?><set/>', ":1: not XML: "),
         (b"<set>\n\xff</set>", ":2: not XML: not well-formed"),
@@ -149,11 +149,11 @@ def test_broken_files_are_named(tmp_path: Path, content: str | bytes, message: s
 def test_entities_of_its_own_are_refused(tmp_path: Path) -> None:
     laughs = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">\n' for n in range(1, 20))
     bomb = f'<!DOCTYPE set [<!ENTITY l0 "ha">\n{laughs}]>\n<set><article><sentence>&l19;</sentence></article></set>'
-    assert error(file(tmp_path, bomb)).startswith(":1: declares the entity 'l0'")
+    assert error(file(tmp_path, bomb)).startswith(":1: declares the XML entity 'l0'")
     secret = tmp_path / "secret.txt"
     secret.write_text("secret")
     outside = f'<!DOCTYPE set [\n<!ENTITY x SYSTEM "{secret.as_uri()}">]><set><article><sentence>&x;</sentence></article></set>'
-    assert error(file(tmp_path, outside)).startswith(":2: declares the entity 'x'")
+    assert error(file(tmp_path, outside)).startswith(":2: declares the XML entity 'x'")
 
 
 def test_depth_costs_nothing(tmp_path: Path) -> None:
@@ -179,9 +179,9 @@ def test_genia(shared_data: Path, corpus: Any) -> None:
     five = sum(n for sem, n in sems.items() if re.match(r"G#(DNA|RNA|protein|cell_line|cell_type)", sem))
     composite = sum(n for sem, n in sems.items() if sem.startswith("("))
     assert (len(sentences), sum(len(s.entities) for s in sentences)) == (raw.count("<sentence>"), five) == (275, 961)
-    assert ledger.notes["coordinated terms, left out"] == composite == 25
-    assert ledger.notes["entities of other than the five types, left out"] == sems.total() - five - composite
+    assert ledger.notes["coordinated terms, skipped"] == composite == 25
+    assert ledger.notes["entities of types other than the five, skipped"] == sems.total() - five - composite
     assert ledger.lost == 0
     everything, ledger = load(path, types="all")
-    assert sum(len(s.entities) for s in everything) + ledger.notes["entities given twice, merged"] == sems.total() == 1472
+    assert sum(len(s.entities) for s in everything) + ledger.notes["duplicate entities, merged"] == sems.total() == 1472
     assert [s.words for s in everything] == [s.words for s in sentences]

@@ -43,7 +43,7 @@ def loaded(path: Path, **options: Any) -> tuple[list[Sentence], Ledger]:
 def test_numbers_with_names(tmp_path: Path) -> None:
     (sentence,), ledger = loaded(parquet(tmp_path, [ROW], ner_tags=NAMES))
     assert (sentence.id, sentence.words, sentence.entities) == ("7", tuple(ROW["tokens"]), ENTITIES)
-    assert dict(ledger.notes) == {"entities that begin with I or E instead of B (read as a beginning)": 1}
+    assert dict(ledger.notes) == {"entities that start with I or E instead of B (read as B)": 1}
 
 
 def test_strings(tmp_path: Path) -> None:
@@ -62,12 +62,14 @@ def test_tags_without_letters(tmp_path: Path) -> None:
 def test_columns_and_names_can_be_said(tmp_path: Path) -> None:
     path = parquet(tmp_path, [{"pieces": ROW["tokens"], "marks": ROW["ner_tags"]}])
     with pytest.raises(
-        FormatError, match=r"no column of tokens \(tokens, words\); there are 'pieces', 'marks' \(say which: hf_da"
+        FormatError, match=r"no column of tokens \(tokens, words\); found 'pieces', 'marks'; choose one with hf_da"
     ):
         loaded(path)
-    with pytest.raises(FormatError, match="no column 'mark'; there are 'pieces', 'marks'"):
+    with pytest.raises(FormatError, match="no column 'mark'; found 'pieces', 'marks'; choose one with hf_dataset:tags=NAME"):
         loaded(path, tokens="pieces", tags="mark")
-    with pytest.raises(FormatError, match=r"data.parquet: row 1: marks has numbers, and .* hf_dataset:names=O\+B-PER\+I-PER"):
+    with pytest.raises(
+        FormatError, match=r"data.parquet: row 1: marks has numbers without names .* hf_dataset:names=O\+B-PER\+I-PER"
+    ):
         loaded(path, tokens="pieces", tags="marks")
     (sentence,), _ = loaded(path, tokens="pieces", tags="marks", names=tuple(NAMES))
     assert sentence.entities == ENTITIES
@@ -79,7 +81,7 @@ def test_other_columns_are_kept(tmp_path: Path) -> None:
     (sentence,), ledger = loaded(parquet(tmp_path, [row], ner_tags=NAMES, pos_tags=["NNP", "VBZ"], chunk_tags=["B-NP", "I-NP"]))
     assert sentence.pos == ("NNP", "NNP", "VBZ", "NNP")
     assert sentence.extra == {"chunk_tags": ["B-NP", "I-NP", "I-NP", "B-NP"], "source": "map"}
-    assert ledger.notes["values that JSON cannot hold, such as bytes, left out"] == 1
+    assert ledger.notes["values that JSON cannot hold (such as bytes), dropped"] == 1
 
 
 def test_rows_without_tags(tmp_path: Path) -> None:
@@ -137,7 +139,7 @@ def saved_folder(folder: Path) -> Path:
 def test_saved_folders(tmp_path: Path) -> None:
     folder = saved_folder(tmp_path / "set")
     assert hf_dataset.sniff(Sample(folder))
-    assert hf_dataset.FORMAT.reads(folder=True)
+    assert hf_dataset.FORMAT.can_read(is_folder=True)
     assert [s.id for s in loaded(folder)[0]] == ["0", "1"]
     names = ["data-00001-of-00002.arrow", "data-00000-of-00002.arrow"]
     (folder / "state.json").write_text(json.dumps({"_data_files": [{"filename": name} for name in names]}))
@@ -147,10 +149,10 @@ def test_saved_folders(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "problem"),
     [
-        ("state.json", '{"_data_files": [1]}', r"state.json: is not what datasets writes"),
-        ("state.json", '{"_data_files": [{"filename": "lost.arrow"}]}', r"lost.arrow: not a parquet or arrow file"),
-        ("state.json", '{"_indices_data_files": [{"filename": "i"}]}', r"state.json: the rows are selected by an index file"),
-        ("dataset_dict.json", "{}", r"set: holds several splits \(train\); name the folder of one"),
+        ("state.json", '{"_data_files": [1]}', r"state.json: not a state file of datasets"),
+        ("state.json", '{"_data_files": [{"filename": "lost.arrow"}]}', r"lost.arrow: not a valid parquet or arrow file"),
+        ("state.json", '{"_indices_data_files": [{"filename": "i"}]}', r"state.json: selects rows by an index file"),
+        ("dataset_dict.json", "{}", r"set: contains several splits \(train\); choose the folder of one"),
     ],
 )
 def test_wrong_folders(name: str, content: str, problem: str, tmp_path: Path) -> None:
@@ -163,7 +165,7 @@ def test_wrong_folders(name: str, content: str, problem: str, tmp_path: Path) ->
 
 def test_a_folder_without_data(tmp_path: Path) -> None:
     assert not hf_dataset.sniff(Sample(tmp_path))
-    with pytest.raises(FormatError, match="no arrow files are in this folder"):
+    with pytest.raises(FormatError, match="no arrow files in this folder"):
         loaded(tmp_path)
 
 
@@ -181,7 +183,7 @@ def test_written(tmp_path: Path) -> None:
     assert dict(ledger.losses) == {
         ("entities", "discontinuous"): 1,
         ("entities", "overlapping another"): 1,
-        ("relations", "no place for relations"): 1,
+        ("relations", "not supported by the format"): 1,
     }
     assert pq.read_table(path).to_pylist() == [
         {"id": "a", "tokens": ["Port", "of", "Oslo", ",", "Oslo"], "ner_tags": [1, 2, 2, 0, 3]},
@@ -196,7 +198,7 @@ def test_written_with_given_names(tmp_path: Path) -> None:
     path = tmp_path / "out.parquet"
     hf_dataset.write(EXAMPLE[1:], path, Ledger(), names=("O", "B-Org", "I-Org", "B-Place", "I-Place"))
     assert pq.read_table(path).column("ner_tags").to_pylist() == [[3, 3]]
-    with pytest.raises(SpanwiseError, match="hf_dataset:names lacks B-Place, I-Place"):
+    with pytest.raises(SpanwiseError, match="hf_dataset:names is missing B-Place, I-Place"):
         hf_dataset.write(EXAMPLE[1:], path, Ledger(), names=("O", "B-Org", "I-Org"))
 
 
@@ -225,7 +227,7 @@ def test_datasets_reads_what_is_written(tmp_path: Path, monkeypatch: pytest.Monk
 def test_missing_pyarrow_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = parquet(tmp_path, [ROW], ner_tags=NAMES)
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
-    with pytest.raises(SpanwiseError, match=r"hf_dataset needs pyarrow: pip install 'spanwise\[datasets\]'"):
+    with pytest.raises(SpanwiseError, match=r"hf_dataset requires pyarrow; run pip install 'spanwise\[datasets\]'"):
         loaded(path)
     with pytest.raises(SpanwiseError, match=r"pip install 'spanwise\[datasets\]'"):
         hf_dataset.write([], tmp_path / "out.parquet", Ledger())
@@ -235,7 +237,7 @@ def test_tags_without_a_type_are_of_one_type(tmp_path: Path) -> None:
     path = parquet(tmp_path, [{"tokens": ["a", "b", "c"], "ner_tags": ["B", "I", "O"]}])
     sentences, ledger = loaded(path)
     assert sentences[0].entities == (Entity("Entity", ((0, 2),)),)
-    assert ledger.notes == {"entities tagged without a type, read as Entity (hf_dataset:type=NAME names it)": 1}
+    assert ledger.notes == {"entities tagged without a type, read as Entity (set it with hf_dataset:type=NAME)": 1}
     assert next(iter(spanwise.read(path, "hf_dataset:type=Disease"))).entities == (Entity("Disease", ((0, 2),)),)
 
 

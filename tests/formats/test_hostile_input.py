@@ -15,7 +15,7 @@ from types import FrameType
 from typing import Any
 
 import pytest
-from accounting import CASES, assert_accounted, lost
+from accounting import CASES, assert_losses_are_counted, count_lost
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from samples import TEXTS, path_of, put
@@ -162,10 +162,10 @@ def test_damaged_files(name: str, tmp_path: Path) -> None:
             outcome = is_read_or_refused(path, name)
             outcomes.add(outcome)
             if outcome == "read" and case and b"1e999" not in raw:  # which is read, but is no number to write
-                sentences = case.prepared(list(read(path, name)))
+                sentences = case.prepare(list(read(path, name)))
                 with TemporaryDirectory() as folder:
                     ledger = write(sentences, Path(folder) / "out", name, lossy=True)
-                    assert_accounted(case, sentences, list(read(Path(folder) / "out", name)), ledger)
+                    assert_losses_are_counted(case, sentences, list(read(Path(folder) / "out", name)), ledger)
     assert outcomes == {"read", "refused"}
 
 
@@ -353,4 +353,4 @@ def test_long_sentences(name: str, shape: str, tmp_path: Path) -> None:
     with within(60):
         ledger = write([sentence], tmp_path / "out", name, lossy=True)
         again = list(read(tmp_path / "out", name))
-    assert sum(len(s.entities) for s in again) == len(sentence.entities) - lost(ledger)["entities"]
+    assert sum(len(s.entities) for s in again) == len(sentence.entities) - count_lost(ledger)["entities"]

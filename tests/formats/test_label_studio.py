@@ -77,9 +77,9 @@ def test_what_is_no_entity_is_counted(workbench: Any) -> None:
     bare = region(44, 50, id="bare")
     _, ledger = workbench.load(label_studio, [task(OSLO, bare, choice, relation("r22-26", "bare", "near"))])
     assert dict(ledger.losses) == {
-        ("notes", "of the type choices"): 1,
+        ("results", "of type choices"): 1,
         ("entities", "regions without a label"): 1,
-        ("relations", "of a region that is not in the result"): 1,
+        ("relations", "with a region that is not in the result"): 1,
     }
 
 
@@ -90,9 +90,9 @@ def annotation(label: str, **more: Any) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("annotations", "label", "note"),
     [
-        ([annotation("a", created_at="2024-01-02"), annotation("b", created_at="2024-01-01")], "a", "further annotations"),
-        ([annotation("a"), annotation("b")], "b", "further annotations"),
-        ([annotation("a", ground_truth=True), annotation("b", created_at="2024-01-01")], "a", "further annotations"),
+        ([annotation("a", created_at="2024-01-02"), annotation("b", created_at="2024-01-01")], "a", "additional annotations"),
+        ([annotation("a"), annotation("b")], "b", "additional annotations"),
+        ([annotation("a", ground_truth=True), annotation("b", created_at="2024-01-01")], "a", "additional annotations"),
         ([annotation("a"), annotation("b", was_cancelled=True)], "a", "cancelled annotations"),
     ],
 )
@@ -108,7 +108,7 @@ def test_skipped_and_bare_tasks(workbench: Any) -> None:
     bare = {"data": {"text": "Nothing yet"}, "annotations": []}
     (sentence,), ledger = workbench.load(label_studio, [skipped, bare])
     assert (sentence.text, sentence.entities) == ("Nothing yet", ())
-    assert ledger.notes["tasks skipped by their annotators, left out"] == 1
+    assert ledger.notes["tasks skipped by their annotators"] == 1
     assert ledger.notes["tasks without annotations"] == 1
 
 
@@ -122,7 +122,7 @@ def test_predictions_where_nothing_is_annotated(workbench: Any) -> None:
     assert [said(s)[0][0] for s in sentences] == ["Place", "a", "old"]
     assert [s.id for s in sentences] == ["data-0", "data-1", "data-2"]
     assert sentences[0].extra == {"prediction": {"model_version": "m1", "score": 0.7}}
-    assert ledger.notes["predictions beside annotations, not read"] == 1
+    assert ledger.notes["predictions of annotated tasks, not read"] == 1
 
 
 def test_json_min_joins_the_annotations_of_a_task(workbench: Any) -> None:
@@ -132,7 +132,7 @@ def test_json_min_joins_the_annotations_of_a_task(workbench: Any) -> None:
 
     sentences, ledger = workbench.load(label_studio, [record("new", 2), record("old", 1), {**record("x", 1), "id": 4}])
     assert [(s.id, said(s)) for s in sentences] == [("3", [("new", "Oslo")]), ("4", [("x", "Oslo")])]
-    assert ledger.notes["further annotations of a task, not read"] == 1
+    assert ledger.notes["additional annotations of a task, not read"] == 1
     assert sentences[0].extra is not None
     assert sentences[0].extra["data"] == {"tone": "formal"}
     assert sentences[0].extra["annotation"]["completed_by"] == 1
@@ -162,7 +162,9 @@ def test_which_key_holds_the_text(workbench: Any, data: dict[str, str], to_name:
 
 def test_the_key_of_the_text_can_be_said(workbench: Any) -> None:
     path = workbench.file([{"data": {"a": "Oslo", "b": "Bergen"}, "annotations": []}])
-    with pytest.raises(FormatError, match=r"data.json:2: which text is annotated, 'a' or 'b'\? Say it"):
+    with pytest.raises(
+        FormatError, match=r"data.json:2: cannot tell which text is annotated \('a' or 'b'\); use label_studio:text=KEY"
+    ):
         list(label_studio.read(path, Ledger()))
     assert [s.text for s in label_studio.read(path, Ledger(), text="b")] == ["Bergen"]
     with pytest.raises(FormatError, match="data has no text 'c'; its texts are 'a', 'b'"):
@@ -176,7 +178,7 @@ def test_regions_of_another_text_are_counted(workbench: Any) -> None:
         label_studio, [{"data": {"text": TEXT, "title": "Oslo"}, "annotations": [{"result": results}]}]
     )
     assert said(sentence) == [("Place", "Oslo")]
-    assert ledger.losses["entities", "of another text of the task"] == 1
+    assert ledger.losses["entities", "in another text field of the task"] == 1
 
 
 WIDE = "🌊🌊 the sea at Oslo, and Oslo"
@@ -186,11 +188,11 @@ WIDE = "🌊🌊 the sea at Oslo, and Oslo"
     ("start", "end", "text", "place", "note"),
     [
         (14, 18, "Oslo", 14, None),
-        (16, 20, "Oslo", 14, "regions that count UTF-16 units, converted"),
-        (26, 30, "Oslo", 24, "regions that count UTF-16 units, converted"),
-        (22, 26, "Oslo", 24, "regions whose offsets miss their own text, moved to the nearest place that has it"),
+        (16, 20, "Oslo", 14, "regions with UTF-16 offsets, converted"),
+        (26, 30, "Oslo", 24, "regions with UTF-16 offsets, converted"),
+        (22, 26, "Oslo", 24, "regions whose offsets do not match their text, moved to the nearest match"),
         (3, 10, "he se", 3, None),  # selected by words, while the text is what was dragged over
-        (14, 18, "Rome", 14, "regions whose own text is not in the text, read by their offsets"),
+        (14, 18, "Rome", 14, "regions whose text is not in the document, placed by their offsets"),
     ],
 )
 def test_a_regions_own_text_mends_its_offsets(
@@ -223,7 +225,7 @@ def test_html_and_paragraphs(workbench: Any) -> None:
     unknown = html("Oslo")
     (sentence,), ledger = workbench.load(label_studio, [task(plain, marked, unclear, unknown, text=source)])
     assert [sentence.characters(e.fragments[0]) for e in sentence.entities] == [(16, 22), (3, 7)]
-    assert dict(ledger.losses) == {("entities", "regions whose place in the text is not known (HTML, paragraphs, images)"): 2}
+    assert dict(ledger.losses) == {("entities", "regions without text offsets (HTML, paragraphs, images)"): 2}
 
 
 def test_written_tasks(workbench: Any) -> None:
@@ -266,7 +268,7 @@ def test_discontinuous_entities_are_announced(workbench: Any) -> None:
     entities = Entity("A", (Span(0, 1), Span(2, 3))), Entity("B", (Span(1, 2),))
     sentence = Sentence("s1", ("north", "or", "south"), entities, (Relation("r", 0, 1), Relation("s", 1, 1)))
     (again,), ledger = workbench.back(label_studio, [sentence])
-    assert dict(ledger.losses) == {("entities", "discontinuous"): 1, ("relations", "of a discontinuous entity"): 1}
+    assert dict(ledger.losses) == {("entities", "discontinuous"): 1, ("relations", "with a discontinuous entity"): 1}
     assert (again.entities, again.relations) == ((entities[1],), (Relation("s", 0, 0),))
 
 
@@ -278,19 +280,19 @@ def test_a_column_in_the_way_of_the_text_is_announced(workbench: Any) -> None:
     sentences, _ = workbench.load(label_studio, content)
     assert sentences[0].text == "Oslo"
     _, ledger = workbench.written(label_studio, sentences)
-    assert (ledger.lost, dict(ledger.notes)) == (0, {"keys left out: 'text' means something else in this format": 1})
+    assert (ledger.lost, dict(ledger.notes)) == (0, {"keys dropped: 'text' has another meaning in this format": 1})
 
 
 @pytest.mark.parametrize(
     ("second", "problem"),
     [
-        (task(region(22, 99, "X", text=None)), r"X \[22, 99\] does not lie in the text, which has 51 characters"),
-        (task(region(5, 5, "X", text=None)), r"X \[5, 5\] does not lie"),
+        (task(region(22, 99, "X", text=None)), r"X \[22, 99\] is outside the text of 51 characters"),
+        (task(region(5, 5, "X", text=None)), r"X \[5, 5\] is outside"),
         ({"data": {"image": 5}, "annotations": []}, "data has no text; its keys are 'image'"),
         ({"data": {"text": "a"}, "annotations": {}}, "annotations: input should be a valid list"),
         (
             task({"type": "labels", "value": {"start": 1.5, "end": 2, "labels": ["X"]}}),
-            "value: expected start and end as whole",
+            "value: expected start and end as integers",
         ),
         (task({"type": "labels", "value": {"start": 1, "end": 2, "labels": "X"}}), "value.labels: expected a list of names"),
         (17, "the record: input should be a valid dictionary"),

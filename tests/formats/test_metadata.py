@@ -60,9 +60,9 @@ def metadata(sentences: Iterable[Sentence]) -> dict[str, Counter[str]]:
         values["documents"][str(s.document)] += 1
         values["pos"][str(s.pos)] += s.pos is not None
         values["keys"].update(json.dumps(item) for item in (s.extra or {}).items())
-        for prefix, annotations in (("", s.entities), ("relation ", s.relations)):
-            values[f"{prefix}scores"].update(str(item.score) for item in annotations if item.score is not None)
-            keys = (json.dumps(pair) for item in annotations for pair in (item.extra or {}).items())
+        for prefix, items in (("", s.entities), ("relation ", s.relations)):
+            values[f"{prefix}scores"].update(str(item.score) for item in items if item.score is not None)
+            keys = (json.dumps(pair) for item in items for pair in (item.extra or {}).items())
             values[f"{prefix or 'entity '}keys"].update(keys)
     return values
 

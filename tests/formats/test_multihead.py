@@ -45,7 +45,7 @@ def test_blank_lines_ids_and_repairs(workbench: Any) -> None:
 def test_a_relation_between_other_words_is_lost(workbench: Any) -> None:
     (sentence,), ledger = workbench.load(multihead, "#doc 1\n0\ta\tB-X\t['r', 'r']\t[0, 1]\n1\tb\tO\t['N']\t[1]\n")
     assert sentence.relations == (Relation("r", 0, 0),)
-    assert str(ledger) == "1 relation (between words of which one ends no entity)"
+    assert str(ledger) == "1 relation (between words that do not end an entity)"
 
 
 def test_what_has_no_place(workbench: Any) -> None:
@@ -65,10 +65,10 @@ def test_what_has_no_place(workbench: Any) -> None:
     assert {key: n for key, n in ledger.losses.items() if key[0] != "words"} == {
         ("entities", "overlapping another"): 1,
         ("entities", "discontinuous"): 1,
-        ("entities", "with white space in the type"): 1,
-        ("relations", "of an entity that is lost"): 1,
+        ("entities", "with whitespace in the type"): 1,
+        ("relations", "with a dropped entity"): 1,
         ("relations", "across sentences"): 1,
-        ("relations", "with a name that the columns cannot hold"): 2,
+        ("relations", "with a type that the columns cannot hold"): 2,
     }
     assert ledger.lost == 8
 
@@ -78,14 +78,14 @@ def test_what_has_no_place(workbench: Any) -> None:
     [
         ("0\ta\tO\t['N']\t[0]", 1, "expected '#doc ID' before the first word"),
         ("#doc 1\n0\ta\tO\t['N']", 2, "found 4 columns, expected 5"),
-        ("#doc 1\n0\ta\tO\t['N']\t[0]\n2\tb\tO\t['N']\t[2]", 3, "found the word number '2', expected 1"),
+        ("#doc 1\n0\ta\tO\t['N']\t[0]\n2\tb\tO\t['N']\t[2]", 3, "found the word index '2', expected 1"),
         ("#doc 1\n0\t\tO\t['N']\t[0]", 2, "the word is empty"),
         ("#doc 1\n0\ta\tLoc\t['N']\t[0]", 2, "'Loc' is not a tag"),
         ("#doc 1\n0\ta\tO\tN\t[0]", 2, "found 'N' and '[0]', expected two lists"),
         ("#doc 1\n0\ta\tO\t['N']\t[" + "9" * 5000 + "]", 2, "found"),
-        ("#doc 1\n0\ta\tO\t['r', 'q']\t[0]", 2, "2 relations lead to 1 words"),
-        ("#doc 1\n0\ta\tO\t['']\t[0]", 2, "a relation without a name"),
-        ("#doc 1\n0\ta\tB-X\t['r']\t[1]\n#doc 2", 2, "relation 'r' leads to word 1, the sentence has 1"),
+        ("#doc 1\n0\ta\tO\t['r', 'q']\t[0]", 2, "found 2 relations and 1 target words"),
+        ("#doc 1\n0\ta\tO\t['']\t[0]", 2, "a relation has no type"),
+        ("#doc 1\n0\ta\tB-X\t['r']\t[1]\n#doc 2", 2, "relation 'r' points to word 1 of 1 words"),
     ],
 )
 def test_a_wrong_row_is_named_by_its_line(workbench: Any, rows: str, line: int, problem: str) -> None:

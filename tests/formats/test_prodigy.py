@@ -76,7 +76,7 @@ def test_a_token_is_cut_by_a_span_and_gaps_are_filled(workbench: Any) -> None:
     content["spans"] = [{"start": 0, "end": 4, "label": "Metal"}, {"start": 10, "end": 14, "label": "Place"}]
     sentences, ledger = workbench.load(prodigy, lines(content))
     assert joined(sentences).words == ("zinc", "-free", "Oslo")
-    assert dict(ledger.notes) == {"words cut where an entity begins or ends inside": 1}
+    assert dict(ledger.notes) == {"words split at an entity boundary": 1}
 
 
 def test_only_accepted_answers(workbench: Any) -> None:
@@ -89,7 +89,7 @@ def test_only_accepted_answers(workbench: Any) -> None:
     ]
     sentences, ledger = workbench.load(prodigy, lines(*records))
     assert {s.document for s in sentences} == {"data-2", "data-3"}
-    assert dict(ledger.notes) == {f"records answered {answer!r}, not read": 1 for answer in ("reject", "ignore", "?")}
+    assert dict(ledger.notes) == {f"records with the answer {answer!r}, not read": 1 for answer in ("reject", "ignore", "?")}
     assert not ledger.lost
 
 
@@ -110,7 +110,7 @@ def test_relations_of_tokens_without_a_label(workbench: Any) -> None:
     content = lines(record(METAL, relations=[relation(METAL, FROM), {"head": 3, "child": 0, "label": "x"}]))
     sentences, ledger = workbench.load(prodigy, content)
     assert sentences[0].relations == ()
-    assert dict(ledger.losses) == {("relations", "of tokens without a label (prodigy:unlabelled=TYPE gives them one)"): 2}
+    assert dict(ledger.losses) == {("relations", "between tokens without a label; read them with prodigy:unlabelled=TYPE"): 2}
     ledger = Ledger()
     sentences = list(prodigy.read(workbench.file(content), ledger, unlabelled="word"))
     assert [(e.type, sentences[0].text_of(e)) for e in sentences[0].entities] == [
@@ -125,7 +125,7 @@ def test_relations_of_tokens_without_a_label(workbench: Any) -> None:
 def test_spans_without_a_label(workbench: Any) -> None:
     content = lines(record(FROM))
     _, ledger = workbench.load(prodigy, content)
-    assert dict(ledger.losses) == {("entities", "spans without a label (prodigy:unlabelled=TYPE gives them one)"): 1}
+    assert dict(ledger.losses) == {("entities", "spans without a label; read them with prodigy:unlabelled=TYPE"): 1}
     sentences = list(prodigy.read(workbench.file(content), Ledger(), unlabelled="word"))
     assert sentences[0].entities == (Entity("word", (Span(2, 3),)),)
 
@@ -151,23 +151,23 @@ def test_discontinuous_entities_are_announced(workbench: Any) -> None:
     entities = Entity("A", (Span(0, 1), Span(2, 3))), Entity("B", (Span(1, 2),))
     sentence = Sentence("s1", ("north", "or", "south"), entities, (Relation("r", 0, 1),))
     (again,), ledger = workbench.back(prodigy, [sentence])
-    assert dict(ledger.losses) == {("entities", "discontinuous"): 1, ("relations", "of a discontinuous entity"): 1}
+    assert dict(ledger.losses) == {("entities", "discontinuous"): 1, ("relations", "with a discontinuous entity"): 1}
     assert (again.id, again.entities, again.relations) == ("s1", (entities[1],), ())
 
 
 @pytest.mark.parametrize(
     ("second", "problem"),
     [
-        (record({"start": 20, "end": 40, "label": "X"}), r"X \[20, 40\] does not lie in the text, which has 25 characters"),
-        (record({"token_start": 5, "token_end": 6, "label": "X"}), "token 6 is named, the record has 6 tokens"),
+        (record({"start": 20, "end": 40, "label": "X"}), r"X \[20, 40\] is outside the text of 25 characters"),
+        (record({"token_start": 5, "token_end": 6, "label": "X"}), "token 6 does not exist; the record has 6 tokens"),
         (record({"label": "X"}), "a span needs start and end, or token_start and token_end"),
         (record(METAL, relations=[{"head": 1, "label": "x"}]), "a relation needs child or child_span"),
-        (record(METAL, relations=[{"head": -1, "child": 1, "label": "x"}]), "token -1 is named"),
+        (record(METAL, relations=[{"head": -1, "child": 1, "label": "x"}]), "token -1 does not exist"),
         (
             record(tokens=[{"start": 3, "end": 9}, {"start": 0, "end": 2}]),
-            r"token 1, \[0, 2\], overlaps another or does not lie",
+            r"token 1 \[0, 2\] overlaps another or is outside",
         ),
-        (record(tokens=[{"start": 3, "end": 900}]), r"token 0, \[3, 900\], overlaps another or does not lie"),
+        (record(tokens=[{"start": 3, "end": 900}]), r"token 0 \[3, 900\] overlaps another or is outside"),
         ({"image": "x.png", "spans": []}, "text: field required"),
     ],
 )

@@ -73,7 +73,7 @@ def test_documents(tmp_path: Path) -> None:
     ]
     assert sentences[0].extra == {"concept_relations": [["CID", "C1", "D1"], ["Association", "C3", "7157", "Novel"]]}
     assert [s.relations for s in sentences] == [()] * 5
-    assert (ledger.lost, ledger.notes) == (0, {"concept ids with blanks around them, trimmed": 1})
+    assert (ledger.lost, ledger.notes) == (0, {"concept ids with surrounding spaces, trimmed": 1})
 
 
 def test_written_as_it_was_read(tmp_path: Path) -> None:
@@ -103,25 +103,25 @@ def test_without_splitting(tmp_path: Path) -> None:
 
 def test_a_text_that_differs_is_counted(tmp_path: Path) -> None:
     _, ledger = load(file(tmp_path, "1|t|Zinc oxide\n1\t0\t4\tIron\tC\n1\t0\t10\tZinc  oxide\tC\n"))
-    assert ledger.notes == {"entities whose repeated text differs from the text at their offsets": 1}
+    assert ledger.notes == {"entities whose text differs from the document at their offsets": 1}
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("1|t|Zinc\n1\t0\t9\tZinc\tC\n", "2: C [0, 9] does not lie in the text, which has 4 characters"),
-        ("1|t|Zinc\n1\t4\t0\tZinc\tC\n", "2: C [4, 0] does not lie in the text"),
-        ("1|t|Zinc\n\n1\t0\t4\tZinc\tC\n", "3: a document begins with its title, PMID|t|…, found '1\\t0\\t4\\tZinc\\tC'"),
-        ("1|a|Zinc\n", "1: a document begins with its title"),
+        ("1|t|Zinc\n1\t0\t9\tZinc\tC\n", "2: C [0, 9] is outside the text of 4 characters"),
+        ("1|t|Zinc\n1\t4\t0\tZinc\tC\n", "2: C [4, 0] is outside the text"),
+        ("1|t|Zinc\n\n1\t0\t4\tZinc\tC\n", "3: expected a title (PMID|t|…), found '1\\t0\\t4\\tZinc\\tC'"),
+        ("1|a|Zinc\n", "1: expected a title"),
         ("1|t|Zinc\n1|a|Two\n1|a|Two\n", "3: document '1' has two abstracts"),
-        ("1|t|Zinc\n2\t0\t4\tZinc\tC\n", "2: a line of '2' in the document '1'"),
-        ("1|t|Zinc\n1\t0\tx\tZinc\tC\n", "2: not a line of PubTator, expected PMID|t|…"),
-        ("1|t|Zinc\n1\t-1\t4\tZinc\tC\n", "2: not a line of PubTator"),
-        ("1|t|Zinc\n1\t0\t4\tZinc\t\n", "2: not a line of PubTator"),
-        ("1|t|Zinc\n1\t0\t4\tZinc\n", "2: not a line of PubTator"),
-        ("1|t|Zinc\n1\tCID\tC1\n", "2: not a line of PubTator"),
-        ("1|t|Zinc\n1\n", "2: not a line of PubTator"),
-        (f"1|t|Zinc\n1\t0\t{'9' * 5000}\tZinc\tC\n", "2: not a line of PubTator"),
+        ("1|t|Zinc\n2\t0\t4\tZinc\tC\n", "2: a line of document '2' in document '1'"),
+        ("1|t|Zinc\n1\t0\tx\tZinc\tC\n", "2: invalid line; expected PMID|t|…"),
+        ("1|t|Zinc\n1\t-1\t4\tZinc\tC\n", "2: invalid line; expected PMID"),
+        ("1|t|Zinc\n1\t0\t4\tZinc\t\n", "2: invalid line; expected PMID"),
+        ("1|t|Zinc\n1\t0\t4\tZinc\n", "2: invalid line; expected PMID"),
+        ("1|t|Zinc\n1\tCID\tC1\n", "2: invalid line; expected PMID"),
+        ("1|t|Zinc\n1\n", "2: invalid line; expected PMID"),
+        (f"1|t|Zinc\n1\t0\t{'9' * 5000}\tZinc\tC\n", "2: invalid line; expected PMID"),
     ],
 )
 def test_broken_lines_are_named(tmp_path: Path, content: str, message: str) -> None:
@@ -157,13 +157,13 @@ def test_what_it_cannot_hold_is_counted(tmp_path: Path) -> None:
         "a_b\tCID\tC1\tC2\n\n"
     )
     assert str(ledger) == (
-        "1 entity (discontinuous), 1 relation (of a discontinuous entity), 2 relations (between mentions: PubTator relates "
-        "concepts), 1 name (with tabs or line ends, written with blanks instead)"
+        "1 entity (discontinuous), 1 relation (with a discontinuous entity), 2 relations (between mentions; PubTator relates "
+        "concepts), 1 name (with tabs or line breaks, replaced by spaces)"
     )
     assert ledger.notes == {
-        "documents whose id PubTator cannot hold, renamed": 1,
-        "line ends and tabs in the text, written as blanks": 2,
-        "keys left out: of a shape that PubTator does not have": 3,
+        "documents renamed because PubTator does not allow their id": 1,
+        "line breaks and tabs in the text, replaced by spaces": 2,
+        "keys dropped: not in the shape of PubTator data": 3,
     }
     again, _ = load(tmp_path / "out.pubtator")
     assert [(e.type, s.text_of(e)) for s in again for e in s.entities] == [("C", "iron dust"), ("Big one", "Zinc"), ("C", "It")]

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spanwise import Entity, FormatError, Link, Relation, Sentence, Span
-from spanwise.files.reading import json_records
+from spanwise.files.reading import read_json_records
 from spanwise.formats import (
     Ledger,
     casrel,
@@ -70,24 +70,24 @@ def documents(draw: st.DrawFn) -> list[Sentence]:
     return sentences
 
 
-def said(sentences: Iterable[Sentence], *, by_characters: bool) -> tuple[Counter[Any], Counter[Any]]:
+def said(sentences: Iterable[Sentence], *, has_character_offsets: bool) -> tuple[Counter[Any], Counter[Any]]:
     """The entities and the relations of sentences, with the sentence each is in."""
     found_entities: Counter[Any] = Counter()
     found_relations: Counter[Any] = Counter()
     everything = list(sentences)
     for place, sentence in enumerate(everything):
-        named = [_named(sentence, entity, by_characters) for entity in sentence.entities]
+        named = [_named(sentence, entity, has_character_offsets) for entity in sentence.entities]
         found_entities.update((place, name) for name in named)
         found_relations.update((place, r.type, named[r.head], place, named[r.tail]) for r in sentence.relations)
         for link in sentence.links:
             there = everything[link.position]
-            tail = _named(there, there.entities[link.tail], by_characters)
+            tail = _named(there, there.entities[link.tail], has_character_offsets)
             found_relations.update([(place, link.type, named[link.head], link.position, tail)])
     return found_entities, found_relations
 
 
-def _named(sentence: Sentence, entity: Entity, by_characters: bool) -> tuple[str, tuple[Span, ...]]:
-    fragments = tuple(sentence.characters(f) for f in entity.fragments) if by_characters else entity.fragments
+def _named(sentence: Sentence, entity: Entity, has_character_offsets: bool) -> tuple[str, tuple[Span, ...]]:
+    fragments = tuple(sentence.characters(f) for f in entity.fragments) if has_character_offsets else entity.fragments
     return entity.type, fragments
 
 
@@ -108,11 +108,14 @@ def test_what_is_not_counted_as_lost_is_read_back(module: ModuleType, sentences:
     if lost["sentences"]:
         assert len(again) == len(sentences) - lost["sentences"]
         return
-    by_characters = module in OF_CHARACTERS
-    before, after = said(sentences, by_characters=by_characters), said(again, by_characters=by_characters)
+    has_character_offsets = module in OF_CHARACTERS
+    before, after = (
+        said(sentences, has_character_offsets=has_character_offsets),
+        said(again, has_character_offsets=has_character_offsets),
+    )
     if not (lost["words"] or lost["types"]):
         assert [s.text for s in again] == [s.text for s in sentences]
-        assert by_characters or [s.words for s in again] == [s.words for s in sentences]
+        assert has_character_offsets or [s.words for s in again] == [s.words for s in sentences]
         assert after[0] <= before[0]
         assert after[1] <= before[1]
     assert before[0].total() - after[0].total() == lost["entities"]
@@ -177,7 +180,7 @@ def test_each_knows_its_own_file(workbench: Any, module: ModuleType) -> None:
     assert claims(workbench.folder / "out")[0] == module.FORMAT.name
     if module not in (weibo, multihead):
         assert claims(workbench.folder / "out") == [module.FORMAT.name]
-        records = [record for _, record in json_records(workbench.folder / "out")]
+        records = [record for _, record in read_json_records(workbench.folder / "out")]
         as_lines = "".join(json.dumps(record) + "\n" for record in records)
         assert claims(workbench.file(as_lines)) == claims(workbench.file(records)) == [module.FORMAT.name]
 

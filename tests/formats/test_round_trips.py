@@ -10,7 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from accounting import CASES, Case, assert_accounted, lost
+from accounting import CASES, Case, assert_losses_are_counted, count_lost
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from samples import NEEDS, put
@@ -50,13 +50,13 @@ def target(case: Case, plain: bool = False) -> Iterator[Path]:
 @given(sentences=corpora())
 @settings(max_examples=40, deadline=None)
 def test_what_is_not_counted_as_lost_is_read_again(case: Case, sentences: list[Sentence]) -> None:
-    sentences = case.prepared(sentences)
+    sentences = case.prepare(sentences)
     writing, reading = Ledger(), Ledger()
     with target(case) as path:
         write(iter(sentences), path, case.spec, ledger=writing, lossy=True)
         again = list(read(path, case.reading or case.name, reading))
     assert str(reading) == ""
-    assert_accounted(case, sentences, again, writing)
+    assert_losses_are_counted(case, sentences, again, writing)
 
 
 @given(sentences=corpora())
@@ -77,7 +77,7 @@ def test_the_interchange_format_holds_everything(sentences: list[Sentence]) -> N
 @settings(max_examples=25, deadline=None)
 def test_what_is_written_is_recognised(case: Case, sentences: list[Sentence], plain: bool) -> None:
     with target(case, plain) as path:
-        write(case.prepared(sentences), path, case.spec, lossy=True)
+        write(case.prepare(sentences), path, case.spec, lossy=True)
         if any(sentence.entities for sentence in read(path, case.reading or case.name)):
             assert detect(path).name == case.name
 
@@ -97,7 +97,7 @@ def test_conversion_refuses_exactly_what_would_lose_something(case: Case, senten
             assert {file.name for file in path.parent.iterdir()} == {"source.jsonl", "direct"}
         result = convert(source, path, "jsonl", case.spec, lossy=bool(expected))
         assert result.ledger.losses == expected
-        assert result.counts["all"]["entities"] == sum(len(sentence.entities) for sentence in sentences)
+        assert result.read["all"]["entities"] == sum(len(sentence.entities) for sentence in sentences)
         reading = case.reading or case.name
         assert [s.entities for s in read(path, reading)] == [s.entities for s in read(direct, reading)]
 
@@ -111,7 +111,7 @@ def test_every_format_into_every_other(name: str, tmp_path: Path) -> None:
     assert any(sentence.entities for sentence in before)
     for number, case in enumerate(case for case in CASES if ":" not in case.spec and not is_missing(case)):
         path = tmp_path / f"{number}{(*formats()[case.name].extensions, '')[0]}"
-        missing = lost(convert(source, path, name, case.spec, lossy=True).ledger)
+        missing = count_lost(convert(source, path, name, case.spec, lossy=True).ledger)
         after = list(read(path, case.name))
         assert detect(path).name == case.name or not any(sentence.entities for sentence in after)
         assert sum(len(s.entities) for s in after) == sum(len(s.entities) for s in before) - missing["entities"]

@@ -79,7 +79,7 @@ def test_discontinuous_entities_and_links_are_lost(workbench: Any) -> None:
     assert read.relations == (Relation("r", 1, 0),)
     assert ledger.losses == {
         ("entities", "discontinuous"): 1,
-        ("relations", "of an entity that is lost"): 1,
+        ("relations", "with a dropped entity"): 1,
         ("relations", "across sentences"): 1,
     }
 
@@ -87,7 +87,7 @@ def test_discontinuous_entities_and_links_are_lost(workbench: Any) -> None:
 def test_a_kept_key_that_is_one_of_the_formats_own_is_noted(workbench: Any) -> None:
     (read,), ledger = workbench.back(spert, [Sentence("s1", ("Oslo",), extra={"tokens": 1, "source": "map"})])
     assert (read.words, read.extra) == (("Oslo",), {"source": "map"})
-    assert (ledger.lost, dict(ledger.notes)) == (0, {"keys left out: 'tokens' means something else in this format": 1})
+    assert (ledger.lost, dict(ledger.notes)) == (0, {"keys dropped: 'tokens' has another meaning in this format": 1})
 
 
 @pytest.mark.parametrize(
@@ -97,10 +97,13 @@ def test_a_kept_key_that_is_one_of_the_formats_own_is_noted(workbench: Any) -> N
         ({"tokens": ["a", ""], "entities": []}, "word 1 is empty"),
         (
             {"tokens": ["a"], "entities": [{"type": "X", "start": 0, "end": 2}]},
-            "entity 'X' ends at word 2, the sentence has 1 words",
+            "entity 'X' ends at word 2, but the sentence has 1 words",
         ),
         ({"tokens": ["a"], "entities": [{"type": "", "start": 0, "end": 1}]}, "an entity's type must be a non-empty string"),
-        ({"tokens": ["a"], "entities": [], "relations": [{"type": "r", "head": 0, "tail": 0}]}, "relation 'r' names entity 0"),
+        (
+            {"tokens": ["a"], "entities": [], "relations": [{"type": "r", "head": 0, "tail": 0}]},
+            "relation 'r' refers to entity 0",
+        ),
     ],
 )
 def test_a_wrong_record_is_named_by_its_line(workbench: Any, record: dict[str, Any], problem: str) -> None:

@@ -60,7 +60,7 @@ def content(sentences: Iterable[Sentence]) -> tuple[Counter[Any], Counter[Any]]:
             ink = [n for n, place in enumerate(inked) for a, b in mention.fragments if a <= place < b]
             keys[mention.id] = (document.id, mention.type, tuple(ink))
         entities.update(keys.values())
-        relations.update((arrow.type, keys[arrow.head], keys[arrow.tail]) for arrow in document.arrows)
+        relations.update((arrow.type, keys[arrow.head], keys[arrow.tail]) for arrow in document.relations)
     return entities, relations
 
 
@@ -101,7 +101,7 @@ def test_ade_holds_all_but_what_it_says(tmp_path_factory: pytest.TempPathFactory
     back, ledger = through(ade_rel, alone, tmp_path_factory.mktemp("ade"))
     back = [Sentence(s.document or "", s.words, s.entities, s.relations, text=s.text, starts=s.starts) for s in back]
     for kind, before, after in zip(("entities", "relations"), content(alone), content(back), strict=True):
-        said = sum(n for (what, _), n in ledger.losses.items() if what == kind) + ledger.notes[f"{kind} given twice, merged"]
+        said = sum(n for (what, _), n in ledger.losses.items() if what == kind) + ledger.notes[f"duplicate {kind}, merged"]
         assert not after - before
         assert after.total() + said == before.total()
 

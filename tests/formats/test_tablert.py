@@ -36,7 +36,7 @@ def test_entities_in_another_order_are_numbered_anew(workbench: Any) -> None:
     assert read.entities == (entities[1], entities[0])
     assert read.relations == (Relation("r", 1, 0), Relation("q", 0, 1))
     assert ledger.lost == 0
-    assert ledger.notes == {"entities given twice, merged": 1}
+    assert ledger.notes == {"duplicate entities, merged": 1}
 
 
 def test_overlaps_are_lost(workbench: Any) -> None:
@@ -47,7 +47,7 @@ def test_overlaps_are_lost(workbench: Any) -> None:
     assert ledger.losses == {
         ("entities", "discontinuous"): 1,
         ("entities", "overlapping another"): 2,
-        ("relations", "of an entity that is lost"): 1,
+        ("relations", "with a dropped entity"): 1,
     }
 
 
@@ -62,7 +62,7 @@ def test_repairs_are_noted(workbench: Any) -> None:
     [
         ({"tags": ["O"]}, "1 tags for 4 tokens"),
         ({"tags": ["O", "O", "O", "Loc"]}, "'Loc' is not a tag"),
-        ({"relations": [{"type": "r", "head": 0, "tail": 2}]}, "relation 'r' names entity 2, the sentence has 2"),
+        ({"relations": [{"type": "r", "head": 0, "tail": 2}]}, "relation 'r' refers to entity 2, but the sentence has 2"),
     ],
 )
 def test_a_wrong_record_is_named_by_its_line(workbench: Any, change: dict[str, Any], problem: str) -> None:

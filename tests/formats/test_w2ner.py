@@ -38,7 +38,7 @@ def test_discontinuous_entities_and_kept_keys(workbench: Any) -> None:
 def test_numbers_out_of_order_are_sorted_and_noted(workbench: Any) -> None:
     (sentence,), ledger = workbench.load(w2ner, [{"sentence": ["a", "b", "c"], "ner": [{"index": [2, 0, 1], "type": "X"}]}])
     assert sentence.entities == (Entity("X", ((0, 3),)),)
-    assert ledger.notes == {"entities whose word numbers are out of order, sorted": 1}
+    assert ledger.notes == {"entities with unsorted word indices, sorted": 1}
 
 
 def test_a_record_without_ner(workbench: Any) -> None:
@@ -50,7 +50,7 @@ def test_relations_are_lost(workbench: Any) -> None:
     sentence = Sentence("s", ("a", "b"), (Entity("X", ((0, 1),)), Entity("Y", ((0, 2),))), (Relation("r", 0, 1),))
     (read,), ledger = workbench.back(w2ner, [sentence])
     assert read.entities == sentence.entities
-    assert str(ledger) == "1 relation (no place for relations)"
+    assert str(ledger) == "1 relation (not supported by the format)"
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,7 @@ def test_relations_are_lost(workbench: Any) -> None:
         ([], "an entity of type 'X' has no fragments"),
         ([1, 1], "the fragments [[1, 2], [1, 2]] overlap or are out of order"),
         ([-1], "[-1, 0] is not a half-open range"),
-        ([9], "entity 'X' ends at word 10, the sentence has 2 words"),
+        ([9], "entity 'X' ends at word 10, but the sentence has 2 words"),
         ([10**25], "entity 'X' ends at word"),
         (["a"], "ner.0.index.0: input should be a valid integer"),
     ],

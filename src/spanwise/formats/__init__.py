@@ -1,6 +1,6 @@
-"""Annotated text in the formats people have: one file each, one registry that tells them apart."""
+"""Formats of annotated text: one module per format, and a registry that detects them."""
 
 from spanwise.formats.base import Format, Ledger
-from spanwise.formats.registry import LossError, detect, formats, is_known, read, write
+from spanwise.formats.registry import LossError, can_detect, detect, formats, read, write
 
-__all__ = ["Format", "Ledger", "LossError", "detect", "formats", "is_known", "read", "write"]
+__all__ = ["Format", "Ledger", "LossError", "can_detect", "detect", "formats", "read", "write"]

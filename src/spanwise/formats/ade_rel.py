@@ -1,14 +1,16 @@
-"""The ADE corpus: ``PMID|sentence|effect|start|end|drug|start|end``, a line for each relation.
+"""The ADE corpus: ``PMID|sentence|effect|start|end|drug|start|end``, one line per relation.
 
-``DRUG-AE.rel`` relates adverse effects to drugs: the types are Adverse-Effect and Drug, the relation Adverse-Effect goes from
-the effect to the drug. ``DRUG-DOSE.rel`` has the same columns with a dose in place of the effect (so says the corpus's README):
-types Dose and Drug, relation Dose. As nothing in a line tells the two apart, ``kind=dose`` says it, or the file's name does.
+``DRUG-AE.rel`` relates adverse effects to drugs: the types are Adverse-Effect and Drug, and the relation
+Adverse-Effect goes from the effect to the drug. ``DRUG-DOSE.rel`` has a dose instead of the effect (see
+the README of the corpus): types Dose and Drug, relation Dose. ``kind=dose`` or the file name selects it,
+because the lines look the same.
 
-The offsets count from the beginning of the document, of which only the sentence is here. So the sentence's own place is the
-one that most mentions of its lines agree on, each occurrence of a mention's text in the sentence being one proposal; that
-place then tells which occurrence is meant. Lines of one PMID and sentence that follow each other are one sentence.
+Offsets count from the start of the document, but the file has only its sentences. The start of a
+sentence is therefore found by vote: each occurrence of a mention in the sentence proposes one, and the
+most frequent proposal wins. It also decides which occurrence of each mention is meant. Consecutive
+lines with the same PMID and sentence are one sentence.
 
-Written are the same columns with offsets in the sentence, which the reader finds again (a sentence's place is then 0).
+The writer counts offsets from the start of the sentence, so the reader finds the start 0.
 """
 
 from __future__ import annotations
@@ -23,23 +25,23 @@ from pathlib import Path
 
 from spanwise.core.errors import FormatError
 from spanwise.core.types import Entity, Sentence, Span
-from spanwise.files.reading import lines
-from spanwise.files.writing import writing
+from spanwise.files.reading import read_lines
+from spanwise.files.writing import open_output
 from spanwise.formats.base import Format, Ledger, one_of
-from spanwise.formats.shared.cutting import to_sentences
-from spanwise.formats.shared.documents import Arrow, Document, Mention
-from spanwise.formats.shared.fitting import fitted
+from spanwise.formats.shared.documents import Document, Mention, MentionRelation
+from spanwise.formats.shared.restriction import restrict
 from spanwise.formats.shared.sample import Sample
+from spanwise.formats.shared.splitting import to_sentences
 
-# The sentence may hold a bar, so the columns behind it are counted from the end.
+# The sentence may contain a bar, so the columns after it are matched from the end.
 _ROW = re.compile(r"([^|]+)\|(.+)" + r"\|([^|]+)\|([0-9]{1,9})\|([0-9]{1,9})" * 2)
 _HEADS = {"effect": "Adverse-Effect", "dose": "Dose"}
 _DRUG = "Drug"
 
 
 @dataclass(frozen=True, slots=True)
-class _Said:
-    """A mention as a line says it: its offset counts from the beginning of the document."""
+class _Mention:
+    """A mention of a line, with its offset in the document."""
 
     type: str
     text: str
@@ -51,84 +53,87 @@ class _Row:
     line: int
     document: str
     sentence: str
-    head: _Said
-    drug: _Said
+    head: _Mention
+    drug: _Mention
 
 
-def read(path: Path, ledger: Ledger, /, *, kind: str | None = None, annotated: bool = True) -> Iterator[Sentence]:
-    """``kind`` is "effect" or "dose"; unless said, "dose" for a file called DRUG-DOSE… and "effect" for others."""
-    head = _HEADS[kind or ("dose" if path.name.upper().startswith("DRUG-DOSE") else "effect")]
-    numbers: Counter[str] = Counter()
-    said = ledger if annotated else Ledger()  # of the mentions
-    for (document, text), group in groupby(_rows(path, head, said), key=lambda row: (row.document, row.sentence)):
+def read(path: Path, ledger: Ledger, /, *, kind: str | None = None, with_annotations: bool = True) -> Iterator[Sentence]:
+    """Read sentences. ``kind`` is "effect" or "dose" (default for files named DRUG-DOSE…)."""
+    head_type = _HEADS[kind or ("dose" if path.name.upper().startswith("DRUG-DOSE") else "effect")]
+    positions: Counter[str] = Counter()
+    row_ledger = ledger if with_annotations else Ledger()
+    for (document, text), group in groupby(
+        _read_rows(path, head_type, row_ledger), key=lambda row: (row.document, row.sentence)
+    ):
         rows = list(group)
-        number = numbers[document]
-        numbers[document] += 1
-        whole = _document(rows, text, ledger) if annotated else Document(document, text)
+        position = positions[document]
+        positions[document] += 1
+        whole = _to_document(rows, text, ledger) if with_annotations else Document(document, text)
         for sentence in to_sentences(whole, path, ledger, line=rows[0].line, split=False):
-            # The file does not keep the order of the text: positions count the sentences that it has.
-            yield replace(sentence, id=f"{document}-{number}", document=document, position=number, start=None)
+            # Sentences are in the order of the file, not of the document.
+            yield replace(sentence, id=f"{document}-{position}", document=document, position=position, start=None)
 
 
-def _rows(path: Path, head: str, ledger: Ledger) -> Iterator[_Row]:
-    for number, line in lines(path):
+def _read_rows(path: Path, head_type: str, ledger: Ledger) -> Iterator[_Row]:
+    for number, line in read_lines(path):
         if not line.strip():
             continue
         match = _ROW.fullmatch(line)
         if not match or not match[2].strip():
-            raise FormatError(
-                path, number, "expected PMID|sentence|effect|start|end|drug|start|end, start and end being numbers"
-            )
-        name, sentence, effect, start, end, drug, drug_start, drug_end = match.groups()
+            raise FormatError(path, number, "expected PMID|sentence|effect|start|end|drug|start|end with numeric start and end")
+        document, sentence, effect, start, end, drug, drug_start, drug_end = match.groups()
         wrong = (int(end) - int(start) != len(effect)) + (int(drug_end) - int(drug_start) != len(drug))
-        ledger.note("mentions whose offsets do not fit their length", wrong)
-        yield _Row(number, name, sentence, _Said(head, effect, int(start)), _Said(_DRUG, drug, int(drug_start)))
+        ledger.note("mentions whose offsets do not match their length", wrong)
+        head_mention = _Mention(head_type, effect, int(start))
+        yield _Row(number, document, sentence, head_mention, _Mention(_DRUG, drug, int(drug_start)))
 
 
-def _document(rows: list[_Row], text: str, ledger: Ledger) -> Document:
-    found = _aligned({said: None for row in rows for said in (row.head, row.drug)}, text, ledger)
-    result = Document(rows[0].document, text)
+def _to_document(rows: list[_Row], text: str, ledger: Ledger) -> Document:
+    spans = _align({mention: None for row in rows for mention in (row.head, row.drug)}, text, ledger)
+    document = Document(rows[0].document, text)
     ids: dict[tuple[str, Span], str] = {}
-    arrows: dict[tuple[str, str], Arrow] = {}
+    relations: dict[tuple[str, str], MentionRelation] = {}
     for row in rows:
-        spans = [found.get(said) for said in (row.head, row.drug)]
-        if None in spans:
-            ledger.lose("relations", "with a mention that is not in the sentence")
-        names = []
-        for said, span in zip((row.head, row.drug), spans, strict=True):
+        ends = []
+        for mention in (row.head, row.drug):
+            span = spans.get(mention)
             if span is not None:
-                name = ids.setdefault((said.type, span), f"T{len(ids) + 1}")
-                if len(ids) > len(result.mentions):
-                    result.mentions.append(Mention(name, said.type, (span,), line=row.line))
-                names.append(name)
-        if len(names) == 2:
-            ledger.note("relations given twice, merged", int((names[0], names[1]) in arrows))
-            arrows[names[0], names[1]] = Arrow(row.head.type, names[0], names[1], line=row.line)
-    result.arrows = list(arrows.values())
-    return result
-
-
-def _aligned(mentions: Iterable[_Said], text: str, ledger: Ledger) -> dict[_Said, Span]:
-    """Where in the sentence each mention stands, of those that stand in it."""
-    occurrences = {said: _occurrences(said.text, text, ledger) for said in mentions}
-    votes = Counter(said.offset - start for said, starts in occurrences.items() for start in starts if said.offset >= start)
-    # Of places with as many votes, 0 comes first (offsets in the sentence), then the one that takes the leftmost occurrences.
-    place = max(votes, key=lambda place: (votes[place], place == 0, place), default=0)
-    if place and sum(count == votes[place] for count in votes.values()) > 1:
-        ledger.note("sentences whose mentions fit in several ways, the leftmost taken")
-    found: dict[_Said, Span] = {}
-    for said, starts in occurrences.items():
-        if not starts:
-            ledger.lose("entities", "not in its sentence")
+                id = ids.setdefault((mention.type, span), f"T{len(ids) + 1}")
+                if len(ids) > len(document.mentions):
+                    document.mentions.append(Mention(id, mention.type, (span,), line=row.line))
+                ends.append(id)
+        if len(ends) < 2:
+            ledger.lose("relations", "with a mention that is not in the sentence")
             continue
-        start = min(starts, key=lambda start: abs(said.offset - place - start))
-        ledger.note("mentions whose offset leads elsewhere, taken at the nearest place", int(start != said.offset - place))
-        found[said] = Span(start, start + len(said.text))
-    return found
+        head, tail = ends
+        ledger.note("duplicate relations, merged", int((head, tail) in relations))
+        relations[head, tail] = MentionRelation(row.head.type, head, tail, line=row.line)
+    document.relations = list(relations.values())
+    return document
 
 
-def _occurrences(mention: str, text: str, ledger: Ledger) -> list[int]:
-    """The places of a mention in a text, large and small letters told apart unless it stands nowhere so."""
+def _align(mentions: Iterable[_Mention], text: str, ledger: Ledger) -> dict[_Mention, Span]:
+    """Return the characters of each mention that occurs in the sentence."""
+    occurrences = {mention: _find_occurrences(mention.text, text, ledger) for mention in mentions}
+    votes = Counter(m.offset - start for m, starts in occurrences.items() for start in starts if m.offset >= start)
+    # Ties: first 0 (offsets count from the sentence), then the start that selects the leftmost occurrences.
+    sentence_start = max(votes, key=lambda start: (votes[start], start == 0, start), default=0)
+    if sentence_start and sum(count == votes[sentence_start] for count in votes.values()) > 1:
+        ledger.note("sentences whose mentions fit in several ways, aligned to the leftmost")
+    spans: dict[_Mention, Span] = {}
+    for mention, starts in occurrences.items():
+        if not starts:
+            ledger.lose("entities", "not in their sentence")
+            continue
+        offset = mention.offset - sentence_start
+        start = min(starts, key=lambda start: abs(offset - start))
+        ledger.note("mentions whose offset does not match, placed at the nearest occurrence", int(start != offset))
+        spans[mention] = Span(start, start + len(mention.text))
+    return spans
+
+
+def _find_occurrences(mention: str, text: str, ledger: Ledger) -> list[int]:
+    """Return the starts of a mention in a text; case is ignored only if there is no exact match."""
     starts: list[int] = []
     start = text.find(mention)
     while start >= 0:
@@ -136,58 +141,60 @@ def _occurrences(mention: str, text: str, ledger: Ledger) -> list[int]:
         start = text.find(mention, start + 1)
     if not starts:
         starts = [match.start() for match in re.finditer(f"(?={re.escape(mention)})", text, re.IGNORECASE)]
-        ledger.note("mentions written with other letters, large or small, than in their sentence", int(bool(starts)))
+        ledger.note("mentions that differ from their sentence in case", int(bool(starts)))
     return starts
 
 
 def write(sentences: Iterable[Sentence], path: Path, ledger: Ledger, /, *, kind: str = "effect") -> None:
-    """``kind`` as in reading: which two types and which relation are written."""
-    head = _HEADS[kind]
-    before = None
-    with writing(path) as file:
-        for whole in sentences:
-            sentence = fitted(whole, {"nested", "relations"}, ledger, partial(_refused, sentence=whole, head=head))
-            name = re.sub(r"[|\r\n\ufeff]", "_", sentence.document or sentence.id).strip() or "_"
-            ledger.note("documents whose id cannot be a column, renamed", int(name != (sentence.document or sentence.id)))
+    """Write sentences. ``kind`` selects the two types and the relation, as in ``read``."""
+    head_type = _HEADS[kind]
+    previous = None
+    with open_output(path) as file:
+        for original in sentences:
+            rejection_reason = partial(_rejection_reason, sentence=original, head_type=head_type)
+            sentence = restrict(original, {"nested", "relations"}, ledger, rejection_reason)
+            document = sentence.document or sentence.id
+            id = re.sub(r"[|\r\n\ufeff]", "_", document).strip() or "_"
+            ledger.note("documents renamed because their id cannot be a column", int(id != document))
             text = re.sub(r"[\r\n]", " ", sentence.text)
-            pairs = _pairs(sentence, head, ledger)
-            if pairs and (name, text) == before:
-                ledger.lose("sentences", "that repeat the one before")
-                ledger.lose("entities", "in such a sentence", len(set(chain.from_iterable(pairs))))
-                ledger.lose("relations", "in such a sentence", len(pairs))
+            pairs = _related_pairs(sentence, head_type, ledger)
+            if pairs and (id, text) == previous:
+                ledger.lose("sentences", "identical to the previous one")
+                ledger.lose("entities", "in a dropped sentence", len(set(chain.from_iterable(pairs))))
+                ledger.lose("relations", "in a dropped sentence", len(pairs))
             elif pairs:
-                before = (name, text)
-                file.writelines(f"{name}|{text}|{_columns(pair, sentence, text)}\n" for pair in pairs)
+                previous = (id, text)
+                file.writelines(f"{id}|{text}|{_to_columns(pair, sentence, text)}\n" for pair in pairs)
             else:
-                ledger.lose("sentences", "without such a relation")
+                ledger.lose("sentences", "without a relation of this kind")
 
 
-def _refused(entity: Entity, sentence: Sentence, head: str) -> str | None:
-    if entity.type not in (head, _DRUG):
-        return f"of another type than {head} and {_DRUG}"
+def _rejection_reason(entity: Entity, sentence: Sentence, head_type: str) -> str | None:
+    if entity.type not in (head_type, _DRUG):
+        return f"of a type other than {head_type} and {_DRUG}"
     text = sentence.text_of(entity)
     if not text.strip():
-        return "of white space only"
+        return "that are only whitespace"
     return "with | in their text" if "|" in text else None
 
 
-def _pairs(sentence: Sentence, head: str, ledger: Ledger) -> list[tuple[Entity, Entity]]:
-    """The entities of each relation; those that are in none are counted."""
+def _related_pairs(sentence: Sentence, head_type: str, ledger: Ledger) -> list[tuple[Entity, Entity]]:
+    """Return the entities of each relation; entities without a relation count as lost."""
     pairs: dict[tuple[Entity, Entity], None] = {}
     for relation in sentence.relations:
         pair = sentence.entities[relation.head], sentence.entities[relation.tail]
-        if relation.type != head or (pair[0].type, pair[1].type) != (head, _DRUG):
-            ledger.lose("relations", f"of another kind than {head} from {head} to {_DRUG}")
+        if relation.type != head_type or (pair[0].type, pair[1].type) != (head_type, _DRUG):
+            ledger.lose("relations", f"other than {head_type} from {head_type} to {_DRUG}")
             continue
-        ledger.note("relations given twice, merged", int(pair in pairs))
+        ledger.note("duplicate relations, merged", int(pair in pairs))
         pairs[pair] = None
     distinct = set(sentence.entities)
-    ledger.note("entities given twice, merged", len(sentence.entities) - len(distinct))
-    ledger.lose("entities", "in no relation", len(distinct.difference(*pairs)))
+    ledger.note("duplicate entities, merged", len(sentence.entities) - len(distinct))
+    ledger.lose("entities", "without a relation", len(distinct.difference(*pairs)))
     return list(pairs)
 
 
-def _columns(pair: tuple[Entity, Entity], sentence: Sentence, text: str) -> str:
+def _to_columns(pair: tuple[Entity, Entity], sentence: Sentence, text: str) -> str:
     spans = [sentence.characters(entity.fragments[0]) for entity in pair]
     return "|".join(f"{text[start:end]}|{start}|{end}" for start, end in spans)
 
@@ -199,14 +206,14 @@ def sniff(sample: Sample) -> bool:
 
 FORMAT = Format(
     name="ade_rel",
-    by_characters=True,
-    summary="the ADE corpus: a line for each relation of an adverse effect (or a dose) to a drug",
+    has_character_offsets=True,
+    summary="the ADE corpus: one line per relation of an adverse effect (or a dose) to a drug",
     read=read,
     write=write,
     sniff=sniff,
     extensions=(".rel",),
-    holds=frozenset(("nested", "crossing", "several types", "relations")),
-    keeps=frozenset(("documents",)),
+    supports=frozenset(("nested", "crossing", "several types", "relations")),
+    metadata=frozenset(("documents",)),
     read_options={"kind": one_of(*_HEADS)},
     write_options={"kind": one_of(*_HEADS)},
 )

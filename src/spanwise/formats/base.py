@@ -1,4 +1,4 @@
-"""What a format is, and the ledger in which readers and writers say what they did to the data."""
+"""The ``Format`` class and the ``Ledger`` of changes made by readers and writers."""
 
 from __future__ import annotations
 
@@ -15,39 +15,39 @@ if TYPE_CHECKING:
 
 
 class Ledger:
-    """What reading and writing did besides copying: ``note`` what lost nothing, ``lose`` what did.
+    """Counts of what readers and writers changed (``notes``) or dropped (``losses``).
 
-    Nothing is dropped silently: a writer that cannot hold something says so here and goes on; who called it decides
-    whether the result may stand.
+    A writer that cannot store something records it here and continues. The caller decides whether
+    the result is acceptable.
 
     >>> ledger = Ledger()
-    >>> ledger.lose("entities", "overlap another", 3)
-    >>> ledger.lose("relations", "no place for them")
+    >>> ledger.lose("entities", "overlapping another", 3)
+    >>> ledger.lose("relations", "not supported by the format")
     >>> ledger.lost, str(ledger)
-    (4, '3 entities (overlap another), 1 relation (no place for them)')
+    (4, '3 entities (overlapping another), 1 relation (not supported by the format)')
     """
 
     def __init__(self) -> None:
         self.notes: Counter[str] = Counter()
         self.losses: Counter[tuple[str, str]] = Counter()
 
-    def note(self, what: str, count: int = 1) -> None:
-        """A change that loses nothing, such as a repaired label."""
+    def note(self, message: str, count: int = 1) -> None:
+        """Count changes that lose no annotation, such as repaired tags."""
         if count:
-            self.notes[what] += count
+            self.notes[message] += count
 
-    def note_files(self, what: str, names: Sequence[str]) -> None:
-        """Files that somebody may think are read; the first three by name."""
-        shown = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
-        self.note(f"{what}, not read ({shown})", len(names))
+    def note_files(self, description: str, names: Sequence[str]) -> None:
+        """Count files that were not read, and name the first three."""
+        listed = ", ".join(names[:3]) + (", …" if len(names) > 3 else "")
+        self.note(f"{description}, not read ({listed})", len(names))
 
-    def lose(self, kind: str, why: str, count: int = 1) -> None:
-        """``count`` things of a kind ("entities", "relations", …) that are not in the result, and why."""
+    def lose(self, kind: str, reason: str, count: int = 1) -> None:
+        """Count annotations of a kind ("entities", "relations", …) that are not in the result."""
         if count:
-            self.losses[kind, why] += count
+            self.losses[kind, reason] += count
 
     def add(self, other: Ledger) -> None:
-        """What another ledger says, here too."""
+        """Add the counts of another ledger."""
         self.notes.update(other.notes)
         self.losses.update(other.losses)
 
@@ -56,46 +56,55 @@ class Ledger:
         return self.losses.total()
 
     def __str__(self) -> str:
-        return ", ".join(f"{count} {_one(kind) if count == 1 else kind} ({why})" for (kind, why), count in self.losses.items())
+        return ", ".join(
+            f"{count} {_singular(kind) if count == 1 else kind} ({reason})" for (kind, reason), count in self.losses.items()
+        )
 
 
-def _one(kind: str) -> str:
+def _singular(kind: str) -> str:
     return kind[:-3] + "y" if kind.endswith("ies") else kind.removesuffix("s")
 
 
-# read(path, ledger, **options) yields sentences as it reads; write(sentences, path, ledger, **options) writes to a fresh path.
+# read(path, ledger, **options) streams sentences; write(sentences, path, ledger, **options) creates a new path.
 Reader = Callable[..., Iterator[Sentence]]
 Writer = Callable[..., None]
 
 
 @dataclass(frozen=True)
 class Option:
-    """How the value of an option is read, and how help texts show it. ``read`` raises ValueError for a wrong one."""
+    """The parser of an option's value and the placeholder in help texts.
 
-    read: Callable[[str], Any]
-    shown: str = "…"
+    ``parse`` raises ValueError for an invalid value.
+    """
+
+    parse: Callable[[str], Any]
+    placeholder: str = "…"
 
     def __call__(self, value: str) -> Any:
-        return self.read(value)
+        return self.parse(value)
 
 
 Options = Mapping[str, Option]
 
-# What data has besides its annotation: ids of sentences, names of documents, tags of words, scores, unknown keys.
-EVERYTHING = frozenset(("ids", "documents", "pos", "scores", "relation scores", "keys", "entity keys", "relation keys"))
+# Everything that sentences carry in addition to their annotations.
+ALL_METADATA = frozenset(("ids", "documents", "pos", "scores", "relation scores", "keys", "entity keys", "relation keys"))
 
 
 @dataclass(frozen=True)
 class Format:
-    """One on-disk format: how to recognise, read and write it.
+    """A file format: how to recognise, read and write it.
 
-    ``holds`` names what it can express besides flat entities: "nested", "crossing", "discontinuous", "several types"
-    (two types on one span), "relations", "links" (relations across sentences); what it does not hold is lost. ``keeps`` names
-    what it has a place for besides (of ``EVERYTHING``), with ``own_keys`` those keys that it keeps though it does not keep any
-    key there is; ``keeps_with`` says it where the options of writing decide. What is not kept is noted.
+    ``supports`` lists what it can express in addition to flat entities: "nested", "crossing",
+    "discontinuous", "several types" (two types on one span), "relations" and "links" (relations
+    across sentences). Everything else is counted as lost.
 
-    ``options`` are what may follow the name in ``--from name:key=value``. ``for_corpus`` gives, from the sentences of all
-    splits and the options said, those with which the splits are written alike.
+    ``metadata`` lists what it stores of ``ALL_METADATA``; ``metadata_for`` computes it where it depends
+    on the write options. ``extra_keys`` are single keys that it stores even if it does not store
+    arbitrary keys. Other metadata is dropped with a note.
+
+    ``read_options`` and ``write_options`` may follow the name, as in ``--from name:key=value``.
+    ``corpus_options`` computes write options from the sentences of all splits and the given options,
+    so that all splits are written alike.
     """
 
     name: str
@@ -104,32 +113,32 @@ class Format:
     sniff: Callable[[Sample], bool]
     write: Writer | None = None
     extensions: tuple[str, ...] = ()
-    holds: frozenset[str] = frozenset()
-    keeps: frozenset[str] = frozenset()
-    own_keys: frozenset[str] = frozenset()
-    keeps_with: Callable[..., frozenset[str]] | None = None
+    supports: frozenset[str] = frozenset()
+    metadata: frozenset[str] = frozenset()
+    extra_keys: frozenset[str] = frozenset()
+    metadata_for: Callable[..., frozenset[str]] | None = None
     read_options: Options = field(default_factory=dict)
     write_options: Options = field(default_factory=dict)
-    for_corpus: Callable[[Iterable[Sentence], dict[str, Any]], dict[str, Any]] | None = None
-    read_from: frozenset[str] = frozenset(("file",))  # "file", "folder" or both
+    corpus_options: Callable[[Iterable[Sentence], dict[str, Any]], dict[str, Any]] | None = None
+    input_kinds: frozenset[str] = frozenset(("file",))  # "file", "folder" or both
     writes_folder: bool = False
-    extra: str | None = None  # the optional dependency group it needs
-    # True where annotations point at characters: words and sentences are cut around them, unless read with annotated=False.
-    by_characters: bool = False
+    pip_extra: str | None = None  # the optional dependency group that it requires
+    # Annotations are character offsets. Words and sentences are split around them, unless the file
+    # is read with with_annotations=False.
+    has_character_offsets: bool = False
 
-    def reads(self, folder: bool) -> bool:
-        """True when it is read from a folder, or from a file."""
-        return ("folder" if folder else "file") in self.read_from
+    def can_read(self, is_folder: bool) -> bool:
+        return ("folder" if is_folder else "file") in self.input_kinds
 
-    def kept(self, options: Mapping[str, Any]) -> frozenset[str]:
-        """What is kept when it is written with these options."""
-        return self.keeps_with(**options) if self.keeps_with else self.keeps
+    def stored_metadata(self, options: Mapping[str, Any]) -> frozenset[str]:
+        """Return the metadata that is stored with these write options."""
+        return self.metadata_for(**options) if self.metadata_for else self.metadata
 
 
 def parse_options(text: str, known: Options, name: str) -> dict[str, Any]:
-    """``labels=1+2,separator=tab`` as keyword arguments.
+    """Parse ``labels=1+2,separator=tab`` into keyword arguments.
 
-    >>> parse_options("width=3", {"width": WHOLE}, "some format")
+    >>> parse_options("width=3", {"width": INTEGER}, "some format")
     {'width': 3}
     """
     options: dict[str, Any] = {}
@@ -148,14 +157,14 @@ def parse_options(text: str, known: Options, name: str) -> dict[str, Any]:
     return options
 
 
-def whole(value: str) -> int:
+def parse_integer(value: str) -> int:
     try:
         return int(value)
     except ValueError:
-        raise ValueError(f"expected a whole number, found {value!r}") from None
+        raise ValueError(f"expected an integer, found {value!r}") from None
 
 
-def _yes_or_no(value: str) -> bool:
+def _parse_yes_or_no(value: str) -> bool:
     if value.lower() in ("yes", "true", "1", "on"):
         return True
     if value.lower() in ("no", "false", "0", "off"):
@@ -163,22 +172,21 @@ def _yes_or_no(value: str) -> bool:
     raise ValueError(f"expected yes or no, found {value!r}")
 
 
-WHOLE = Option(whole, "N")
-TEXT = Option(str)
+INTEGER = Option(parse_integer, "N")
 NAME = Option(str, "NAME")
-YES_OR_NO = Option(_yes_or_no, "yes|no")
+YES_OR_NO = Option(_parse_yes_or_no, "yes|no")
 
 
 def one_of(*choices: str) -> Option:
-    """An option that has a fixed set of values.
+    """Return an option with a fixed set of values.
 
-    >>> one_of("bio", "bioes")("BIO"), one_of("bio", "bioes").shown
+    >>> one_of("bio", "bioes")("BIO"), one_of("bio", "bioes").placeholder
     ('bio', 'bio|bioes')
     """
 
-    def read(value: str) -> str:
+    def parse(value: str) -> str:
         if value.lower() not in choices:
             raise ValueError(f"expected one of {', '.join(choices)}, found {value!r}")
         return value.lower()
 
-    return Option(read, "|".join(choices))
+    return Option(parse, "|".join(choices))

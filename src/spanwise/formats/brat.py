@@ -1,17 +1,20 @@
-"""brat: a folder of texts (``.txt``) with standoff annotations (``.ann``), or a single such pair.
+"""brat: a folder of texts (``.txt``) with standoff annotations (``.ann``), or a single pair of files.
 
-Reading, one line of a ``.ann`` file at a time:
+The lines of a ``.ann`` file:
 
-- ``T1⇥Disease 0 5;8 12⇥text``: an entity, with as many fragments as it has. Fragments that only white space parts (brat cuts
-  at line ends) become one. An event's trigger is such a line too, and so an entity.
-- ``R1⇥Cause Arg1:T1 Arg2:T2``: a relation, or a link where its ends lie in two sentences. Other names than Arg1 and Arg2 are
-  kept in ``extra["roles"]``.
-- ``A1⇥Negation T1``, ``M1`` (its old name), ``N1⇥Reference T1 Wikidata:Q30⇥name``, ``#1⇥AnnotatorNotes T1⇥words``: kept on the
-  entity or relation they are about, as ``extra["attributes"]``, ``extra["references"]`` and ``extra["notes"]``.
-- ``E1⇥Binding:T1 Theme:T2``, ``*⇥Equiv T1 T2`` and relations of events: kept as they are in ``extra["brat"]`` of the document's
-  first sentence; the entities they name remember their number in ``extra["id"]``.
+- ``T1⇥Disease 0 5;8 12⇥text``: an entity with one or more fragments. Fragments separated only by
+  whitespace are joined, because brat splits at line breaks. Event triggers are entities, too.
+- ``R1⇥Cause Arg1:T1 Arg2:T2``: a relation, or a link if its ends are in two sentences. Role names other
+  than Arg1 and Arg2 are stored in ``extra["roles"]``.
+- ``A1⇥Negation T1``, ``M1`` (its old name), ``N1⇥Reference T1 Wikidata:Q30⇥name``, ``#1⇥AnnotatorNotes
+  T1⇥words``: stored on their entity or relation in ``extra["attributes"]``, ``extra["references"]`` and
+  ``extra["notes"]``.
+- ``E1⇥Binding:T1 Theme:T2``, ``*⇥Equiv T1 T2`` and relations of events: stored unchanged in
+  ``extra["brat"]`` of the document's first sentence. The entities that they refer to store their id in
+  ``extra["id"]``.
 
-The text that a T line repeats is compared with the ``.txt``; it is the offsets that count. Other files are not read, and named.
+The text of a T line is compared with the ``.txt``; the offsets are authoritative. Other files are not
+read, and a note lists them.
 """
 
 from __future__ import annotations
@@ -26,13 +29,13 @@ from typing import Any
 from spanwise.core.errors import FormatError
 from spanwise.core.types import Sentence, Span
 from spanwise.files.names import printable
-from spanwise.files.reading import lines, read_text
+from spanwise.files.reading import read_lines, read_text
 from spanwise.formats.base import YES_OR_NO, Format, Ledger
 from spanwise.formats.brat_writer import write
-from spanwise.formats.shared.cutting import to_sentences
-from spanwise.formats.shared.documents import Arrow, Document, Mention
+from spanwise.formats.shared.documents import Document, Mention, MentionRelation
 from spanwise.formats.shared.sample import Sample
-from spanwise.text.blanks import says
+from spanwise.formats.shared.splitting import to_sentences
+from spanwise.text.text_index import TextIndex
 
 _LINE = re.compile(r"([TREAMN#]\S*|\*)\t([^\t]*)(?:\t(.*))?", re.DOTALL)
 _RANGE = r"[0-9]{1,15} [0-9]{1,15}"
@@ -52,142 +55,147 @@ _ATTACHED = {"A": "attributes", "M": "attributes", "N": "references", "#": "note
 
 
 def read(
-    path: Path, ledger: Ledger, /, *, split: bool = True, notes: bool = True, annotated: bool = True
+    path: Path, ledger: Ledger, /, *, split: bool = True, notes: bool = True, with_annotations: bool = True
 ) -> Iterator[Sentence]:  # fmt: skip
-    """``split=False`` keeps each text as one sentence; ``notes=False`` leaves attributes, references and notes out.
+    """Read documents.
 
-    Without ``annotated`` all texts are read, also those without a ``.ann`` file.
+    ``split=False`` keeps each text as one sentence. ``notes=False`` skips attributes, references and
+    notes. ``with_annotations=False`` reads all texts, including those without a ``.ann`` file.
     """
-    kind, other = (".ann", ".txt") if annotated else (".txt", ".ann")
+    suffix, other = (".ann", ".txt") if with_annotations else (".txt", ".ann")
     if path.is_dir():
         files = list(_visible_files(path))
-        if any(path.iterdir()) and not any(file.suffix == kind for file in files):
-            raise FormatError(path, None, f"no {kind} file in this folder or below it")
-    elif path.suffix in (kind, other):
-        files = [path.with_suffix(kind)]
+        if any(path.iterdir()) and not any(file.suffix == suffix for file in files):
+            raise FormatError(path, None, f"no {suffix} file in this folder or its subfolders")
+    elif path.suffix in (suffix, other):
+        files = [path.with_suffix(suffix)]
     else:
-        raise FormatError(path, None, "brat is read from a folder, a .ann file or a .txt file")
+        raise FormatError(path, None, "expected a folder, a .ann file or a .txt file")
     for file in files:
-        if file.suffix == kind:
-            where = file.relative_to(path) if path.is_dir() else Path(file.name)
-            name = printable(where.with_suffix("").as_posix())
-            yield from to_sentences(_document(name, file, ledger, notes, annotated), file, ledger, split=split)
-    alone = [file for file in files if file.suffix == other and not file.with_suffix(kind).exists()]
-    ledger.note(f"{other} files without a {kind}, passed over", len(alone))
-    besides = [file for file in files if file.suffix not in (kind, other, ".conf")]  # .conf: brat's own settings
-    ledger.note_files("files besides .txt and .ann", [printable(file.relative_to(path).as_posix()) for file in besides])
+        if file.suffix == suffix:
+            relative = file.relative_to(path) if path.is_dir() else Path(file.name)
+            id = printable(relative.with_suffix("").as_posix())
+            yield from to_sentences(_read_document(id, file, ledger, notes, with_annotations), file, ledger, split=split)
+    unpaired = [file for file in files if file.suffix == other and not file.with_suffix(suffix).exists()]
+    ledger.note(f"{other} files without a {suffix} file, skipped", len(unpaired))
+    ignored = [file for file in files if file.suffix not in (suffix, other, ".conf")]  # .conf: settings of brat
+    ledger.note_files("files other than .txt and .ann", [printable(file.relative_to(path).as_posix()) for file in ignored])
 
 
 def _visible_files(path: Path) -> Iterator[Path]:
-    """The files of a folder, those of a subfolder together, in the order of their names."""
-    for folder, subfolders, names in os.walk(path, onerror=_refuse):
+    """Yield the files of a folder and its subfolders, sorted by name."""
+    for folder, subfolders, names in os.walk(path, onerror=_raise):
         subfolders[:] = sorted(name for name in subfolders if not name.startswith("."))
         yield from (Path(folder, name) for name in sorted(names) if not name.startswith(".") and not name.endswith("~"))
 
 
-def _refuse(error: OSError) -> None:
-    """A subfolder that cannot be opened is no reason to read the rest in silence."""
+def _raise(error: OSError) -> None:
+    """Fail on subfolders that cannot be opened, which ``os.walk`` would skip silently."""
     raise error
 
 
-def _document(name: str, path: Path, ledger: Ledger, notes: bool, annotated: bool) -> Document:
+def _read_document(id: str, path: Path, ledger: Ledger, notes: bool, with_annotations: bool) -> Document:
     for needed in (path, path.with_suffix(".txt")):
         if not needed.is_file():
-            raise FormatError(path, None, f"{needed.name} is missing: brat keeps the text in .txt and its annotations in .ann")
+            raise FormatError(path, None, f"{needed.name} is missing; brat stores the text in .txt and the annotations in .ann")
     try:
-        text = _text(path, ledger)
+        text = _read_text(path, ledger)
     except FormatError:
-        if annotated:
+        if with_annotations:
             raise
-        text = read_text(path.with_suffix(".txt"))  # the annotations cannot tell how they count
-    if not annotated:
-        return Document(name, text)
-    found = _Annotations(path, text, ledger)
-    for number, line in lines(path):
+        text = read_text(path.with_suffix(".txt"))  # the .ann file is invalid and cannot show how it counts line breaks
+    if not with_annotations:
+        return Document(id, text)
+    annotations = _Annotations(path, text, ledger)
+    for number, line in read_lines(path):
         if line.strip():
-            found.add(number, line)
-    return found.document(name, notes)
+            annotations.add(number, line)
+    return annotations.to_document(id, notes)
 
 
-def _text(path: Path, ledger: Ledger) -> str:
-    """The text that the offsets of a ``.ann`` file count in: a copy may have got Windows line ends after it was annotated."""
+def _read_text(path: Path, ledger: Ledger) -> str:
+    """Return the text with the line breaks that the offsets of the ``.ann`` file count.
+
+    A text may have got Windows line breaks after it was annotated.
+    """
     text, annotations = read_text(path.with_suffix(".txt")), path.with_suffix(".ann")
     if "\r\n" not in text or not annotations.is_file():
         return text
-    before = text.replace("\r\n", "\n")
-    if _count_fitting(annotations, before) <= _count_fitting(annotations, text):
+    unix_text = text.replace("\r\n", "\n")
+    if _count_matches(annotations, unix_text) <= _count_matches(annotations, text):
         return text
-    ledger.note("texts with Windows line ends, of which the offsets count each as one character: read so")
-    return before
+    ledger.note("texts with Windows line breaks, counted as one character each")
+    return unix_text
 
 
-def _count_fitting(path: Path, text: str) -> int:
-    """How many T lines say the text that stands at their offsets."""
-    count = 0
-    for _, line in lines(path):
+def _count_matches(path: Path, text: str) -> int:
+    """Count the T lines whose text is at their offsets."""
+    count, index = 0, TextIndex(text)
+    for _, line in read_lines(path):
         match = _LINE.fullmatch(line)
-        place = _TEXT_BOUND.fullmatch(match[2].strip()) if match and match[1][0] == "T" else None
-        if match and place:
-            count += says(text, _ranges(place[2]), match[3] or "")
+        entity = _TEXT_BOUND.fullmatch(match[2].strip()) if match and match[1][0] == "T" else None
+        if match and entity:
+            count += index.matches(_parse_ranges(entity[2]), match[3] or "")
     return count
 
 
 class _Annotations:
-    """The lines of one ``.ann`` file, gathered; what hangs on another line is hung there when all are known."""
+    """The lines of one ``.ann`` file. Attributes, references and notes are attached at the end."""
 
     def __init__(self, path: Path, text: str, ledger: Ledger) -> None:
         self.path, self.text, self.ledger = path, text, ledger
+        self.index = TextIndex(text)
         self.mentions: list[Mention] = []
-        self.arrows: list[Arrow] = []
+        self.relations: list[MentionRelation] = []
         self.others: list[dict[str, Any]] = []
-        self.surfaces: list[list[str]] = []  # what each T line says its text is, perhaps over several lines
-        self.expected, self.matched = "", 0  # what the last T line should say, and how many characters of that it does
-        self.known: dict[str, dict[str, Any]] = {}  # by id, where attributes, references and notes are kept
-        self.attached: list[tuple[str, str, dict[str, Any]]] = []
-        self.last = ""
+        self.surfaces: list[list[str]] = []  # the text of each T line, which may continue on further lines
+        self.expected, self.matched = "", 0  # the text of the last T line, and how many characters of it were read
+        self.extra: dict[str, dict[str, Any]] = {}  # by id: the extra data that attributes, references and notes join
+        self.attached: list[tuple[str, str, dict[str, Any]]] = []  # extra key, target id, item
+        self.last_kind = ""
 
     def add(self, number: int, line: str) -> None:
         match = _LINE.fullmatch(line)
         if not match:
             self._continue_surface(number, line)
             return
-        name, body, tail = match[1], match[2].strip(), match[3]
-        kind = self.last = name[0]
+        id, body, tail = match[1], match[2].strip(), match[3]
+        kind = self.last_kind = id[0]
         if kind == "T":
-            understood = self._entity(name, body, tail, number)
+            is_valid = self._add_entity(id, body, tail, number)
         elif kind == "R":
-            understood = self._relation(name, body, number)
+            is_valid = self._add_relation(id, body, number)
         elif kind in "E*":
-            understood = self._other(name, body, number)
+            is_valid = self._add_other(id, body, number)
         else:
-            understood = self._attach(kind, name, body.split(None, 2), tail or "", number)
-        if not understood:
-            raise FormatError(self.path, number, f"not a line of brat, expected {_SHAPES[kind]}, found {_shown(line)}")
+            is_valid = self._attach(kind, id, body.split(None, 2), tail or "", number)
+        if not is_valid:
+            raise FormatError(self.path, number, f"invalid line; expected {_SHAPES[kind]}, found {_shorten(line)}")
 
-    def _keep(self, name: str, item: dict[str, Any], number: int) -> dict[str, Any]:
-        if self.known.setdefault(name, item) is not item:
-            raise FormatError(self.path, number, f"the id {name!r} is given twice")
-        return item
+    def _register(self, id: str, extra: dict[str, Any], number: int) -> dict[str, Any]:
+        if self.extra.setdefault(id, extra) is not extra:
+            raise FormatError(self.path, number, f"duplicate id {id!r}")
+        return extra
 
-    def _entity(self, name: str, body: str, tail: str | None, number: int) -> bool:
+    def _add_entity(self, id: str, body: str, tail: str | None, number: int) -> bool:
         match = _TEXT_BOUND.fullmatch(body)
         if not match:
             return False
-        ranges = sorted(_ranges(match[2]))
+        ranges = sorted(_parse_ranges(match[2]))
         joined = [ranges[0]]
         for span in ranges[1:]:
-            if joined[-1].end <= span.start and not self.text[joined[-1].end : span.start].strip():
+            if joined[-1].end <= span.start and not self.index.strip(joined[-1].end, span.start):
                 joined[-1] = Span(joined[-1].start, span.end)
-                self.ledger.note("fragments that only white space parts, joined")
+                self.ledger.note("fragments separated only by whitespace, joined")
             else:
                 joined.append(span)
-        extra = self._keep(name, {}, number)
-        self.mentions.append(Mention(name, match[1], tuple(joined), extra=extra, line=number))
+        extra = self._register(id, {}, number)
+        self.mentions.append(Mention(id, match[1], tuple(joined), extra=extra, line=number))
         self.surfaces.append([] if tail is None else [tail])
         return True
 
-    def _relation(self, name: str, body: str, number: int) -> bool:
-        kind, *parts = body.split() or [""]
+    def _add_relation(self, id: str, body: str, number: int) -> bool:
+        type, *parts = body.split() or [""]
         ends = [match for part in parts if (match := _ARGUMENT.fullmatch(part))]
         if len(parts) != 2 or len(ends) != 2:
             return False
@@ -196,23 +204,23 @@ class _Annotations:
         roles = [end[1] for end in ends]
         head, tail = (end[2] for end in ends)
         if "E" in (head[0], tail[0]):
-            return self._other(name, body, number)
-        extra = self._keep(name, {} if roles == ["Arg1", "Arg2"] else {"roles": roles}, number)
-        self.arrows.append(Arrow(kind, head, tail, extra=extra, line=number))
+            return self._add_other(id, body, number)
+        extra = self._register(id, {} if roles == ["Arg1", "Arg2"] else {"roles": roles}, number)
+        self.relations.append(MentionRelation(type, head, tail, extra=extra, line=number))
         return True
 
-    def _other(self, name: str, body: str, number: int) -> bool:
-        """An event, an equivalence or a relation of events: kept as it is."""
+    def _add_other(self, id: str, body: str, number: int) -> bool:
+        """Store an event, an equivalence or a relation of events unchanged."""
         first, *parts = body.split() or [""]
-        if name[0] == "E" and not all(map(_ARGUMENT.fullmatch, [first, *parts])):
+        if id[0] == "E" and not all(map(_ARGUMENT.fullmatch, [first, *parts])):
             return False
-        if name == "*" and (len(parts) < 2 or any(":" in part for part in parts)):
+        if id == "*" and (len(parts) < 2 or any(":" in part for part in parts)):
             return False
-        item = {"id": name, "line": " ".join([first, *parts])}
-        self.others.append(item if name == "*" else self._keep(name, item, number))
+        item = {"id": id, "line": " ".join([first, *parts])}
+        self.others.append(item if id == "*" else self._register(id, item, number))
         return True
 
-    def _attach(self, kind: str, name: str, parts: list[str], text: str, number: int) -> bool:
+    def _attach(self, kind: str, id: str, parts: list[str], text: str, number: int) -> bool:
         if len(parts) < 2 or (kind in "N#" and len(parts) != (3 if kind == "N" else 2)):
             return False
         item: dict[str, Any] = {"type": parts[0]}
@@ -223,60 +231,61 @@ class _Annotations:
         if kind in "N#":
             item["text"] = text
         else:
-            self.ledger.note("attributes under their old letter, M", int(kind == "M"))
+            self.ledger.note("attributes with the old prefix M", int(kind == "M"))
         self.attached.append((_ATTACHED[kind], parts[1], item))
         if kind != "#":
-            self._keep(name, item, number)
+            self._register(id, item, number)
         return True
 
     def _continue_surface(self, number: int, line: str) -> None:
-        """Some tools break the repeated text of an entity where the text has a line end; the text itself tells."""
-        surface = self.surfaces[-1] if self.last == "T" else []
+        """Accept a line that continues the text of an entity, which some tools break at line breaks."""
+        surface = self.surfaces[-1] if self.last_kind == "T" else []
         if len(surface) == 1:
-            first, self.expected = _plain(surface[0]), _plain(self._text_of(self.mentions[-1]))
+            first, self.expected = _collapse(surface[0]), _collapse(self._text_of(self.mentions[-1]))
             self.matched = len(first) if self.expected.startswith(first) else -1
-        piece = " " * (self.matched > 0) + _plain(line)
+        piece = " " * (self.matched > 0) + _collapse(line)
         if surface and self.matched >= 0 and self.expected.startswith(piece, self.matched):
             surface.append(line)
             self.matched += len(piece)
-            self.ledger.note("repeated texts broken over lines, joined")
+            self.ledger.note("entity texts broken over several lines, joined")
             return
-        raise FormatError(self.path, number, f"not a line of brat, expected {_SHAPES['T']} or the like, found {_shown(line)}")
+        raise FormatError(self.path, number, f"invalid line; expected {_SHAPES['T']} or similar, found {_shorten(line)}")
 
     def _text_of(self, mention: Mention) -> str:
         return " ".join(self.text[start:end] for start, end in mention.fragments)
 
-    def document(self, name: str, notes: bool) -> Document:
+    def to_document(self, id: str, notes: bool) -> Document:
         for mention, surface in zip(self.mentions, self.surfaces, strict=True):
-            if surface and not says(self.text, mention.fragments, "\n".join(surface)):
-                self.ledger.note("entities whose repeated text differs from the text at their offsets")
+            if surface and not self.index.matches(mention.fragments, "\n".join(surface)):
+                self.ledger.note("entities whose text differs from the document at their offsets")
         for key, target, item in self.attached:
             if not notes:
-                self.ledger.note("attributes, references and notes left out, as asked")
-            elif target in self.known and (key == "notes" or target[0] in "TRE"):
-                self.known[target].setdefault(key, []).append(item)
+                self.ledger.note("attributes, references and notes, skipped")
+            elif target in self.extra and (key == "notes" or target[0] in "TRE"):
+                self.extra[target].setdefault(key, []).append(item)
             else:
-                self.ledger.lose(key, "on something that is not there, or that cannot have any")
+                self.ledger.lose(key, "with a target that is missing or cannot have any")
         for item in self.others:
             for reference in re.split(r"[ :]", item["line"]):
-                if reference[:1] == "T" and reference in self.known:
-                    self.known[reference]["id"] = reference
+                if reference[:1] == "T" and reference in self.extra:
+                    self.extra[reference]["id"] = reference
         for mention in self.mentions:
             mention.extra = mention.extra or None
-        for arrow in self.arrows:
-            arrow.extra = arrow.extra or None
-        return Document(name, self.text, self.mentions, self.arrows, {"brat": self.others} if self.others else None)
+        for relation in self.relations:
+            relation.extra = relation.extra or None
+        return Document(id, self.text, self.mentions, self.relations, {"brat": self.others} if self.others else None)
 
 
-def _ranges(text: str) -> list[Span]:
+def _parse_ranges(text: str) -> list[Span]:
     return [Span(*map(int, part.split(" "))) for part in text.split(";")]
 
 
-def _plain(text: str) -> str:
+def _collapse(text: str) -> str:
+    """Replace each run of whitespace by one space."""
     return " ".join(text.split())
 
 
-def _shown(line: str) -> str:
+def _shorten(line: str) -> str:
     return repr(line if len(line) < 60 else line[:57] + "…")
 
 
@@ -291,15 +300,15 @@ def sniff(sample: Sample) -> bool:
 
 FORMAT = Format(
     name="brat",
-    by_characters=True,
-    summary="a folder of .txt files with standoff annotations in .ann files, or one such pair",
+    has_character_offsets=True,
+    summary="a folder of .txt files with standoff annotations in .ann files, or one pair of files",
     read=read,
     write=write,
     sniff=sniff,
-    holds=frozenset(("nested", "crossing", "discontinuous", "several types", "relations", "links")),
-    keeps=frozenset(("documents",)),
-    own_keys=frozenset(("attributes", "references", "notes", "roles", "id", "brat")),
+    supports=frozenset(("nested", "crossing", "discontinuous", "several types", "relations", "links")),
+    metadata=frozenset(("documents",)),
+    extra_keys=frozenset(("attributes", "references", "notes", "roles", "id", "brat")),
     read_options={"split": YES_OR_NO, "notes": YES_OR_NO},
-    read_from=frozenset(("folder", "file")),
+    input_kinds=frozenset(("folder", "file")),
     writes_folder=True,
 )

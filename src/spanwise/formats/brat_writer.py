@@ -1,4 +1,4 @@
-"""Writing brat: one ``.txt`` and one ``.ann`` for each document, all numbers given anew."""
+"""Writer of brat: a ``.txt`` and a ``.ann`` file per document, with new ids."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from pydantic import TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from spanwise.core.types import Extra, Sentence, Span
-from spanwise.files.writing import writing
+from spanwise.files.writing import open_output
 from spanwise.formats.base import Ledger
 from spanwise.formats.shared.documents import Document, to_documents
-from spanwise.formats.shared.naming import DistinctNames
+from spanwise.formats.shared.unique_names import UniqueNames
 
 
 class _Note(TypedDict):
@@ -50,106 +50,107 @@ _LINE_END = re.compile(r"[\r\n]\s*")
 
 
 def write(sentences: Iterable[Sentence], path: Path, ledger: Ledger, /) -> None:
-    """Each document in files of its name (``a/b`` in the subfolder ``a``), as far as it can be a file's name."""
+    """Write each document to files named after its id; ``a/b`` is in the subfolder ``a``."""
     names = _FileNames(ledger)
     for document in to_documents(sentences, ledger):
-        name = names.of(document.id)
+        name = names.make_unique(document.id)
         (path / name).parent.mkdir(parents=True, exist_ok=True)
-        with writing(path / f"{name}.txt") as file:
+        with open_output(path / f"{name}.txt") as file:
             file.write(document.text)
-        with writing(path / f"{name}.ann") as file:
-            file.writelines(f"{line}\n" for line in _Lines(document, ledger).all())
+        with open_output(path / f"{name}.ann") as file:
+            file.writelines(f"{line}\n" for line in _LineWriter(document, ledger).lines())
 
 
-class _Lines:
+class _LineWriter:
     """The lines of one ``.ann`` file."""
 
     def __init__(self, document: Document, ledger: Ledger) -> None:
         self.document, self.ledger = document, ledger
         self.counts: Counter[str] = Counter()
 
-    def all(self) -> Iterator[str]:
+    def lines(self) -> Iterator[str]:
         for mention in self.document.mentions:
-            pieces = [piece for fragment in mention.fragments for piece in _lines_of(fragment, self.document.text)]
-            places = ";".join(f"{start} {end}" for start, end in pieces)
+            pieces = [piece for fragment in mention.fragments for piece in _split_lines(fragment, self.document.text)]
+            offsets = ";".join(f"{start} {end}" for start, end in pieces)
             surface = " ".join(self.document.text[start:end] for start, end in pieces)
-            yield f"{mention.id}\t{self._word(mention.type)} {places}\t{surface}"
-            yield from self._attached(mention.id, _shaped(mention.extra, self.ledger))
-        for arrow in self.document.arrows:
-            name, extra = self._next("R"), _shaped(arrow.extra, self.ledger)
-            first, second = map(self._word, extra.get("roles", _ROLES))
-            if (second, first) == _ROLES:  # to brat this would turn the relation round
+            yield f"{mention.id}\t{self._name(mention.type)} {offsets}\t{surface}"
+            yield from self._attached_lines(mention.id, _validate_extra(mention.extra, self.ledger))
+        for relation in self.document.relations:
+            id, extra = self._next_id("R"), _validate_extra(relation.extra, self.ledger)
+            first, second = map(self._name, extra.get("roles", _ROLES))
+            if (second, first) == _ROLES:  # brat would read the relation in the other direction
                 first, second = _ROLES
-            yield f"{name}\t{self._word(arrow.type)} {first}:{arrow.head} {second}:{arrow.tail}"
-            yield from self._attached(name, extra)
-        yield from self._others()
+            yield f"{id}\t{self._name(relation.type)} {first}:{relation.head} {second}:{relation.tail}"
+            yield from self._attached_lines(id, extra)
+        yield from self._other_lines()
 
-    def _next(self, kind: str) -> str:
+    def _next_id(self, kind: str) -> str:
         self.counts[kind] += 1
         return f"{kind}{self.counts[kind]}"
 
-    def _attached(self, target: str, extra: _Attached) -> Iterator[str]:
+    def _attached_lines(self, target: str, extra: _Attached) -> Iterator[str]:
         for item in extra.get("attributes", []):
-            name, value = self._next("A"), self._flat(item.get("value", ""), "\t")
-            yield f"{name}\t{self._word(item['type'])} {target} {value}".rstrip(" ")
-            yield from self._notes(name, item.get("notes", []))
+            id, value = self._next_id("A"), self._one_line(item.get("value", ""), "\t")
+            yield f"{id}\t{self._name(item['type'])} {target} {value}".rstrip(" ")
+            yield from self._note_lines(id, item.get("notes", []))
         for item in extra.get("references", []):
-            name = self._next("N")
-            to, text = self._flat(item.get("to", ""), "\t"), self._flat(item.get("text", ""))
-            yield f"{name}\t{self._word(item['type'])} {target} {to or '_'}\t{text}"
-            yield from self._notes(name, item.get("notes", []))
-        yield from self._notes(target, extra.get("notes", []))
+            id = self._next_id("N")
+            to, text = self._one_line(item.get("to", ""), "\t"), self._one_line(item.get("text", ""))
+            yield f"{id}\t{self._name(item['type'])} {target} {to or '_'}\t{text}"
+            yield from self._note_lines(id, item.get("notes", []))
+        yield from self._note_lines(target, extra.get("notes", []))
 
-    def _notes(self, target: str, notes: list[_Note]) -> Iterator[str]:
+    def _note_lines(self, target: str, notes: list[_Note]) -> Iterator[str]:
         for note in notes:
-            yield f"{self._next('#')}\t{self._word(note['type'])} {target}\t{self._flat(note.get('text', ''))}"
+            yield f"{self._next_id('#')}\t{self._name(note['type'])} {target}\t{self._one_line(note.get('text', ''))}"
 
-    def _others(self) -> Iterator[str]:
-        """Events, equivalences and relations of events, as far as all they name is there."""
+    def _other_lines(self) -> Iterator[str]:
+        """Yield events, equivalences and relations of events whose references all exist."""
         try:
             others = _OTHERS.validate_python((self.document.extra or {}).get("brat", []))
         except ValidationError:
-            self.ledger.note("keys left out: of a shape that brat does not have")
+            self.ledger.note("keys dropped: not in the shape of brat data")
             return
-        numbers = self._new_numbers()
+        new_ids = self._new_ids()
         events = {item["id"]: item for item in others if re.fullmatch(r"E\S+", item["id"])}
-        numbers |= {name: name for name in events}
-        while gone := [name for name, item in events.items() if _renumbered(item, numbers) is None]:
-            for name in gone:  # and with it, in the next round, the events that name it
-                del events[name], numbers[name]
+        new_ids |= {id: id for id in events}
+        while invalid := [id for id, item in events.items() if _replace_ids(item, new_ids) is None]:
+            for id in invalid:  # the next round removes the events that refer to it
+                del events[id], new_ids[id]
         for item in others:
             kind = item["id"][:1]
-            line = _renumbered(item, numbers) if kind in _KINDS and (kind != "E" or events.get(item["id"]) is item) else None
+            is_valid = kind in _KINDS and (kind != "E" or events.get(item["id"]) is item)
+            line = _replace_ids(item, new_ids) if is_valid else None
             if line is None:
-                self.ledger.lose(_KINDS.get(kind, "notes"), "naming something that is not in the data")
+                self.ledger.lose(_KINDS.get(kind, "notes"), "that refer to something not in the data")
                 continue
-            name = self._next("R") if kind == "R" else item["id"]
-            yield f"{name}\t{line}"
+            id = self._next_id("R") if kind == "R" else item["id"]
+            yield f"{id}\t{line}"
             if kind != "*":
-                yield from self._attached(name, item)
+                yield from self._attached_lines(id, item)
 
-    def _new_numbers(self) -> dict[str, str]:
-        """The new number of each entity that remembers its old one, as far as the old one names it alone."""
-        old = [(mention.extra or {}).get("id") for mention in self.document.mentions]
-        counts = Counter(map(str, old))
-        pairs = zip(old, self.document.mentions, strict=True)
-        return {name: mention.id for name, mention in pairs if isinstance(name, str) and counts[name] == 1}
+    def _new_ids(self) -> dict[str, str]:
+        """Map the old ids of entities to new ones, if they are known and unique."""
+        old_ids = [(mention.extra or {}).get("id") for mention in self.document.mentions]
+        counts = Counter(map(str, old_ids))
+        pairs = zip(old_ids, self.document.mentions, strict=True)
+        return {old: mention.id for old, mention in pairs if isinstance(old, str) and counts[old] == 1}
 
-    def _word(self, text: str) -> str:
-        """A name as brat can hold it: without white space."""
+    def _name(self, text: str) -> str:
+        """Return the name without whitespace, which brat does not allow."""
         safe = "_".join(text.split()) or "_"
-        self.ledger.lose("names", "with white space, written with _ instead", int(safe != text))
+        self.ledger.lose("names", "with whitespace, replaced by _", int(safe != text))
         return safe
 
-    def _flat(self, text: str, tab: str = "") -> str:
-        """A text as it can stand in a line, or between two tabs."""
+    def _one_line(self, text: str, tab: str = "") -> str:
+        """Return the text without line breaks, and without tabs if ``tab`` is a tab."""
         safe = re.sub(rf"[\r\n{tab}]+", " ", text)
-        self.ledger.note("line ends in what is said of an entity or relation, written as blanks", int(safe != text))
+        self.ledger.note("line breaks in attributes, references or notes, replaced by spaces", int(safe != text))
         return safe
 
 
-def _lines_of(fragment: Span, text: str) -> Iterator[Span]:
-    """The fragment without line ends: brat cuts there."""
+def _split_lines(fragment: Span, text: str) -> Iterator[Span]:
+    """Split a fragment at line breaks, as brat does."""
     start = fragment.start
     for match in _LINE_END.finditer(text, *fragment):
         if line := text[start : match.start()].rstrip():
@@ -159,49 +160,49 @@ def _lines_of(fragment: Span, text: str) -> Iterator[Span]:
         yield Span(start, fragment.end)
 
 
-def _shaped(extra: Extra | None, ledger: Ledger) -> _Attached:
-    """What is known besides, where it has the shape in which the reader keeps it."""
+def _validate_extra(extra: Extra | None, ledger: Ledger) -> _Attached:
+    """Return the extra data if it has the shape that the reader produces; otherwise nothing."""
     try:
         return _ATTACHED.validate_python(extra or {})
     except ValidationError:
-        ledger.note("keys left out: of a shape that brat does not have")
+        ledger.note("keys dropped: not in the shape of brat data")
         return {}
 
 
-def _renumbered(item: _Other, numbers: dict[str, str]) -> str | None:
-    """The line with new numbers; None where it names something that has none."""
+def _replace_ids(item: _Other, new_ids: dict[str, str]) -> str | None:
+    """Return the line with new ids; None if it refers to an unknown one."""
     first, *rest = item["line"].split() or [""]
     parts = [] if item["id"].startswith("E") else [first]
     for part in rest if parts else [first, *rest]:
-        role, colon, name = part.rpartition(":")
-        if name not in numbers:
+        role, colon, id = part.rpartition(":")
+        if id not in new_ids:
             return None
-        parts.append(f"{role}{colon}{numbers[name]}")
+        parts.append(f"{role}{colon}{new_ids[id]}")
     return " ".join(parts)
 
 
 class _FileNames:
-    """A file's name for each document: never outside the folder, never hidden, never one twice, fit for every system.
+    """Unique file names for documents, valid on all systems, never hidden and never outside the folder.
 
     >>> names = _FileNames(Ledger())
-    >>> [names.of(name) for name in ("dev/a", "../../etc/a", "dev/a", "/b:c", "..")]
+    >>> [names.make_unique(name) for name in ("dev/a", "../../etc/a", "dev/a", "/b:c", "..")]
     ['dev/a', '_/_/etc/a', 'dev/a-2', 'b_c', '_']
     """
 
     def __init__(self, ledger: Ledger) -> None:
-        self.ledger, self.distinct = ledger, DistinctNames(ledger, self._key)
+        self.ledger, self.unique = ledger, UniqueNames(ledger, self._key)
 
-    def of(self, document: str) -> str:
+    def make_unique(self, document: str) -> str:
         *folders, last = [_safe(part) for part in document.split("/") if part] or ["_"]
-        # Folders are told from files by their suffix alone, so that a document "a" and one "a.txt/b" go side by side.
+        # A folder must not have the suffix of a file: documents "a" and "a.txt/b" would collide.
         folders = [f"{name}_" if name.lower().endswith((".txt", ".ann")) else name for name in folders]
         name = "/".join([*folders, last]).encode()[:200].decode(errors="ignore").rstrip("/. ") or "_"
-        self.ledger.note("documents whose id cannot be a file's name, renamed", int(name != document))
-        return self.distinct.of(name)
+        self.ledger.note("documents renamed because their id cannot be a file name", int(name != document))
+        return self.unique.make_unique(name)
 
     @staticmethod
     def _key(name: str) -> str:
-        """Some file systems do not tell large letters from small ones."""
+        """Return a key for file systems that ignore case."""
         return unicodedata.normalize("NFC", name).casefold()
 
 

@@ -1,6 +1,6 @@
-"""CLUENER's JSON lines: characters, entities by type and mention with inclusive ends.
+"""JSON lines of CLUENER: character offsets with inclusive ends, by type and mention.
 
-``{"text": "去北京", "label": {"address": {"北京": [[1, 2]]}}}``; a record without ``label`` is not annotated.
+``{"text": "去北京", "label": {"address": {"北京": [[1, 2]]}}}``. A record without ``label`` is not annotated.
 """
 
 from __future__ import annotations
@@ -14,64 +14,74 @@ from typing_extensions import TypedDict
 
 from spanwise.core.types import Entity, Sentence, Span
 from spanwise.formats.base import Format, Ledger
-from spanwise.formats.shared.characters import mention, of_characters, to_characters
-from spanwise.formats.shared.fitting import fitted
-from spanwise.formats.shared.records import Id, Whole, id_value, own_id, read_records, rest, with_rest, write_lines
+from spanwise.formats.shared.characters import character_sentence, slice_text, split_characters
+from spanwise.formats.shared.records import (
+    Id,
+    StrictInt,
+    add_extra,
+    id_or_default,
+    json_id,
+    read_records,
+    unknown_keys,
+    write_json_lines,
+)
+from spanwise.formats.shared.restriction import restrict
 from spanwise.formats.shared.sample import Sample
 
 
 class _Record(TypedDict):
     __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
     text: str
-    label: NotRequired[dict[str, dict[str, list[tuple[Whole, Whole]]]] | None]
+    label: NotRequired[dict[str, dict[str, list[tuple[StrictInt, StrictInt]]]] | None]
     id: NotRequired[Id | None]
 
 
 _SHAPE: TypeAdapter[_Record] = TypeAdapter(_Record)
 _KEYS = frozenset(_Record.__annotations__)
-_HOLDS = frozenset(("nested", "crossing", "several types"))
+_SUPPORTS = frozenset(("nested", "crossing", "several types"))
 
 
 def read(path: Path, ledger: Ledger, /) -> Iterator[Sentence]:
     def build(record: dict[str, Any], default_id: str) -> Sentence:
         label = record.get("label")
-        ledger.note("records without a label, read as sentences without entities", int(label is None))
+        ledger.note("records without a label, read without entities", int(label is None))
         entities = [
-            _entity(record["text"], kind, said, start, last)
-            for kind, mentions in (label or {}).items()
-            for said, places in mentions.items()
-            for start, last in places
+            _to_entity(record["text"], type, mention, start, last)
+            for type, mentions in (label or {}).items()
+            for mention, ranges in mentions.items()
+            for start, last in ranges
         ]
-        # The file sorts them by type; in the order of the text they are easier to compare with anything else.
+        # Text order instead of the file's order by type, which is easier to compare with other formats.
         entities.sort(key=lambda entity: entity.range)
-        return of_characters(own_id(record.get("id"), default_id), record["text"], entities, rest(record, _KEYS))
+        id = id_or_default(record.get("id"), default_id)
+        return character_sentence(id, record["text"], entities, unknown_keys(record, _KEYS))
 
     return read_records(path, _SHAPE, build)
 
 
-def _entity(text: str, kind: str, said: str, start: int, last: int) -> Entity:
-    found = mention(text, start, last + 1)
-    if found != said:
-        raise ValueError(f"{kind} {said!r} is said to stand at [{start}, {last}], where the text has {found!r}")
-    return Entity(kind, (Span(start, last + 1),))
+def _to_entity(text: str, type: str, mention: str, start: int, last: int) -> Entity:
+    found = slice_text(text, start, last + 1)
+    if found != mention:
+        raise ValueError(f"{type} [{start}, {last}]: expected {mention!r}, found {found!r} in the text")
+    return Entity(type, (Span(start, last + 1),))
 
 
 def write(sentences: Iterable[Sentence], path: Path, ledger: Ledger, /) -> None:
-    write_lines((_record(fitted(to_characters(s, ledger), _HOLDS, ledger), ledger) for s in sentences), path)
+    write_json_lines((_to_record(restrict(split_characters(s, ledger), _SUPPORTS, ledger), ledger) for s in sentences), path)
 
 
-def _record(sentence: Sentence, ledger: Ledger) -> dict[str, Any]:
+def _to_record(sentence: Sentence, ledger: Ledger) -> dict[str, Any]:
     label: dict[str, dict[str, list[list[int]]]] = {}
     for entity in sentence.entities:
         start, end = entity.range
         label.setdefault(entity.type, {}).setdefault(sentence.text[start:end], []).append([start, end - 1])
-    record = {"id": id_value(sentence.id), "text": sentence.text, "label": label}
-    return with_rest(record, sentence.extra, _KEYS, ledger)
+    record = {"id": json_id(sentence.id), "text": sentence.text, "label": label}
+    return add_extra(record, sentence.extra, _KEYS, ledger)
 
 
 def sniff(sample: Sample) -> bool:
     labels = [record["label"] for record in sample.dicts if "label" in record]
-    return sample.have("text") and bool(labels) and all(_is_label(label) for label in labels)
+    return sample.all_have("text") and bool(labels) and all(_is_label(label) for label in labels)
 
 
 def _is_label(label: Any) -> bool:
@@ -80,11 +90,11 @@ def _is_label(label: Any) -> bool:
 
 FORMAT = Format(
     name="cluener",
-    summary="CLUENER's JSON lines: characters, entities by type and mention, ends inclusive",
+    summary="JSON lines of CLUENER: characters, entities by type and mention, inclusive ends",
     read=read,
     write=write,
     sniff=sniff,
     extensions=(".json",),
-    holds=_HOLDS,
-    keeps=frozenset(("ids", "keys")),
+    supports=_SUPPORTS,
+    metadata=frozenset(("ids", "keys")),
 )

@@ -1,4 +1,4 @@
-"""Which columns of a file of columns hold the word and its tags, as its first lines show."""
+"""Detection of the word and tag columns of a CoNLL file from its first lines."""
 
 from __future__ import annotations
 
@@ -14,65 +14,69 @@ from spanwise.core.errors import FormatError
 from spanwise.formats.shared.sample import Sample
 
 DOCUMENT = "-DOCSTART-"
-_CHUNKS = frozenset("NP VP PP ADVP ADJP SBAR PRT CONJP INTJ LST UCP".split())
-_BLANKS = re.compile(r"[ \t]+")
+_CHUNK_TYPES = frozenset("NP VP PP ADVP ADJP SBAR PRT CONJP INTJ LST UCP".split())
+_SPACES = re.compile(r"[ \t]+")
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Which columns hold what.
+    """The columns of a file.
 
-    ``plain`` is for tags without a letter, ``untyped`` the type of tags that are nothing but a letter. ``widths`` are the
-    numbers of columns that rows have, ``known`` the tags: by them a word ``#`` is told from a comment.
+    ``is_plain`` is True for tags without a prefix (``PER``). ``untyped`` is the type for tags that are
+    only a prefix (``B``). ``widths`` (numbers of columns) and ``known_tags`` distinguish the word ``#`` from
+    a comment.
     """
 
     split: Callable[[str], list[str]]
     words: int
     labels: tuple[int, ...]
     pos: int | None = None
-    plain: bool = False
+    is_plain: bool = False
     untyped: str | None = None
     widths: frozenset[int] = frozenset()
-    known: frozenset[str] = frozenset()
+    known_tags: frozenset[str] = frozenset()
 
     def is_row(self, cells: list[str]) -> bool:
-        """True for a line that begins with # and yet holds a word: it has as many columns as others, and a tag."""
+        """Return True if a line that starts with # is a row: it has a usual number of columns and a tag."""
         if len(cells) not in self.widths or not any(cells_at(cells, self.words)):
             return False
-        found = [tag_in(cell) for label in self.labels for cell in cells_at(cells, label)]
-        return len(found) == len(self.labels) and all(self._is_likely(tag) for tag in found)
+        row_tags = [strip_tag(cell) for label in self.labels for cell in cells_at(cells, label)]
+        return len(row_tags) == len(self.labels) and all(self._is_known_tag(tag) for tag in row_tags)
 
-    def _is_likely(self, tag: str) -> bool:
-        return tag in self.known if self.plain else self.is_tag(tag)
+    def _is_known_tag(self, tag: str) -> bool:
+        return tag in self.known_tags if self.is_plain else self.is_tag(tag)
 
     def is_tag(self, tag: str) -> bool:
         if self.untyped:
-            tag = tags.typed(tag, self.untyped)
-        return self.plain or tags.is_tag(tag)
+            tag = tags.with_type(tag, self.untyped)
+        return self.is_plain or tags.is_tag(tag)
 
 
-def by_tabs(line: str) -> list[str]:
+def split_at_tabs(line: str) -> list[str]:
     return line.split("\t")
 
 
-def by_blanks(line: str) -> list[str]:
-    return _BLANKS.split(line.strip(" \t"))
+def split_at_spaces(line: str) -> list[str]:
+    return _SPACES.split(line.strip(" \t"))
 
 
-def tag_in(cell: str) -> str:
-    """A tag without the blanks that editors leave at the end of a line."""
+_SPLITTERS = {"tab": split_at_tabs, "space": split_at_spaces}
+
+
+def strip_tag(cell: str) -> str:
+    """Remove the spaces that some editors leave at the end of a line."""
     return cell.strip(" ")
 
 
-def look(rows: Sequence[str]) -> Layout | None:
-    """The layout that the lines of a file's beginning show; None when no column of tags is to be seen."""
-    rows = _filled(rows)
-    split = by_tabs if rows and all("\t" in row for row in rows) else by_blanks
-    cells = [split(row) for row in rows]
-    if not cells:
+def guess_layout(lines: Sequence[str]) -> Layout | None:
+    """Return the layout of the first lines of a file; None if there is no tag column."""
+    lines = _filled_lines(lines)
+    split = split_at_tabs if lines and all("\t" in line for line in lines) else split_at_spaces
+    rows = [split(line) for line in lines]
+    if not rows:
         return None
-    shortest = _fewest_columns(cells)
-    columns = list(zip(*(map(tag_in, row[:shortest]) for row in cells if len(row) >= shortest), strict=True))
+    width = _common_width(rows)
+    columns = list(zip(*(map(strip_tag, row[:width]) for row in rows if len(row) >= width), strict=True))
     while len(columns) > 1 and not any(columns[-1]):  # LitBank ends its lines with a tab
         columns.pop()
     first = len(columns)
@@ -81,39 +85,39 @@ def look(rows: Sequence[str]) -> Layout | None:
     is_plain = False
     if first < len(columns):
         labels = tuple(range(first, len(columns)))
-    elif first > 1 and all(map(tags.is_tag, columns[-1])):  # chunks and nothing else
+    elif first > 1 and all(map(tags.is_tag, columns[-1])):  # only a chunk column
         labels = (first - 1,)
     elif len(columns) > 1 and "O" in columns[-1] and len(set(columns[-1])) <= max(50, len(rows) // 20):
         labels, is_plain = (len(columns) - 1,), True
     else:
         return None
-    words = 1 if labels[0] > 1 and _counts(columns[0]) else 0
+    words = 1 if labels[0] > 1 and _are_word_numbers(columns[0]) else 0
     untyped = tags.UNTYPED if is_plain and tags.are_untyped(columns[-1]) else None
-    return Layout(split, words, labels, plain=is_plain, untyped=untyped)
+    return Layout(split, words, labels, is_plain=is_plain, untyped=untyped)
 
 
-def _fewest_columns(rows: Sequence[list[str]]) -> int:
-    """The number of columns that the rows have at least, but for a stray broken one: reading will name its line."""
+def _common_width(rows: Sequence[list[str]]) -> int:
+    """Return the number of columns that all rows have, ignoring a few broken rows, which the reader reports."""
     counts = Counter(map(len, rows))
     usual = counts.most_common(1)[0][0]
     broken = sum(count for width, count in counts.items() if width < usual)
     return usual if len(rows) > 2 and broken <= max(1, len(rows) // 50) else min(counts)
 
 
-def _filled(lines: Sequence[str]) -> list[str]:
-    """The lines that hold words. Where all begin with #, those that have columns do."""
-    rows = [line for line in lines if line.strip() and not line.startswith(DOCUMENT)]
-    return [row for row in rows if not row.startswith("#")] or [row for row in rows if "\t" in row] or rows
+def _filled_lines(lines: Sequence[str]) -> list[str]:
+    """Return the lines with words. If all lines start with #, those with tabs count as rows."""
+    filled = [line for line in lines if line.strip() and not line.startswith(DOCUMENT)]
+    return [line for line in filled if not line.startswith("#")] or [line for line in filled if "\t" in line] or filled
 
 
 def _are_chunks(column: Sequence[str]) -> bool:
-    """True for the column of phrases in CoNLL-2003. One kind alone may as well be somebody's entities."""
-    kinds = {tag[2:] for tag in column if tag != "O"}
-    return len(kinds) > 1 and kinds <= _CHUNKS
+    """Return True for the chunk column of CoNLL-2003. A single chunk type may also be an entity type."""
+    types = {tag[2:] for tag in column if tag != "O"}
+    return len(types) > 1 and types <= _CHUNK_TYPES
 
 
-def _counts(column: Sequence[str]) -> bool:
-    """True for a column that numbers the words of each sentence."""
+def _are_word_numbers(column: Sequence[str]) -> bool:
+    """Return True for a column that numbers the words of each sentence."""
     if not all(cell.isascii() and cell.isdigit() and len(cell) < 10 for cell in column):
         return False
     numbers = [int(cell) for cell in column]
@@ -123,23 +127,26 @@ def _counts(column: Sequence[str]) -> bool:
 def find_layout(
     path: Path, words: int | None, labels: tuple[int, ...] | None, pos: int | None, separator: str | None, type: str
 ) -> Layout:
+    """Return the layout of a file, detected except for the given columns."""
     sample = Sample(path)
-    seen = look(sample.lines)
-    filled = _filled(sample.lines)
-    if labels is None and seen is None:
-        if not filled and sample.is_whole:
-            return Layout(by_tabs, 0, (1,))
-        raise FormatError(path, None, "no column of tags (B-X, I-X, O) is to be seen; say which it is, as in conll:labels=3")
-    chosen = labels if labels is not None else seen.labels if seen else ()
-    split = {"tab": by_tabs, "space": by_blanks}[separator] if separator else seen.split if seen else by_blanks
-    rows = [split(row) for row in filled]
-    seen_tags = {tag_in(cell) for row in rows for label in chosen for cell in cells_at(row, label)} - {"O"}
-    untyped = type if tags.are_untyped(seen_tags) else None
-    plain = bool(seen_tags) and not untyped and not any(map(tags.is_tag, seen_tags))
-    if words is None:  # what is seen, unless the column is said to hold something else
-        words = seen.words if seen and seen.words not in (pos, *chosen) else 0
-    return Layout(split, words, chosen, pos, plain, untyped, frozenset(map(len, rows)), frozenset((*seen_tags, "O")))
+    guess = guess_layout(sample.lines)
+    lines = _filled_lines(sample.lines)
+    if labels is None and guess is None:
+        if not lines and sample.is_complete:
+            return Layout(split_at_tabs, 0, (1,))
+        raise FormatError(path, None, "no tag column (B-X, I-X, O) found; name it, as in conll:labels=3")
+    chosen = labels if labels is not None else guess.labels if guess else ()
+    split = _SPLITTERS[separator] if separator else guess.split if guess else split_at_spaces
+    rows = [split(line) for line in lines]
+    found_tags = {strip_tag(cell) for row in rows for label in chosen for cell in cells_at(row, label)} - {"O"}
+    untyped = type if tags.are_untyped(found_tags) else None
+    is_plain = bool(found_tags) and not untyped and not any(map(tags.is_tag, found_tags))
+    if words is None:  # the detected column, unless it is given another role
+        words = guess.words if guess and guess.words not in (pos, *chosen) else 0
+    widths = frozenset(map(len, rows))
+    return Layout(split, words, chosen, pos, is_plain, untyped, widths, frozenset((*found_tags, "O")))
 
 
 def cells_at(row: list[str], column: int) -> list[str]:
+    """Return the cell of a column in a list, which is empty if the row is too short."""
     return [row[column]] if -len(row) <= column < len(row) else []

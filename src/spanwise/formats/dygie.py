@@ -1,8 +1,9 @@
-"""DyGIE++'s JSON lines (SciERC): a document a line, its sentences as word lists, spans counted in words of the document.
+"""JSON lines of DyGIE++ (SciERC): one document per line, with word offsets in the document.
 
-``{"doc_key": "d1", "sentences": [[…], …], "ner": [[[2, 4, "X"]], …], "relations": [[[2, 4, 7, 7, "R"]], …]}`` with inclusive
-ends. Scores may follow a type. Other keys of a document (clusters, events, weight, predictions …) are kept on its first
-sentence. A relation names spans, not entities: it is given to the first entity on each, in whichever sentence that is.
+``{"doc_key": "d1", "sentences": [[…], …], "ner": [[[2, 4, "X"]], …], "relations": [[[2, 4, 7, 7,
+"R"]], …]}`` with inclusive ends. Scores may follow a type. Other keys of a document (clusters, events,
+weight, predictions …) are stored on its first sentence. Relations refer to spans; each end is assigned
+to the first entity on its span, in any sentence of the document.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from typing_extensions import TypedDict
 from spanwise.core.errors import FormatError
 from spanwise.core.types import Entity, Extra, Link, Relation, Sentence, Span
 from spanwise.files.names import default_id
-from spanwise.files.reading import json_records, validate_record
+from spanwise.files.reading import read_json_records, validate_record
 from spanwise.formats.base import Format, Ledger
-from spanwise.formats.shared.documents import by_document, keys_of
-from spanwise.formats.shared.records import Id, own_id, rest, with_rest, write_lines
+from spanwise.formats.shared.documents import group_by_document, merge_extra
+from spanwise.formats.shared.records import Id, add_extra, id_or_default, unknown_keys, write_json_lines
 from spanwise.formats.shared.sample import Sample
 
 
@@ -35,29 +36,30 @@ class _Record(TypedDict):
 
 _SHAPE: TypeAdapter[_Record] = TypeAdapter(_Record)
 _KEYS = frozenset(_Record.__annotations__)
-_SCORES = "scores"  # where the numbers behind a type are kept
+_SCORES = "scores"  # the extra key of the numbers after a type
 
 
 def read(path: Path, ledger: Ledger, /) -> Iterator[Sentence]:
-    for number, (line, raw) in enumerate(json_records(path)):
+    for number, (line, raw) in enumerate(read_json_records(path)):
         record = validate_record(_SHAPE, raw, path, line)
         try:
-            found = _sentences(record, default_id(path, number), ledger)
+            sentences = _to_sentences(record, default_id(path, number), ledger)
         except ValueError as error:
             raise FormatError(path, line, str(error)) from None
-        yield from found
+        yield from sentences
 
 
-def _sentences(record: dict[str, Any], default_id: str, ledger: Ledger) -> list[Sentence]:
-    document, words = own_id(record.get("doc_key"), default_id), record["sentences"]
+def _to_sentences(record: dict[str, Any], default_id: str, ledger: Ledger) -> list[Sentence]:
+    document, words = id_or_default(record.get("doc_key"), default_id), record["sentences"]
     ledger.lose("documents", "without sentences", int(not words))
     for layer in ("ner", "relations"):
         if record.get(layer) is not None and len(record[layer]) != len(words):
             raise ValueError(f"{layer} has {len(record[layer])} lists for {len(words)} sentences")
-    ledger.note("documents without ner, not annotated", int(record.get("ner") is None))
+    ledger.note("documents without ner annotations", int(record.get("ner") is None))
     ranges = [Span(*ends) for ends in pairwise(accumulate(map(len, words), initial=0))]
     entities = [
-        [_entity(item, position, ranges[position]) for item in items] for position, items in enumerate(record.get("ner") or ())
+        [_to_entity(item, position, ranges[position]) for item in items]
+        for position, items in enumerate(record.get("ner") or ())
     ]
     relations, links = _relations(record, entities, ranges, ledger)
     return [
@@ -69,34 +71,34 @@ def _sentences(record: dict[str, Any], default_id: str, ledger: Ledger) -> list[
             links=tuple(links[position]),
             document=document,
             position=position,
-            extra=rest(record, _KEYS) if position == 0 else None,
+            extra=unknown_keys(record, _KEYS) if position == 0 else None,
         )
         for position in range(len(words))
     ]
 
 
-def _entity(item: list[Any], position: int, sentence: Span) -> Entity:
-    (span,), kind, scores = _parts(item, 1)
+def _to_entity(item: list[Any], position: int, sentence: Span) -> Entity:
+    (span,), kind, scores = _parse(item, 1)
     if not sentence.contains(span):
-        place = f"the words {sentence.start} to {sentence.end - 1} of the document" if sentence.width else "empty"
-        raise ValueError(f"ner: [{span.start}, {span.end - 1}] does not lie in sentence {position}, which is {place}")
-    return Entity(kind, (Span(span.start - sentence.start, span.end - sentence.start),), *_kept(scores))
+        covers = f"covers words {sentence.start} to {sentence.end - 1} of the document" if sentence.width else "is empty"
+        raise ValueError(f"ner: [{span.start}, {span.end - 1}] is outside sentence {position}, which {covers}")
+    return Entity(kind, (Span(span.start - sentence.start, span.end - sentence.start),), *_parse_scores(scores))
 
 
-def _parts(item: list[Any], spans: int) -> tuple[list[Span], str, list[Any]]:
-    """The spans (half-open), the type and what follows it."""
-    numbers, kind = item[: 2 * spans], item[2 * spans : 2 * spans + 1]
+def _parse(item: list[Any], count: int) -> tuple[list[Span], str, list[Any]]:
+    """Return the ``count`` spans of an item (half-open), its type and the values after the type."""
+    numbers, kind = item[: 2 * count], item[2 * count : 2 * count + 1]
     if not kind or not isinstance(kind[0], str) or any(type(number) is not int for number in numbers):
-        expected = "a start and an end, then a type" if spans == 1 else "the start and end of two spans, then a type"
+        expected = "a start and an end, then a type" if count == 1 else "the start and end of two spans, then a type"
         raise ValueError(f"found {repr(item)[:60]}, expected {expected}")
-    found = [Span(start, end + 1) for start, end in zip(numbers[::2], numbers[1::2], strict=True)]
-    if any(span.start < 0 or span.width < 1 for span in found):
-        raise ValueError(f"found {repr(item)[:60]}: a span's start must not exceed its end, which is inclusive")
-    return found, kind[0], item[2 * spans + 1 :]
+    spans = [Span(start, end + 1) for start, end in zip(numbers[::2], numbers[1::2], strict=True)]
+    if any(span.start < 0 or span.width < 1 for span in spans):
+        raise ValueError(f"found {repr(item)[:60]}: the start of a span must not exceed its inclusive end")
+    return spans, kind[0], item[2 * count + 1 :]
 
 
-def _kept(scores: list[Any]) -> tuple[float | None, Extra | None]:
-    """The score (DyGIE++ writes a logit, then a probability) and what is needed to write all of them again."""
+def _parse_scores(scores: list[Any]) -> tuple[float | None, Extra | None]:
+    """Return the score (DyGIE++ writes a logit, then a probability), and all scores as extra data."""
     last: Any = scores[-1] if scores else None
     is_score = type(last) in (int, float) and 0 <= last <= 1
     return float(last) if is_score else None, {_SCORES: scores} if scores else None
@@ -105,102 +107,103 @@ def _kept(scores: list[Any]) -> tuple[float | None, Extra | None]:
 def _relations(
     record: dict[str, Any], entities: list[list[Entity]], ranges: list[Span], ledger: Ledger
 ) -> tuple[list[list[Relation]], list[list[Link]]]:
-    places: dict[Span, list[tuple[int, int]]] = {}
-    for position, members in enumerate(entities):
+    locations: dict[Span, list[tuple[int, int]]] = {}  # sentence and entity indices of each span
+    for position, sentence_entities in enumerate(entities):
         base = ranges[position].start
-        for number, entity in enumerate(members):
-            places.setdefault(Span(base + entity.range.start, base + entity.range.end), []).append((position, number))
+        for index, entity in enumerate(sentence_entities):
+            span = Span(base + entity.range.start, base + entity.range.end)
+            locations.setdefault(span, []).append((position, index))
     relations: list[list[Relation]] = [[] for _ in ranges]
     links: list[list[Link]] = [[] for _ in ranges]
     for item in (item for items in record.get("relations") or () for item in items):
-        spans, kind, scores = _parts(item, 2)
-        ends = [places.get(span, []) for span in spans]
+        spans, kind, scores = _parse(item, 2)
+        ends = [locations.get(span, []) for span in spans]
         if not all(ends):
-            ledger.lose("relations", "whose argument is no entity of the ner layer")
+            ledger.lose("relations", "with an argument that is not in the ner layer")
             continue
-        ledger.note("relations of a span with several entities, given to the first", int(max(map(len, ends)) > 1))
-        (home, head), (there, tail) = (found[0] for found in ends)
-        score, extra = _kept(scores)
-        if home == there:
-            relations[home].append(Relation(kind, head, tail, score, extra))
+        ledger.note("relations of a span with several entities, assigned to the first", int(max(map(len, ends)) > 1))
+        (position, head), (tail_position, tail) = (candidates[0] for candidates in ends)
+        score, extra = _parse_scores(scores)
+        if position == tail_position:
+            relations[position].append(Relation(kind, head, tail, score, extra))
         else:
-            links[home].append(Link(kind, head, there, tail, score, extra))
+            links[position].append(Link(kind, head, tail_position, tail, score, extra))
     return relations, links
 
 
 def write(sentences: Iterable[Sentence], path: Path, ledger: Ledger, /) -> None:
-    write_lines((_record(group, ledger) for group in by_document(sentences)), path)
+    write_json_lines((_to_record(group, ledger) for group in group_by_document(sentences)), path)
 
 
-def _record(group: list[Sentence], ledger: Ledger) -> dict[str, Any]:
+def _to_record(group: list[Sentence], ledger: Ledger) -> dict[str, Any]:
     bases = list(accumulate((len(sentence.words) for sentence in group), initial=0))
-    places = {sentence.position: place for place, sentence in enumerate(group)}
-    # What a reader will find on each span, by sentence: the first entity there.
+    indices = {sentence.position: index for index, sentence in enumerate(group)}
+    # The first entity on each span, which relations refer to, by sentence.
     first: list[dict[Span, Entity]] = [{} for _ in group]
     ner: list[list[list[Any]]] = [[] for _ in group]
     relations: list[list[list[Any]]] = [[] for _ in group]
-    for place, sentence in enumerate(group):
+    for index, sentence in enumerate(group):
         for entity in sentence.entities:
             if entity.is_discontinuous:
                 ledger.lose("entities", "discontinuous")
                 continue
-            first[place].setdefault(entity.range, entity)
-            ner[place].append([*_span(entity, bases[place]), entity.type, *_scores(entity.score, entity.extra)])
+            first[index].setdefault(entity.range, entity)
+            ner[index].append([*_document_span(entity, bases[index]), entity.type, *_all_scores(entity.score, entity.extra)])
 
     def add(kind: str, ends: list[tuple[int, int]], score: float | None, extra: Extra | None) -> None:
         spans: list[int] = []
-        for place, number in ends:
-            if not (0 <= place < len(group) and 0 <= number < len(group[place].entities)):
-                return ledger.lose("relations", "whose other entity is not in the data")
-            entity = group[place].entities[number]
+        for index, number in ends:
+            if not (0 <= index < len(group) and 0 <= number < len(group[index].entities)):
+                return ledger.lose("relations", "with an entity that is not in the data")
+            entity = group[index].entities[number]
             if entity.is_discontinuous:
-                return ledger.lose("relations", "of a discontinuous entity")
-            if first[place][entity.range] != entity:
-                return ledger.lose("relations", "of the second entity on one span")
-            spans += _span(entity, bases[place])
-        return relations[ends[0][0]].append([*spans, kind, *_scores(score, extra)])
+                return ledger.lose("relations", "with a discontinuous entity")
+            if first[index][entity.range] != entity:
+                return ledger.lose("relations", "with the second entity on a span")
+            spans += _document_span(entity, bases[index])
+        return relations[ends[0][0]].append([*spans, kind, *_all_scores(score, extra)])
 
-    for place, sentence in enumerate(group):
+    for index, sentence in enumerate(group):
         for relation in sentence.relations:
-            add(relation.type, [(place, relation.head), (place, relation.tail)], relation.score, relation.extra)
+            add(relation.type, [(index, relation.head), (index, relation.tail)], relation.score, relation.extra)
         for link in sentence.links:
-            add(link.type, [(place, link.head), (places.get(link.position, -1), link.tail)], link.score, link.extra)
+            add(link.type, [(index, link.head), (indices.get(link.position, -1), link.tail)], link.score, link.extra)
     record = {
         "doc_key": group[0].id if group[0].document is None else group[0].document,
         "sentences": [list(sentence.words) for sentence in group],
         "ner": ner,
         "relations": relations,
     }
-    return with_rest(record, keys_of(group, ledger), _KEYS, ledger)
+    return add_extra(record, merge_extra(group, ledger), _KEYS, ledger)
 
 
-def _span(entity: Entity, base: int) -> list[int]:
+def _document_span(entity: Entity, base: int) -> list[int]:
     return [base + entity.range.start, base + entity.range.end - 1]
 
 
-def _scores(score: float | None, extra: Extra | None) -> list[Any]:
-    kept = (extra or {}).get(_SCORES)
-    return kept if isinstance(kept, list) else [] if score is None else [score]
+def _all_scores(score: float | None, extra: Extra | None) -> list[Any]:
+    scores = (extra or {}).get(_SCORES)
+    return scores if isinstance(scores, list) else [] if score is None else [score]
 
 
 def sniff(sample: Sample) -> bool:
-    if not sample.is_whole and not sample.records:  # the first document alone may be larger than the sample
+    if not sample.is_complete and not sample.records:  # the first document may be larger than the sample
         return sample.text.startswith("{") and '"doc_key":' in sample.text and '"sentences":' in sample.text
     return (
-        sample.have("sentences")
+        sample.all_have("sentences")
         and any("doc_key" in record or "ner" in record for record in sample.dicts)
-        and all(isinstance(sentence, list) for sentence in sample.items("sentences"))
+        and all(isinstance(sentence, list) for sentence in sample.list_items("sentences"))
     )
 
 
 FORMAT = Format(
     name="dygie",
-    summary="DyGIE++'s JSON lines (SciERC): documents, spans with inclusive ends, relations",
+    summary="JSON lines of DyGIE++ (SciERC): documents, spans with inclusive ends, relations",
     read=read,
     write=write,
     sniff=sniff,
     extensions=(".json",),
-    holds=frozenset(("nested", "crossing", "several types", "relations", "links")),
-    keeps=frozenset(("documents", "scores", "relation scores", "keys")),
-    own_keys=frozenset(("scores",)),
+    supports=frozenset(("nested", "crossing", "several types", "relations", "links")),
+    metadata=frozenset(("documents", "scores", "relation scores", "keys")),
+    extra_keys=frozenset(("scores",)),
 )

@@ -1,9 +1,10 @@
-"""The interchange format: one sentence a line, half-open word ranges, unknown keys kept.
+"""The interchange format: one sentence per line, half-open word ranges, unknown keys preserved.
 
-``{"id": "s1", "tokens": […], "entities": [{"type": "X", "spans": [[2, 5]]}], "relations": [{"type": "R", "head": 0,
-"tail": 1}]}``. Optional: ``text`` (when it is not the tokens joined by single spaces), ``starts`` (where each token begins in
-the text, when looking from left to right would find another place), ``pos``, ``document``, ``position``, ``start``,
-``links`` (relations to a sentence at another ``position`` of the document), ``score`` on entities, relations and links.
+``{"id": "s1", "tokens": […], "entities": [{"type": "X", "spans": [[2, 5]]}], "relations": [{"type":
+"R", "head": 0, "tail": 1}]}``. Optional: ``text`` (default: tokens joined by single spaces), ``starts``
+(character offsets of the tokens, if a search from left to right would find others), ``pos``,
+``document``, ``position``, ``start``, ``links`` (relations to a sentence at another ``position`` of the
+document), and ``score`` on entities, relations and links.
 """
 
 from __future__ import annotations
@@ -19,20 +20,20 @@ from spanwise.core.errors import FormatError
 from spanwise.core.types import Entity, Link, Sentence, Span
 from spanwise.core.word_starts import find_words, joined_starts
 from spanwise.files.names import default_id
-from spanwise.files.reading import json_records, validate_record
-from spanwise.formats.base import EVERYTHING, Format, Ledger, one_of
+from spanwise.files.reading import read_json_records, validate_record
+from spanwise.formats.base import ALL_METADATA, Format, Ledger, one_of
 from spanwise.formats.shared.records import (
     RELATION_KEYS,
     Id,
-    Number,
     RelationRecord,
-    Whole,
-    own_id,
+    StrictFloat,
+    StrictInt,
+    add_extra,
+    id_or_default,
     read_relations,
-    rest,
-    scored,
-    with_rest,
-    write_lines,
+    score_field,
+    unknown_keys,
+    write_json_lines,
     write_relations,
 )
 from spanwise.formats.shared.sample import Sample
@@ -41,12 +42,12 @@ from spanwise.formats.shared.sample import Sample
 class _Entity(TypedDict):
     __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
     type: str
-    spans: list[tuple[Whole, Whole]]
-    score: NotRequired[Number | None]
+    spans: list[tuple[StrictInt, StrictInt]]
+    score: NotRequired[StrictFloat | None]
 
 
 class _Link(RelationRecord):
-    position: Whole
+    position: StrictInt
 
 
 class _Record(TypedDict):
@@ -54,14 +55,14 @@ class _Record(TypedDict):
     tokens: list[str]
     id: NotRequired[Id | None]
     text: NotRequired[str | None]
-    starts: NotRequired[list[Whole] | None]
+    starts: NotRequired[list[StrictInt] | None]
     entities: NotRequired[list[_Entity] | None]
     relations: NotRequired[list[RelationRecord] | None]
     links: NotRequired[list[_Link] | None]
     pos: NotRequired[list[str] | None]
     document: NotRequired[Id | None]
-    position: NotRequired[Whole | None]
-    start: NotRequired[Whole | None]
+    position: NotRequired[StrictInt | None]
+    start: NotRequired[StrictInt | None]
 
 
 _SHAPE: TypeAdapter[_Record] = TypeAdapter(_Record)
@@ -71,30 +72,31 @@ _LINK_KEYS = frozenset(_Link.__annotations__) | RELATION_KEYS
 
 
 def read(path: Path, ledger: Ledger, /, *, ends: str = "exclusive") -> Iterator[Sentence]:
-    """``ends="inclusive"`` reads files whose ranges name their last word."""
-    extend = ends == "inclusive"
-    for count, (number, raw) in enumerate(json_records(path)):
+    """Read sentences. With ``ends="inclusive"``, a range includes its last word."""
+    is_inclusive = ends == "inclusive"
+    for count, (number, raw) in enumerate(read_json_records(path)):
         record = validate_record(_SHAPE, raw, path, number)
         try:
-            sentence = _sentence(record, default_id(path, count), extend)
+            sentence = _sentence(record, default_id(path, count), is_inclusive)
         except ValueError as error:
-            hint = "" if extend or "half-open" not in str(error) else "; are these ends inclusive (jsonl:ends=inclusive)?"
+            is_range_error = "half-open" in str(error) and not is_inclusive
+            hint = "; if the ends are inclusive, use jsonl:ends=inclusive" if is_range_error else ""
             raise FormatError(path, number, f"{error}{hint}") from None
         yield sentence
 
 
-def _sentence(record: dict[str, Any], default_id: str, extend: bool) -> Sentence:
+def _sentence(record: dict[str, Any], default_id: str, is_inclusive: bool) -> Sentence:
     entities = []
     for item in record.get("entities") or ():
-        spans = tuple(Span(a, b + extend) for a, b in item["spans"])
-        entities.append(Entity(item["type"], spans, item.get("score"), rest(item, _ENTITY_KEYS)))
+        spans = tuple(Span(a, b + is_inclusive) for a, b in item["spans"])
+        entities.append(Entity(item["type"], spans, item.get("score"), unknown_keys(item, _ENTITY_KEYS)))
     links = [
-        Link(k["type"], k["head"], k["position"], k["tail"], k.get("score"), rest(k, _LINK_KEYS))
+        Link(k["type"], k["head"], k["position"], k["tail"], k.get("score"), unknown_keys(k, _LINK_KEYS))
         for k in record.get("links") or ()
     ]
     pos, document = record.get("pos"), record.get("document")
     return Sentence(
-        id=own_id(record.get("id"), default_id),
+        id=id_or_default(record.get("id"), default_id),
         words=tuple(record["tokens"]),
         entities=tuple(entities),
         relations=read_relations(record),
@@ -105,16 +107,18 @@ def _sentence(record: dict[str, Any], default_id: str, extend: bool) -> Sentence
         document=None if document is None else str(document),
         position=record.get("position"),
         start=record.get("start"),
-        extra=rest(record, _KEYS),
+        extra=unknown_keys(record, _KEYS),
     )
 
 
 def write(sentences: Iterable[Sentence], path: Path, ledger: Ledger, /) -> None:
-    write_lines((to_record(sentence, ledger) for sentence in sentences), path)
+    write_json_lines((to_record(sentence, ledger) for sentence in sentences), path)
 
 
 def to_record(sentence: Sentence, ledger: Ledger | None = None) -> dict[str, Any]:
-    """The sentence as a JSON object of the interchange format; what is kept besides may not have one of its own keys.
+    """Return the sentence as a JSON object of the interchange format.
+
+    Extra keys that the format itself defines are dropped, with a note in the ledger.
 
     >>> to_record(Sentence("s1", ("Oslo", "."), entities=(Entity("Place", ((0, 1),)),)))
     {'id': 's1', 'tokens': ['Oslo', '.'], 'entities': [{'type': 'Place', 'spans': [[0, 1]]}]}
@@ -132,45 +136,47 @@ def to_record(sentence: Sentence, ledger: Ledger | None = None) -> dict[str, Any
     if sentence.pos is not None:
         record["pos"] = list(sentence.pos)
     record["entities"] = [
-        with_rest({"type": e.type, "spans": [list(f) for f in e.fragments], **scored(e.score)}, e.extra, _ENTITY_KEYS, ledger)
+        add_extra(
+            {"type": e.type, "spans": [list(f) for f in e.fragments], **score_field(e.score)}, e.extra, _ENTITY_KEYS, ledger
+        )
         for e in sentence.entities
     ]
     if sentence.relations:
         record["relations"] = write_relations(sentence, ledger)
     if sentence.links:
         record["links"] = [
-            with_rest(
-                {"type": k.type, "head": k.head, "position": k.position, "tail": k.tail, **scored(k.score)},
+            add_extra(
+                {"type": k.type, "head": k.head, "position": k.position, "tail": k.tail, **score_field(k.score)},
                 k.extra,
                 _LINK_KEYS,
                 ledger,
             )
             for k in sentence.links
         ]
-    return with_rest(record, sentence.extra, _KEYS, ledger)
+    return add_extra(record, sentence.extra, _KEYS, ledger)
 
 
 def sniff(sample: Sample) -> bool:
-    if not sample.have("tokens"):
+    if not sample.all_have("tokens"):
         return False
-    if not all(isinstance(token, str) for token in sample.items("tokens")):
-        return False  # Prodigy's
-    if not all(isinstance(e, dict) and "spans" in e and "type" in e for e in sample.items("entities")):
+    if not all(isinstance(token, str) for token in sample.list_items("tokens")):
+        return False  # Prodigy
+    if not all(isinstance(e, dict) and "spans" in e and "type" in e for e in sample.list_items("entities")):
         return False
-    if sample.have("orig_id") and not sample.have("id") and not sample.items("entities"):
-        return False  # SpERT's, of sentences without entities
-    others = ("spans", "tags", "ner_tags", "ner")  # where a file of another format has what we have under "entities"
-    return sample.have("entities") or not any(key in record for record in sample.dicts for key in others)
+    if sample.all_have("orig_id") and not sample.all_have("id") and not sample.list_items("entities"):
+        return False  # SpERT, without entities
+    other_keys = ("spans", "tags", "ner_tags", "ner")  # the entities of other formats
+    return sample.all_have("entities") or not any(key in record for record in sample.dicts for key in other_keys)
 
 
 FORMAT = Format(
     name="jsonl",
-    summary="the interchange format of Spanwise: one sentence a line, word ranges",
+    summary="the interchange format of Spanwise: one sentence per line, word ranges",
     read=read,
     write=write,
     sniff=sniff,
     extensions=(".jsonl",),
-    holds=frozenset(("nested", "crossing", "discontinuous", "several types", "relations", "links")),
-    keeps=EVERYTHING,
+    supports=frozenset(("nested", "crossing", "discontinuous", "several types", "relations", "links")),
+    metadata=ALL_METADATA,
     read_options={"ends": one_of("exclusive", "inclusive")},
 )

@@ -1,4 +1,4 @@
-"""Label Studio's tasks in one form, whichever of its exports they come from, and the annotation of each that counts."""
+"""Label Studio tasks of all export formats in one form, and the choice of an annotation."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any, NotRequired
 from pydantic import ConfigDict, TypeAdapter
 from typing_extensions import TypedDict
 
-from spanwise.files.reading import json_records, validate_record
+from spanwise.files.reading import read_json_records, validate_record
 from spanwise.formats.base import Ledger
-from spanwise.formats.shared.records import Id, Number, Whole
+from spanwise.formats.shared.records import Id, StrictFloat, StrictInt
 
 
 class _Result(TypedDict):
@@ -19,7 +19,7 @@ class _Result(TypedDict):
     type: str
     id: NotRequired[Id | None]
     value: NotRequired[dict[str, Any] | None]
-    score: NotRequired[Number | None]
+    score: NotRequired[StrictFloat | None]
     to_name: NotRequired[str | None]
     from_name: NotRequired[str | None]
     from_id: NotRequired[Id | None]
@@ -38,46 +38,47 @@ class _Task(TypedDict):
     data: dict[str, Any]
     id: NotRequired[Id | None]
     annotations: NotRequired[list[_Annotation] | None]
-    completions: NotRequired[list[_Annotation] | None]  # what annotations were called before version 1
-    predictions: NotRequired[list[_Annotation | Whole] | None]  # a number stands for one that was not exported
+    completions: NotRequired[list[_Annotation] | None]  # the name of annotations before version 1
+    predictions: NotRequired[list[_Annotation | StrictInt] | None]  # a number is the id of one that was not exported
 
 
 _SHAPE: TypeAdapter[_Task] = TypeAdapter(_Task)
 TASK_KEYS = frozenset(_Task.__annotations__)
 RESULT_KEYS = frozenset(_Result.__annotations__)
-# What JSON-MIN says of an annotation among the columns of its task, and what the export calls it.
+# Keys of annotations in JSON-MIN, which are among the task's data, and their names in the export.
 _MIN_KEYS = {"annotator": "completed_by", "annotation_id": "id", "created_at": "created_at", "updated_at": "updated_at",
              "lead_time": "lead_time"}  # fmt: skip
 
 
 def tasks(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The tasks of a file in the form of the export, checked, with the lines they begin on."""
-    for line, task in _records(path):
+    """Yield the validated tasks of a file in the form of the export, with their line numbers."""
+    for line, task in _merge_records(path):
         yield line, validate_record(_SHAPE, task, path, line)
 
 
-def _records(path: Path) -> Iterator[tuple[int, Any]]:
-    """The tasks in full. JSON-MIN has a record for each annotation of a task: those that follow each other are one task."""
-    before: tuple[int, dict[str, Any]] | None = None
-    for line, record in json_records(path):
+def _merge_records(path: Path) -> Iterator[tuple[int, Any]]:
+    """Yield full tasks. Consecutive JSON-MIN records with the same id are annotations of one task."""
+    previous: tuple[int, dict[str, Any]] | None = None
+    for line, record in read_json_records(path):
         if not isinstance(record, dict) or isinstance(record.get("data"), dict):
-            if before:
-                yield before
-            before = None
+            if previous:
+                yield previous
+            previous = None
             yield line, record
             continue
-        task = _full(record)
-        if before and task["id"] is not None and before[1]["id"] == task["id"]:
-            before[1]["annotations"] += task["annotations"]
+        task = _expand(record)
+        if previous and task["id"] is not None and previous[1]["id"] == task["id"]:
+            previous[1]["annotations"] += task["annotations"]
             continue
-        if before:
-            yield before
-        before = line, task
-    if before:
-        yield before
+        if previous:
+            yield previous
+        previous = line, task
+    if previous:
+        yield previous
 
 
-def _full(record: dict[str, Any]) -> dict[str, Any]:
+def _expand(record: dict[str, Any]) -> dict[str, Any]:
+    """Return a JSON-MIN record as a task of the export."""
     results = []
     data = {}
     for key, value in record.items():
@@ -85,38 +86,39 @@ def _full(record: dict[str, Any]) -> dict[str, Any]:
             results += [{"type": labels_key(region), "value": region, "from_name": key} for region in value]
         elif key != "id" and key not in _MIN_KEYS:
             data[key] = value
-    about = {name: record[key] for key, name in _MIN_KEYS.items() if key in record}
-    return {"id": record.get("id"), "data": data, "annotations": [{"result": results, **about}] if results or about else []}
+    metadata = {name: record[key] for key, name in _MIN_KEYS.items() if key in record}
+    annotations = [{"result": results, **metadata}] if results or metadata else []
+    return {"id": record.get("id"), "data": data, "annotations": annotations}
 
 
 def labels_key(value: Any) -> str | None:
-    """The key under which a region has its labels: labels, hypertextlabels, paragraphlabels; None where it is no region."""
+    """Return the key of a region's labels (labels, hypertextlabels, paragraphlabels); None for other values."""
     if not isinstance(value, dict) or not ("start" in value or "globalOffsets" in value):
         return None
     return next((key for key in value if key.endswith("labels") and isinstance(value[key], list)), None)
 
 
-def chosen(task: dict[str, Any], ledger: Ledger) -> tuple[str, dict[str, Any]] | None:
-    """The "annotation" or the "prediction" to read (an empty one where there is none); None for a task that was skipped."""
+def choose_annotation(task: dict[str, Any], ledger: Ledger) -> tuple[str, dict[str, Any]] | None:
+    """Return "annotation" or "prediction" and the one to read, which may be empty; None for a skipped task."""
     annotations = task.get("annotations") or task.get("completions") or []
     predictions = [prediction for prediction in task.get("predictions") or [] if isinstance(prediction, dict)]
     if not annotations:
         if not predictions:
             ledger.note("tasks without annotations")
             return "annotation", {}
-        ledger.note("further predictions of a task, not read", len(predictions) - 1)
+        ledger.note("additional predictions of a task, not read", len(predictions) - 1)
         return "prediction", max(enumerate(predictions), key=_rank)[1]
     submitted = [a for a in annotations if not a.get("was_cancelled") and not a.get("skipped")]
     ledger.note("cancelled annotations, not read", len(annotations) - len(submitted))
-    ledger.note("predictions beside annotations, not read", len(predictions))
+    ledger.note("predictions of annotated tasks, not read", len(predictions))
     if not submitted:
         return None
-    ledger.note("further annotations of a task, not read", len(submitted) - 1)
+    ledger.note("additional annotations of a task, not read", len(submitted) - 1)
     return "annotation", max(enumerate(submitted), key=_rank)[1]
 
 
 def _rank(numbered: tuple[int, dict[str, Any]]) -> tuple[bool, str, int]:
-    """The ground truth first, then the last one submitted."""
+    """Return a sort key: the ground truth is best, then the latest submission."""
     number, annotation = numbered
     submitted = annotation.get("updated_at") or annotation.get("created_at") or ""
     return bool(annotation.get("ground_truth")), str(submitted), number

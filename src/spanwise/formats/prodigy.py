@@ -1,11 +1,12 @@
-"""Prodigy's JSON lines: a text with its tokens, spans of characters, and relations between spans.
+"""JSON lines of Prodigy: a text with tokens, character spans, and relations between spans.
 
 ``{"text": "…", "tokens": [{"text": "Oslo", "start": 0, "end": 4, "id": 0, "ws": true}], "spans": [{"start": 0, "end": 4,
 "token_start": 0, "token_end": 0, "label": "Place"}], "relations": [{"head": 0, "child": 3, "head_span": {…}, "child_span":
-{…}, "label": "near"}], "answer": "accept"}``. ``token_end`` is inclusive, ``head`` and ``child`` are the last tokens of spans.
+{…}, "label": "near"}], "answer": "accept"}``. ``token_end`` is inclusive. ``head`` and ``child`` are the last
+tokens of spans.
 
-Only accepted answers are read. A relation may end at a token that no span covers: there is no entity then to hold it, and
-it is counted as lost, unless ``unlabelled=TYPE`` makes entities of that type of such tokens.
+Only accepted answers are read. A relation may refer to a token outside all spans. Such relations are
+counted as lost, unless ``unlabelled=TYPE`` turns these tokens into entities of that type.
 """
 
 from __future__ import annotations
@@ -21,39 +22,57 @@ from typing_extensions import TypedDict
 from spanwise.core.errors import FormatError
 from spanwise.core.types import Sentence, Span
 from spanwise.files.names import default_id
-from spanwise.files.reading import json_records, validate_record
+from spanwise.files.reading import read_json_records, validate_record
 from spanwise.formats.base import NAME, Format, Ledger
-from spanwise.formats.shared.cutting import to_sentences
-from spanwise.formats.shared.documents import UNNAMED, Arrow, Document, Mention, to_documents, without_discontinuous
-from spanwise.formats.shared.records import Id, Number, Whole, id_value, own_id, rest, scored, with_rest, without, write_lines
+from spanwise.formats.shared.documents import (
+    DEFAULT_RELATION_TYPE,
+    Document,
+    Mention,
+    MentionRelation,
+    drop_discontinuous,
+    to_documents,
+)
+from spanwise.formats.shared.records import (
+    Id,
+    StrictFloat,
+    StrictInt,
+    add_extra,
+    id_or_default,
+    json_id,
+    score_field,
+    unknown_keys,
+    without_keys,
+    write_json_lines,
+)
 from spanwise.formats.shared.sample import Sample
-from spanwise.formats.shared.spacy_tokens import Token, covering
+from spanwise.formats.shared.spacy_tokens import Token, cover_with_tokens
+from spanwise.formats.shared.splitting import to_sentences
 
 
 class _Token(TypedDict):
     __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
-    start: Whole
-    end: Whole
+    start: StrictInt
+    end: StrictInt
 
 
 class _Span(TypedDict):
     __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
-    start: NotRequired[Whole | None]
-    end: NotRequired[Whole | None]
-    token_start: NotRequired[Whole | None]
-    token_end: NotRequired[Whole | None]
+    start: NotRequired[StrictInt | None]
+    end: NotRequired[StrictInt | None]
+    token_start: NotRequired[StrictInt | None]
+    token_end: NotRequired[StrictInt | None]
     label: NotRequired[str | None]
-    score: NotRequired[Number | None]
+    score: NotRequired[StrictFloat | None]
 
 
 class _Relation(TypedDict):
     __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
-    head: NotRequired[Whole | None]
-    child: NotRequired[Whole | None]
+    head: NotRequired[StrictInt | None]
+    child: NotRequired[StrictInt | None]
     head_span: NotRequired[_Span | None]
     child_span: NotRequired[_Span | None]
     label: NotRequired[str | None]
-    score: NotRequired[Number | None]
+    score: NotRequired[StrictFloat | None]
 
 
 class _Record(TypedDict):
@@ -68,26 +87,26 @@ class _Record(TypedDict):
 
 _SHAPE: TypeAdapter[_Record] = TypeAdapter(_Record)
 _KEYS = frozenset(_Record.__annotations__)
-_BARE = ("spans", "relations")
+_ANNOTATION_KEYS = ("spans", "relations")
 _SPAN_KEYS = frozenset(("text", *_Span.__annotations__))
 _RELATION_KEYS = frozenset(_Relation.__annotations__)
 
 
-def read(path: Path, ledger: Ledger, /, *, unlabelled: str | None = None, annotated: bool = True) -> Iterator[Sentence]:
-    """``unlabelled`` is the type of entities made of tokens that have a relation and no label."""
-    for number, (line, raw) in enumerate(json_records(path)):
+def read(path: Path, ledger: Ledger, /, *, unlabelled: str | None = None, with_annotations: bool = True) -> Iterator[Sentence]:
+    """Read accepted records. ``unlabelled`` is the type for spans and related tokens without a label."""
+    for number, (line, raw) in enumerate(read_json_records(path)):
         answer = raw.get("answer") if isinstance(raw, dict) else None
         if isinstance(answer, str) and answer != "accept":
-            ledger.note(f"records answered {answer!r}, not read")
+            ledger.note(f"records with the answer {answer!r}, not read")
             continue
-        record = validate_record(_SHAPE, raw if annotated else without(raw, _BARE), path, line)
+        record = validate_record(_SHAPE, raw if with_annotations else without_keys(raw, _ANNOTATION_KEYS), path, line)
         words = [Span(token["start"], token["end"]) for token in record.get("tokens") or ()]
-        document = _Reader(record, words, path, line, ledger, unlabelled).document(default_id(path, number))
+        document = _RecordReader(record, words, path, line, ledger, unlabelled).to_document(default_id(path, number))
         yield from to_sentences(document, path, ledger, line=line, words=words or None)
 
 
-class _Reader:
-    """Reads one record."""
+class _RecordReader:
+    """The reader of one record."""
 
     def __init__(
         self, record: dict[str, Any], words: list[Span], path: Path, line: int, ledger: Ledger, unlabelled: str | None
@@ -95,100 +114,102 @@ class _Reader:
         self.record, self.words, self.path, self.line = record, words, path, line
         self.ledger, self.unlabelled = ledger, unlabelled
         self.mentions: list[Mention] = []
-        self.at: dict[Span, dict[str, Mention]] = {}  # by their type
-        self.ending_at: dict[int, Mention] = {}  # of nested ones that end here, the widest
+        self.by_span: dict[Span, dict[str, Mention]] = {}  # and by type
+        self.by_end: dict[int, Mention] = {}  # the widest mention with this end
 
-    def document(self, default_id: str) -> Document:
+    def to_document(self, default_id: str) -> Document:
         record = self.record
         for span in record.get("spans") or ():
             if not span.get("label") and not self.unlabelled:
-                self.ledger.lose("entities", "spans without a label (prodigy:unlabelled=TYPE gives them one)")
+                self.ledger.lose("entities", "spans without a label; read them with prodigy:unlabelled=TYPE")
             else:
-                self._add(self._place(span), span)
-        arrows = []
+                self._add(self._locate(span), span)
+        relations = []
         for relation in record.get("relations") or ():
-            head, tail = self._end(relation, "head"), self._end(relation, "child")
+            head, tail = self._argument(relation, "head"), self._argument(relation, "child")
             if head is None or tail is None:
-                self.ledger.lose("relations", "of tokens without a label (prodigy:unlabelled=TYPE gives them one)")
+                self.ledger.lose("relations", "between tokens without a label; read them with prodigy:unlabelled=TYPE")
             else:
-                label = relation.get("label") or UNNAMED
-                arrows.append(Arrow(label, head.id, tail.id, relation.get("score"), rest(relation, _RELATION_KEYS)))
-        name = own_id(record.get("id"), default_id)
-        return Document(name, record["text"], self.mentions, arrows, rest(record, _KEYS))
+                label = relation.get("label") or DEFAULT_RELATION_TYPE
+                relations.append(
+                    MentionRelation(label, head.id, tail.id, relation.get("score"), unknown_keys(relation, _RELATION_KEYS))
+                )
+        id = id_or_default(record.get("id"), default_id)
+        return Document(id, record["text"], self.mentions, relations, unknown_keys(record, _KEYS))
 
-    def _add(self, place: Span, span: dict[str, Any]) -> Mention:
-        label = span.get("label") or self.unlabelled or ""
-        name = str(len(self.mentions) + 1)
-        mention = Mention(name, label, (place,), span.get("score"), rest(span, _SPAN_KEYS))
+    def _add(self, span: Span, item: dict[str, Any]) -> Mention:
+        label = item.get("label") or self.unlabelled or ""
+        id = str(len(self.mentions) + 1)
+        mention = Mention(id, label, (span,), item.get("score"), unknown_keys(item, _SPAN_KEYS))
         self.mentions.append(mention)
-        self.at.setdefault(place, {}).setdefault(label, mention)
-        if place.start < self.ending_at.setdefault(place.end, mention).fragments[0].start:
-            self.ending_at[place.end] = mention
+        self.by_span.setdefault(span, {}).setdefault(label, mention)
+        if span.start < self.by_end.setdefault(span.end, mention).fragments[0].start:
+            self.by_end[span.end] = mention
         return mention
 
-    def _place(self, span: dict[str, Any]) -> Span:
-        start, end = span.get("start"), span.get("end")
+    def _locate(self, item: dict[str, Any]) -> Span:
+        start, end = item.get("start"), item.get("end")
         if start is not None and end is not None:
             return Span(start, end)
-        first, last = span.get("token_start"), span.get("token_end")
+        first, last = item.get("token_start"), item.get("token_end")
         if first is None or last is None:
             raise FormatError(self.path, self.line, "a span needs start and end, or token_start and token_end")
         return Span(self._token(first).start, self._token(last).end)
 
     def _token(self, number: int) -> Span:
         if not 0 <= number < len(self.words):
-            raise FormatError(self.path, self.line, f"token {number} is named, the record has {len(self.words)} tokens")
+            raise FormatError(self.path, self.line, f"token {number} does not exist; the record has {len(self.words)} tokens")
         return self.words[number]
 
-    def _end(self, relation: dict[str, Any], side: str) -> Mention | None:
-        """The entity at one end of a relation, made where it has no label and ``unlabelled`` says so."""
-        span = relation.get(f"{side}_span")
-        if span is not None:
-            place, label = self._place(span), span.get("label")
-            here = self.at.get(place, {})
-            found = here.get(label) if label else next(iter(here.values()), None)
+    def _argument(self, relation: dict[str, Any], role: str) -> Mention | None:
+        """Return the mention at one end of a relation; with ``unlabelled``, add it if it has no label."""
+        item = relation.get(f"{role}_span")
+        if item is not None:
+            span, label = self._locate(item), item.get("label")
+            candidates = self.by_span.get(span, {})
+            mention = candidates.get(label) if label else next(iter(candidates.values()), None)
         else:
-            if relation.get(side) is None:
-                raise FormatError(self.path, self.line, f"a relation needs {side} or {side}_span")
-            place, span = self._token(relation[side]), {}
-            found = self.ending_at.get(place.end)
-        return self._add(place, span) if found is None and self.unlabelled else found
+            if relation.get(role) is None:
+                raise FormatError(self.path, self.line, f"a relation needs {role} or {role}_span")
+            span, item = self._token(relation[role]), {}
+            mention = self.by_end.get(span.end)
+        return self._add(span, item) if mention is None and self.unlabelled else mention
 
 
 def write(sentences: Iterable[Sentence], path: Path, ledger: Ledger, /) -> None:
-    documents = (without_discontinuous(document, ledger) for document in to_documents(sentences, ledger))
-    write_lines((_record(document, ledger) for document in documents), path)
+    documents = (drop_discontinuous(document, ledger) for document in to_documents(sentences, ledger))
+    write_json_lines((_to_record(document, ledger) for document in documents), path)
 
 
-def _record(document: Document, ledger: Ledger) -> dict[str, Any]:
+def _to_record(document: Document, ledger: Ledger) -> dict[str, Any]:
     text = document.text
-    tokens = covering(text, document.words)
-    spans = {mention.id: _span(mention, tokens) for mention in document.mentions}
+    tokens = cover_with_tokens(text, document.words)
+    spans = {mention.id: _to_span(mention, tokens) for mention in document.mentions}
     relations = []
-    for arrow in document.arrows:
-        head, child = spans[arrow.head], spans[arrow.tail]
+    for relation in document.relations:
+        head, child = spans[relation.head], spans[relation.tail]
         item = {"head": head["token_end"], "child": child["token_end"], "head_span": head, "child_span": child}
-        item |= {"label": arrow.type, **scored(arrow.score)}
-        relations.append(with_rest(item, arrow.extra, _RELATION_KEYS, ledger))
+        item |= {"label": relation.type, **score_field(relation.score)}
+        relations.append(add_extra(item, relation.extra, _RELATION_KEYS, ledger))
     items = [
-        with_rest({**spans[mention.id], **scored(mention.score)}, mention.extra, _SPAN_KEYS, ledger)
+        add_extra({**spans[mention.id], **score_field(mention.score)}, mention.extra, _SPAN_KEYS, ledger)
         for mention in document.mentions
     ]
     record = {
-        "id": id_value(document.id),
+        "id": json_id(document.id),
         "text": text,
         "tokens": [
-            {"text": text[start:end], "start": start, "end": end, "id": number, "ws": space}
-            for number, (start, end, space) in enumerate(tokens)
+            {"text": text[start:end], "start": start, "end": end, "id": number, "ws": has_space}
+            for number, (start, end, has_space) in enumerate(tokens)
         ],
         "spans": items,
         **({"relations": relations} if relations else {}),
         "answer": "accept",
     }
-    return with_rest(record, document.extra, _KEYS, ledger)
+    return add_extra(record, document.extra, _KEYS, ledger)
 
 
-def _span(mention: Mention, tokens: list[Token]) -> dict[str, Any]:
+def _to_span(mention: Mention, tokens: list[Token]) -> dict[str, Any]:
     start, end = mention.fragments[0]
     first = bisect_left(tokens, start, key=lambda token: token.start)
     last = bisect_right(tokens, end, key=lambda token: token.end) - 1
@@ -196,27 +217,31 @@ def _span(mention: Mention, tokens: list[Token]) -> dict[str, Any]:
 
 
 def sniff(sample: Sample) -> bool:
-    if not sample.have("text"):
+    if not sample.all_have("text"):
         return False
-    spans, tokens = sample.items("spans"), sample.items("tokens")
-    is_prodigy = any(key in record for record in sample.dicts for key in ("_input_hash", "_task_hash", "_view_id", "answer"))
-    is_span = all(isinstance(s, dict) and (s.keys() >= {"start", "end"} or "token_start" in s) for s in spans)
-    if not is_span or not all(isinstance(token, dict) for token in tokens):
+    spans, tokens = sample.list_items("spans"), sample.list_items("tokens")
+    has_prodigy_keys = any(
+        key in record for record in sample.dicts for key in ("_input_hash", "_task_hash", "_view_id", "answer")
+    )
+    has_spans = all(isinstance(s, dict) and (s.keys() >= {"start", "end"} or "token_start" in s) for s in spans)
+    if not has_spans or not all(isinstance(token, dict) for token in tokens):
         return False
-    # Prodigy's own marks go with its data: doccano's, say, may have them too, but has its entities elsewhere.
-    others = any(isinstance(record.get(key), list) for record in sample.dicts for key in ("entities", "label", "labels"))
-    return bool(tokens) or ((bool(spans) or is_prodigy) and not others)
+    # Files converted from Prodigy, such as doccano's, may have its keys, but their entities are elsewhere.
+    has_other_entities = any(
+        isinstance(record.get(key), list) for record in sample.dicts for key in ("entities", "label", "labels")
+    )
+    return bool(tokens) or ((bool(spans) or has_prodigy_keys) and not has_other_entities)
 
 
 FORMAT = Format(
     name="prodigy",
-    by_characters=True,
-    summary="Prodigy's JSON lines: a text with tokens, spans and relations (ner, spans and rel recipes)",
+    has_character_offsets=True,
+    summary="JSON lines of Prodigy: a text with tokens, spans and relations (ner, spans and rel recipes)",
     read=read,
     write=write,
     sniff=sniff,
     extensions=(".jsonl",),
-    holds=frozenset(("nested", "crossing", "several types", "relations", "links")),
-    keeps=frozenset(("documents", "scores", "relation scores", "keys", "entity keys", "relation keys")),
+    supports=frozenset(("nested", "crossing", "several types", "relations", "links")),
+    metadata=frozenset(("documents", "scores", "relation scores", "keys", "entity keys", "relation keys")),
     read_options={"unlabelled": NAME},
 )

@@ -1,7 +1,7 @@
-"""SpERT's JSON: tokens, entities as half-open word ranges, relations between entities by their numbers.
+"""JSON of SpERT: tokens, entities as half-open word ranges, and relations between entity indices.
 
 ``[{"tokens": […], "entities": [{"type": "X", "start": 2, "end": 5}], "relations": [{"type": "R", "head": 0, "tail": 1}],
-"orig_id": 83}]``, as an array or one record a line.
+"orig_id": 83}]``, as an array or one record per line.
 """
 
 from __future__ import annotations
@@ -15,31 +15,31 @@ from typing_extensions import TypedDict
 
 from spanwise.core.types import Entity, Sentence, Span
 from spanwise.formats.base import Format, Ledger
-from spanwise.formats.shared.fitting import fitted
 from spanwise.formats.shared.records import (
     Id,
-    Number,
     RelationRecord,
-    Whole,
-    id_value,
-    own_id,
+    StrictFloat,
+    StrictInt,
+    add_extra,
+    id_or_default,
+    json_id,
     read_records,
     read_relations,
-    rest,
-    scored,
-    with_rest,
-    write_array,
+    score_field,
+    unknown_keys,
+    write_json_array,
     write_relations,
 )
+from spanwise.formats.shared.restriction import restrict
 from spanwise.formats.shared.sample import Sample
 
 
 class _Entity(TypedDict):
     __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
     type: str
-    start: Whole
-    end: Whole
-    score: NotRequired[Number | None]
+    start: StrictInt
+    end: StrictInt
+    score: NotRequired[StrictFloat | None]
 
 
 class _Record(TypedDict):
@@ -53,62 +53,62 @@ class _Record(TypedDict):
 _SHAPE: TypeAdapter[_Record] = TypeAdapter(_Record)
 _KEYS = frozenset(_Record.__annotations__)
 _ENTITY_KEYS = frozenset(_Entity.__annotations__)
-_HOLDS = frozenset(("nested", "crossing", "several types", "relations"))
+_SUPPORTS = frozenset(("nested", "crossing", "several types", "relations"))
 
 
 def read(path: Path, ledger: Ledger, /) -> Iterator[Sentence]:
-    return read_records(path, _SHAPE, _sentence)
+    return read_records(path, _SHAPE, _to_sentence)
 
 
-def _sentence(record: dict[str, Any], default_id: str) -> Sentence:
+def _to_sentence(record: dict[str, Any], default_id: str) -> Sentence:
     entities = tuple(
-        Entity(item["type"], (Span(item["start"], item["end"]),), item.get("score"), rest(item, _ENTITY_KEYS))
+        Entity(item["type"], (Span(item["start"], item["end"]),), item.get("score"), unknown_keys(item, _ENTITY_KEYS))
         for item in record["entities"]
     )
     return Sentence(
-        id=own_id(record.get("orig_id"), default_id),
+        id=id_or_default(record.get("orig_id"), default_id),
         words=tuple(record["tokens"]),
         entities=entities,
         relations=read_relations(record),
-        extra=rest(record, _KEYS),
+        extra=unknown_keys(record, _KEYS),
     )
 
 
 def write(sentences: Iterable[Sentence], path: Path, ledger: Ledger, /) -> None:
-    write_array((_record(fitted(sentence, _HOLDS, ledger), ledger) for sentence in sentences), path)
+    write_json_array((_to_record(restrict(sentence, _SUPPORTS, ledger), ledger) for sentence in sentences), path)
 
 
-def _record(sentence: Sentence, ledger: Ledger) -> dict[str, Any]:
+def _to_record(sentence: Sentence, ledger: Ledger) -> dict[str, Any]:
     entities = [
-        with_rest({"type": e.type, **e.range._asdict(), **scored(e.score)}, e.extra, _ENTITY_KEYS, ledger)
+        add_extra({"type": e.type, **e.range._asdict(), **score_field(e.score)}, e.extra, _ENTITY_KEYS, ledger)
         for e in sentence.entities
     ]
     record = {
         "tokens": list(sentence.words),
         "entities": entities,
         "relations": write_relations(sentence, ledger),
-        "orig_id": id_value(sentence.id),
+        "orig_id": json_id(sentence.id),
     }
-    return with_rest(record, sentence.extra, _KEYS, ledger)
+    return add_extra(record, sentence.extra, _KEYS, ledger)
 
 
 def sniff(sample: Sample) -> bool:
-    entities = sample.items("entities")
+    entities = sample.list_items("entities")
     return (
-        sample.have("tokens", "entities")
+        sample.all_have("tokens", "entities")
         and not any("spans" in record for record in sample.dicts)
         and all(isinstance(e, dict) and e.keys() >= {"type", "start", "end"} for e in entities)
-        and all(isinstance(token, str) for token in sample.items("tokens"))
+        and all(isinstance(token, str) for token in sample.list_items("tokens"))
     )
 
 
 FORMAT = Format(
     name="spert",
-    summary="SpERT's JSON: tokens, entities (start, end exclusive), relations between them",
+    summary="JSON of SpERT: tokens, entities (start, exclusive end), relations",
     read=read,
     write=write,
     sniff=sniff,
     extensions=(".json",),
-    holds=_HOLDS,
-    keeps=frozenset(("ids", "scores", "relation scores", "keys", "entity keys", "relation keys")),
+    supports=_SUPPORTS,
+    metadata=frozenset(("ids", "scores", "relation scores", "keys", "entity keys", "relation keys")),
 )

@@ -1,4 +1,4 @@
-"""TablERT's JSON: tokens with BILOU tags, relations between the entities by their numbers in the order of the text.
+"""JSON of TablERT: tokens with BILOU tags, and relations between entity indices in text order.
 
 ``[{"tokens": […], "tags": ["B-X", "L-X", "O"], "relations": [{"type": "R", "head": 0, "tail": 1}], "orig_id": 83}]``.
 """
@@ -15,19 +15,19 @@ from typing_extensions import TypedDict
 from spanwise.core import tags
 from spanwise.core.types import Sentence
 from spanwise.formats.base import Format, Ledger
-from spanwise.formats.shared.fitting import fitted
 from spanwise.formats.shared.records import (
     Id,
     RelationRecord,
-    id_value,
-    own_id,
+    add_extra,
+    id_or_default,
+    json_id,
     read_records,
     read_relations,
-    rest,
-    with_rest,
-    write_array,
+    unknown_keys,
+    write_json_array,
     write_relations,
 )
+from spanwise.formats.shared.restriction import restrict
 from spanwise.formats.shared.sample import Sample
 
 
@@ -41,7 +41,7 @@ class _Record(TypedDict):
 
 _SHAPE: TypeAdapter[_Record] = TypeAdapter(_Record)
 _KEYS = frozenset(_Record.__annotations__)
-_HOLDS = frozenset(("relations",))
+_SUPPORTS = frozenset(("relations",))
 
 
 def read(path: Path, ledger: Ledger, /) -> Iterator[Sentence]:
@@ -51,42 +51,42 @@ def read(path: Path, ledger: Ledger, /) -> Iterator[Sentence]:
         entities, repairs = tags.decode(record["tags"])
         ledger.note(tags.REPAIRED, repairs)
         return Sentence(
-            id=own_id(record.get("orig_id"), default_id),
+            id=id_or_default(record.get("orig_id"), default_id),
             words=tuple(record["tokens"]),
             entities=tuple(entities),
             relations=read_relations(record),
-            extra=rest(record, _KEYS),
+            extra=unknown_keys(record, _KEYS),
         )
 
     return read_records(path, _SHAPE, build)
 
 
 def write(sentences: Iterable[Sentence], path: Path, ledger: Ledger, /) -> None:
-    write_array((_record(fitted(sentence, _HOLDS, ledger), ledger) for sentence in sentences), path)
+    write_json_array((_to_record(restrict(sentence, _SUPPORTS, ledger), ledger) for sentence in sentences), path)
 
 
-def _record(sentence: Sentence, ledger: Ledger) -> dict[str, Any]:
+def _to_record(sentence: Sentence, ledger: Ledger) -> dict[str, Any]:
     record = {
         "tokens": list(sentence.words),
         "tags": tags.encode(sentence.entities, len(sentence.words), "bilou"),
         "relations": write_relations(sentence, ledger),
-        "orig_id": id_value(sentence.id),
+        "orig_id": json_id(sentence.id),
     }
-    return with_rest(record, sentence.extra, _KEYS, ledger)
+    return add_extra(record, sentence.extra, _KEYS, ledger)
 
 
 def sniff(sample: Sample) -> bool:
-    found = sample.items("tags")
-    return sample.have("tokens", "tags", "relations") and all(isinstance(tag, str) and tags.is_tag(tag) for tag in found)
+    values = sample.list_items("tags")
+    return sample.all_have("tokens", "tags", "relations") and all(isinstance(tag, str) and tags.is_tag(tag) for tag in values)
 
 
 FORMAT = Format(
     name="tablert",
-    summary="TablERT's JSON: tokens, BILOU tags, relations between the entities in order",
+    summary="JSON of TablERT: tokens, BILOU tags, relations between entities in text order",
     read=read,
     write=write,
     sniff=sniff,
     extensions=(".json",),
-    holds=_HOLDS,
-    keeps=frozenset(("ids", "relation scores", "keys", "relation keys")),
+    supports=_SUPPORTS,
+    metadata=frozenset(("ids", "relation scores", "keys", "relation keys")),
 )

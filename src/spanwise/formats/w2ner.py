@@ -1,6 +1,6 @@
-"""W2NER's JSON: each entity lists the numbers of its words, so a discontinuous one leaves some out.
+"""JSON of W2NER: each entity is a list of word indices, so it may be discontinuous.
 
-``[{"sentence": […], "ner": [{"index": [2, 3, 6], "type": "X"}]}]``, as an array or one record a line.
+``[{"sentence": […], "ner": [{"index": [2, 3, 6], "type": "X"}]}]``, as an array or one record per line.
 """
 
 from __future__ import annotations
@@ -15,27 +15,27 @@ from typing_extensions import TypedDict
 
 from spanwise.core.types import Entity, Sentence, Span
 from spanwise.formats.base import Format, Ledger
-from spanwise.formats.shared.fitting import fitted
 from spanwise.formats.shared.records import (
     Id,
-    Number,
-    Whole,
-    id_value,
-    own_id,
+    StrictFloat,
+    StrictInt,
+    add_extra,
+    id_or_default,
+    json_id,
     read_records,
-    rest,
-    scored,
-    with_rest,
-    write_array,
+    score_field,
+    unknown_keys,
+    write_json_array,
 )
+from spanwise.formats.shared.restriction import restrict
 from spanwise.formats.shared.sample import Sample
 
 
 class _Entity(TypedDict):
     __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
-    index: list[Whole]
+    index: list[StrictInt]
     type: str
-    score: NotRequired[Number | None]
+    score: NotRequired[StrictFloat | None]
 
 
 class _Record(TypedDict):
@@ -48,7 +48,7 @@ class _Record(TypedDict):
 _SHAPE: TypeAdapter[_Record] = TypeAdapter(_Record)
 _KEYS = frozenset(_Record.__annotations__)
 _ENTITY_KEYS = frozenset(_Entity.__annotations__)
-_HOLDS = frozenset(("nested", "crossing", "discontinuous", "several types"))
+_SUPPORTS = frozenset(("nested", "crossing", "discontinuous", "several types"))
 
 
 def read(path: Path, ledger: Ledger, /) -> Iterator[Sentence]:
@@ -56,58 +56,58 @@ def read(path: Path, ledger: Ledger, /) -> Iterator[Sentence]:
         entities = []
         for item in record.get("ner") or ():
             index = sorted(item["index"])
-            ledger.note("entities whose word numbers are out of order, sorted", int(index != item["index"]))
-            entities.append(Entity(item["type"], _runs(index), item.get("score"), rest(item, _ENTITY_KEYS)))
+            ledger.note("entities with unsorted word indices, sorted", int(index != item["index"]))
+            entities.append(Entity(item["type"], _runs(index), item.get("score"), unknown_keys(item, _ENTITY_KEYS)))
         return Sentence(
-            id=own_id(record.get("id"), default_id),
+            id=id_or_default(record.get("id"), default_id),
             words=tuple(record["sentence"]),
             entities=tuple(entities),
-            extra=rest(record, _KEYS),
+            extra=unknown_keys(record, _KEYS),
         )
 
     return read_records(path, _SHAPE, build)
 
 
 def _runs(numbers: list[int]) -> tuple[Span, ...]:
-    """Numbers in order as ranges.
+    """Return sorted numbers as ranges.
 
     >>> _runs([2, 3, 6])
     (Span(start=2, end=4), Span(start=6, end=7))
     """
-    borders = [place for place, (a, b) in enumerate(pairwise(numbers), 1) if b != a + 1]
-    starts, ends = [0, *borders], [*borders, len(numbers)]
+    breaks = [index for index, (a, b) in enumerate(pairwise(numbers), 1) if b != a + 1]
+    starts, ends = [0, *breaks], [*breaks, len(numbers)]
     return tuple(Span(numbers[a], numbers[b - 1] + 1) for a, b in zip(starts, ends, strict=True) if a < b)
 
 
 def write(sentences: Iterable[Sentence], path: Path, ledger: Ledger, /) -> None:
-    write_array((_record(fitted(sentence, _HOLDS, ledger), ledger) for sentence in sentences), path)
+    write_json_array((_to_record(restrict(sentence, _SUPPORTS, ledger), ledger) for sentence in sentences), path)
 
 
-def _record(sentence: Sentence, ledger: Ledger) -> dict[str, Any]:
+def _to_record(sentence: Sentence, ledger: Ledger) -> dict[str, Any]:
     entities = []
     for entity in sentence.entities:
-        item = {"index": list(entity.places), "type": entity.type, **scored(entity.score)}
-        entities.append(with_rest(item, entity.extra, _ENTITY_KEYS, ledger))
-    record = {"sentence": list(sentence.words), "ner": entities, "id": id_value(sentence.id)}
-    return with_rest(record, sentence.extra, _KEYS, ledger)
+        item = {"index": list(entity.word_indices), "type": entity.type, **score_field(entity.score)}
+        entities.append(add_extra(item, entity.extra, _ENTITY_KEYS, ledger))
+    record = {"sentence": list(sentence.words), "ner": entities, "id": json_id(sentence.id)}
+    return add_extra(record, sentence.extra, _KEYS, ledger)
 
 
 def sniff(sample: Sample) -> bool:
     return (
-        sample.have("sentence", "ner")
-        and all(isinstance(word, str) for word in sample.items("sentence"))
+        sample.all_have("sentence", "ner")
+        and all(isinstance(word, str) for word in sample.list_items("sentence"))
         and all(isinstance(record["sentence"], list) for record in sample.dicts)
-        and all(isinstance(item, dict) and "index" in item for item in sample.items("ner"))
+        and all(isinstance(item, dict) and "index" in item for item in sample.list_items("ner"))
     )
 
 
 FORMAT = Format(
     name="w2ner",
-    summary="W2NER's JSON: sentences, entities as lists of word numbers (discontinuous too)",
+    summary="JSON of W2NER: sentences, entities as lists of word indices",
     read=read,
     write=write,
     sniff=sniff,
     extensions=(".json",),
-    holds=_HOLDS,
-    keeps=frozenset(("ids", "scores", "keys", "entity keys")),
+    supports=_SUPPORTS,
+    metadata=frozenset(("ids", "scores", "keys", "entity keys")),
 )
