@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 import torch
-from tiny import WINDOW, close, encoded, mixed, sentences, transformer
+from tiny import WINDOW, assert_close, encoded, mixed_sentences, sentences, transformer
 
 from spanwise import Sentence
 from spanwise.encoders.transformer import TransformerEncoder, TransformerSettings
 
-MIXED = mixed()
+MIXED = mixed_sentences()
 
 
 @pytest.mark.parametrize("kind", ["published", "prefixed", "unnamed class"])
@@ -90,7 +90,7 @@ def test_tokenizers_without_a_token_before_the_sentence(tiny_bert: Path, tmp_pat
     with torch.no_grad():
         for row, item in enumerate(prepared):
             assert item.rows[0].size
-            close(states.cls[row], encoder.model(input_ids=torch.from_numpy(item.rows[0])[None]).last_hidden_state[0, -1])
+            assert_close(states.cls[row], encoder.model(input_ids=torch.from_numpy(item.rows[0])[None]).last_hidden_state[0, -1])
 
 
 @pytest.mark.parametrize("name", ["DistilBert", "DebertaV2", "MPNet", "ModernBert", "XLNet", "Albert"])
@@ -112,5 +112,5 @@ def test_other_architectures(tiny_bert: Path, name: str) -> None:
     whole = encoded(encoder, prepared)
     for row, item in enumerate(prepared):
         alone, length = encoded(encoder, [item]), len(MIXED[row].words)
-        close(alone.words[0, :length], whole.words[row, :length])
-        close(alone.cls[0], whole.cls[row])
+        assert_close(alone.words[0, :length], whole.words[row, :length])
+        assert_close(alone.cls[0], whole.cls[row])

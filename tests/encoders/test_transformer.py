@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from pydantic import ValidationError
-from tiny import DEEP_WORD, FILLERS, LONG, WINDOW, close, encoded, mixed, sentences, transformer
+from tiny import DEEP_WORD, FILLERS, LONG, WINDOW, assert_close, encoded, mixed_sentences, sentences, transformer
 from torch import Tensor
 
 from spanwise import Sentence, SpanwiseError
@@ -20,7 +20,7 @@ from spanwise.encoders.transformer import TransformerEncoder, TransformerSetting
 from spanwise.encoders.windows import windows
 
 CAPACITY = WINDOW - 2  # subwords in a window without [CLS] and [SEP]
-MIXED = mixed()
+MIXED = mixed_sentences()
 
 
 # --- words from subwords ----------------------------------------------------------------------------------------------
@@ -50,7 +50,7 @@ def test_words_are_pooled_from_their_subwords(tiny_bert: Path, pooling: str, lay
     assert states.mask.sum(1).tolist() == [len(sentence.words) for sentence in MIXED]
     for row, item in enumerate(prepared):
         for word, state in enumerate(reference_states(encoder, item, pooling, layers)):
-            close(states.words[row, word], state)
+            assert_close(states.words[row, word], state)
         assert len(item.counts) == len(MIXED[row].words)
 
 
@@ -60,7 +60,7 @@ def test_the_sentence_state_is_the_state_of_the_first_token(tiny_bert: Path) -> 
     states = encoded(encoder, prepared)
     for row, item in enumerate(prepared):
         with torch.no_grad():
-            close(states.cls[row], encoder.model(input_ids=torch.from_numpy(item.rows[0])[None]).last_hidden_state[0, 0])
+            assert_close(states.cls[row], encoder.model(input_ids=torch.from_numpy(item.rows[0])[None]).last_hidden_state[0, 0])
 
 
 def test_words_of_many_subwords_have_their_own_table(tiny_bert: Path) -> None:
@@ -96,8 +96,8 @@ def test_a_sentence_has_the_same_states_alone_and_in_any_batch(
             states = encoded(encoder, [prepared[n] for n in batch])
             for row, n in enumerate(batch):
                 length = len(MIXED[n].words)
-                close(states.words[row, :length], alone[n].words[0, :length])
-                close(states.cls[row], alone[n].cls[0])
+                assert_close(states.words[row, :length], alone[n].words[0, :length])
+                assert_close(states.cls[row], alone[n].cls[0])
                 assert states.mask[row].sum() == length
 
 
@@ -107,8 +107,8 @@ def test_reading_rows_in_parts_gives_the_same_states(tiny_bert: Path, monkeypatc
     whole = encoded(encoder, prepared)
     monkeypatch.setattr("spanwise.encoders.transformer.ROWS", 3)
     parts = encoded(encoder, prepared)
-    close(parts.words[whole.mask], whole.words[whole.mask])
-    close(parts.cls, whole.cls)
+    assert_close(parts.words[whole.mask], whole.words[whole.mask])
+    assert_close(parts.cls, whole.cls)
 
 
 def test_a_batch_of_sentences_without_words(tiny_bert: Path) -> None:
@@ -137,7 +137,7 @@ def test_a_text_of_four_windows_is_not_truncated(tiny_bert: Path) -> None:
         expected = encoded(encoder, encoder.prepare([part])).words[0]
         items = np.flatnonzero(window == index)
         assert len(items)
-        close(states.words[0, items], expected[position[items]])
+        assert_close(states.words[0, items], expected[position[items]])
     again = encoded(transformer(tiny_bert), transformer(tiny_bert).prepare([text]))
     assert torch.equal(again.words, states.words)
 
@@ -172,7 +172,7 @@ def test_one_word_longer_than_the_window(tiny_bert: Path, pooling: str) -> None:
     assert len(prepared.rows) > 4
     states = encoded(encoder, [prepared])
     for word, state in enumerate(reference_states(encoder, prepared, pooling, 1)):
-        close(states.words[0, word], state)
+        assert_close(states.words[0, word], state)
 
 
 def test_the_limit_of_models_that_number_positions_from_the_padding_index(tiny_roberta: Path) -> None:
