@@ -167,11 +167,11 @@ def measured(width: int, words: int, arguments: argparse.Namespace) -> dict[str,
         median = statistics.median(times[name])
         rows[name] = {"ms": 1000 * median, "gflop": contender.gigaflops(), "saved_mib": contender.saved(), "peak_mib": peak}
     ratios = {}
-    for one, other in RATIOS:
-        if one in times and other in times:
-            quotients = [a / b for a, b in zip(times[one], times[other], strict=True)]
+    for numerator, denominator in RATIOS:
+        if numerator in times and denominator in times:
+            quotients = [a / b for a, b in zip(times[numerator], times[denominator], strict=True)]
             low, middle, high = statistics.quantiles(quotients, n=4) if len(quotients) > 1 else quotients * 3
-            ratios[f"{one} / {other}"] = {"ratio": middle, "low": low, "high": high}
+            ratios[f"{numerator} / {denominator}"] = {"ratio": middle, "low": low, "high": high}
     return {"width": width, "words": words, "rows": rows, "ratios": ratios}
 
 

@@ -44,13 +44,14 @@ def of_sentences(
     gold: list[Sentence], predicted: list[Sentence], cuts: Sequence[float], measure: Callable[[Sentence], float]
 ) -> list[Score]:
     tallies = [Tally() for _ in range(len(cuts) + 1)]
-    for one, other in zip(gold, predicted, strict=True):
-        tallies[sum(measure(one) > cut for cut in cuts)].add(entity_items(one), entity_items(other))
+    for expected, actual in zip(gold, predicted, strict=True):
+        tallies[sum(measure(expected) > cut for cut in cuts)].add(entity_items(expected), entity_items(actual))
     return [tally.scores.micro for tally in tallies]
 
 
 def names(cuts: Sequence[float]) -> list[str]:
-    """
+    """Return the names of groups.
+
     >>> names([2, 5])
     ['≤ 2', '(2, 5]', '> 5']
     """

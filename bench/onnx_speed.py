@@ -55,7 +55,7 @@ def prepared(rows: Any, chosen: Any, batch_size: int) -> list[Batch]:
 
 def measured(predictors: Mapping[str, BasePredictor], bare: Mapping[str, Any], sentences: Any, arguments: Any) -> Times:
     times: Times = {}
-    rows = next(one for one in predictors.values() if isinstance(one, OnnxPredictor)).host
+    rows = next(predictor for predictor in predictors.values() if isinstance(predictor, OnnxPredictor)).indexer
     for turn in range(1 + arguments.rounds):  # the first turn is a warm-up
         first = turn * arguments.slice % max(1, len(sentences) - arguments.slice + 1)
         chosen = sentences[first : first + arguments.slice]
@@ -68,9 +68,9 @@ def measured(predictors: Mapping[str, BasePredictor], bare: Mapping[str, Any], s
     return times
 
 
-def ratio(times: Times, one: str, other: str) -> list[float]:
+def ratio(times: Times, numerator: str, denominator: str) -> list[float]:
     """Return the quartiles of the quotients over the turns."""
-    return statistics.quantiles([b / a for a, b in zip(times[one], times[other], strict=True)], n=4)
+    return statistics.quantiles([b / a for a, b in zip(times[numerator], times[denominator], strict=True)], n=4)
 
 
 def main() -> None:
@@ -102,15 +102,15 @@ def main() -> None:
     for name in predictors:
         low, middle, high = ratio(times, name, f"bare {name}")
         result[name] |= {"ratio": middle, "low": low, "high": high}
-        whole, alone = (result[one]["per_second"] for one in (name, f"bare {name}"))
+        whole, alone = (result[numerator]["per_second"] for numerator in (name, f"bare {name}"))
         print(
             f"{name:6} {whole:8.1f} sentences/s, its bare encoder {alone:8.1f}: {middle:.3f} [{low:.3f}, {high:.3f}] "
             f"required {REQUIRED}"
         )
-    for one, other in (("onnx", "torch"), ("int8", "onnx"), ("int8", "torch")):
-        low, middle, high = ratio(times, one, other)
-        result[f"{one} / {other}"] = {"ratio": middle, "low": low, "high": high}
-        print(f"{one} / {other} {middle:.2f} [{low:.2f}, {high:.2f}]")
+    for numerator, denominator in (("onnx", "torch"), ("int8", "onnx"), ("int8", "torch")):
+        low, middle, high = ratio(times, numerator, denominator)
+        result[f"{numerator} / {denominator}"] = {"ratio": middle, "low": low, "high": high}
+        print(f"{numerator} / {denominator} {middle:.2f} [{low:.2f}, {high:.2f}]")
     if arguments.json:
         arguments.json.write_text(json.dumps(result, indent=1))
 

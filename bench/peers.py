@@ -187,10 +187,10 @@ def compared(times: Times, to: str, sentences: int) -> dict[str, dict[str, float
     return result
 
 
-def score_f1(predicted: Sequence[Sequence[Mapping[str, Any]]], gold: Sequence[Sentence]) -> float:
+def score_f1(records: Sequence[Sequence[Mapping[str, Any]]], gold: Sequence[Sentence]) -> float:
     predicted = [
         Sentence(s.id, s.words, tuple(Entity(e["type"], tuple(Span(*span) for span in e["spans"])) for e in entities))
-        for s, entities in zip(gold, predicted, strict=True)
+        for s, entities in zip(gold, records, strict=True)
     ]
     return evaluate(gold, predicted).f1
 

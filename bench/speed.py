@@ -160,12 +160,10 @@ def time_prediction(
     """Time prediction; each turn uses the next sentences, so that turns are short and close together."""
     forward, other = Forward(source, arguments.predict_batch), Forward(source, arguments.predict_batch)
     times: Times = {}
-    per_sentence = dict.fromkeys(models, 0)
+    counts = dict.fromkeys(models, 0)
 
     def predicted(recipe: str, chosen: Sequence[Sentence]) -> None:
-        per_sentence[recipe] += sum(
-            len(s.entities) for s in predict(models[recipe], chosen, batch_size=arguments.predict_batch)
-        )
+        counts[recipe] += sum(len(s.entities) for s in predict(models[recipe], chosen, batch_size=arguments.predict_batch))
 
     for turn in range(1 + arguments.rounds):
         first = turn * arguments.slice % max(1, len(sentences) - arguments.slice + 1)
@@ -179,7 +177,7 @@ def time_prediction(
         }
         in_turns(contenders, turn, times if turn else {}, CLOCKS[arguments.clock])
     count = (1 + arguments.rounds) * min(arguments.slice, len(sentences))
-    return times, {recipe: entities / count for recipe, entities in per_sentence.items()}
+    return times, {recipe: entities / count for recipe, entities in counts.items()}
 
 
 def compared(times: Times, sentences: int, to: str = BARE, *, throughput: bool = False) -> dict[str, dict[str, float]]:

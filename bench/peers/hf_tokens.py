@@ -52,9 +52,9 @@ class Peer:
     def predict(self, sentences: list[list[str]]) -> list[list[dict[str, Any]]]:
         rows = self._rows(sentences, [["O"] * len(words) for words in sentences])
         with settings(self.job, 1) as arguments:
-            result = self._trainer(arguments).predict(rows)
-        best = result.predictions.argmax(-1)
-        result = []
-        for labels, numbers in zip(result.label_ids, best, strict=True):
-            result.append(to_records(entities([self.names[number] for number in numbers[labels != IGNORED]])))
-        return result
+            output = self._trainer(arguments).predict(rows)
+        best = output.predictions.argmax(-1)
+        predictions = []
+        for labels, numbers in zip(output.label_ids, best, strict=True):
+            predictions.append(to_records(entities([self.names[number] for number in numbers[labels != IGNORED]])))
+        return predictions
