@@ -102,7 +102,7 @@ def main() -> None:
     for name in predictors:
         low, middle, high = ratio(times, name, f"bare {name}")
         result[name] |= {"ratio": middle, "low": low, "high": high}
-        whole, alone = (result[numerator]["per_second"] for numerator in (name, f"bare {name}"))
+        whole, alone = (result[key]["per_second"] for key in (name, f"bare {name}"))
         print(
             f"{name:6} {whole:8.1f} sentences/s, its bare encoder {alone:8.1f}: {middle:.3f} [{low:.3f}, {high:.3f}] "
             f"required {REQUIRED}"
