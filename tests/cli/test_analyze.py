@@ -50,7 +50,9 @@ def test_predictions_with_options(files: Path, run: Runner) -> None:
     assert tables["scores"]["summary"][0]["predicted"] == 5  # scores of 0.9, 0.8, 0.95, 0.7 and 1.0
     assert {row["attribute"] for row in tables["buckets"]["equal"]} >= {"eCon", "frequency"}
     assert {row["system"] for row in tables["difference"]["errors"]} == {"best"}
-    assert [row for row in tables["data"]["splits"] if row["count"] == "sentences"] == [{"count": "sentences", "train": 2, "gold": 5}]
+    assert [row for row in tables["data"]["splits"] if row["count"] == "sentences"] == [
+        {"count": "sentences", "train": 2, "gold": 5}
+    ]
 
 
 def test_model(tmp_path: Path, run: Runner) -> None:

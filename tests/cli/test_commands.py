@@ -63,7 +63,8 @@ def test_json_never_overwrites_an_input(run: Runner, tmp_path: Path, monkeypatch
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     result = run(*arguments.split())
     target = arguments.split()[-1]
-    message = f"{target}: the output would overwrite an input; choose another output\n"
+    overwritten = f"a file of the run folder {tmp_path / 'run'}" if target.startswith("run/") else "an input"
+    message = f"{target}: the output would overwrite {overwritten}; choose another output\n"
     assert (result.code, result.out, result.err) == (2, "", message)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
@@ -133,7 +134,7 @@ def test_undetected_format_names_the_option(
     result = run(*arguments)
     file = "corpus/test.md" if "corpus" in arguments else "letter"
     assert (result.code, result.err.count("\n")) == (2, 1)
-    assert result.err.startswith(f"{file}: cannot tell the format; set the format with {option} (")
+    assert result.err.startswith(f"{file}: cannot detect the format; set the format with {option} (")
     assert f" {option} " in run(*arguments[: 1 + (arguments[0] == "vectors")], "--help").out
 
 

@@ -138,7 +138,10 @@ def test_errors_are_one_line_with_exit_code_2(run: Runner, files: dict[str, Path
         ([one, other, "--data", corpus, "--split", "train"], f"{corpus}: no train split; found dev, test"),
         ([one, other, "--gold", gold, "--buckets", "eLen:x"], f"{usage}--buckets eLen:x: expected a number of buckets"),
         ([one, other, "--gold", gold, "--buckets", "length"], "unknown attribute 'length'; expected one of eLen"),
-        ([one, f"b={other},{other}", "--gold", gold], "runs are compared in pairs; expected the same number of runs for all systems, but one has 1, b"),
+        (
+            [one, f"b={other},{other}", "--gold", gold],
+            "runs are compared in pairs; expected the same number of runs for all systems, but one has 1, b",
+        ),
     ):
         result = run("compare", *arguments)
         assert (result.code, result.out) == (2, "")
@@ -151,7 +154,10 @@ def test_mismatched_predictions_name_the_file(run: Runner, files: dict[str, Path
     more = write(tmp_path / "more.jsonl", {**OTHER, "s3": ["Warm soup"]})
     one, gold = files["one"], files["gold"]
     for systems, message in (
-        ([one, words], f"{words}: sentence 's2': the prediction has other words than gold: expected 'Cold' at word 0, found 'Hot'"),
+        (
+            [one, words],
+            f"{words}: sentence 's2': the prediction has other words than gold: expected 'Cold' at word 0, found 'Hot'",
+        ),
         ([more, one], f"{more}: predicted sentence 's3' is not in gold; predictions are paired with gold by id"),
         ([f"a={one},{one}", f"b={one},{more}"], f"{more}: predicted sentence 's3' is not in gold; "),
     ):

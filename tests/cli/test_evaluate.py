@@ -23,10 +23,7 @@ PREDICTED = [
     {"id": "s1", "tokens": ["Oslo", "and", "New", "York"], "entities": [["Place", 0, 1], ["Place", 3, 4]]},
 ]
 
-EITHER = (
-    "spanwise evaluate: give either MODEL and DATA, or --pred FILE and --gold FILE "
-    "(see spanwise evaluate --help)"
-)
+EITHER = "spanwise evaluate: give either MODEL and DATA, or --pred FILE and --gold FILE (see spanwise evaluate --help)"
 
 
 @pytest.fixture

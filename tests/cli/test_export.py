@@ -79,7 +79,7 @@ def test_export_errors(bundle: Path, tmp_path: Path, run: Runner) -> None:
     before = sorted(tmp_path.rglob("*"))
     cases = [
         (bundle, tmp_path / "full", f"{tmp_path / 'full'}: the folder is not empty\n"),
-        (bundle, bundle, f"{bundle}: the folder is not empty\n"),
+        (bundle, bundle, f"{bundle}: the output would overwrite a run folder; choose another output\n"),
         (bundle, tmp_path / "file", f"{tmp_path / 'file'}: expected a folder, found a file\n"),
         (bundle, tmp_path / "no" / "such", f"{tmp_path / 'no'}: no such folder\n"),
         (tmp_path / "full", tmp_path / "new", f"{tmp_path / 'full'}: no trained model here (config.yaml, labels.json, "
@@ -149,7 +149,7 @@ def test_folder_of_runs_suggests_its_first(bundle: Path, tmp_path: Path, run: Ru
         shutil.copytree(bundle, runs / f"seed-{seed}")
     (tmp_path / "text.txt").write_text("oslo")
     test = FOLDER / "test.jsonl"
-    message = f"{runs}: holds runs and is none itself: name one of them, as in {runs / 'seed-2'}\n"
+    message = f"{runs}: is a folder of several runs; pass one of them, such as {runs / 'seed-2'}\n"
     for command in (
         ("describe", runs), ("export", runs, "--out", tmp_path / "new"), ("predict", runs, tmp_path / "text.txt"),
         ("evaluate", runs, test), ("analyze", runs, test, "--out", tmp_path / "out"), ("serve", runs, "--port", 0),

@@ -23,7 +23,7 @@ pytest.importorskip("onnxruntime", reason="onnxruntime is not installed: pip ins
 pytest.importorskip("onnx", reason="onnx is not installed: pip install 'spanwise[onnx]'")
 
 FILES = ["config.yaml", "encoder.onnx", "head.onnx", "labels.json", "onnx.json", "tokenizer.json"]
-IN_ONNX = "is a model in ONNX, which predicts but cannot be looked into or changed: take the run folder it was made of"
+IN_ONNX = "is an ONNX model, which can only predict; pass the run folder it was exported from"
 TEXT = "Nothing but oslo, the new york acid. Aspirin acid was seen near lima."
 
 
@@ -118,24 +118,18 @@ def test_wrong_graph_is_not_written(tiny_bert: Path, tmp_path: Path, run: Runner
     monkeypatch.setattr(Rotary, "_traced", lambda self, vectors: vectors * self.scale)
     done = run("export", tmp_path / "run", "--onnx", "--out", tmp_path / "model")
     assert (done.code, done.out) == (2, "")
-    assert re.match(
-        r"the graph does not compute what the model does: \d+ of \d+ entities in the bundled corpus differ", done.err
-    )
+    assert re.match(r"the ONNX graph and the model disagree: \d+ of \d+ entities in the bundled corpus differ", done.err)
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 
 def test_heads_without_graph(tiny_bert: Path, tmp_path: Path, run: Runner) -> None:
     torch.manual_seed(0)
-    heads = (
-        "seqner, spanner, global-pointer, efficient-global-pointer, biaffine, shallow-span, deep-span, deep-span-pruned, "
-        "locate-label"
-    )
     relations = Model.build(configure("gp-relations", encoder=str(tiny_bert)), with_relations(corpus()))
     cases = {
-        "concat": (model(tiny_bert, "locate-label-paper", ["encoder.parts.0.layers=2"]), "several encoders together have no ONNX graph; a transformer has, and the static encoder"),
-        "sng": (model("static", "sng"), f"a sng head has no ONNX graph; those of {heads} have, also as a bundle's branch"),
-        "relations": (relations, f"a gp-relations head has no ONNX graph; those of {heads} have, also as a bundle's branch"),
-        "subwords": (model(tiny_bert, "shallow-span", ["head.unit=subwords", "head.max_width=6"]), "spans of subwords have no ONNX graph; train with head.unit=words"),
+        "concat": (model(tiny_bert, "locate-label-paper", ["encoder.parts.0.layers=2"]), "a concatenation of encoders has no ONNX graph; use a transformer or the static encoder"),
+        "sng": (model("static", "sng"), "the head sng has no ONNX graph: the order in which its LSTM reads the words of spans is computed on the host"),
+        "relations": (relations, "the head gp-relations has no ONNX graph: it decodes entities before it scores relations between them"),
+        "subwords": (model(tiny_bert, "shallow-span", ["head.unit=subwords", "head.max_width=6"]), "the head shallow-span has no ONNX graph: its spans consist of subwords; train with head.unit=words"),
     }  # fmt: skip
     for name, (built, line) in cases.items():
         built.save(tmp_path / name)
@@ -146,7 +140,7 @@ def test_heads_without_graph(tiny_bert: Path, tmp_path: Path, run: Runner) -> No
     model("static", "seqner").save(tmp_path / "static")
     done = run("export", tmp_path / "static", "--onnx", "--int8", "--out", tmp_path / "model")
     assert (done.code, done.err) == (
-        2, "8 bits are for transformer encoders; the static encoder's LSTMs stay in float32: leave out --int8\n",
+        2, "int8 is for transformer encoders; the LSTMs of the static encoder stay in float32: omit --int8\n",
     )  # fmt: skip
 
 
@@ -172,7 +166,7 @@ def test_errors(tiny_bert: Path, tmp_path: Path, run: Runner, monkeypatch: pytes
     assert (missing.code, missing.err) == (2, f"{out}: the exported model is incomplete; missing head.onnx\n")
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     failed = run("export", folder, "--onnx", "--out", tmp_path / "new")
-    assert (failed.code, failed.err) == (2, "exporting to ONNX needs onnxruntime: pip install 'spanwise[onnx]'\n")
+    assert (failed.code, failed.err) == (2, "export to ONNX requires onnxruntime: pip install 'spanwise[onnx]'\n")
     (out / "head.onnx").write_bytes(b"")
     failed = run("predict", out, tmp_path / "text.txt")
     assert (failed.code, failed.err) == (2, f"{out}: onnxruntime is not installed; run pip install 'spanwise[onnx]'\n")

@@ -215,7 +215,7 @@ def test_errors_list_text_as_a_format(run: Runner, model: Path, tmp_path: Path) 
     (tmp_path / "letter").write_text(TEXT, encoding="utf-8")
     result = run("predict", model, tmp_path / "letter")
     assert (result.code, result.out) == (2, "")
-    assert result.err.startswith(f"{tmp_path / 'letter'}: cannot tell the format; set the format with --from (text, jsonl, ")
+    assert result.err.startswith(f"{tmp_path / 'letter'}: cannot detect the format; set the format with --from (text, jsonl, ")
     wrong = run("predict", model, tmp_path / "letter", "--from", "txt")
     assert wrong.err.startswith("unknown format 'txt' (did you mean 'text'?); known: ")
     options = run("predict", model, tmp_path / "letter", "--from", "text:lines=yes")
@@ -269,7 +269,7 @@ def test_partly_annotated_brat_folder(run: Runner, model: Path, tmp_path: Path) 
     assert result.code == 0
     notes = result.err.splitlines()
     assert notes[0] == "note: 1 files other than .txt and .ann, not read (d.jsonl)"
-    assert all("left out: brat has no place" in note for note in notes[1:])
+    assert all("dropped: not stored by brat" in note for note in notes[1:])
     assert sorted(path.relative_to(out).as_posix() for path in out.rglob("*.txt")) == ["a.txt", "more/b.txt", "more/c.txt"]
     assert {(brat / "a.txt").read_bytes()} == {path.read_bytes() for path in out.rglob("*.txt")}
     assert {path.read_bytes() for path in out.rglob("*.ann")} == {(out / "a.ann").read_bytes()}
@@ -285,7 +285,7 @@ def test_partly_annotated_brat_folder(run: Runner, model: Path, tmp_path: Path) 
         (("-", "--to", "conll"), "--to needs --output; standard output is jsonl"),
         (("-", "--output", "x.conll", "--to", "conl"), "unknown format 'conl' (did you mean 'conll'?)"),
         (("-", "--output", "x.htm", "--to", "htlm"), "unknown format 'htlm' (did you mean 'html'?)"),
-        (("-", "--output", "x"), "x: the name does not tell which format to write; say it with --to (jsonl, "),
+        (("-", "--output", "x"), "x: cannot infer the output format from the name; choose it with --to (jsonl, "),
         (("-", "--output", "x"), ", html)"),
         (("-", "--output", "x.html", "--to", "html:dark=yes"), "html takes no options here, found 'dark=yes'"),
         (("-", "--threshold", "2"), "threshold '2': expected a number from 0 to 1, or TYPE=NUMBER"),

@@ -211,11 +211,11 @@ def test_inputs_are_protected(
 
 
 def test_a_users_own_file_in_a_run_folder_can_be_replaced(run: Runner, files: dict[str, Path]) -> None:
-    own = files["run"] / "mine.txt"
-    own.write_text("old")
+    user_file = files["run"] / "mine.txt"
+    user_file.write_text("old")
     try:
-        result = run("evaluate", "--pred", files["pred"], "--gold", files["gold"], "--json", own)
+        result = run("evaluate", "--pred", files["pred"], "--gold", files["gold"], "--json", user_file)
         assert (result.code, result.err) == (0, "")
-        assert json.loads(own.read_text())["micro"]["f1"] == 1
+        assert json.loads(user_file.read_text())["micro"]["f1"] == 1
     finally:
-        own.unlink()
+        user_file.unlink()

@@ -72,7 +72,9 @@ def test_weights_exist_after_the_first_epoch(train: Runner, run: Runner, data: P
     for command in (("predict", folder, data / "dev.jsonl"), ("evaluate", folder, data), ("describe", folder)):
         result = run(*command)
         assert (result.code, result.out, result.err.count("\n")) == (2, "", 1)
-        assert result.err.startswith(f"{folder}: no trained model yet: training has not finished its first epoch; continue it with")
+        assert result.err.startswith(
+            f"{folder}: no trained model yet: training has not finished its first epoch; continue it with"
+        )
     assert train("run", "--resume").code == 0
     train("whole", *OPTIONS, "--set", "training.checkpoint_steps=1")
     assert digest(folder) == digest(tmp_path / "whole")

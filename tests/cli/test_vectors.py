@@ -109,10 +109,10 @@ def test_convert_never_overwrites_its_input(
 @pytest.mark.parametrize(
     ("arguments", "line"),
     [
-        (["similar", "V", "tumor"], "no vector for 'tumor' among 6 words; did you mean tumours?"),
+        (["similar", "V", "tumor"], "no vector for 'tumor' among 6 words; did you mean tumours, Tumour?"),
         (["similar", "V", "TUMOUR"], "no vector for 'TUMOUR' among 6 words; did you mean Tumour?"),
         (["similar", "V", "水"], "no vector for '水' among 6 words\n"),
-        (["analogies", "V", "man", "king", "wman"], "no vector for 'wman' among 6 words; did you mean woman?"),
+        (["analogies", "V", "man", "king", "wman"], "no vector for 'wman' among 6 words; did you mean woman, man?"),
         (["similar", "missing.txt", "x"], "missing.txt: no such file or folder of word vectors"),
         (["convert", "V", "out.kv"], "out.kv: unknown extension"),
         (["train", "missing", "--out", "x"], "missing: no such file or folder"),

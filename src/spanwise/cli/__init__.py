@@ -125,7 +125,7 @@ def _exit_from_unraisable(unraisable: sys.UnraisableHookArgs) -> None:
 
 
 def _usage_message(error: Exception) -> str:
-    message = str(getattr(error, "format_message", error.__str__)()).rstrip(".")
+    message = str(getattr(error, "format_message", error.__str__)()).rstrip(".").removeprefix("Invalid value: ")
     context = getattr(error, "ctx", None)
     command = context.command_path if context else "spanwise"
     return f"{command}: {message[:1].lower()}{message[1:]} (see {command} --help)"

@@ -70,7 +70,7 @@ def compare(
         raise typer.BadParameter("give either --gold FILE or --data DATA")
     source = gold or data
     assert source is not None
-    attributes, compared, ledger, gold_ledger = _parse_buckets(buckets), parse_systems(systems), Ledger(), Ledger()
+    attributes, compared, ledger, gold_ledger = parse_buckets(buckets), parse_systems(systems), Ledger(), Ledger()
     if len(compared) < 2:
         raise typer.BadParameter("expected two or more systems")
     check_target(json_file, source, train, *(path for system in compared for path in system.paths))
@@ -96,7 +96,7 @@ def compare(
     print_ledger(ledger)
 
 
-def _parse_buckets(buckets: str | None) -> dict[str, int | None]:
+def parse_buckets(buckets: str | None) -> dict[str, int | None]:
     """Parse ``eLen,eDen:4`` into attributes and their number of equal-sized buckets, if given."""
     attributes: dict[str, int | None] = {}
     for part in buckets.split(",") if buckets else ():

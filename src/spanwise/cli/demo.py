@@ -10,6 +10,8 @@ from typing import Annotated
 
 import typer
 
+from spanwise.cli.options import check_target
+
 TEXT = (
     "The University of Nairobi opened a clinic for breast and ovarian cancer in Kisumu in 2021. "
     "Metformin lowers blood glucose in type 2 diabetes and may cause nausea.\n\n"
@@ -23,7 +25,7 @@ def demo(
     ] = None,
     epochs: Annotated[int, typer.Option("--epochs", metavar="N", min=1, help="Number of training epochs.")] = 30,
 ) -> None:
-    """Train, score and try a model on the bundled corpus: a few minutes, no network."""
+    """Train, score and try a model on the bundled corpus, without network."""
     from rich.console import Console
 
     from spanwise.cli.training_report import print_scores
@@ -34,6 +36,7 @@ def demo(
     from spanwise.training.run import train
 
     folder = out or Path(tempfile.mkdtemp(prefix="spanwise-demo-")) / "run"
+    check_target(folder)
     typer.echo(f"The bundled corpus ({FOLDER}):\n")
     print_description(describe(open_splits(FOLDER)), Console())
     typer.echo("\nTraining:\n")

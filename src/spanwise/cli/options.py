@@ -50,7 +50,8 @@ def check_target(target: Path | None, *inputs: Path | None) -> None:
     from spanwise.runs.outputs import check_output
 
     if target is not None and str(target) != "-":
-        check_output(target, [file for path in inputs if path is not None for file in _input_files(path)])
+        paths = [path for path in inputs if path is not None]
+        check_output(target, paths if target.is_dir() else [file for path in paths for file in _input_files(path)])
 
 
 def _input_files(path: Path) -> list[Path]:

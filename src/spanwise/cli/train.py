@@ -87,7 +87,9 @@ def train(
         raise SpanwiseError(message)
     training = {"epochs": epochs, "batch_size": batch_size, "seed": seed}
     choices = Choices(recipe, encoder, task, tuple(settings or ()), training)
-    options = RunOptions(device, resume, init, source_format, tuple(track or ()), log=typer.echo)
+    options = RunOptions(
+        device=device, resume=resume, init=init, data_format=source_format, trackers=tuple(track or ()), log=typer.echo
+    )
     with _resume_hint(out):
         if sweep:
             train_sweep(data, out, sweep, choices, options)
