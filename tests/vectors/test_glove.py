@@ -196,7 +196,7 @@ def test_plain_text_and_annotated_text_with_the_same_extension(tmp_path: Path) -
     assert next(corpus_text(tmp_path / "columns.txt", "text")) == ("Paris", "B", "-", "LOC")
     (tmp_path / "plain.txt").rename(tmp_path / "letter")
     assert len(list(corpus_text(tmp_path / "letter", "text"))) == 3
-    with pytest.raises(SpanwiseError, match=r"letter: cannot tell the format; pass the format \(text, jsonl, "):
+    with pytest.raises(SpanwiseError, match=r"letter: cannot detect the format; pass the format \(text, jsonl, "):
         next(corpus_text(tmp_path / "letter"))
     with pytest.raises(SpanwiseError, match="is a folder; --from text expects a file"):
         list(corpus_text(tmp_path, "text"))

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from spanwise.core.errors import SpanwiseError
-from spanwise.runtime.terminal import ProgressBar
+from spanwise.runtime.progress import ProgressBar
 from spanwise.vectors.compiled import compiled
 from spanwise.vectors.cooccurrence import MEMORY, Memory, count_pairs
 from spanwise.vectors.indexing import Ints, index_text
