@@ -8,8 +8,9 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -64,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     _prepare_process()
     try:
         with _warnings_as_notes():
-            code = app(args=arguments, prog_name="spanwise", standalone_mode=False)
+            code = _build_command()(args=arguments, prog_name="spanwise", standalone_mode=False)
         sys.stdout.flush()
         if code == 130:  # Typer caught an interrupt
             raise KeyboardInterrupt
@@ -81,6 +82,12 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         sys.exit(1)
     except OSError as error:
         _fail(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+
+
+@cache
+def _build_command() -> Callable[..., Any]:
+    """Build the commands once per process: tests call ``main`` hundreds of times."""
+    return typer.main.get_command(app)
 
 
 def _prepare_process() -> None:
