@@ -180,12 +180,12 @@ def test_nothing_to_resume(train: Runner, tmp_path: Path) -> None:
 def test_early_failure_leaves_no_folder(train: Runner, tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
     bare = {split: tuple(replace(one, entities=()) for one in found) for split, found in corpus().splits.items()}
-    nothing = saved(Corpus(bare), tmp_path / "nothing")
+    unannotated = saved(Corpus(bare), tmp_path / "unannotated")
     before = sorted(tmp_path.iterdir())
     for out in ("new", "far/away/run", "there"):
         for words in ((), ("--seeds", "1,2")):
             assert train(out, *OPTIONS, *words, "--init", tmp_path / "none").code == 2
-            assert train(out, *OPTIONS, *words, data=nothing).err.startswith("the training data has no entities")
+            assert train(out, *OPTIONS, *words, data=unannotated).err.startswith("the training data has no entities")
     assert sorted(tmp_path.iterdir()) == before
     assert not list((tmp_path / "there").iterdir())
 
@@ -217,7 +217,7 @@ def test_several_runs_need_an_empty_folder(train: Runner, tmp_path: Path, kind: 
     with interrupted(2):
         train("unfinished", *options)
     (other,) = (name for name in SEVERAL if name != kind)
-    train("own", *options, *SEVERAL[kind])
+    train("same", *options, *SEVERAL[kind])
     train("other", *options, *SEVERAL[other])
     with interrupted(EPOCH + 1 if other == "sweep" else 2):
         train("part", *options, *SEVERAL[other])
@@ -226,10 +226,10 @@ def test_several_runs_need_an_empty_folder(train: Runner, tmp_path: Path, kind: 
         ("single", "has a finished training (run.json exists); "),
         ("unfinished", "has an unfinished training of a single run; choose another folder"),
         ("other", f"has a training with --{other} ("), ("part", f"has a training with --{other} ("),
-        ("own", f"has a finished training ({kind}.json exists); pass --resume to add runs, or choose another folder"),
+        ("same", f"has a finished training ({kind}.json exists); pass --resume to add runs, or choose another folder"),
     ):  # fmt: skip
         before = contents(tmp_path / out)
-        for resume in ((), ("--resume",)) if out != "own" else ((),):
+        for resume in ((), ("--resume",)) if out != "same" else ((),):
             result = train(out, *options, *SEVERAL[kind], *resume)
             assert (result.code, result.err.count("\n")) == (2, 1)
             assert result.err.startswith(f"{tmp_path / out}: {complaint}")
@@ -339,11 +339,11 @@ def test_rejected_settings_are_not_recorded(train: Runner, tmp_path: Path) -> No
     for words in (("--seeds", "1,2,3", "--init", tmp_path / "none"), ("--seeds", "1,2,3", "--set", "encoder.vectors=none.txt")):
         assert train("runs", *words, "--resume").code == 2
         assert contents(tmp_path / "runs") == before
-    train("own/seed-1", *OPTIONS, "--seed", 1)
-    before = contents(tmp_path / "own")
-    assert train("own", *OPTIONS, "--seeds", "1,2", "--set", "head.tagging=crf").code == 2
-    assert contents(tmp_path / "own") == before
-    assert train("own", *OPTIONS, "--seeds", "1,2", "--resume").code == 0
+    train("same/seed-1", *OPTIONS, "--seed", 1)
+    before = contents(tmp_path / "same")
+    assert train("same", *OPTIONS, "--seeds", "1,2", "--set", "head.tagging=crf").code == 2
+    assert contents(tmp_path / "same") == before
+    assert train("same", *OPTIONS, "--seeds", "1,2", "--resume").code == 0
 
 
 def test_runs_are_scored_on_the_same_test_data(train: Runner, data: Path, tmp_path: Path) -> None:
@@ -351,8 +351,8 @@ def test_runs_are_scored_on_the_same_test_data(train: Runner, data: Path, tmp_pa
     lines = (data / "test.jsonl").read_text().splitlines(keepends=True)
     (data / "test.jsonl").write_text("".join(lines[:3]))
     result = train("runs", "--seeds", "1,2", "--resume")
-    said = f"{tmp_path / 'runs/seed-1'}: cannot resume: the test data has changed since the run was scored\n"
-    assert (result.code, result.err) == (2, said)
+    message = f"{tmp_path / 'runs/seed-1'}: cannot resume: the test data has changed since the run was scored\n"
+    assert (result.code, result.err) == (2, message)
 
 
 @pytest.mark.parametrize("content", ["{", "[]", "{}", '{"seeds": 1, "runs": [], "config": {}}'])

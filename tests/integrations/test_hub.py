@@ -101,8 +101,8 @@ def test_card_of_an_exported_model(run: Path, tmp_path: Path, graphs: bool) -> N
 
 
 def test_card_needs_a_model(tmp_path: Path) -> None:
-    with pytest.raises(SpanwiseError, match="nothing: no trained model here"):
-        HubModel(tmp_path / "nothing").generate_model_card()
+    with pytest.raises(SpanwiseError, match="missing: no trained model here"):
+        HubModel(tmp_path / "missing").generate_model_card()
 
 
 class FakeApi:
@@ -145,8 +145,8 @@ def test_push_and_download(run: Path, tmp_path: Path, monkeypatch: pytest.Monkey
 
 def test_unknown_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(hub, "is_hub_reachable", lambda: False)
-    with pytest.raises(SpanwiseError, match="nobody/nothing: no such folder, and no such model on the Hugging Face hub"):
-        load("nobody/nothing")
+    with pytest.raises(SpanwiseError, match="unknown/model: no such folder, and no such model on the Hugging Face hub"):
+        load("unknown/model")
     monkeypatch.chdir(tmp_path)
     (tmp_path / "runs" / "mine").mkdir(parents=True)
     assert model_folder("runs/mine") == Path("runs/mine")  # a folder has priority

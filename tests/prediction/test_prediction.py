@@ -248,4 +248,4 @@ def test_caches_are_empty_after_prediction(tiny_bert: Path) -> None:
     built = model(tiny_bert, "deep-span", ["head.unit=subwords", "head.max_width=6"])
     predictor = Predictor(built, "cpu")
     predictor.predict(sentences(10))
-    assert len(built.head._borders._cached) == 0  # type: ignore[union-attr, arg-type]
+    assert len(built.head._boundaries._cached) == 0  # type: ignore[union-attr, arg-type]

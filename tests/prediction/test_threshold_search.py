@@ -51,7 +51,7 @@ def test_lower_threshold_predicts_more(pointer: Predictor, dev: tuple[Sentence, 
     ]
     assert counts == sorted(counts, reverse=True)
     assert counts[0] > counts[2] > counts[3]
-    # 0 means the model's own threshold, 0.5, which has not changed.
+    # 0 means the model's default threshold, 0.5, which has not changed.
     assert predict(pointer, dev, 0.0) == predict(pointer, dev, 0.5)
     for sentence in predict(pointer, dev, 0.1):
         assert all(entity.score is not None and entity.score >= 0.1 for entity in sentence.entities)
@@ -81,7 +81,7 @@ def test_best_threshold_on_dev(pointer: Predictor, data: Path, dev: tuple[Senten
     assert best.calibration.best.score.f1 > best.default.score.f1  # an uncertain head gains from a lower threshold
     assert best.threshold > MIN_THRESHOLD
     assert not best.note
-    # The model's own threshold has not changed.
+    # The model's default threshold has not changed.
     assert predict(pointer, dev, 0.0) == predict(pointer, dev, 0.5)
 
 

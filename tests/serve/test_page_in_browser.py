@@ -96,7 +96,7 @@ def test_threshold_and_filter_need_no_request(browser: Browser, address: str, fa
     requests = len(page.requests)
     slide(page, 0.65)
     assert page.evaluate(NAMES) == ["Organization", "Organization", "Disease", "Disease"]
-    slide(page, 0.1)  # below the model's own threshold
+    slide(page, 0.1)  # below the model's default threshold
     assert sorted(page.evaluate(NAMES)) == sorted([*ALL, "Disease"])
     slide(page, 0.5)
     assert page.evaluate("[...document.querySelectorAll('#types label')].map(x => x.textContent)") == [
@@ -122,7 +122,9 @@ def test_slider_starts_at_the_models_threshold(browser: Browser) -> None:
         with serve_app(make_app(fake)) as address:
             page = open_with_predictions(browser, address)
         assert page.evaluate("document.getElementById('level').value") == shown
-        assert len(page.evaluate(NAMES)) == names, "a score of 0.6 is below 0.604; without a threshold, all predictions are shown"
+        assert len(page.evaluate(NAMES)) == names, (
+            "a score of 0.6 is below 0.604; without a threshold, all predictions are shown"
+        )
 
 
 def test_copy_as_json(browser: Browser, address: str) -> None:
@@ -193,7 +195,9 @@ def test_hostile_text_is_not_interpreted(browser: Browser, address: str) -> None
     assert page.evaluate("[...document.querySelectorAll('i.d')].map(x => x.getAttribute('aria-label')).filter(Boolean)") == [
         "Place: New York (0.600)", "Disease: breast cancer (0.700)"
     ]  # fmt: skip
-    assert page.evaluate("document.querySelector('i.d').closest('.w').lastChild.textContent") == "New", "offsets are code points"
+    assert page.evaluate("document.querySelector('i.d').closest('.w').lastChild.textContent") == "New", (
+        "offsets are code points"
+    )
     assert page.errors == []
 
 

@@ -38,7 +38,7 @@ def maximal_cliques(edges: Iterable[tuple[Span, Span]]) -> Iterator[tuple[Span, 
 def _extensions(
     clique: tuple[Span, ...], candidates: Set[Span], excluded: Set[Span], neighbours: Mapping[Span, Set[Span]]
 ) -> Iterator[tuple[Span, ...]]:
-    """Maximal cliques of ``clique`` and ``candidates`` that were not found with an ``excluded`` span."""
+    """Maximal cliques that extend ``clique`` by ``candidates`` and no ``excluded`` span."""
     if not candidates and not excluded and clique:
         yield tuple(sorted(clique))
     if not candidates:

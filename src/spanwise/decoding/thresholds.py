@@ -44,7 +44,7 @@ def apply_threshold(sentences: Iterable[Sentence], threshold: Threshold) -> Iter
 
 
 def lowest_threshold(threshold: Threshold) -> float:
-    """The lowest positive threshold of any type; 0 if there is none (the model's own applies).
+    """The lowest positive threshold of any type; 0 if there is none (the model's default applies).
 
     >>> lowest_threshold({"X": 0.7, "Y": 0.0, "Z": 0.2})
     0.2

@@ -17,8 +17,8 @@ from spanwise.runtime.hub import download_model
 class HubModel(ModelHubMixin):
     """A model folder for the hub: ``HubModel("RUN").push_to_hub("owner/model")``.
 
-    The card shows ``data``, the name of the training data, and ``licence``. Only the files needed for
-    prediction are pushed, without checkpoints and unused branches.
+    The card shows ``data``, the name of the training data, and ``licence``. Only the files needed
+    for prediction are pushed, without checkpoints and unused branches.
     """
 
     def __init__(self, folder: str | Path, *, data: str | None = None, licence: str | None = None) -> None:

@@ -1,9 +1,10 @@
 """spaCy component: ``nlp.add_pipe("spanwise", config={"model": PATH})``.
 
-Words are spaCy's tokens except whitespace; sentences are spaCy's if the document has any. All entities
-go to ``doc.spans["spanwise"]``, and flat ones also to ``doc.ents``. A discontinuous entity becomes a
-span from its first word to its last. The ``attrs`` of the span group hold the ``scores`` of the spans,
-the token ranges of their ``fragments``, and ``relations`` between them (type, head, tail, score).
+Words are spaCy's tokens except whitespace; sentences are spaCy's if the document has any. All
+entities go to ``doc.spans["spanwise"]``, and flat ones also to ``doc.ents``. A discontinuous entity
+becomes a span from its first word to its last. The ``attrs`` of the span group hold the ``scores``
+of the spans, the token ranges of their ``fragments``, and ``relations`` between them (type, head,
+tail, score).
 """
 
 from __future__ import annotations
@@ -38,7 +39,9 @@ def make_spanwise(
     batch_size: int,
     device: str,
 ) -> SpanwiseComponent:
-    """Create the component from a run folder or hub name; ``threshold`` is a score, or scores by type.
+    """Create the component; ``model`` is a run folder or hub name.
+
+    ``threshold`` is a score, or scores by type.
 
     ``ents`` controls ``doc.ents``: existing entities win over overlapping predictions ("keep"),
     predictions win ("replace"), or ``doc.ents`` is not changed ("none").

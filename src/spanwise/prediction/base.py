@@ -25,7 +25,7 @@ class BasePredictor(ABC):
     relation_types: tuple[str, ...] = ()
     finds_relations: bool = False
     needs_spans: bool = False  # True for a model that types given spans instead of finding entities
-    default_threshold: float | None = None  # the model's own threshold; None if it cannot be lowered
+    default_threshold: float | None = None  # None if it cannot be lowered
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -56,8 +56,8 @@ class BasePredictor(ABC):
         is one sentence of two words. Sentences of a text record their position in it.
 
         ``threshold`` drops entities and relations with a lower score. A mapping sets it by type;
-        other types use the model's own threshold. A value below the model's own makes the model
-        predict more. ``overlap`` is "nested" (the default: all predictions), "flat" (the most
+        other types use the model's default threshold. A value below the model's default makes the
+        model predict more. ``overlap`` is "nested" (the default: all predictions), "flat" (the most
         probable of overlapping entities) or "outermost" (no entity inside another).
 
         ``splitter`` maps a text to its sentences, each a list of character ranges of its words.

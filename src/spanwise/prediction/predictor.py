@@ -52,8 +52,8 @@ def predict(
     """Yield the sentences in order with predictions in place of their entities and relations.
 
     Memory holds a few thousand sentences at a time. ``threshold`` drops entities and relations with
-    a lower score. A value below the head's own threshold makes the head predict more; 0 keeps the
-    head's own.
+    a lower score. A value below the head's default threshold makes the head predict more; 0 means
+    the default.
     """
     predict_some = partial(predict_chunk, model, batch_size=batch_size, threshold=threshold)
     return stream_in_chunks(predict_some, sentences, context=context, uses_windows=not model.needs_spans)
@@ -109,7 +109,7 @@ def _with(sentences: Iterable[Sentence], predictions: Iterable[Predictions]) -> 
 
 @contextmanager
 def temporary_threshold(head: Head, threshold: Threshold) -> Iterator[float | None]:
-    """Lower the head's threshold to ``threshold`` within the context; yield the head's own.
+    """Lower the head's threshold to ``threshold`` within the context; yield the head's default.
 
     The head keeps its own threshold if that is lower. With thresholds by type, entities below the
     threshold of their type are dropped before overlaps are resolved. A single threshold does not

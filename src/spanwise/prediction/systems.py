@@ -67,7 +67,7 @@ def system_predictions(
 ) -> Iterator[list[Sentence]]:
     """Yield the predictions of each run: read from a file, or predicted for a split of ``data``."""
     for path in system.paths:
-        if not RunFolder(path).is_started:
+        if not RunFolder(path).is_run:
             yield read_predictions(path, gold, format, ledger)
             continue
         from spanwise.prediction.load import load
@@ -106,6 +106,6 @@ def _runs(path: Path) -> list[Path]:
         raise SpanwiseError(f"{summary}: expected a list of seeds")
     runs = [path / f"seed-{seed}" for seed in sorted(seeds)]
     for run in runs:
-        if not RunFolder(run).is_started:
+        if not RunFolder(run).is_run:
             raise SpanwiseError(f"{path}: {summary.name} lists {run.name}, which does not exist")
     return runs

@@ -1,9 +1,9 @@
 """Batch concurrent requests on the one thread that owns the model.
 
-The thread works in turns. Each waiting request gets a share of a turn; the rest of a long text waits
-for the next turn. A single request therefore never waits for others, many requests cost little more
-than one, a long text does not delay short ones, and a cancelled request is soon dropped. The result of
-a request does not depend on its batch.
+The thread works in turns. Each waiting request gets a share of a turn; the rest of a long text
+waits for the next turn. A single request therefore never waits for others, many requests cost
+little more than one, a long text does not delay short ones, and a cancelled request is soon
+dropped. The result of a request does not depend on its batch.
 """
 
 from __future__ import annotations

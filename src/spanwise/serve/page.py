@@ -24,7 +24,7 @@ class Page:
 
 
 def make_page(title: str, types: Sequence[str], *, threshold: float | None = None, has_token: bool = False) -> Page:
-    """Build the page. ``threshold`` is the model's own; None if the model predicts best labels only."""
+    """Build the page; ``threshold`` is the model's default, None if it has none."""
     settings = {
         "colours": type_colours(types),
         "threshold": threshold or 0.0,

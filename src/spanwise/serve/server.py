@@ -60,8 +60,8 @@ def serve(
 def run(server: uvicorn.Server, listener: socket.socket) -> None:
     """Run until a signal stops the server, which counts as success; a second interrupt does not.
 
-    uvicorn completes open requests and then repeats the signal for the previous handler. ``stop`` is
-    that handler; it also stops a server that is still starting.
+    uvicorn completes open requests and then repeats the signal for the previous handler. ``stop``
+    is that handler; it also stops a server that is still starting.
     """
 
     def stop(number: int, frame: FrameType | None) -> None:

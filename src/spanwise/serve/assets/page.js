@@ -19,13 +19,13 @@
   };
   const countOf = (count, singular, plural) => `${count.toLocaleString("en")} ${count === 1 ? singular : plural}`;
 
-  // At its initial position the slider means the model's own threshold, which may lie between two steps.
+  // At its initial position the slider means the model's default threshold, which may lie between two steps.
   const threshold = () => (slider.value === slider.defaultValue ? settings.threshold : Number(slider.value));
 
   const reaches = (prediction, cutoff) => prediction.score === null || prediction.score >= cutoff;
 
   // Select the predictions of a sentence by threshold and type. The model applies a separate threshold to relations,
-  // so the slider affects them only above the model's own threshold.
+  // so the slider affects them only above the model's default threshold.
   const select = (sentence) => {
     const cutoff = threshold(), newIndex = new Map(), entities = [];
     sentence.entities.forEach((entity, index) => {
