@@ -69,6 +69,6 @@ def test_section_by_hand(monkeypatch: pytest.MonkeyPatch) -> None:
     row = dict(zip(section.tables["entities"].columns, section.tables["entities"].rows[1], strict=True))
     assert row["most_probable"] == "no entity"
     assert row["log2(p_pred / p_gold)"] == pytest.approx(log2(2.5), abs=1e-6)
-    assert "0.800 for the 1 found entities and 0.375 for the 2 missed entities" in section.text
-    assert "1 further entities have no probability" in section.text
-    assert "1 entities were missed although their type was the most probable" in section.text
+    assert "0.800 for found entities (1) and 0.375 for missed entities (2)" in section.text
+    assert "Gold entities without a probability: 1 (" in section.text
+    assert "Entities missed although their type was the most probable: 1;" in section.text

@@ -33,9 +33,13 @@ def sample(numbers: random.Random) -> Sentence:
     text = "".join(word + numbers.choice((" ", "", " \n ")) for word in words)
     entities = {}
     for _ in range(numbers.randint(0, 6)):
-        places = sorted(numbers.sample(range(11), 4))
+        boundaries = sorted(numbers.sample(range(11), 4))
         is_discontinuous = numbers.random() < 0.3
-        spans = ((places[0], places[1]), (places[2], places[3])) if is_discontinuous else ((places[0], places[3]),)
+        spans = (
+            ((boundaries[0], boundaries[1]), (boundaries[2], boundaries[3]))
+            if is_discontinuous
+            else ((boundaries[0], boundaries[3]),)
+        )
         added = entity(numbers.choice(TYPES), *spans, score=0.25)
         entities[added] = added
     return Sentence("s", words, tuple(entities), text=text, start=7)

@@ -49,17 +49,17 @@ def resegment(draw: st.DrawFn, sentences: list[Sentence]) -> list[Sentence]:
             runs[-1].append(s)
         else:
             runs.append([s])
-    places = {}  # new position and entity index of each entity
+    new_indices = {}  # new position and entity index of each entity
     for position, run in enumerate(runs):
         count = 0
         for s in run:
             for number in range(len(s.entities)):
-                places[s.position, number] = (position, count)
+                new_indices[s.position, number] = (position, count)
                 count += 1
-    return [_join(draw, position, run, places) for position, run in enumerate(runs)]
+    return [_join(draw, position, run, new_indices) for position, run in enumerate(runs)]
 
 
-def _join(draw: st.DrawFn, position: int, run: list[Sentence], places: dict[Any, Any]) -> Sentence:
+def _join(draw: st.DrawFn, position: int, run: list[Sentence], new_indices: dict[Any, Any]) -> Sentence:
     words: list[str] = []
     text = ""
     entities, relations, links = [], [], []
@@ -71,9 +71,11 @@ def _join(draw: st.DrawFn, position: int, run: list[Sentence], places: dict[Any,
             text += word + draw(st.sampled_from(["", " ", "\n"]))
         starts.append(len(words))
         entities += [Entity(e.type, tuple((starts[a], starts[b]) for a, b in e.fragments)) for e in s.entities]  # type: ignore[misc]
-        relations += [Relation(r.type, places[s.position, r.head][1], places[s.position, r.tail][1]) for r in s.relations]
+        relations += [
+            Relation(r.type, new_indices[s.position, r.head][1], new_indices[s.position, r.tail][1]) for r in s.relations
+        ]
         for link in s.links:
-            head, (target, tail) = places[s.position, link.head][1], places[link.position, link.tail]
+            head, (target, tail) = new_indices[s.position, link.head][1], new_indices[link.position, link.tail]
             if target == position:
                 relations.append(Relation(link.type, head, tail))
             else:

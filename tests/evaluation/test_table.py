@@ -73,7 +73,7 @@ def test_interval_is_printed_for_enough_sentences() -> None:
     gold = [Sentence(str(n), ("a", "b"), (Entity("X", ((0, 1),)),)) for n in range(20)]
     predicted = [Sentence(str(n), ("a", "b"), (Entity("X", ((0, 1),)), Entity("X", ((1, 2),)))) for n in range(20)]
     interval_lines = [line for line in printed(evaluate(gold, predicted)) if "interval" in line]
-    assert interval_lines == ["micro F1 between 66.67 and 66.67 (95% bootstrap interval)"]
+    assert interval_lines == ["95% bootstrap interval of micro F1: 66.67 to 66.67"]
 
 
 def test_types_after_the_fortieth_are_summed() -> None:

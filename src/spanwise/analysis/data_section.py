@@ -28,7 +28,7 @@ def data_section(splits: Mapping[str, Iterable[Sentence]]) -> Section:
         rows += [(f"{label}, {name}", *(_quantile(split, attribute, name) for split in counts.values())) for name in QUANTILES]
     types = sort_by_count(sum((split.types for split in counts.values()), start=SplitCounts().types))
     problems = findings(description)
-    text = "Counts of the data, as printed by `spanwise describe`."
+    text = "Counts of the data, as printed by “spanwise describe”."
     if problems:
         text += " Check these findings: " + "; ".join(finding.message for finding in problems[:MAX_FINDINGS]) + "."
     tables = {

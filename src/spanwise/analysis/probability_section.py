@@ -202,25 +202,26 @@ def _entity_table(probabilities: GoldProbabilities, volcano: Discrepancy) -> Tab
 def _text(probabilities: GoldProbabilities, volcano: Discrepancy, tags: npt.NDArray[np.str_]) -> str:
     is_found, of_gold, is_up = probabilities.is_found, probabilities.of_gold, tags == "Up"
     medians = [
-        f"{np.median(of_gold[selected]):.3f} for the {selected.sum():,} {outcome} entities"
+        f"{np.median(of_gold[selected]):.3f} for {outcome} entities ({selected.sum():,})"
         for selected, outcome in ((is_found, "found"), (~is_found, "missed"))
         if selected.any()
     ]
     sentences = [
-        f"The probability that the model gives to the gold type of {len(is_found):,} gold entities. Its median is "
-        f"{' and '.join(medians)}."
+        f"This section shows the probability that the model gives to the gold type of {len(is_found):,} gold entities. "
+        f"Its median is {' and '.join(medians)}."
     ]
     if probabilities.unscored:
         sentences.append(
-            f"{probabilities.unscored:,} further entities have no probability: they are too wide, discontinuous, of an unknown "
-            "type, or pruned."
+            f"Gold entities without a probability: {probabilities.unscored:,} (too wide, discontinuous, of an unknown type, or "
+            "pruned)."
         )
     if is_up.any():
         competitor = probabilities.classes[np.bincount(volcano.predicted_classes[is_up]).argmax()]
-        sentences.append(f"For {is_up.sum():,} entities another class is more probable (tag Up), most often “{competitor}”.")
-    dropped = int((~is_found & ~is_up).sum())
-    if dropped:
         sentences.append(
-            f"{dropped:,} entities were missed although their type was the most probable: decoding or a threshold dropped them."
+            f"Entities for which another class is more probable (tag Up): {is_up.sum():,}; most often it is “{competitor}”."
+        )
+    if dropped := int((~is_found & ~is_up).sum()):
+        sentences.append(
+            f"Entities missed although their type was the most probable: {dropped:,}; decoding or a threshold dropped them."
         )
     return " ".join(sentences)

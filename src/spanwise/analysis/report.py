@@ -91,7 +91,7 @@ def _table(section: Section, name: str, table: Table) -> str:
     shown = table.rows[:MAX_ROWS]
     is_text = [any(isinstance(value, str) for value in values) for values in zip(*shown, strict=True)]
     head = "".join(
-        f"<th{'' if column_is_text else ' class=n'}>{escape(column.replace('_', ' '))}</th>"
+        f"<th{'' if column_is_text else ' class=n'}>{escape(_heading(column))}</th>"
         for column, column_is_text in zip(table.columns, is_text, strict=True)
     )
     body = "".join("<tr>" + "".join(map(_cell, row, is_text)) + "</tr>" for row in shown)
@@ -103,6 +103,11 @@ def _table(section: Section, name: str, table: Table) -> str:
         f"<details{' open' if is_open else ''}><summary>{escape(title)} <small>{note}</small></summary>"
         f'<div class="scroll" tabindex="0"><table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div></details>'
     )
+
+
+def _heading(column: str) -> str:
+    """Return a column name for display; formulas such as ``log2(p_pred / p_gold)`` stay unchanged."""
+    return column.replace("_", " ") if column.isidentifier() else column
 
 
 def _cell(value: Cell, is_text: bool = False) -> str:

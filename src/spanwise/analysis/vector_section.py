@@ -33,8 +33,8 @@ CAPTIONS = {
         "diagonal is high and the other cells are low."
     ),
     "weights": (
-        "Cosine of the classifier's weight vectors of two classes. Classes with a high cosine are scored alike; without "
-        "numbers, see the colour bar."
+        "Cosine of the classifier's weight vectors of two classes: blue is positive, red negative. Classes with a high cosine "
+        "get similar scores."
     ),
     "overlaps": (
         "Cosine of an entity and another span of its sentence, by the overlap of the two spans: mean (point) and the range "

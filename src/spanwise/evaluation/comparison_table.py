@@ -20,7 +20,9 @@ def print_comparison(result: SystemsComparison, console: Console, *, with_errors
     """Print the systems, their pairs and their combination, then error types and buckets if requested."""
     console.print(_systems(result))
     for name, count in result.missing_sentences.items():
-        note = f"note: {name} has no predictions for {count:,} of {result.sentences:,} sentences; their entities count as missed"
+        note = (
+            f"note: {name} has no predictions for {count:,} of {result.sentences:,} sentences; their entities count as missed"
+        )
         console.print(note, markup=False, highlight=False, soft_wrap=True)
     for systems in result.pairs:
         console.print()

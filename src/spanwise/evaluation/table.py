@@ -26,7 +26,7 @@ def print_evaluation(evaluation: Evaluation, console: Console) -> None:
     console.print(_entities(evaluation))
     if evaluation.interval is not None:
         low, high, level = evaluation.interval.low, evaluation.interval.high, evaluation.interval.level
-        console.print(Text(f"micro F1 between {percent(low)} and {percent(high)} ({level:.0%} bootstrap interval)"))
+        console.print(Text(f"{level:.0%} bootstrap interval of micro F1: {percent(low)} to {percent(high)}"))
     if evaluation.relations is not None:
         console.print()
         console.print(_relations(evaluation.relations))

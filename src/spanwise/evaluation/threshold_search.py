@@ -58,5 +58,5 @@ class ThresholdSearch:
 
 def search_threshold(gold: Iterable[Sentence], predicted: Iterable[Sentence]) -> ThresholdSearch:
     """Find the best threshold for any system's predictions, which should be those of a dev split."""
-    note = "note: the threshold is chosen and scored on the same predictions; expect a lower F1 on other data"
+    note = "the threshold is chosen and scored on the same predictions; expect a lower F1 on other data"
     return ThresholdSearch("these predictions", calibration(gold, predicted), note=note)
