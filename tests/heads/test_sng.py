@@ -15,7 +15,7 @@ from spanwise.encoders.static import StaticEncoder, StaticSettings
 from spanwise.heads import head_class
 from spanwise.heads.base import Labels
 from spanwise.heads.sng import Sng, SngSettings
-from spanwise.models.model import size
+from spanwise.models.model import count_parameters
 
 LABELS = Labels(("A", "B"))
 WIDTH = 12  # of the states that the fixtures make
@@ -49,7 +49,7 @@ def test_the_paper_has_805205_weights_for_five_types(encoder: Any) -> None:
     """methods.md, section 1: 300 values a word, 200 states each way, 5 types, no NONE."""
     encoder.width = 300
     settings = SngSettings(task="typing", max_width=1, decoding="flat")
-    assert size(Sng.build(encoder, Labels(tuple("ABCDE")), settings)) == 805_205
+    assert count_parameters(Sng.build(encoder, Labels(tuple("ABCDE")), settings)) == 805_205
 
 
 @pytest.mark.parametrize("context", [False, True])
@@ -58,7 +58,7 @@ def test_a_sentence_is_the_same_alone_and_in_any_batch(encoder: Any, check_batch
     check_batches(make(encoder, context=context, decoding=decoding))
 
 
-@pytest.mark.parametrize("fragments", ["together", "apart"])
+@pytest.mark.parametrize("fragments", ["together", "separate"])
 @pytest.mark.parametrize("context", [False, True])
 def test_given_spans_are_typed_the_same_alone_and_in_any_batch(
     encoder: Any, check_batches: Any, context: bool, fragments: str
@@ -94,7 +94,7 @@ def test_the_types_of_given_spans_are_not_looked_at(encoder: Any, random_batch: 
     sentences, states = random_batch()
     other = [replace(s, entities=tuple(replace(e, type="unheard of") for e in s.entities)) for s in sentences]
     batch = joined(states)
-    one, two = (head.read(head.score(batch, head.targets(some, gold=False)), len(some)) for some in (sentences, other))
+    one, two = (head.decode(head.score(batch, head.targets(some, gold=False)), len(some)) for some in (sentences, other))
     assert one == two
     for sentence, found in zip(sentences, one, strict=True):
         assert {e.fragments for e in found.entities} == {e.fragments for e in sentence.entities}
@@ -111,7 +111,7 @@ def test_an_entity_of_several_fragments_is_one_decision(encoder: Any) -> None:
     torch.testing.assert_close(logits[0], logits[1])
     torch.testing.assert_close(logits[0], literal(head, states.words[0, [0, 3, 4]]), rtol=1e-4, atol=1e-5)
 
-    apart = make(encoder, task="typing", fragments="apart")
+    apart = make(encoder, task="typing", fragments="separate")
     targets = apart.targets(sentences[:1], gold=False)
     first = TokenStates(states.words[:1], states.cls[:1], states.mask[:1])
     found = apart.logits(first, targets)
@@ -122,11 +122,11 @@ def test_an_entity_of_several_fragments_is_one_decision(encoder: Any) -> None:
 
 @pytest.mark.parametrize(("labels", "expected"), [([0, 0], ["A"]), ([0, 1], []), ([1, 1], ["B"])])
 def test_fragments_apart_are_an_entity_when_they_agree(encoder: Any, labels: list[int], expected: list[str]) -> None:
-    head = make(encoder, task="typing", fragments="apart")
+    head = make(encoder, task="typing", fragments="separate")
     sentence = given(((0, 1), (3, 5)))
     states = TokenStates(torch.randn(1, 6, WIDTH), torch.zeros(1, WIDTH), torch.ones(1, 6, dtype=torch.bool))
     scored = replace(head.score(states, head.targets([sentence], gold=False)), label=torch.tensor(labels))
-    (found,) = head.read(scored, 1)
+    (found,) = head.decode(scored, 1)
     assert [(e.type, e.fragments) for e in found.entities] == [(kind, ((0, 1), (3, 5))) for kind in expected]
 
 
@@ -137,12 +137,12 @@ def test_equal_words_are_read_once_where_nothing_else_counts(encoder: Any) -> No
     with_context, free = make(encoder, task="typing"), make(encoder, task="typing")
     free.is_context_free = True
     one, other = (head.targets(sentences, gold=True) for head in (with_context, free))
-    assert (len(one["up_end"]), len(other["up_end"])) == (4, 3)  # "a b", "b", "c"
-    assert other["read"].tolist() == [0, 1, 0, 2]
+    assert (len(one["forward_end"]), len(other["forward_end"])) == (4, 3)  # "a b", "b", "c"
+    assert other["read_span"].tolist() == [0, 1, 0, 2]
     first, second = with_context.loss(states, one), free.loss(states, other)
     torch.testing.assert_close(first.sums, second.sums)
     assert first.counts.tolist() == second.counts.tolist() == [2, 2]
-    found = [head.read(head.score(states, head.targets(sentences, gold=False)), 2) for head in (with_context, free)]
+    found = [head.decode(head.score(states, head.targets(sentences, gold=False)), 2) for head in (with_context, free)]
     assert found[0] == found[1]
 
 
@@ -159,10 +159,10 @@ def test_two_types_of_a_span_are_learned_alike_and_one_is_out_of_reach(encoder: 
     head = make(encoder, task="typing")
     twice = Sentence("s", tuple("abcdefgh"), (Entity("A", ((0, 2),)), Entity("B", ((0, 2),)), Entity("Z", ((3, 4),))))
     assert head.targets([twice], gold=True)["label"].tolist() == [0, 1]
-    assert len(head.targets([twice], gold=False)["up_end"]) == 2  # spans, whatever their types
-    assert head.out_of_reach(twice) == 2  # one of the two types, and the type that nobody knows
-    assert head.out_of_reach(given(((0, 6),), ((0, 1), (5, 6)))) == 0  # any width, any fragments
-    assert make(encoder).out_of_reach(given(((0, 6),), ((0, 1), (5, 6)))) == 2
+    assert len(head.targets([twice], gold=False)["forward_end"]) == 2  # spans, whatever their types
+    assert head.count_unreachable(twice) == 2  # one of the two types, and the type that nobody knows
+    assert head.count_unreachable(given(((0, 6),), ((0, 1), (5, 6)))) == 0  # any width, any fragments
+    assert make(encoder).count_unreachable(given(((0, 6),), ((0, 1), (5, 6)))) == 2
 
 
 def test_context_lets_a_span_know_its_neighbours(encoder: Any) -> None:
@@ -192,7 +192,7 @@ def test_training_takes_gold_and_sampled_negatives(encoder: Any) -> None:
     head = make(encoder, negatives=3)
     sentence = given(((0, 2),), ((4, 5),))
     targets = head.targets([sentence], gold=True, generator=np.random.default_rng(0))
-    assert len(targets["start"]) == len(targets["up_end"]) == 2 + 3
+    assert len(targets["start"]) == len(targets["forward_end"]) == 2 + 3
     assert targets["label"].tolist() == [0, 0]
 
 
@@ -214,7 +214,7 @@ def test_sentences_without_given_spans_are_no_trouble(encoder: Any) -> None:
     losses = head.loss(states, head.targets(sentences, gold=True))
     assert losses.sums.tolist() == losses.counts.tolist() == [0, 0]
     assert losses.mean.item() == 0
-    found = head.read(head.score(states, head.targets(sentences, gold=False)), 2)
+    found = head.decode(head.score(states, head.targets(sentences, gold=False)), 2)
     assert [one.entities for one in found] == [(), ()]
 
 

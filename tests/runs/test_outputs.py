@@ -55,10 +55,10 @@ def test_inputs(tmp_path: Path) -> None:
 
 
 def test_a_user_file_in_a_run_folder_is_no_input(run: Path) -> None:
-    own = run / "mine.txt"
-    own.write_text("")
-    check_output(own, [run])
-    own.unlink()
+    user_file = run / "mine.txt"
+    user_file.write_text("")
+    check_output(user_file, [run])
+    user_file.unlink()
 
 
 def test_the_files_that_a_run_folder_links_to(run: Path, tmp_path: Path) -> None:

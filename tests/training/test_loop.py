@@ -46,7 +46,7 @@ def pack(trainer: Trainer, indices: list[int]) -> PackedBatch:
 
 
 def gradients(trainer: Trainer, parts: list[list[int]]) -> dict[str, Tensor]:
-    """The gradients that the optimizer receives for a step over some batches."""
+    """The gradients that the optimiser receives for a step over some batches."""
     received: dict[str, Tensor] = {}
 
     def record() -> None:

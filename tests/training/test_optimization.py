@@ -29,7 +29,7 @@ def test_an_encoder_without_pretraining_has_the_rate_of_the_head() -> None:
     assert {group["lr"] for group in optimizer.param_groups} == {3e-3}
 
 
-def test_frozen_weights_are_not_optimized(tiny_bert: Path) -> None:
+def test_frozen_weights_are_not_optimised(tiny_bert: Path) -> None:
     built = model(tiny_bert, "spanner", ["encoder.frozen_layers=3"])
     optimizer = make_optimizer(built, TrainingSettings())
     assert {group["lr"] for group in optimizer.param_groups} == {1e-3}

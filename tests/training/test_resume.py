@@ -96,7 +96,7 @@ def test_interrupted_while_files_are_written(tmp_path: Path) -> None:
         (Model, "save_without_weights", 1, False),
         (Path, "mkdir", 2, True),
         (loop, "save_checkpoint", 1, False),
-        (checkpoint, "write_tensors", 1, True),  # weights are written, the optimizer state is not
+        (checkpoint, "write_tensors", 1, True),  # weights are written, the optimiser state is not
         (checkpoint, "write_tensors", 3, True),
         (json, "dumps", 30, False),
         (checkpoint, "_flush", 2, False),

@@ -25,7 +25,7 @@ class SngSettings(ClassifierSettings):
     """Settings of ``Sng``. The paper uses neither dropout nor context and only types given spans."""
 
     task: Literal["entities", "typing"] = "entities"  # predict entities, or type given ones
-    fragments: Literal["together", "apart"] = "together"  # of a given entity: typed as one, or separately as in the paper
+    fragments: Literal["together", "separate"] = "together"  # of a given entity: typed as one, or separately as in the paper
     hidden: int = Field(default=200, ge=1)  # per direction, of the LSTM over a span's words
     context: bool = False  # adds a BiLSTM over the sentence before the spans
     context_hidden: int = Field(default=200, ge=1)  # per direction, of that BiLSTM
@@ -99,7 +99,7 @@ class Sng(SpanClassifier):
             return given_targets(
                 sentences,
                 self._type_index if gold else None,
-                splits_fragments=self.settings.fragments == "apart",
+                splits_fragments=self.settings.fragments == "separate",
                 is_context_free=self.is_context_free,
             )
         spans = super().targets(sentences, gold=gold, generator=generator)

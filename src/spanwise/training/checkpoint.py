@@ -1,6 +1,6 @@
 """Checkpoints: complete, atomic, and without pickle.
 
-A checkpoint is a folder ``checkpoints/step-N``. It has the weights, the optimizer state and the random
+A checkpoint is a folder ``checkpoints/step-N``. It has the weights, the optimiser state and the random
 states as safetensors, and position, schedule, best score and metrics as JSON. It is written under a
 temporary name and then renamed, so that a killed process leaves the old checkpoint or the new one.
 """
@@ -64,7 +64,7 @@ def read_state(run: RunFolder) -> dict[str, Any] | None:
 
 
 def load_checkpoint(run: RunFolder, model: Model, optimizer: Optimizer, schedule: LambdaLR, rank: int = 0) -> None:
-    """Restore model, optimizer, schedule and random states from the newest checkpoint."""
+    """Restore model, optimiser, schedule and random states from the newest checkpoint."""
     folder = run.checkpoint_folders()[-1]
     state = read_state(run) or {}
     load_weights(model, folder / "model.safetensors")

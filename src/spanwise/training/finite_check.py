@@ -23,7 +23,7 @@ class FiniteCheck:
         self._recent: list[tuple[int, str, Tensor]] = []
 
     def add(self, step: int, loss: Tensor, gradient_norm: Tensor | None) -> None:
-        """Add the values of a step; there is no gradient norm without an optimizer step."""
+        """Add the values of a step; there is no gradient norm without an optimiser step."""
         self._recent.append((step, "loss", loss))
         if gradient_norm is not None:
             self._recent.append((step, "gradient", gradient_norm))

@@ -97,7 +97,7 @@ class Trainer:
         self.fingerprints = fingerprints(self.corpus)
 
     def _update_count(self) -> int:
-        """The number of optimizer steps; the last batches of an epoch make one, too."""
+        """The number of optimiser steps; the last batches of an epoch make one, too."""
         starts = [0, *self.batches.ends[:-1]]
         sizes = [end - start for start, end in zip(starts, self.batches.ends, strict=True)]
         return sum(math.ceil(size / self.settings.accumulate) for size in sizes)
@@ -170,7 +170,7 @@ class Trainer:
         return means
 
     def step(self, number: int, packed: PackedBatch, *, is_update: bool = True) -> dict[str, Tensor]:
-        """Compute the gradients of a batch and, with ``is_update``, make an optimizer step; return the losses."""
+        """Compute the gradients of a batch and, with ``is_update``, make an optimiser step; return the losses."""
         losses = self._backward(packed)
         gradient_norm = self._update() if is_update else None
         self.finite_check.add(number, losses["loss"], gradient_norm)
@@ -191,7 +191,7 @@ class Trainer:
         return {name: value.detach() for name, value in losses.items()}
 
     def _update(self) -> Tensor | None:
-        """Make an optimizer step; return the norm of the gradient, or None if it has no meaning."""
+        """Make an optimiser step; return the norm of the gradient, or None if it has no meaning."""
         # from sums to means
         if self._instances is not None:
             total = self.accelerator.reduce(self._instances, reduction="sum").clamp(min=1)

@@ -1,4 +1,4 @@
-"""The optimizer, its learning rates and their schedule."""
+"""The optimiser, its learning rates and their schedule."""
 
 from __future__ import annotations
 

@@ -93,7 +93,10 @@ def train(
         settings: training settings, such as ``epochs``, ``batch_size`` and ``seed`` (see ``TrainingSettings``).
     """
     choices = Choices(recipe, encoder, task, tuple(overrides), settings)
-    return train_choices(data, Path(out), choices, RunOptions(device, resume, init, data_format, tuple(trackers), test, log))
+    options = RunOptions(
+        device=device, resume=resume, init=init, data_format=data_format, trackers=tuple(trackers), test=test, log=log
+    )
+    return train_choices(data, Path(out), choices, options)
 
 
 def train_choices(data: str | Path | Corpus, out: Path, choices: Choices, options: RunOptions) -> Run:
@@ -141,9 +144,7 @@ def _train(corpus: Corpus, folder: RunFolder, config: Config, options: RunOption
         options.log(f"note: {note}")
 
     # Train. The record allows the training to be resumed from here on.
-    trainer = Trainer(
-        model, corpus, folder.path, device=options.device, trackers=options.trackers, log=options.log
-    )  # fmt: skip
+    trainer = Trainer(model, corpus, folder.path, device=options.device, trackers=options.trackers, log=options.log)
     options.log(trainer.plan)
     if is_main_process() and not has_checkpoint:
         init = None if options.init is None else str(Path(options.init).absolute())
