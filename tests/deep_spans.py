@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tiny import mixed
+from tiny import mixed_sentences
 from torch import Tensor
 
 from spanwise.batching.batches import make_batch
@@ -21,7 +21,7 @@ from spanwise.heads.deep_settings import DeepSpanSettings, ShallowSpanSettings
 from spanwise.heads.deep_span import DeepSpan, ShallowSpan
 
 LABELS = Labels(("Drug", "Place"))
-SENTENCES = mixed()
+SENTENCES = mixed_sentences()
 
 
 def encoder_of(architecture: str, folder: Path, **values: Any) -> TransformerEncoder:
@@ -55,10 +55,10 @@ def read(encoder: TransformerEncoder, head: Head, gold: bool = False, chosen: An
 
 
 def logits(head: DeepSpan, states: TokenStates, targets: Any) -> dict[tuple[int, int, int], Tensor]:
-    places, vectors = head.represented(states, targets)
-    found = head.classified(vectors)
+    places, vectors = head.represent(states, targets)
+    found = head.class_logits(vectors)
     rows = zip(*(column.tolist() for column in places[:3]), strict=True)
-    return {row: found[n] for n, row in enumerate(rows) if places.real[n]}
+    return {row: found[n] for n, row in enumerate(rows) if places.is_span[n]}
 
 
 def check_alone_and_together(encoder: TransformerEncoder, head: Head) -> None:

@@ -138,7 +138,7 @@ def joined() -> Callable[..., TokenStates]:
 
 
 def read_out(head: Head, scored: ScoredSpans, count: int) -> list[tuple[Entity, ...]]:
-    return [found.entities for found in head.read(scored, count)]
+    return [found.entities for found in head.decode(scored, count)]
 
 
 @pytest.fixture

@@ -146,8 +146,8 @@ def test_the_loss_is_that_of_dense_soft_classes(encoder: Any, smoothing: float, 
     assert losses.sums.tolist() == pytest.approx(expected, rel=1e-5, abs=1e-5)
     assert losses.counts.tolist() == [1, 0, 1, 1]
     assert losses.mean.item() == pytest.approx(sum(expected) / 3, rel=1e-5)
-    assert losses.instances is not None
-    assert losses.instances.tolist() == spans
+    assert losses.instance_counts is not None
+    assert losses.instance_counts.tolist() == spans
     assert losses.mean_per_instance.item() == pytest.approx(sum(expected) / sum(spans), rel=1e-5)
 
 
@@ -183,7 +183,7 @@ def test_gold_of_a_span_with_two_types_is_half_each(encoder: Any) -> None:
     rows = zip(*(targets[name].tolist() for name in ("sentence", "start", "end", "label", "mass")), strict=True)
     assert list(rows) == [(1, 0, 1, 0, 0.5), (1, 0, 1, 1, 0.5), (1, 1, 3, 0, 1.0)]
     assert head.targets([sentence(1)], gold=False) == {}
-    assert head.out_of_reach(sentence(3, ("B", (0, 1)), ("A", (0, 1)), ("A", (1, 3)))) == 1
+    assert head.count_unreachable(sentence(3, ("B", (0, 1)), ("A", (0, 1)), ("A", (1, 3)))) == 1
 
 
 @pytest.mark.parametrize("options", [{}, {"max_width": 4}, {"width_size": 0, "smoothing": 0.0}, {"decoding": "flat"}])
@@ -249,7 +249,7 @@ def test_sentences_without_words_and_batches_without_sentences(encoder: Any, max
 
 @pytest.mark.parametrize("options", [{}, {"smoothing": 0.0}, {"max_width": 3}, {"width_size": 0}])
 def test_it_learns(overfit: Any, nested_lesson: list[Sentence], options: dict[str, Any]) -> None:
-    settings = BiaffineSettings(**{"size": 24, **options}).fitted(nested_lesson)
+    settings = BiaffineSettings(**{"size": 24, **options}).resolve(nested_lesson)
     assert (settings.max_width, settings.decoding) == (options.get("max_width"), "nested")
     assert overfit(Biaffine, LABELS, settings, nested_lesson)
 
@@ -261,9 +261,9 @@ def test_decoding_follows_the_training_data_and_the_width_does_not(encoder: Any)
         ([("A", (0, 2)), ("B", (0, 2))], "flat"),
         ([("A", (0, 2)), ("A", (1, 2))], "nested"),
     ):
-        assert BiaffineSettings().fitted([sentence(9, *entities)]) == BiaffineSettings(decoding=decoding, discontinuous=False)
-    with pytest.raises(SpanwiseError, match="fitted"):
-        Biaffine.build(encoder, LABELS, BiaffineSettings().fitted([sentence(4)]))
+        assert BiaffineSettings().resolve([sentence(9, *entities)]) == BiaffineSettings(decoding=decoding, discontinuous=False)
+    with pytest.raises(SpanwiseError, match="resolve"):
+        Biaffine.build(encoder, LABELS, BiaffineSettings().resolve([sentence(4)]))
 
 
 @pytest.mark.parametrize(

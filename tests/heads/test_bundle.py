@@ -12,6 +12,7 @@ import torch.nn.functional as F  # noqa: N812
 from spanwise.core.types import Entity, Sentence
 from spanwise.encoders.base import TokenStates
 from spanwise.heads import head_class, head_settings, head_values, make_head
+from spanwise.heads.abilities import HasSpanProbabilities, HasSpanVectors, HasThreshold, find_ability, heads_with
 from spanwise.heads.base import Labels, Losses
 from spanwise.heads.bundle import Bundle, BundleSettings
 
@@ -84,7 +85,7 @@ def test_so_it_is_for_every_pair(encoder: Any, random_batch: Any, joined: Any, p
     for name, weight in (("sequence", 0.25), ("span", 0.75)):
         head = bundle.branches[name]
         losses = head.loss(batch, head.targets(sentences, gold=True))
-        instances = losses.counts if losses.instances is None else losses.instances
+        instances = losses.counts if losses.instance_counts is None else losses.instance_counts
         total += weight * float(losses.sums.sum() / instances.sum())
     assert float(bundle.loss(batch, bundle.targets(sentences, gold=True)).mean) == pytest.approx(total, rel=1e-5)
 
@@ -147,7 +148,7 @@ def test_one_branch_predicts(encoder: Any, random_batch: Any, joined: Any, branc
     for name in ("sentence", "start", "end", "label", "score"):
         assert torch.equal(getattr(ours, name), getattr(theirs, name))
     nested = sentence(8, ("A", (0, 4)), ("B", (1, 2)), ("A", (1, 2)))
-    assert bundle.out_of_reach(nested) == {"sequence": 2, "span": 0}[branch]
+    assert bundle.count_unreachable(nested) == {"sequence": 2, "span": 0}[branch]
 
 
 @pytest.mark.parametrize(("alpha", "branch", "other"), [(0.0, "span", "sequence"), (1.0, "sequence", "span")])
@@ -181,21 +182,21 @@ def test_what_is_open_is_settled_for_both_and_written_back(encoder: Any) -> None
     assert again.load_state_dict(bundle.state_dict())
 
 
-def test_what_else_is_asked_of_a_head_goes_to_its_branches(encoder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_abilities_are_those_of_the_branch_that_predicts(encoder: Any) -> None:
     bundle = make(encoder)
-    head, sentences = bundle.branches["span"], [sentence(5)]
-    assert list(bundle.pretrained_parameters()) == []
-    monkeypatch.setattr(head, "pretrained_parameters", head.parameters)
-    assert list(bundle.pretrained_parameters()) == list(head.parameters())
-    monkeypatch.setattr(head, "span_vectors", lambda states, targets: targets)
-    states = TokenStates(torch.zeros(1, 5, encoder.width), torch.zeros(1, encoder.width), torch.ones(1, 5).bool())
-    found, expected = bundle.span_vectors(states, bundle.targets(sentences, gold=False)), head.targets(sentences, gold=False)
-    assert {key: value.tolist() for key, value in found.items()} == {key: value.tolist() for key, value in expected.items()}
+    head = bundle.branches["span"]
+    assert find_ability(bundle, HasSpanVectors) is head
+    assert find_ability(bundle, HasThreshold) is None
+    assert find_ability(make(encoder, span="biaffine"), HasSpanVectors) is None
+    pointer = make(encoder, span="global-pointer")
+    assert find_ability(pointer, HasThreshold) is pointer.branches["span"]
+    assert find_ability(make(encoder, span="global-pointer", branch="sequence"), HasThreshold) is None
+    assert heads_with(bundle, HasSpanProbabilities) == list(bundle.branches.values())
 
 
 def test_a_branch_may_have_a_loss_of_several_terms() -> None:
     terms = {"one": (1.0, Losses(torch.ones(2), torch.ones(2))), "two": (0.5, Losses(torch.ones(2), torch.full((2,), 2.0)))}
-    losses = Losses.joined({"span": (0.5, Losses.joined(terms)), "sequence": (0.5, terms["two"][1])})
+    losses = Losses.weighted_sum({"span": (0.5, Losses.weighted_sum(terms)), "sequence": (0.5, terms["two"][1])})
     assert {name: float(value) for name, value in losses.parts.items()} == {
         "span": 1.25, "sequence": 0.5, "span.one": 1.0, "span.two": 0.5,
     }  # fmt: skip

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from spanwise.heads.crf import BOUND, Crf
+from spanwise.heads.crf import MAX_TRANSITION, Crf
 
 LENGTHS = [5, 1, 0, 3, 4]
 TAGS = 3
@@ -28,7 +28,7 @@ def make(scale: float, seed: int = 0) -> tuple[Crf, Tensor, Tensor, Tensor]:
 def enumerated(crf: Crf, emissions: Tensor) -> tuple[Tensor, Tensor]:
     """All sequences of tags [N, n] of one sentence and their scores [N], in float64."""
     paths = torch.tensor(list(product(range(TAGS), repeat=len(emissions))))
-    start, end, moves = (p.double().clamp(-BOUND, BOUND) for p in (crf.start, crf.end, crf.transitions))
+    start, end, moves = (p.double().clamp(-MAX_TRANSITION, MAX_TRANSITION) for p in (crf.start, crf.end, crf.transitions))
     scores = start[paths[:, 0]] + end[paths[:, -1]] + moves[paths[:, :-1], paths[:, 1:]].sum(1)
     return paths, scores + emissions.double()[torch.arange(len(emissions)), paths].sum(1)
 
@@ -88,8 +88,8 @@ def test_extreme_emissions_and_transitions_stay_exact(height: float) -> None:
     crf, emissions, tags, mask = make(1.0)
     with torch.no_grad():
         emissions.mul_(height)
-        crf.transitions.copy_(torch.tensor([[BOUND, -BOUND, -3 * BOUND], [-BOUND, BOUND, 0.0], [2 * BOUND, -BOUND, BOUND]]))
-        crf.start.copy_(torch.tensor([-BOUND, BOUND, 0.0]))
+        crf.transitions.copy_(torch.tensor([[MAX_TRANSITION, -MAX_TRANSITION, -3 * MAX_TRANSITION], [-MAX_TRANSITION, MAX_TRANSITION, 0.0], [2 * MAX_TRANSITION, -MAX_TRANSITION, MAX_TRANSITION]]))
+        crf.start.copy_(torch.tensor([-MAX_TRANSITION, MAX_TRANSITION, 0.0]))
     losses = crf.loss(emissions, tags, mask)
     gradients = torch.autograd.grad(losses.sum(), [emissions, *crf.parameters()])
     assert all(bool(gradient.isfinite().all()) for gradient in gradients)
@@ -107,9 +107,9 @@ def test_messages_that_pull_against_each_other_do_not_vanish() -> None:
     """The left says one tag, the right another, both as strongly as may be, and the word is all against one."""
     crf = Crf(2)
     with torch.no_grad():
-        crf.transitions.copy_(torch.tensor([[BOUND, -BOUND], [-BOUND, BOUND]]))
-        crf.start.copy_(torch.tensor([BOUND, -BOUND]))
-        crf.end.copy_(torch.tensor([-BOUND, BOUND]))
+        crf.transitions.copy_(torch.tensor([[MAX_TRANSITION, -MAX_TRANSITION], [-MAX_TRANSITION, MAX_TRANSITION]]))
+        crf.start.copy_(torch.tensor([MAX_TRANSITION, -MAX_TRANSITION]))
+        crf.end.copy_(torch.tensor([-MAX_TRANSITION, MAX_TRANSITION]))
     emissions = torch.zeros(1, 60, 2)
     emissions[0, ::2, 0] = -500.0
     mask = torch.ones(1, 60, dtype=torch.bool)

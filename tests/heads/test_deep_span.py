@@ -11,13 +11,14 @@ import pytest
 import torch
 from deep_spans import SENTENCES, check_alone_and_together, encoder_of, logits, made, overfitted, read
 from literal_spans import LiteralSpan
-from tiny import close, model, sentences, transformer
+from tiny import assert_close, model, sentences, transformer
 from torch import Tensor
 
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Entity, Sentence, Span
 from spanwise.encoders.base import TokenStates
 from spanwise.encoders.transformer import TransformerEncoder, TransformerSettings
+from spanwise.heads.abilities import HasParameterGroups, heads_with
 from spanwise.heads.deep_settings import DeepSpanSettings
 from spanwise.heads.deep_span import DeepSpan, ShallowSpan
 from spanwise.models.model import Model
@@ -71,7 +72,7 @@ def test_logits_are_those_of_the_literal_form(tiny_bert: Path, options: dict[str
         (n, s, e) for n, length in enumerate(lengths) for s in range(length) for e in range(s + 1, min(length, s + widest) + 1)
     }
     assert ours.keys() == theirs.keys() == expected
-    close(torch.stack(list(ours.values())), torch.stack([theirs[place] for place in ours]))
+    assert_close(torch.stack(list(ours.values())), torch.stack([theirs[place] for place in ours]))
     assert torch.stack(list(ours.values())).std(0).min() > 1e-3  # not all the same
 
 
@@ -83,7 +84,7 @@ def test_every_architecture_that_can_be_copied(tiny_bert: Path, architecture: st
     with torch.no_grad():
         states, targets = read(encoder, head)
         ours, theirs = logits(head, states, targets), logits(literal, states, targets)
-    close(torch.stack(list(ours.values())), torch.stack([theirs[place] for place in ours]))
+    assert_close(torch.stack(list(ours.values())), torch.stack([theirs[place] for place in ours]))
 
 
 @pytest.mark.parametrize("options", [{}, {"share_weights": True}, {"chunk": 3}, {"aggregation": "additive", "depth": 2}])
@@ -115,7 +116,7 @@ def test_chunks_change_neither_loss_nor_gradients(tiny_bert: Path, chunk: int) -
     gradients = []
     for head in (whole, parts):
         states, targets = read(encoder, head, gold=True)
-        assert sum(name.startswith("turn") for name in targets) == (-(-len(SENTENCES) // chunk) if head is parts else 0)
+        assert sum(name.startswith("chunk") for name in targets) == (-(-len(SENTENCES) // chunk) if head is parts else 0)
         losses = head.loss(states, targets)
         found = torch.autograd.grad(losses.mean, [*head.parameters(), *encoder.model.encoder.parameters()])
         gradients.append((losses.mean, *found))
@@ -130,8 +131,8 @@ def test_single_words_keep_their_own_top_state(tiny_bert: Path, depth: int) -> N
     seen: list[Tensor] = []
     head.hidden.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
     states, targets = read(encoder, head)
-    places, _ = head.represented(states, targets)
-    single = places.real & (places.size == 1)
+    places, _ = head.represent(states, targets)
+    single = places.is_span & (places.width == 1)
     torch.testing.assert_close(seen[0][single, : encoder.width], states.words[places.sentence[single], places.start[single]])
     assert int(single.sum()) == sum(len(sentence.words) for sentence in SENTENCES)
 
@@ -140,17 +141,17 @@ def test_the_layers_below_the_top_come_as_words(tiny_bert: Path) -> None:
     """Each layer alone, as an encoder whose top it is would pool it."""
     encoder = encoder_of("bert", tiny_bert, pooling="mean")
     plain = encoder_of("bert", tiny_bert, pooling="mean")
-    encoder.hand_out(layers=3)
+    encoder.request_outputs(layers=3)
     inputs = encoder.collate(encoder.prepare(SENTENCES))
     with torch.no_grad():
         states = encoder(inputs)
         assert len(states.layers) == 3
-        close(states.words, plain(inputs).words)
-        close(states.cls, plain(inputs).cls)
+        assert_close(states.words, plain(inputs).words)
+        assert_close(states.cls, plain(inputs).cls)
         assert plain(inputs).layers == ()
         hidden = plain.model(input_ids=inputs["ids"], attention_mask=inputs["seen"], output_hidden_states=True).hidden_states
         for layer, below in zip(states.layers, hidden[:3], strict=True):
-            close(layer, plain._words(below.flatten(0, 1), inputs))
+            assert_close(layer, plain._words(below.flatten(0, 1), inputs))
 
 
 def test_subwords_in_place_of_words(tiny_bert: Path) -> None:
@@ -164,7 +165,7 @@ def test_subwords_in_place_of_words(tiny_bert: Path) -> None:
     states, targets = read(encoder, head, chosen=[one], gold=True)
     assert states.mask.tolist() == [[True] * 7]
     assert head._gold(one).tolist() == [[1, 4, 0], [4, 7, 1]]  # five subwords are too wide
-    assert head.out_of_reach(one) == 1
+    assert head.count_unreachable(one) == 1
     with torch.no_grad():
         head.classifier.weight.zero_()
         head.classifier.bias.copy_(torch.tensor([2.0, 1.0, 0.0]))  # everything is a drug
@@ -192,8 +193,8 @@ def test_gold_is_smoothed_in_the_loss(tiny_bert: Path) -> None:
     losses = head.loss(states, targets)
     torch.testing.assert_close(losses.sums, total[None], rtol=1e-5, atol=1e-5)
     assert losses.counts.tolist() == [1]
-    assert losses.instances is not None
-    assert losses.instances.tolist() == [9]
+    assert losses.instance_counts is not None
+    assert losses.instance_counts.tolist() == [9]
 
 
 @pytest.mark.parametrize(
@@ -252,18 +253,18 @@ def test_depths_and_encoders_that_there_are_not(tiny_bert: Path) -> None:
     from transformers import AutoModel, AutoTokenizer, DistilBertConfig
 
     encoder = encoder_of("bert", tiny_bert)
-    with pytest.raises(SpanwiseError, match="depth=4, but the encoder has 3 layers"):
+    with pytest.raises(SpanwiseError, match="expected at most 3, the layers of the encoder, found 4"):
         made(encoder, depth=4)
     config = DistilBertConfig(vocab_size=100, dim=32, n_layers=2, n_heads=2, hidden_dim=64)
     distil = AutoModel.from_config(config)
     other = TransformerEncoder(TransformerSettings(name="x"), distil, AutoTokenizer.from_pretrained(tiny_bert))
-    with pytest.raises(SpanwiseError, match=r"distilbert .* cannot be copied .* shallow-span"):
+    with pytest.raises(SpanwiseError, match=r"cannot copy the layers of a distilbert .* shallow-span"):
         made(other)
     made(other, ShallowSpan)
     with pytest.raises(SpanwiseError, match="shallow-span"):
         model("static", "deep-span")
     assert model("static", "shallow-span").head.widest == 2
-    with pytest.raises(SpanwiseError, match="only a transformer has"):
+    with pytest.raises(SpanwiseError, match="use a transformer encoder"):
         model("static", "shallow-span", ["head.unit=subwords", "head.max_width=4"])
     with pytest.raises(SpanwiseError, match="max_width must be given"):
         model(tiny_bert, "deep-span", ["head.unit=subwords"])
@@ -275,10 +276,10 @@ def test_the_automatic_width_covers_almost_all_and_is_bounded() -> None:
     def of(*widths: int) -> list[Sentence]:
         return [Sentence(str(n), ("w",) * 40, (Entity("A", ((0, width),)),)) for n, width in enumerate(widths)]
 
-    assert DeepSpanSettings().fitted(of(*[2] * 999, 7)).max_width == 2
-    assert DeepSpanSettings().fitted(of(*[2] * 997, 3, 7, 7)).max_width == 7
-    assert DeepSpanSettings().fitted(of(2, 40)).max_width == 25
-    assert DeepSpanSettings(max_width=30).fitted(of(2, 40)).max_width == 30
+    assert DeepSpanSettings().resolve(of(*[2] * 999, 7)).max_width == 2
+    assert DeepSpanSettings().resolve(of(*[2] * 997, 3, 7, 7)).max_width == 7
+    assert DeepSpanSettings().resolve(of(2, 40)).max_width == 25
+    assert DeepSpanSettings(max_width=30).resolve(of(2, 40)).max_width == 30
 
 
 @pytest.mark.parametrize("kind", [DeepSpan, ShallowSpan])
@@ -329,7 +330,7 @@ def test_span_vectors_are_what_the_last_layer_reads(tiny_bert: Path, recipe: str
     # Classified, they give the predictions.
     head: Any = built.head
     with torch.no_grad():
-        scores = head.classified(torch.from_numpy(every[0].vectors)).softmax(-1).amax(-1)
+        scores = head.class_logits(torch.from_numpy(every[0].vectors)).softmax(-1).amax(-1)
         found = head.score(*read(built.encoder, head, chosen=chosen[:1]))
     by_span = {tuple(span): float(score) for span, score in zip(every[0].spans.tolist(), scores, strict=True)}
     assert len(found.start)
@@ -338,7 +339,7 @@ def test_span_vectors_are_what_the_last_layer_reads(tiny_bert: Path, recipe: str
 
 
 def test_heads_without_vectors_say_so(tiny_bert: Path) -> None:
-    with pytest.raises(SpanwiseError, match="SeqNer has no vector for each span"):
+    with pytest.raises(SpanwiseError, match="seqner has no span vectors"):
         span_vectors(model(tiny_bert, "seqner"), sentences(2))
 
 
@@ -362,13 +363,13 @@ def test_a_head_in_half_precision_scores_and_has_finite_gradients(tiny_bert: Pat
 def test_recorded_encoders_hand_out_the_same_layers(tiny_bert: Path) -> None:
     """What CUDA graphs record, run as usual: the mask is complete already, and all layers are wanted."""
     encoder = encoder_of("bert", tiny_bert)
-    encoder.hand_out(layers=2)
+    encoder.request_outputs(layers=2)
     inputs = encoder.collate(encoder.prepare(SENTENCES))
     with torch.no_grad():
         recorded = encoder._read_recordable(inputs["ids"], inputs["seen"])
         plain = encoder.subwords(inputs["ids"], inputs["seen"])
     assert recorded.shape[-1] == 3 * encoder.width
-    close(recorded[inputs["seen"]], plain[inputs["seen"]])
+    assert_close(recorded[inputs["seen"]], plain[inputs["seen"]])
 
 
 def test_in_a_bundle(tiny_bert: Path) -> None:
@@ -377,7 +378,7 @@ def test_in_a_bundle(tiny_bert: Path) -> None:
     own = built.head.branches["span"]
     losses = built.head.loss(states, targets)
     torch.testing.assert_close(losses.parts["span"], own.loss(states, own.targets(SENTENCES, gold=True)).mean_per_instance)
-    assert len(list(built.head.pretrained_parameters())) == 3 * 16
+    assert sum(len(list(head.pretrained_parameters())) for head in heads_with(built.head, HasParameterGroups)) == 3 * 16
     assert len(span_vectors(built, sentences(2))) == 2
-    with pytest.raises(SpanwiseError, match="learn together read words"):
+    with pytest.raises(SpanwiseError, match="trained together read words"):
         model(tiny_bert, "bl-spanner", ["head.span={kind: deep-span, max_width: 3, unit: subwords}"])

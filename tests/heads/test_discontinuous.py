@@ -13,14 +13,14 @@ import torch
 
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Entity, Sentence
-from spanwise.decoding.fragments import in_fragments
+from spanwise.decoding.fragments import discontinuous_entities
 from spanwise.encoders.base import TokenStates
 from spanwise.heads import head_settings, head_values, make_head
 from spanwise.heads.base import Head, Labels
 from spanwise.heads.bundle import Bundle
 from spanwise.heads.discontinuous import Discontinuous
 from spanwise.spans.tiles import Tiles
-from spanwise.training.checks import out_of_reach
+from spanwise.training.checks import unreachable_causes
 
 LABELS = Labels(("A", "B"))
 KINDS: dict[str, dict[str, Any]] = {
@@ -95,7 +95,7 @@ def test_at_first_nothing_is_a_fragment(encoder: Any) -> None:
 def test_random_scores_give_valid_entities_of_all_kinds(encoder: Any, broken_batch: Any) -> None:
     head = loud(make(encoder, "global-pointer", decoding="overlapping")).eval()
     sentences, states, batch = broken_batch(60)
-    found = head.read(head.score(batch, head.targets(sentences, gold=False)), len(sentences))
+    found = head.decode(head.score(batch, head.targets(sentences, gold=False)), len(sentences))
     entities = [entity for one in found for entity in one.entities]
     assert {len(entity.fragments) for entity in entities} >= {1, 2, 3}
     for one, state in zip(found, states, strict=True):
@@ -117,8 +117,8 @@ def test_the_loss_is_the_heads_own_and_three_means(encoder: Any, broken_batch: A
     found, alone = head.loss(batch, targets), head.head.loss(batch, targets)
     rows, kinds = alone.sums / alone.counts.clamp(min=1), set[int]()
     for number, (one, state) in enumerate(zip(sentences, states, strict=True)):
-        length, words = len(one.words), head._in_context(state).words
-        every_one = in_fragments(one, LABELS.entities)
+        length, words = len(one.words), head._contextualize(state).words
+        every_one = discontinuous_entities(one, LABELS.entities)
         gold = [entity for entity in every_one if max(fragment.width for fragment in entity.fragments) <= 4]
         spans = {(*fragment, 0) for entity in gold for fragment in entity.fragments}
         links, kinds = set(), kinds | {len(entity.fragments) for entity in gold}
@@ -150,7 +150,7 @@ def test_the_loss_is_the_heads_own_and_three_means(encoder: Any, broken_batch: A
     assert torch.equal(found.counts, alone.counts)
     assert found.parts.keys() == {"spans", "fragments", "typing", "links", *alone.parts}
     torch.testing.assert_close(found.parts["spans"], alone.mean)
-    if found.total is None:
+    if found.weighted_mean is None:
         torch.testing.assert_close(found.mean, (rows * alone.counts).sum() / alone.counts.sum(), rtol=1e-4, atol=1e-4)
     else:
         parts = [found.parts[name] for name in ("spans", "fragments", "typing", "links")]
@@ -161,9 +161,9 @@ def test_types_share_a_fragments_probability(encoder: Any, broken_batch: Any) ->
     head = loud(make(encoder)).eval()
     *_, batch = broken_batch()
     with torch.no_grad():
-        batch = head._in_context(batch)
+        batch = head._contextualize(batch)
         found = head.fragments.score(batch, {})
-        rows = head.typing.shared_out(batch, found)
+        rows = head.typing.split_by_type(batch, found)
         assert len(found.start)
         torch.testing.assert_close(rows.score.view(-1, 2).sum(1), found.score)
         assert rows.label.view(-1, 2).tolist() == [[0, 1]] * len(found.start)
@@ -200,7 +200,7 @@ def test_the_states_learn_from_the_head_inside_alone(encoder: Any, broken_batch:
         targets = head.targets(sentences, gold=True, generator=np.random.default_rng(1))
         loss = head.loss(TokenStates(words, batch.cls, batch.mask), targets)
         loss.mean.backward()
-        gradients.append([words.grad, *(parameter.grad for parameter in head.inner.parameters())])
+        gradients.append([words.grad, *(parameter.grad for parameter in head.configured_head.parameters())])
         drawn.append(torch.rand(3))
     assert torch.equal(*drawn)
     assert all(torch.equal(one, other) for one, other in zip(*gradients, strict=True))
@@ -212,13 +212,13 @@ def test_the_head_inside_is_as_it_would_be_alone(encoder: Any, random_batch: Any
     torch.manual_seed(3)
     values = {**head_values(head), "discontinuous": False}
     alone = make_head(encoder, LABELS, values).eval()
-    assert type(alone) is type(head.inner)
+    assert type(alone) is type(head.configured_head)
     state = alone.state_dict()
-    assert all(torch.equal(value, state[name]) for name, value in head.inner.state_dict().items())
+    assert all(torch.equal(value, state[name]) for name, value in head.configured_head.state_dict().items())
     sentences, states = random_batch()
     batch = joined(states)
-    found = head.read(head.score(batch, head.targets(sentences, gold=False)), len(sentences))
-    theirs = alone.read(alone.score(batch, alone.targets(sentences, gold=False)), len(sentences))
+    found = head.decode(head.score(batch, head.targets(sentences, gold=False)), len(sentences))
+    theirs = alone.decode(alone.score(batch, alone.targets(sentences, gold=False)), len(sentences))
     for one, other in zip(found, theirs, strict=True):
         assert [entity for entity in one.entities if not entity.is_discontinuous] == list(other.entities)
 
@@ -229,7 +229,7 @@ def test_nothing_is_paid_without_discontinuous_entities(encoder: Any) -> None:
     for kind, options in KINDS.items():
         torch.manual_seed(1)
         head = make_head(encoder, LABELS, {"kind": kind, **options}, plain)
-        assert head is head.inner
+        assert head is head.configured_head
         assert head_values(head)["discontinuous"] is False
         head = make_head(encoder, LABELS, {"kind": kind, **options}, broken)
         assert isinstance(head, Discontinuous)
@@ -238,7 +238,7 @@ def test_nothing_is_paid_without_discontinuous_entities(encoder: Any) -> None:
         again = make_head(encoder, LABELS, head_values(head))
         assert again.load_state_dict(head.state_dict())
         off = make_head(encoder, LABELS, {"kind": kind, **options, "discontinuous": False}, broken)
-        assert off is off.inner
+        assert off is off.configured_head
 
 
 def test_only_discontinuous_entities_will_do(encoder: Any) -> None:
@@ -253,10 +253,10 @@ def test_what_cannot_be_had_is_said(encoder: Any) -> None:
     for wrong in (True, "A", 3):
         with pytest.raises(SpanwiseError, match=f"discontinuous: expected auto, false or a list of types, found {wrong!r}"):
             make_head(encoder, LABELS, {"kind": "biaffine", "discontinuous": wrong})
-    with pytest.raises(SpanwiseError, match="made of words"):
+    with pytest.raises(SpanwiseError, match="consist of words"):
         make_head(encoder, LABELS, {"kind": "deep-span", "unit": "subwords", "max_width": 3, "discontinuous": ["A"]})
     settings = head_settings({"kind": "deep-span", "unit": "subwords", "max_width": 3})
-    assert settings.fitted([sentence(6, ("A", (0, 1), (2, 3)))]).fragmented == ()
+    assert settings.resolve([sentence(6, ("A", (0, 1), (2, 3)))]).discontinuous_types == ()
 
 
 def test_reach(encoder: Any) -> None:
@@ -271,10 +271,10 @@ def test_reach(encoder: Any) -> None:
         (sentence(8, ("A", (0, 3)), here, ("A", (0, 1))), 1),  # too wide; the discontinuous one is not
         (sentence(8, ("A", (0, 2)), ("A", (1, 3)), here), 1),  # crossing spans are the head's affair
     ]:
-        assert head.out_of_reach(one) == missed
-        assert out_of_reach(one, head).total() == missed
-    assert out_of_reach(sentence(8, here, ("A", (0, 1), (2, 3), (4, 5))), head) == {"overlapping another": 1}
-    assert out_of_reach(sentence(8, ("B", (0, 1), (2, 3))), head) == {"discontinuous": 1}
+        assert head.count_unreachable(one) == missed
+        assert unreachable_causes(one, head).total() == missed
+    assert unreachable_causes(sentence(8, here, ("A", (0, 1), (2, 3), (4, 5))), head) == {"overlapping another": 1}
+    assert unreachable_causes(sentence(8, ("B", (0, 1), (2, 3))), head) == {"discontinuous": 1}
 
 
 def training_sentences() -> list[Sentence]:
@@ -321,8 +321,8 @@ def test_as_the_span_branch_of_a_bundle(encoder: Any, broken_batch: Any) -> None
     own = branch.loss(batch, branch.targets(sentences, gold=True))
     torch.testing.assert_close(losses.parts["span"], own.mean_per_instance)
     assert {"span.fragments", "span.links"} <= losses.parts.keys()
-    found = bundle.read(bundle.score(batch, bundle.targets(sentences, gold=False)), len(sentences))
-    assert found == branch.read(branch.score(batch, branch.targets(sentences, gold=False)), len(sentences))
+    found = bundle.decode(bundle.score(batch, bundle.targets(sentences, gold=False)), len(sentences))
+    assert found == branch.decode(branch.score(batch, branch.targets(sentences, gold=False)), len(sentences))
     assert any(entity.is_discontinuous for one in found for entity in one.entities)
 
 
@@ -332,6 +332,6 @@ def test_words_are_read_in_their_sentence(encoder: Any) -> None:
     other = words.clone()
     other[0, 4] += 1.0
     head = make(encoder).eval()
-    both = [head._in_context(TokenStates(w, w[:, 0], torch.ones(1, 5, dtype=torch.bool))).words for w in (words, other)]
+    both = [head._contextualize(TokenStates(w, w[:, 0], torch.ones(1, 5, dtype=torch.bool))).words for w in (words, other)]
     one, changed = (head.fragments.scores(states, Tiles.cut(5, None))[0, 0, 0, 0, 1] for states in both)
     assert one != changed

@@ -19,7 +19,8 @@ from spanwise.decoding.soft_nms import SoftNms
 from spanwise.encoders.base import TokenStates
 from spanwise.heads import head_class
 from spanwise.heads.base import Labels
-from spanwise.heads.locate_label import LocateLabel, Text
+from spanwise.heads.locate_label import LocateLabel
+from spanwise.heads.locate_parts import Text
 from spanwise.heads.locate_settings import LocateSettings
 
 LABELS = Labels(("A", "B"))
@@ -34,9 +35,9 @@ def make(encoder: Any, *, opinionated: bool = True, **options: Any) -> LocateLab
     if opinionated:
         with torch.no_grad():
             head.classifier.out.weight.mul_(8)
-            if head.regressor is not None and head.regressor.rims is not None:
+            if head.regressor is not None and head.regressor.edges is not None:
                 torch.nn.init.normal_(head.regressor.out.weight, std=0.8)
-                torch.nn.init.normal_(head.regressor.rims)
+                torch.nn.init.normal_(head.regressor.edges)
     return head
 
 
@@ -133,9 +134,9 @@ def test_training_samples_five_negatives_per_positive_from_the_whole_batch(encod
 
 def literal_scores(mlp: Any, own: Tensor, start: int, end: int) -> Tensor:
     left, right = own[start], own[end - 1]
-    if mlp.rims is not None:
-        left = own[start - 1] if start else mlp.rims[0]
-        right = own[end] if end < len(own) else mlp.rims[1]
+    if mlp.edges is not None:
+        left = own[start - 1] if start else mlp.edges[0]
+        right = own[end] if end < len(own) else mlp.edges[1]
     return mlp.out(F.gelu(mlp.inner(torch.cat((own[start:end].amax(0), left, right)))))
 
 
@@ -368,18 +369,18 @@ def test_a_seed_turned_inside_out_where_there_is_no_entity_does_no_harm(encoder:
 
 def test_lengths_follow_the_training_data() -> None:
     narrow = [sentence(40, ("A", (0, 2))) for _ in range(98)]
-    settings = LocateSettings().fitted([*narrow, sentence(40, ("A", (0, 3))), sentence(40, ("A", (0, 30)))])
+    settings = LocateSettings().resolve([*narrow, sentence(40, ("A", (0, 3))), sentence(40, ("A", (0, 30)))])
     assert (settings.lengths, settings.decoding) == ((1, 2, 3), "flat")
-    assert LocateSettings().fitted([sentence(40, ("A", (0, 30)), ("A", (0, 1), (3, 4)))]).lengths == tuple(range(1, 16))
-    assert LocateSettings(max_width=20).fitted([sentence(40, ("A", (0, 30)))]).lengths == tuple(range(1, 21))
-    assert LocateSettings(lengths=(3, 1, 3)).fitted(narrow).lengths == (1, 3)
-    assert LocateSettings().fitted([sentence(9, ("A", (0, 1), (3, 5)))]).lengths == (1, 2)  # nothing but fragments
-    assert LocateSettings().fitted(()).lengths is None
+    assert LocateSettings().resolve([sentence(40, ("A", (0, 30)), ("A", (0, 1), (3, 4)))]).lengths == tuple(range(1, 16))
+    assert LocateSettings(max_width=20).resolve([sentence(40, ("A", (0, 30)))]).lengths == tuple(range(1, 21))
+    assert LocateSettings(lengths=(3, 1, 3)).resolve(narrow).lengths == (1, 3)
+    assert LocateSettings().resolve([sentence(9, ("A", (0, 1), (3, 5)))]).lengths == (1, 2)  # nothing but fragments
+    assert LocateSettings().resolve(()).lengths is None
 
 
 def test_what_is_open_or_cannot_be_is_refused(encoder: Any) -> None:
     for settings in (LocateSettings(), LocateSettings(lengths=(1,)), LocateSettings(decoding="nested")):
-        with pytest.raises(SpanwiseError, match="fitted"):
+        with pytest.raises(SpanwiseError, match="resolve"):
             LocateLabel.build(encoder, LABELS, settings)
     for wrong in ({"lengths": ()}, {"lengths": (0, 1)}, {"refine": 0}, {"decay": 0.0}, {"paper": ("one-sided",)}):
         with pytest.raises(ValidationError):
@@ -391,7 +392,7 @@ def test_what_is_out_of_reach(encoder: Any) -> None:
 
     def reached(**options: Any) -> list[int]:
         head = make(encoder, **options)
-        return [width for width in widths if not head.out_of_reach(sentence(14, ("A", (0, width))))]
+        return [width for width in widths if not head.count_unreachable(sentence(14, ("A", (0, width))))]
 
     assert reached(lengths=(1, 2, 3, 4, 5)) == [1, 2, 3, 4, 5, 6, 7]
     assert reached(lengths=(1, 2, 3, 4, 5), refine=2) == [1, 2, 3, 4, 5, 6, 7, 8, 9]  # 7 of 10 words are not more than 0.7
@@ -401,8 +402,8 @@ def test_what_is_out_of_reach(encoder: Any) -> None:
     assert reached(lengths=(1, 2)) == [1, 2]
     for decoding, overlapping in (("overlapping", 0), ("nested", 1), ("flat", 1)):
         head = make(encoder, decoding=decoding)
-        assert head.out_of_reach(sentence(14, ("A", (0, 2)), ("B", (0, 2)))) == 1
-        assert head.out_of_reach(sentence(14, ("A", (0, 2)), ("B", (1, 3)), ("C", (4, 5)), ("A", (0, 9)))) == 2 + overlapping
+        assert head.count_unreachable(sentence(14, ("A", (0, 2)), ("B", (0, 2)))) == 1
+        assert head.count_unreachable(sentence(14, ("A", (0, 2)), ("B", (1, 3)), ("C", (4, 5)), ("A", (0, 9)))) == 2 + overlapping
 
 
 def test_every_gold_span_is_learned_from_also_out_of_reach(encoder: Any) -> None:
@@ -478,7 +479,7 @@ def test_no_switch_of_decoding_or_offsets_changes_the_other_parts(encoder: Any, 
 
 @pytest.mark.parametrize("options", [{}, {"regressor": False}, {"filter": False}, {"refine": 2}, {"softness": 0.0}], ids=str)
 def test_it_learns(overfit: Any, nested_lesson: list[Sentence], options: dict[str, Any]) -> None:
-    settings = LocateSettings(**options).fitted(nested_lesson)
+    settings = LocateSettings(**options).resolve(nested_lesson)
     assert (settings.lengths, settings.decoding) == ((1, 2, 3), "nested")
     assert overfit(LocateLabel, LABELS, settings, nested_lesson)
 
@@ -501,6 +502,6 @@ def lesson_of_four_words() -> list[Sentence]:
 def test_regression_reaches_beyond_the_seeds(encoder: Any, overfit: Any, regressor: bool) -> None:
     """Seeds of up to 3 words; the entities of 4 are found with the regressor, all of them, and cannot be without it."""
     sentences = lesson_of_four_words()
-    settings = LocateSettings(lengths=(1, 2, 3), regressor=regressor, dropout=0.0).fitted(sentences)
-    assert sum(map(LocateLabel.build(encoder, LABELS, settings).out_of_reach, sentences)) == (0 if regressor else 24)
+    settings = LocateSettings(lengths=(1, 2, 3), regressor=regressor, dropout=0.0).resolve(sentences)
+    assert sum(map(LocateLabel.build(encoder, LABELS, settings).count_unreachable, sentences)) == (0 if regressor else 24)
     assert overfit(LocateLabel, LABELS, settings, sentences) == regressor

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from spanwise.heads import pair_pointer
-from spanwise.heads.pair_pointer import FullPairPointer, PairPointer, SharedPairPointer, packed_cells, pair_cells
+from spanwise.heads.pair_pointer import FullPairPointer, PairPointer, SharedPairPointer, pack_cells, pair_cells
 from spanwise.spans.matching import PackedSpans
 
 KINDS = [FullPairPointer, SharedPairPointer]
@@ -43,7 +43,7 @@ def positives() -> tuple[list[np.ndarray], Tensor]:
     first = np.array([[0, 0, 2, 3, 4], [0, 0, 1, 3, 5], [2, 0, 2, 3, 4], [2, 0, 2, 3, 4], [1, 3, 5, 3, 5]])
     last = np.array([[1, 3, 4, 0, 4]])
     cells = [pair_cells(pairs, LABELS) for pairs in (first, np.empty((0, 5), np.int64), last)]
-    return cells, packed_cells(cells)
+    return cells, pack_cells(cells)
 
 
 @torch.no_grad()
@@ -77,7 +77,7 @@ def test_scores_are_the_literal_ones(kind: type[PairPointer], words: Tensor) -> 
 def test_loss_is_the_literal_one_whole_and_in_parts(
     kind: type[PairPointer], words: Tensor, mask: Tensor, cells: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pair_pointer, "CELLS", cells)
+    monkeypatch.setattr(pair_pointer, "MAX_CELLS", cells)
     pointer = make(kind)
     own, packed = positives()
     found = pointer.loss(words, mask, packed).detach()
@@ -98,7 +98,7 @@ def test_parts_have_the_gradients_of_the_whole(words: Tensor, mask: Tensor, monk
     pointer = make(FullPairPointer)
     gradients = []
     for cells in (1 << 25, 2 * 75):
-        monkeypatch.setattr(pair_pointer, "CELLS", cells)
+        monkeypatch.setattr(pair_pointer, "MAX_CELLS", cells)
         pointer.zero_grad()
         states = words.clone().requires_grad_()
         pointer.loss(states, mask, positives()[1]).sum().backward()
@@ -123,10 +123,10 @@ class Largest(TorchDispatchMode):
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_tensor_grows_with_the_number_of_labels(kind: type[PairPointer], monkeypatch: pytest.MonkeyPatch) -> None:
     """Neither labels nor scores of all matrices are ever there at once, forward or backward."""
-    monkeypatch.setattr(pair_pointer, "CELLS", 4096)
+    monkeypatch.setattr(pair_pointer, "MAX_CELLS", 4096)
     pointer: Any = kind(WIDTH, 40, 4)  # type: ignore[call-arg, arg-type]
     words, mask = torch.randn(2, 16, WIDTH, requires_grad=True), torch.ones(2, 16, dtype=torch.bool)
-    cells = packed_cells([pair_cells(np.array([[39, 1, 3, 5, 7], [2, 1, 3, 8, 9]]), 40)] * 2)
+    cells = pack_cells([pair_cells(np.array([[39, 1, 3, 5, 7], [2, 1, 3, 8, 9]]), 40)] * 2)
     with Largest() as seen:
         pointer.loss(words, mask, cells).sum().backward()
     every = 2 * 80 * 16 * 16
@@ -135,9 +135,9 @@ def test_no_tensor_grows_with_the_number_of_labels(kind: type[PairPointer], monk
 
 @pytest.mark.parametrize("cells", [1 << 25, 1])
 def test_no_positives_and_no_words(mask: Tensor, words: Tensor, cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pair_pointer, "CELLS", cells)
+    monkeypatch.setattr(pair_pointer, "MAX_CELLS", cells)
     pointer = make(FullPairPointer)
-    none = packed_cells([np.empty((0, 3), np.int64)] * 3)
+    none = pack_cells([np.empty((0, 3), np.int64)] * 3)
     found = pointer.loss(words, torch.zeros_like(mask), none)
     assert torch.equal(found, torch.zeros(3, 2 * LABELS))
     assert bool((pointer.loss(words, mask, none) > 0).all())
@@ -149,13 +149,13 @@ def test_no_positives_and_no_words(mask: Tensor, words: Tensor, cells: int, monk
 def test_pairs_are_those_a_loop_over_spans_finds(
     kind: type[PairPointer], words: Tensor, bar: float, cells: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pair_pointer, "CELLS", cells)
+    monkeypatch.setattr(pair_pointer, "MAX_CELLS", cells)
     torch.manual_seed(2)
     pointer = make(kind)
     spans = [(2, 0, 4), (0, 1, 3), (0, 1, 2), (2, 2, 3), (0, 4, 5), (0, 0, 5)]  # in no order; sentence 1 has none
     packed = PackedSpans(*(torch.tensor(column) for column in zip(*spans, strict=True)))
     with torch.no_grad():
-        found = pointer.pairs(words, packed, bar)
+        found = pointer.score_pairs(words, packed, bar)
     expected = {}
     for (x, (b, s1, e1)), (y, (c, s2, e2)) in product(enumerate(spans), repeat=2):
         for label in range(LABELS) if b == c else ():
@@ -172,7 +172,7 @@ def test_pairs_are_those_a_loop_over_spans_finds(
 
 def test_no_spans_no_pairs(words: Tensor) -> None:
     none = torch.empty(0, dtype=torch.int64)
-    found = FullPairPointer(WIDTH, LABELS).pairs(words, PackedSpans(none, none, none))
+    found = FullPairPointer(WIDTH, LABELS).score_pairs(words, PackedSpans(none, none, none))
     assert len(found.first) == len(found.second) == len(found.label) == len(found.score) == 0
 
 
@@ -181,7 +181,7 @@ def test_no_spans_no_pairs(words: Tensor) -> None:
 def test_no_gpu_is_waited_for(
     kind: type[PairPointer], words: Tensor, mask: Tensor, cells: int, waits: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pair_pointer, "CELLS", cells)
+    monkeypatch.setattr(pair_pointer, "MAX_CELLS", cells)
     pointer = make(kind)
     packed = positives()[1]
     with waits() as count:

@@ -16,7 +16,7 @@ from spanwise.core.types import Entity, Sentence
 from spanwise.encoders.base import TokenStates
 from spanwise.heads import head_class
 from spanwise.heads.base import Labels
-from spanwise.heads.pointer import EfficientGlobalPointer, GlobalPointer, Pointer, PointerSettings
+from spanwise.heads.pointer import EfficientGlobalPointer, GlobalPointer, Pointer, PointerSettings, logit
 from spanwise.spans.tiles import Tiles
 
 LABELS = Labels(("A", "B"))
@@ -185,12 +185,12 @@ def test_all_types_of_a_span_are_gold_and_what_is_not_is_left_out(encoder: Any, 
     rows = zip(*(targets[name].tolist() for name in ("sentence", "start", "end", "label")), strict=True)
     assert sorted(rows) == [(1, 0, 2, 0), (1, 0, 2, 1), (2, 0, 2, 1)]
     assert head.targets([one], gold=False) == {}
-    assert head.out_of_reach(one) == 3
-    assert make(kind, encoder).out_of_reach(one) == 2
+    assert head.count_unreachable(one) == 3
+    assert make(kind, encoder).count_unreachable(one) == 2
     twice = sentence(6, ("A", (0, 2)), ("B", (0, 2)), ("B", (1, 3)), ("B", (4, 5)))
-    assert make(kind, encoder, decoding="overlapping").out_of_reach(twice) == 0
-    assert make(kind, encoder, decoding="nested").out_of_reach(twice) == 1
-    assert make(kind, encoder, decoding="flat").out_of_reach(twice) == 2
+    assert make(kind, encoder, decoding="overlapping").count_unreachable(twice) == 0
+    assert make(kind, encoder, decoding="nested").count_unreachable(twice) == 1
+    assert make(kind, encoder, decoding="flat").count_unreachable(twice) == 2
 
 
 @both
@@ -217,7 +217,7 @@ def test_what_lies_above_the_threshold_is_found(
 
 
 def test_the_papers_threshold_is_zero(encoder: Any) -> None:
-    assert make(GlobalPointer, encoder).bar == 0.0
+    assert logit(make(GlobalPointer, encoder).threshold) == 0.0
 
 
 @both
@@ -301,7 +301,7 @@ def test_it_learns_nested_entities_and_two_types_of_one_span(
         Sentence(one.id, one.words, (*one.entities, *(Entity("B", e.fragments) for e in one.entities if e.type == "A")))
         for one in nested_lesson
     ]
-    settings = PointerSettings(**{"size": 16, **options}).fitted(training_sentences)
+    settings = PointerSettings(**{"size": 16, **options}).resolve(training_sentences)
     assert (settings.max_width, settings.decoding) == (options.get("max_width"), "nested")
     assert overfit(kind, LABELS, settings, training_sentences)
 
@@ -314,13 +314,13 @@ def test_decoding_follows_the_training_data_and_the_width_does_not() -> None:
         ([("A", (0, 2)), ("A", (1, 2))], "nested"),
         ([("A", (0, 2)), ("A", (1, 3))], "overlapping"),
     ):
-        assert PointerSettings().fitted([sentence(9, *entities)]) == PointerSettings(decoding=decoding, discontinuous=False)
+        assert PointerSettings().resolve([sentence(9, *entities)]) == PointerSettings(decoding=decoding, discontinuous=False)
 
 
 @both
 def test_what_is_open_is_refused(encoder: Any, kind: type[Pointer]) -> None:
-    with pytest.raises(SpanwiseError, match="fitted"):
-        kind.build(encoder, LABELS, PointerSettings().fitted([sentence(4)]))
+    with pytest.raises(SpanwiseError, match="resolve"):
+        kind.build(encoder, LABELS, PointerSettings().resolve([sentence(4)]))
 
 
 def test_another_type_costs_what_the_paper_says() -> None:

@@ -11,16 +11,16 @@ import numpy as np
 import pytest
 import torch
 from deep_spans import LABELS, SENTENCES, check_alone_and_together, encoder_of, logits, made, overfitted, read
-from tiny import close, corpus, fit, sentences, transformer
+from tiny import assert_close, corpus, fit, sentences, transformer
 
 from spanwise.core.types import Entity, Sentence
 from spanwise.encoders.base import TokenStates
 from spanwise.encoders.transformer import TransformerEncoder
 from spanwise.heads.biaffine import Biaffine
-from spanwise.heads.deep_settings import SPARE, PrunedSpanSettings
+from spanwise.heads.deep_settings import EXTRA_SPANS, PrunedSpanSettings
 from spanwise.heads.pruned_span import PrunedSpan
-from spanwise.prediction.kept_recall import kept_recall
-from spanwise.runtime.cuda_graphs import GRAIN
+from spanwise.prediction.pruning_recall import pruning_recall
+from spanwise.runtime.cuda_graphs import LENGTH_MULTIPLE
 
 
 def pruned(encoder: TransformerEncoder, **options: Any) -> PrunedSpan:
@@ -30,8 +30,8 @@ def pruned(encoder: TransformerEncoder, **options: Any) -> PrunedSpan:
 
 
 def kept_spans(head: PrunedSpan, states: TokenStates, gold: Any = None) -> list[set[tuple[int, int]]]:
-    chosen = head._best(head.scorer.scored(states), states.mask, gold)
-    rows = zip(chosen.start.tolist(), chosen.end.tolist(), chosen.alive.tolist(), strict=True)
+    chosen = head._prune(head.scorer.score_cells(states), states.mask, gold)
+    rows = zip(chosen.start.tolist(), chosen.end.tolist(), chosen.is_span.tolist(), strict=True)
     return [{(s, e) for s, e, alive in zip(*row, strict=True) if alive} for row in rows]
 
 
@@ -47,12 +47,12 @@ def test_with_a_budget_for_everything_it_is_the_unpruned_head_without_its_lstm(
     with torch.no_grad():
         states, targets = read(encoder, plain)
         expected = logits(plain, states, targets)
-        chosen = head._best(head.scorer.scored(states), states.mask)
-        scores = head.classified(head._vectors(states, chosen)).view(*chosen.alive.shape, -1)
-        places = [(n, int(chosen.start[n, m]), int(chosen.end[n, m])) for n, m in chosen.alive.nonzero().tolist()]
+        chosen = head._prune(head.scorer.score_cells(states), states.mask)
+        scores = head.class_logits(head._vectors(states, chosen)).view(*chosen.is_span.shape, -1)
+        places = [(n, int(chosen.start[n, m]), int(chosen.end[n, m])) for n, m in chosen.is_span.nonzero().tolist()]
         assert len(places) == len(set(places))
         assert set(places) == expected.keys()
-        close(scores[chosen.alive], torch.stack([expected[place] for place in places]))
+        assert_close(scores[chosen.is_span], torch.stack([expected[place] for place in places]))
         # The loss is that of the unpruned head and that of the scorer, a biaffine head.
         losses = head.loss(*read(encoder, head, gold=True))
         deep = plain.loss(*read(encoder, plain, gold=True))
@@ -71,20 +71,20 @@ def test_recorded_steps_read_padded_shapes_and_give_the_same(tiny_bert: Path) ->
 
     def recorded(*inputs: torch.Tensor) -> torch.Tensor:
         shapes.append([tuple(tensor.shape) for tensor in inputs])
-        return head._deepen(*inputs)
+        return head._transform(*inputs)
 
     with torch.no_grad():
         states, _ = read(encoder, head)
-        chosen = head._best(head.scorer.scored(states), states.mask)
+        chosen = head._prune(head.scorer.score_cells(states), states.mask)
         plain = head._vectors(states, chosen)
         head.graphs = recorded  # type: ignore[assignment]
         head.training = True  # of the head alone: nothing is dropped
-        close(head._vectors(states, chosen), plain)
+        assert_close(head._vectors(states, chosen), plain)
     ((starts, ends, *words),) = shapes
     assert starts == ends
-    assert starts[1] % GRAIN == 0 < starts[1] - chosen.start.shape[1] < GRAIN
+    assert starts[1] % LENGTH_MULTIPLE == 0 < starts[1] - chosen.start.shape[1] < LENGTH_MULTIPLE
     assert len(words) == head.depth
-    assert all(shape[1] % GRAIN == 0 for shape in words)
+    assert all(shape[1] % LENGTH_MULTIPLE == 0 for shape in words)
 
 
 def test_the_best_are_kept_and_how_many_depends_on_the_own_length_alone(tiny_bert: Path) -> None:
@@ -92,14 +92,14 @@ def test_the_best_are_kept_and_how_many_depends_on_the_own_length_alone(tiny_ber
     head = pruned(encoder)
     with torch.no_grad():
         states, _ = read(encoder, head)
-        scored = head.scorer.scored(states)
+        scored = head.scorer.score_cells(states)
         for number, kept in enumerate(kept_spans(head, states)):
             words = len(SENTENCES[number].words)
-            budget = int(np.ceil(np.float32(words) * np.float32(0.3))) + SPARE
+            budget = int(np.ceil(np.float32(words) * np.float32(0.3))) + EXTRA_SPANS
             every = {}
             for start in range(words):
                 for end in range(start + 1, min(words, start + 5) + 1):
-                    place = int(scored.tiles.place(torch.tensor(start), torch.tensor(end)))
+                    place = int(scored.tiles.index(torch.tensor(start), torch.tensor(end)))
                     chances = scored.logits[number].movedim(2, 0).flatten(1)[:, place].softmax(0)
                     every[start, end] = float(chances[:2].sum())  # that it is an entity of either type
             best = sorted(every, key=lambda span: -every[span])[:budget]
@@ -119,8 +119,8 @@ def test_gold_always_passes_in_training(tiny_bert: Path, options: dict[str, Any]
     for sentence, kept in zip(chosen, with_gold, strict=True):
         assert {(s, e) for s, e, _ in head._gold(sentence).tolist()} <= kept
     assert any(one != other for one, other in zip(with_gold, without, strict=True))
-    assert len(with_gold[-2]) == len(head._gold(crowded)) > SPARE + 1
-    kept = head.kept_gold(states, targets)
+    assert len(with_gold[-2]) == len(head._gold(crowded)) > EXTRA_SPANS + 1
+    kept = head.count_kept_gold(states, targets)
     spans = [{(s, e) for s, e, _ in head._gold(sentence).tolist()} for sentence in chosen]
     assert kept.tolist() == [len(own & found) for own, found in zip(spans, without, strict=True)]
     assert 0 < int(kept.sum()) < sum(map(len, spans))
@@ -156,15 +156,15 @@ def test_kept_spans_are_read_in_the_order_of_the_text(tiny_bert: Path, options: 
     head, plain = pruned(encoder, **options), pruned(encoder, lstm=0, **options)
     plain.transformer.load_state_dict(head.transformer.state_dict())
     seen: list[torch.Tensor] = []
-    plain.reduced = lambda spans, size: seen.append(spans) or spans  # type: ignore[assignment, func-returns-value, misc]
+    plain.hidden_vectors = lambda spans, size: seen.append(spans) or spans  # type: ignore[assignment, func-returns-value, misc]
     with torch.no_grad():
         states, _ = read(encoder, head)
-        chosen = head._best(head.scorer.scored(states), states.mask)
-        vectors = head._vectors(states, chosen).view(*chosen.alive.shape, -1)
+        chosen = head._prune(head.scorer.score_cells(states), states.mask)
+        vectors = head._vectors(states, chosen).view(*chosen.is_span.shape, -1)
         plain._vectors(states, chosen)
         assert head.lstm is not None
-        validate_record = 0
-        for number, alive in enumerate(chosen.alive):
+        checked = 0
+        for number, alive in enumerate(chosen.is_span):
             places = [
                 (int(chosen.start[number, m]), int(chosen.end[number, m]), m) for m in alive.nonzero().squeeze(1).tolist()
             ]
@@ -174,9 +174,9 @@ def test_kept_spans_are_read_in_the_order_of_the_text(tiny_bert: Path, options: 
                 there, _ = head.lstm.forwards[0](sequence)
                 back, _ = head.lstm.backwards[0](sequence.flip(0))
                 size = (chosen.end - chosen.start)[number, order]
-                close(vectors[number, order], head.reduced(torch.cat((there, back.flip(0)), 1), size))
-                validate_record += order != sorted(order)
-    assert validate_record  # some sentence's spans are not in order by chance
+                assert_close(vectors[number, order], head.hidden_vectors(torch.cat((there, back.flip(0)), 1), size))
+                checked += order != sorted(order)
+    assert checked  # some sentence's spans are not in order by chance
 
 
 def test_probabilities_are_the_mean_of_both_judges(tiny_bert: Path) -> None:
@@ -188,13 +188,13 @@ def test_probabilities_are_the_mean_of_both_judges(tiny_bert: Path) -> None:
         rows = zip(every.sentence.tolist(), every.start.tolist(), every.end.tolist(), every.vectors, strict=True)
         first = {(n, s, e): chances for n, s, e, chances in rows}
         kept, found = head.span_vectors(states, targets), head.span_probabilities(states, targets)
-        second = head.classified(kept.vectors).softmax(-1)
+        second = head.class_logits(kept.vectors).softmax(-1)
         places = list(zip(kept.sentence.tolist(), kept.start.tolist(), kept.end.tolist(), strict=True))
         assert {(n, s, e) for n, own in enumerate(kept_spans(head, states)) for s, e in own} == set(places)
-        close(found.vectors, (torch.stack([first[place] for place in places]) + second) / 2)
+        assert_close(found.vectors, (torch.stack([first[place] for place in places]) + second) / 2)
         scored = head.score(states, targets)
         best, label = found.vectors.max(-1)
-        close(scored.score, best[label != head.none])
+        assert_close(scored.score, best[label != head.none])
 
 
 @pytest.mark.parametrize("options", [{}, {"unit": "subwords", "max_width": 6}])
@@ -236,8 +236,8 @@ def test_the_device_is_waited_for_once_in_scoring_and_never_in_training(tiny_ber
 
 def test_the_budget_follows_the_training_data() -> None:
     some = [Sentence("a", ("w",) * 10, (Entity("A", ((0, 2),)),)), Sentence("b", ("w",) * 30)]
-    assert PrunedSpanSettings().fitted(some).budget == pytest.approx(8 / 40)
-    assert PrunedSpanSettings(budget=2.5).fitted(some).budget == 2.5
+    assert PrunedSpanSettings().resolve(some).budget == pytest.approx(8 / 40)
+    assert PrunedSpanSettings(budget=2.5).resolve(some).budget == 2.5
 
 
 def test_sentences_without_words(tiny_bert: Path) -> None:
@@ -263,18 +263,18 @@ def test_the_recall_of_what_is_kept_is_in_the_metrics(tiny_bert: Path, tmp_path:
     (row,) = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     dev = corpus(8)["dev"]
     prepared = run.model.encoder.prepare(dev)
-    assert row["dev"]["kept_recall"] == kept_recall(run.model, dev, prepared)
+    assert row["dev"]["pruning_recall"] == pruning_recall(run.model, dev, prepared)
     head, found, gold = run.model.head, 0, 0
     for sentence, item in zip(dev, prepared, strict=True):
         with torch.no_grad():
             (kept,) = kept_spans(head, run.model.encoder(run.model.encoder.collate([item])))  # type: ignore[arg-type]
         ranges = {tuple(entity.range) for entity in sentence.entities}
         found, gold = found + len(ranges & kept), gold + len(ranges)
-    assert row["dev"]["kept_recall"] == found / gold
+    assert row["dev"]["pruning_recall"] == found / gold
     # What cannot be reached counts as dropped, but discontinuous entities are no affair of the scorer.
     wide, broken = Entity("Place", ((0, 3),)), Entity("Place", ((0, 1), (2, 3)))
     for entities in ((wide,), (wide, broken)):
         unreached = [Sentence("b", ("the", "oslo", "a"), entities)]
-        assert kept_recall(run.model, unreached, run.model.encoder.prepare(unreached)) == 0.0
+        assert pruning_recall(run.model, unreached, run.model.encoder.prepare(unreached)) == 0.0
     with_broken = [replace(one, entities=(*one.entities, broken)) if len(one.words) > 2 else one for one in dev]
-    assert kept_recall(run.model, with_broken, prepared) == found / gold
+    assert pruning_recall(run.model, with_broken, prepared) == found / gold

@@ -94,13 +94,13 @@ def test_perfect_scores_of_pointers_are_decoded_exactly(encoder: Any, sentence: 
     def scores(words: Tensor, tiles: Any) -> Tensor:
         found = torch.full((1, 2, tiles.cells), -5.0)
         for entity in sentence.entities:
-            place = tiles.place(*(torch.tensor(bound) for bound in entity.range))
+            place = tiles.index(*(torch.tensor(bound) for bound in entity.range))
             found[0, LABELS.entities.index(entity.type), place] = 5.0
         return found.view(1, 2, tiles.count, tiles.rows, tiles.columns)
 
     head.entities.scores = scores
     states = TokenStates(torch.eye(length).unsqueeze(0), torch.zeros(1, length), torch.ones(1, length, dtype=torch.bool))
-    (found,) = head.read(head.score(states, head.targets([sentence], gold=False)), 1)
+    (found,) = head.decode(head.score(states, head.targets([sentence], gold=False)), 1)
     assert set(found.entities) == set(sentence.entities)
     assert len(found.relations) == len(sentence.relations)
     assert triples(found) == triples(sentence)
@@ -112,7 +112,7 @@ def test_perfect_scores_of_pairs_are_decoded_exactly(encoder: Any, sentence: Sen
     head = make(encoder, "spans").eval()
     gold = triples(sentence)
     head.entities.score = lambda states, targets: None
-    head.entities.read = lambda scored, count: [Predictions(sentence.entities)]
+    head.entities.decode = lambda scored, count: [Predictions(sentence.entities)]
 
     def logits(words: Tensor, spans: Any, label: Tensor, first: Tensor, second: Tensor) -> Tensor:
         starts, ends, labels = spans.start.tolist(), spans.end.tolist(), label.tolist()
@@ -123,7 +123,7 @@ def test_perfect_scores_of_pairs_are_decoded_exactly(encoder: Any, sentence: Sen
 
     head.logits = logits
     states = TokenStates(torch.zeros(1, len(sentence.words), 12), torch.zeros(1, 12), torch.ones(1, 1, dtype=torch.bool))
-    (found,) = head.read(head.score(states, {}), 1)
+    (found,) = head.decode(head.score(states, {}), 1)
     assert found.entities == sentence.entities
     assert len(found.relations) == len(gold)
     assert triples(found) == gold
@@ -150,7 +150,7 @@ def test_a_sentence_is_the_same_alone_and_in_any_batch(encoder: Any, random_batc
     alone = []
     for sentence, state in zip(sentences, states, strict=True):
         losses = head.loss(state, head.targets([sentence], gold=True))
-        (found,) = head.read(head.score(state, head.targets([sentence], gold=False)), 1)
+        (found,) = head.decode(head.score(state, head.targets([sentence], gold=False)), 1)
         alone.append((losses.sums[0], losses.counts[0], found))
     assert any(found.relations for *_, found in alone)
     rng = np.random.default_rng(7)
@@ -160,7 +160,7 @@ def test_a_sentence_is_the_same_alone_and_in_any_batch(encoder: Any, random_batc
             chosen = order[first : first + size].tolist()
             batch, some = joined([states[number] for number in chosen], extra), [sentences[number] for number in chosen]
             losses = head.loss(batch, head.targets(some, gold=True))
-            every = head.read(head.score(batch, head.targets(some, gold=False)), len(some))
+            every = head.decode(head.score(batch, head.targets(some, gold=False)), len(some))
             for place, number in enumerate(chosen):
                 sums, counts, found = alone[number]
                 torch.testing.assert_close(losses.sums[place], sums, rtol=1e-5, atol=1e-5)
@@ -178,7 +178,7 @@ def test_pointers_find_what_a_loop_over_entities_finds(
 ) -> None:
     head = make(encoder, form, threshold=threshold).eval()
     sentences, alone = random_batch(longest=7)
-    every = head.read(head.score(joined(alone), head.targets(sentences, gold=False)), len(sentences))
+    every = head.decode(head.score(joined(alone), head.targets(sentences, gold=False)), len(sentences))
     bar, total = log(threshold / (1 - threshold)), 0
     for states, found in zip(alone, every, strict=True):
         scores = head.pointer.scores(states.words, 0, 6)[0]
@@ -204,15 +204,15 @@ def literal_pair(head: SpanRelations, words: Tensor, one: Entity, other: Entity)
     ]
     low, high = min(one.range.end, other.range.end), max(one.range.start, other.range.start)
     between = words[low:high].max(0).values if low < high else torch.zeros(words.shape[1])
-    as_first, as_second = layer.of_spans(spans[0]).chunk(2)[0], layer.of_spans(spans[1]).chunk(2)[1]
-    return head.classifier(F.gelu(as_first + as_second + layer.of_between.weight @ between))
+    as_first, as_second = layer.span_layer(spans[0]).chunk(2)[0], layer.span_layer(spans[1]).chunk(2)[1]
+    return head.classifier(F.gelu(as_first + as_second + layer.between_layer.weight @ between))
 
 
 @torch.no_grad()
 def test_pairs_of_spans_find_what_a_loop_over_entities_finds(encoder: Any, random_batch: Any, joined: Any) -> None:
     head = make(encoder, "spans").eval()
     sentences, alone = random_batch(longest=9)
-    every = head.read(head.score(joined(alone), head.targets(sentences, gold=False)), len(sentences))
+    every = head.decode(head.score(joined(alone), head.targets(sentences, gold=False)), len(sentences))
     total = 0
     for states, found in zip(alone, every, strict=True):
         expected = {}
@@ -299,7 +299,7 @@ def learn(encoder: Any, values: dict[str, Any], sentences: Sequence[Sentence], s
         optimizer.step()
     head.eval()
     with torch.no_grad():
-        every = head.read(head.score(table(inputs), head.targets(sentences, gold=False)), len(sentences))
+        every = head.decode(head.score(table(inputs), head.targets(sentences, gold=False)), len(sentences))
     for sentence, found in zip(sentences, every, strict=True):
         assert set(found.entities) == set(sentence.entities), sentence.id
         assert triples(found) == triples(sentence), sentence.id
@@ -326,9 +326,9 @@ def test_nothing_to_learn_and_nothing_to_read(encoder: Any, kind: str) -> None:
     states = TokenStates(torch.zeros(2, 2, 12), torch.zeros(2, 12), torch.tensor([[True, False], [True, True]]))
     losses = head.loss(states, head.targets(sentences, gold=True))
     assert torch.isfinite(losses.mean)
-    head.entities.read = lambda scored, count: [Predictions(())] * count
+    head.entities.decode = lambda scored, count: [Predictions(())] * count
     with torch.no_grad():
-        assert head.read(head.score(states, head.targets(sentences, gold=False)), 2) == [Predictions(())] * 2
+        assert head.decode(head.score(states, head.targets(sentences, gold=False)), 2) == [Predictions(())] * 2
 
 
 def test_types_that_train_does_not_have_are_passed_over(encoder: Any) -> None:
@@ -347,26 +347,26 @@ def test_wrong_entities_are_spans_of_the_sentence_that_are_not_gold(encoder: Any
     gold = np.array([[0, 2, 0], [3, 4, 1]])
     seen = set()
     for seed in range(200):
-        rows = head._wrong(gold, 5, np.random.default_rng(seed))
+        rows = head._sample_negatives(gold, 5, np.random.default_rng(seed))
         assert len(rows) <= 6
         assert all(0 <= start < end <= 5 for start, end, _ in rows.tolist())
         seen |= set(map(tuple, rows[:, :2].tolist()))
     assert not seen & {(0, 2), (3, 4)}
     assert {(0, 1), (0, 3), (1, 3), (2, 4), (3, 5), (1, 2)} <= seen
-    assert len(head._wrong(gold[:0], 5, np.random.default_rng(0))) == 0
+    assert len(head._sample_negatives(gold[:0], 5, np.random.default_rng(0))) == 0
 
 
 @torch.no_grad()
 def test_only_the_surest_entities_are_paired(encoder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(relations_module, "MOST", 2)
+    monkeypatch.setattr(relations_module, "MAX_PAIRED_ENTITIES", 2)
     head = make(encoder, "spans").eval()
     scores = (0.9, 0.6, 0.8)
     own = tuple(Entity("A", ((place, place + 1),), score=score) for place, score in enumerate(scores))
-    head.entities.read = lambda scored, count: [Predictions(()), Predictions(own)]
+    head.entities.decode = lambda scored, count: [Predictions(()), Predictions(own)]
     head.entities.score = lambda states, targets: None
     head.logits = lambda words, spans, label, first, second: torch.ones(len(first), 3)
     states = TokenStates(torch.zeros(2, 3, 12), torch.zeros(2, 12), torch.ones(2, 3, dtype=torch.bool))
-    nothing, found = head.read(head.score(states, {}), 2)
+    nothing, found = head.decode(head.score(states, {}), 2)
     assert nothing == Predictions(())
     assert found.entities == own
     assert {(r.head, r.tail) for r in found.relations} == {(0, 0), (0, 2), (2, 0), (2, 2)}
@@ -381,7 +381,7 @@ def test_a_head_that_is_sure_of_right_and_wrong_has_a_threshold(encoder: Any, ki
     assert head.tune(gold, lambda: found)
     again = make_head(encoder, LABELS, head_values(head))
     assert 0.99 < again.settings.threshold < 1
-    assert isfinite(again.bar)
+    assert isfinite(again.cutoff)
 
 
 @pytest.mark.parametrize("kind", ["gp-relations", "span-relations"])
@@ -395,14 +395,14 @@ def test_settings_are_whole_and_make_the_same_head_again(encoder: Any, kind: str
         name: value.shape for name, value in head.state_dict().items()
     }
     assert head.finds_relations
-    assert head.out_of_reach(replace(training_sentences()[0], entities=(Entity("C", ((0, 1),)),), relations=())) == 1
+    assert head.count_unreachable(replace(training_sentences()[0], entities=(Entity("C", ((0, 1),)),), relations=())) == 1
 
 
 @pytest.mark.parametrize(
     ("values", "message"),
     [
         ({"kind": "gp-relations", "entities": {"kind": "pointer"}}, "unknown head.entities 'pointer'"),
-        ({"kind": "gp-relations", "entities": {"kind": "span-relations"}}, "finds relations itself"),
+        ({"kind": "gp-relations", "entities": {"kind": "span-relations"}}, "predicts relations itself"),
         ({"kind": "gp-relations", "entities": {"kind": "global-pointer", "sizes": 3}}, "sizes"),
         ({"kind": "span-relations", "entities": {"kind": "deep-span", "unit": "subwords", "max_width": 9}}, "subwords"),
         ({"kind": "gp-relations", "threshold": 1.0}, "threshold"),

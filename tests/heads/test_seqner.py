@@ -18,7 +18,7 @@ from spanwise.encoders.base import TokenStates
 from spanwise.heads import head_class
 from spanwise.heads.base import Labels
 from spanwise.heads.crf import viterbi
-from spanwise.heads.seqner import SeqNer, SeqnerSettings, bio_transitions, entities_of
+from spanwise.heads.seqner import SeqNer, SeqnerSettings, bio_transitions, decode_tags
 
 LABELS = Labels(("A", "B"))
 NAMES = ("O", "B-A", "I-A", "B-B", "I-B")
@@ -37,7 +37,7 @@ def sentence(words: int, *entities: tuple[Any, ...]) -> Sentence:
 def test_it_is_the_head_that_recipes_call_seqner() -> None:
     assert head_class("seqner") is SeqNer
     assert SeqNer.settings_class is SeqnerSettings
-    assert SeqnerSettings().fitted([sentence(1)]) == SeqnerSettings()
+    assert SeqnerSettings().resolve([sentence(1)]) == SeqnerSettings()
     with pytest.raises(ValidationError):
         SeqnerSettings(tagging="crf", scheme="bioes")  # type: ignore[call-arg]
 
@@ -55,8 +55,8 @@ def test_tags_of_entities_the_widest_where_they_overlap(encoder: Any) -> None:
         sentence(3, ("A", (0, 1), (2, 3)), ("C", (0, 3))),
     ]
     assert head.targets(sentences, gold=True)["tags"].tolist() == [[1, 2, 2, 1, 0, 3, 4], [0] * 7, [0] * 7]
-    assert [head.out_of_reach(one) for one in sentences] == [1, 0, 2]
-    assert head.out_of_reach(sentence(3, ("A", (0, 2)), ("B", (0, 2)), ("A", (0, 2)))) == 1
+    assert [head.count_unreachable(one) for one in sentences] == [1, 0, 2]
+    assert head.count_unreachable(sentence(3, ("A", (0, 2)), ("B", (0, 2)), ("A", (0, 2)))) == 1
     assert head.targets(sentences, gold=False) == {}
     assert head.decoding == "flat"
 
@@ -68,7 +68,7 @@ def test_reading_tags_is_that_of_the_formats(rows: list[list[int]]) -> None:
     tags = torch.tensor([row + [2] * (longest - len(row)) for row in rows])
     mask = torch.tensor([[True] * len(row) + [False] * (longest - len(row)) for row in rows])
     probability = torch.rand(tags.shape, generator=torch.Generator().manual_seed(0)) + 0.01
-    found = entities_of(tags, probability, mask)
+    found = decode_tags(tags, probability, mask)
     columns = (found.sentence, found.start, found.end, found.label)
     expected = [
         (number, *entity.range, LABELS.entities.index(entity.type))

@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tiny import corpus, encoded, model, related, sentences
+from tiny import corpus, encoded, model, sentences, with_relations
 
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Corpus, Entity, Sentence
 from spanwise.encoders.base import TokenStates
+from spanwise.heads.abilities import HasSpanProbabilities, HasSpanVectors, find_ability
 from spanwise.heads.base import Head
 from spanwise.models.model import Model
 from spanwise.prediction.span_vectors import span_probabilities, span_vectors
@@ -31,12 +32,12 @@ def built(encoder: Path, recipe: str, overrides: Iterable[str] = ()) -> Model:
     if "relations" not in recipe:
         made = model(encoder, recipe, overrides)
         if recipe == "seqner-crf":  # as if it had learned what spells entities
-            allowed, crf = made.head.allowed.clamp(min=-20), made.head.crf
+            allowed, crf = made.head.transitions.clamp(min=-20), made.head.crf
             crf.transitions.data, crf.start.data = allowed, allowed[0]
         return made
     torch.manual_seed(0)
     config = configure(recipe, encoder=str(encoder), overrides=list(overrides))
-    return Model.build(config, related(corpus())).eval()
+    return Model.build(config, with_relations(corpus())).eval()
 
 
 def head_of(made: Model) -> Head:
@@ -85,7 +86,7 @@ def test_probabilities_agree_with_scores(tiny_bert: Path, recipe: str) -> None:
 def test_templates_make_probabilities_of_vectors(tiny_bert: Path, recipe: str) -> None:
     """Logarithms of a softmax are the logits but for one number of each span; what templates leave is one bias per class."""
     head, states, targets = asked(built(tiny_bert, recipe))
-    templates = head.templates
+    templates = head.class_weights
     assert templates is not None
     vectors, chances = table(head.span_vectors(states, targets)), table(head.span_probabilities(states, targets))
     assert set(chances) <= set(vectors)
@@ -95,10 +96,10 @@ def test_templates_make_probabilities_of_vectors(tiny_bert: Path, recipe: str) -
 
 
 @pytest.mark.parametrize("recipe", sorted(WITHOUT_VECTORS))
-def test_heads_without_vectors_have_no_templates(tiny_bert: Path, recipe: str) -> None:
+def test_heads_without_span_vectors_are_refused(tiny_bert: Path, recipe: str) -> None:
     made = built(tiny_bert, recipe)
-    assert made.head.templates is None
-    with pytest.raises(SpanwiseError, match="has no vector for each span"):
+    assert find_ability(made.head, HasSpanVectors) is None
+    with pytest.raises(SpanwiseError, match="has no span vectors"):
         span_vectors(made, SENTENCES[:1])
 
 
@@ -111,16 +112,20 @@ def test_heads_without_vectors_have_no_templates(tiny_bert: Path, recipe: str) -
         ("gp-relations", []),
     ],
 )
-def test_heads_of_heads_hand_on(tiny_bert: Path, recipe: str, more: list[str]) -> None:
+def test_wrappers_have_the_abilities_of_the_wrapped_head(tiny_bert: Path, recipe: str, more: list[str]) -> None:
     made = built(tiny_bert, recipe, more)
     head, states, targets = asked(made)
+    assert find_ability(made.head, HasSpanProbabilities) is head
     with torch.no_grad():
         expected = table(head.span_probabilities(states, targets))
-        found = table(made.head.span_probabilities(states, made.head.targets(SENTENCES, gold=False)))
+    found = {
+        (number, *span): row
+        for number, (spans, values) in enumerate(span_probabilities(made, SENTENCES))
+        for span, row in zip(spans.tolist(), values, strict=True)
+    }
     assert found.keys() == expected.keys()
-    assert all(np.array_equal(found[span], row) for span, row in expected.items())
-    assert made.head.templates is head.templates
-    assert (made.head.templates is None) == (recipe in WITHOUT_VECTORS and not more)
+    assert all(np.allclose(found[span], row, atol=1e-6) for span, row in expected.items())
+    assert (find_ability(made.head, HasSpanVectors) is None) == (recipe in WITHOUT_VECTORS and not more)
 
 
 def test_a_softmax_over_tags_by_hand(tiny_bert: Path) -> None:
@@ -146,8 +151,9 @@ def test_given_spans_have_probabilities_of_types_alone() -> None:
         assert spans.tolist() == [[0, 1]]
         assert values.shape == (1, size)
         np.testing.assert_allclose(values, expected, atol=1e-6)
-    assert made.head.templates is not None
-    assert tuple(made.head.templates.shape) == (2, 400)
+    head = find_ability(made.head, HasSpanVectors)
+    assert head is made.head
+    assert tuple(head.class_weights.shape) == (2, 400)
 
 
 def test_discontinuous_types_are_found_beside_a_head_that_says_what_it_said(tiny_bert: Path) -> None:
@@ -157,8 +163,8 @@ def test_discontinuous_types_are_found_beside_a_head_that_says_what_it_said(tiny
         for n in range(4)
     )
     made = Model.build(configure("spanner", encoder=str(tiny_bert)), Corpus({"train": split}, "x")).eval()
-    assert made.head.inner is not made.head
-    assert made.head.templates is made.head.inner.templates
+    assert made.head.configured_head is not made.head
+    assert find_ability(made.head, HasSpanVectors) is made.head.configured_head
     (spans, values), *_ = span_probabilities(made, split, [[(0, 1), (2, 4)]] * 4)  # type: ignore[list-item]
     assert spans.tolist() == [[0, 1], [2, 4]]
     assert values.shape == (2, 2)

@@ -183,14 +183,14 @@ def test_what_is_out_of_reach(encoder: Any) -> None:
     for decoding, overlapping in (("nested", 0), ("flat", 1)):
         head = make(encoder, decoding=decoding)
         assert head.decoding == decoding
-        assert head.out_of_reach(sentence(8, wide)) == 1
-        assert head.out_of_reach(sentence(8, broken)) == 1
-        assert head.out_of_reach(sentence(8, foreign)) == 1
-        assert head.out_of_reach(sentence(8, *twice)) == 1
-        assert head.out_of_reach(sentence(8, twice[0], twice[0])) == 0  # the same entity, said twice
-        assert head.out_of_reach(sentence(8, *nested)) == overlapping
-        assert head.out_of_reach(sentence(8, wide, broken, foreign, *nested, *twice)) == 4 + overlapping
-        assert head.out_of_reach(sentence(8)) == 0
+        assert head.count_unreachable(sentence(8, wide)) == 1
+        assert head.count_unreachable(sentence(8, broken)) == 1
+        assert head.count_unreachable(sentence(8, foreign)) == 1
+        assert head.count_unreachable(sentence(8, *twice)) == 1
+        assert head.count_unreachable(sentence(8, twice[0], twice[0])) == 0  # the same entity, said twice
+        assert head.count_unreachable(sentence(8, *nested)) == overlapping
+        assert head.count_unreachable(sentence(8, wide, broken, foreign, *nested, *twice)) == 4 + overlapping
+        assert head.count_unreachable(sentence(8)) == 0
 
 
 def test_of_two_types_of_a_span_each_is_learned_with_half(encoder: Any) -> None:
@@ -203,28 +203,28 @@ def test_of_two_types_of_a_span_each_is_learned_with_half(encoder: Any) -> None:
 
 def test_width_and_decoding_follow_the_training_data() -> None:
     narrow = [sentence(9, ("A", (0, 2))) for _ in range(98)]
-    settings = SpannerSettings().fitted([*narrow, sentence(9, ("A", (0, 3))), sentence(9, ("A", (0, 9)))])
+    settings = SpannerSettings().resolve([*narrow, sentence(9, ("A", (0, 3))), sentence(9, ("A", (0, 9)))])
     assert (settings.max_width, settings.decoding) == (3, "flat")
-    settings = SpannerSettings().fitted([*narrow, sentence(9, ("A", (0, 3))), sentence(9, ("A", (0, 9)), ("B", (8, 9)))])
+    settings = SpannerSettings().resolve([*narrow, sentence(9, ("A", (0, 3))), sentence(9, ("A", (0, 9)), ("B", (8, 9)))])
     assert (settings.max_width, settings.decoding) == (3, "nested")
-    settings = SpannerSettings().fitted([*narrow[:97], sentence(9, ("A", (0, 4))), sentence(9, ("A", (0, 9)))])
+    settings = SpannerSettings().resolve([*narrow[:97], sentence(9, ("A", (0, 4))), sentence(9, ("A", (0, 9)))])
     assert settings.max_width == 9  # 98 of 99 are less than 99 %
     broken = sentence(9, ("A", (0, 1), (8, 9)), ("A", (3, 5)))
-    assert SpannerSettings().fitted([broken]) == SpannerSettings(max_width=2, decoding="flat", discontinuous=("A",))
+    assert SpannerSettings().resolve([broken]) == SpannerSettings(max_width=2, decoding="flat", discontinuous=("A",))
     wide = sentence(9, ("A", (0, 4), (5, 6)), ("A", (7, 8)))  # fragments that are to be found must not be too wide
-    assert SpannerSettings().fitted([wide]).max_width == 4
-    assert SpannerSettings(discontinuous=False).fitted([wide]).max_width == 1
+    assert SpannerSettings().resolve([wide]).max_width == 4
+    assert SpannerSettings(discontinuous=False).resolve([wide]).max_width == 1
     twice = sentence(9, ("A", (3, 5)), ("B", (3, 5)), ("B", (5, 6)))
-    assert SpannerSettings().fitted([twice]).decoding == "flat"
+    assert SpannerSettings().resolve([twice]).decoding == "flat"
 
 
 def test_what_is_settled_stays_and_what_is_open_is_refused(encoder: Any) -> None:
     given = SpannerSettings(max_width=7, decoding="nested", discontinuous=False)
-    assert given.fitted([sentence(3, ("A", (0, 1)))]) == given
-    assert given.fitted(()) == given
+    assert given.resolve([sentence(3, ("A", (0, 1)))]) == given
+    assert given.resolve(()) == given
     for settings in (SpannerSettings(), SpannerSettings(max_width=3), SpannerSettings(decoding="flat")):
-        with pytest.raises(SpanwiseError, match="fitted"):
-            SpanNer.build(encoder, LABELS, settings.fitted([sentence(4)]))
+        with pytest.raises(SpanwiseError, match="resolve"):
+            SpanNer.build(encoder, LABELS, settings.resolve([sentence(4)]))
 
 
 @pytest.mark.parametrize(
@@ -339,6 +339,6 @@ def test_sentences_without_words_or_entities(encoder: Any) -> None:
 
 @pytest.mark.parametrize("representation", REPRESENTATIONS)
 def test_it_learns(overfit: Any, nested_lesson: list[Sentence], representation: str) -> None:
-    settings = SpannerSettings(representation=representation).fitted(nested_lesson)
+    settings = SpannerSettings(representation=representation).resolve(nested_lesson)
     assert (settings.max_width, settings.decoding) == (3, "nested")
     assert overfit(SpanNer, LABELS, settings, nested_lesson)
