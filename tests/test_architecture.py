@@ -1,4 +1,4 @@
-"""The table of rooms in docs/architecture.md, compared with the import contract and the imports."""
+"""The table of subpackages in docs/architecture.md, compared with the import contract and the imports."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PACKAGE = ROOT / "src" / "spanwise"
 
 
 def read_table() -> dict[str, str]:
-    """The rooms of the table in order, each with the cell of its imports."""
+    """The subpackages of the table in order, each with the cell of its imports."""
     page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
     return dict(re.findall(r"^\| `(\w+)` \| [^|]+ \| ?([^|]*?) ?\|$", page, re.MULTILINE))
 
@@ -22,31 +22,32 @@ def read_layers() -> list[set[str]]:
     with (ROOT / "pyproject.toml").open("rb") as file:
         contracts = tomllib.load(file)["tool"]["importlinter"]["contracts"]
     layers = next(contract["layers"] for contract in contracts if contract["type"] == "layers")
-    return [{room.strip() for room in layer.split("|")} for layer in layers]
+    return [{name.strip() for name in layer.split("|")} for layer in layers]
 
 
-def imported_rooms(room: str) -> set[str]:
+def imported_subpackages(name: str) -> set[str]:
     modules = set()
-    for path in (PACKAGE / room).rglob("*.py"):
+    for path in (PACKAGE / name).rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and node.module:
                 modules.add(node.module)
             elif isinstance(node, ast.Import):
                 modules.update(alias.name for alias in node.names)
-    return {module.split(".")[1] for module in modules if module.startswith("spanwise.")} - {room}
+    return {module.split(".")[1] for module in modules if module.startswith("spanwise.")} - {name}
 
 
 def test_the_table_lists_every_room_in_the_order_of_the_contract() -> None:
     table, layers = list(read_table()), read_layers()
     assert sorted(table) == sorted(path.parent.name for path in PACKAGE.glob("*/__init__.py"))
-    levels = [next(level for level, layer in enumerate(layers) if room in layer) for room in table]
+    levels = [next(level for level, layer in enumerate(layers) if name in layer) for name in table]
     assert levels == sorted(levels)
 
 
 def test_the_table_lists_every_import() -> None:
     table = read_table()
-    rooms = list(table)
-    for index, room in enumerate(rooms):
-        allowed = set(rooms[index + 1 :]) if table[room] == "all below" else {name for name in table[room].split(", ") if name}
-        assert allowed <= set(rooms[index + 1 :]), room
-        assert imported_rooms(room) <= allowed, f"add the imports of {room} to the table in docs/architecture.md"
+    subpackages = list(table)
+    for index, name in enumerate(subpackages):
+        below, cell = set(subpackages[index + 1 :]), table[name]
+        allowed = below if cell == "all below" else {imported for imported in cell.split(", ") if imported}
+        assert allowed <= below, name
+        assert imported_subpackages(name) <= allowed, f"add the imports of {name} to the table in docs/architecture.md"

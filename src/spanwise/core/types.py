@@ -1,4 +1,4 @@
-"""The data types that all rooms share."""
+"""The data types that all subpackages share."""
 
 from spanwise.core.annotations import Entity, Extra, Link, Relation, Span, word_indices_in
 from spanwise.core.corpus import Corpus
