@@ -90,7 +90,9 @@ def test_tokenizers_without_a_token_before_the_sentence(tiny_bert: Path, tmp_pat
     with torch.no_grad():
         for row, item in enumerate(prepared):
             assert item.rows[0].size
-            assert_close(states.cls[row], encoder.model(input_ids=torch.from_numpy(item.rows[0])[None]).last_hidden_state[0, -1])
+            assert_close(
+                states.cls[row], encoder.model(input_ids=torch.from_numpy(item.rows[0])[None]).last_hidden_state[0, -1]
+            )
 
 
 @pytest.mark.parametrize("name", ["DistilBert", "DebertaV2", "MPNet", "ModernBert", "XLNet", "Albert"])
