@@ -1,5 +1,4 @@
-"""What the formats of annotation tools and libraries have in common: whatever is written is read again, whatever is broken is
-an error of the file."""
+"""Formats of annotation tools and libraries: round trips, detection and damaged files."""
 
 from __future__ import annotations
 
@@ -7,14 +6,17 @@ import json
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import pytest
+from cases import in_case
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from mutations import with_wrong_values
+from samples import NEEDS
 
 from spanwise import Entity, Link, Relation, Sentence, Span
 from spanwise.core.errors import SpanwiseError
@@ -22,57 +24,56 @@ from spanwise.formats import Ledger, docbin, doccano, hf_dataset, jsonl, label_s
 from spanwise.formats.shared.documents import to_documents
 from spanwise.formats.shared.sample import Sample
 
-JSON = {"doccano": doccano, "label_studio": label_studio, "prodigy": prodigy}
-WITH_CHARACTERS = {**JSON, "docbin": docbin}
-ALL = {**WITH_CHARACTERS, "hf_dataset": hf_dataset}
+JSON_FORMATS = (doccano, label_studio, prodigy)
+ALL = tuple(
+    module
+    for module in (*JSON_FORMATS, docbin, hf_dataset)
+    if module.FORMAT.name not in NEEDS or find_spec(NEEDS[module.FORMAT.name])
+)
+WITH_CHARACTER_OFFSETS = tuple(module for module in ALL if module is not hf_dataset)
 
 
-@pytest.fixture(params=ALL)
-def module(request: pytest.FixtureRequest) -> ModuleType:
-    if request.param == "docbin":
-        pytest.importorskip("spacy", reason="spaCy is not installed")
-    if request.param == "hf_dataset":
-        pytest.importorskip("pyarrow", reason="pyarrow is not installed")
-    return ALL[request.param]
-
-
-def contents(sentences: Sequence[Sentence], *, relations: bool = True) -> list[tuple[Any, ...]]:
-    """Each document's text, entities (as characters) and relations, however it is cut into sentences and words."""
-    found = []
+def contents(sentences: Sequence[Sentence], *, with_relations: bool = True) -> list[tuple[Any, ...]]:
+    """Return the text, entities (as characters) and relations of each document."""
+    result = []
     for document in to_documents(sentences, Ledger()):
         mentions = {m.id: (m.type, m.fragments) for m in document.mentions if len(m.fragments) == 1}
-        arrows = [
-            (a.type, mentions[a.head], mentions[a.tail]) for a in document.relations if {a.head, a.tail} <= mentions.keys()
+        relations = [
+            (r.type, mentions[r.head], mentions[r.tail]) for r in document.relations if {r.head, r.tail} <= mentions.keys()
         ]
-        found.append((document.id, document.text, Counter(mentions.values()), Counter(arrows if relations else ())))
-    return found
+        result.append((document.id, document.text, Counter(mentions.values()), Counter(relations if with_relations else ())))
+    return result
 
 
 def expected_losses(sentences: Sequence[Sentence], module: ModuleType) -> dict[str, int]:
-    """What a format that holds no discontinuous entities, and perhaps no relations, has to say of these sentences."""
+    """Count discontinuous entities with their relations, or all relations if they are not supported."""
     losses = Counter[str]()
-    by_place = {(s.document, s.position): s for s in sentences}
+    by_location = {(s.document, s.position): s for s in sentences}
     for s in sentences:
         losses["entities"] += sum(entity.is_discontinuous for entity in s.entities)
         pairs = [(s.entities[r.head], s.entities[r.tail]) for r in s.relations]
-        pairs += [(s.entities[k.head], by_place[s.document, k.position].entities[k.tail]) for k in s.links]
+        pairs += [(s.entities[k.head], by_location[s.document, k.position].entities[k.tail]) for k in s.links]
         are_lost = [head.is_discontinuous or tail.is_discontinuous for head, tail in pairs]
         losses["relations"] += sum(are_lost) if "relations" in module.FORMAT.supports else len(pairs)
     return +losses
 
 
-def kinds(ledger: Ledger) -> dict[str, int]:
-    found = Counter[str]()
+def losses_by_kind(ledger: Ledger) -> dict[str, int]:
+    counts = Counter[str]()
     for (kind, _), count in ledger.losses.items():
-        found[kind] += count
-    return found
+        counts[kind] += count
+    return counts
 
 
-def back(module: ModuleType, sentences: Sequence[Sentence], folder: Path) -> tuple[list[Sentence], Ledger, Ledger]:
-    path = folder / f"data{module.FORMAT.extensions[0]}"
-    written, read = Ledger(), Ledger()
-    module.write(iter(sentences), path, written)
-    return list(module.read(path, read)), written, read
+def output_path(module: ModuleType, folder: Path) -> Path:
+    return folder / f"data{module.FORMAT.extensions[0]}"
+
+
+def round_trip(module: ModuleType, sentences: Sequence[Sentence], folder: Path) -> tuple[list[Sentence], Ledger, Ledger]:
+    """Write and read sentences; return them with the ledgers of the writer and the reader."""
+    writing, reading = Ledger(), Ledger()
+    module.write(iter(sentences), output_path(module, folder), writing)
+    return list(module.read(output_path(module, folder), reading)), writing, reading
 
 
 WORDS = st.sampled_from(["Oslo", "a", "🌊", "北", "e\u0301t\u0301", ".", "IL-2", "Dr.", "No", "!", "\\n", '"', "ß"])
@@ -82,7 +83,7 @@ TYPES = st.sampled_from(["Place", "Sea", "a type", "类型"])
 
 @st.composite
 def documents(draw: st.DrawFn) -> list[Sentence]:
-    """Sentences of one document or of none, with entities of all kinds."""
+    """Draw sentences of one document or of none, with entities of all kinds."""
     is_document = draw(st.booleans())
     sentences: list[Sentence] = []
     start = 0
@@ -91,19 +92,19 @@ def documents(draw: st.DrawFn) -> list[Sentence]:
         gaps = draw(st.lists(GAPS, min_size=len(words), max_size=len(words)))
         text = "".join(word + gap for word, gap in zip(words, gaps, strict=True))
         starts = [sum(len(w) + len(g) for w, g in zip(words[:n], gaps[:n], strict=True)) for n in range(len(words))]
-        edges = st.lists(st.integers(0, len(words)), min_size=2, max_size=4, unique=True).map(sorted)
+        boundaries = st.lists(st.integers(0, len(words)), min_size=2, max_size=4, unique=True).map(sorted)
         entities = tuple(
-            Entity(draw(TYPES), tuple(Span(*pair) for pair in zip(marks[::2], marks[1::2], strict=False)))
-            for marks in draw(st.lists(edges, max_size=4))
+            Entity(draw(TYPES), tuple(Span(*pair) for pair in zip(drawn[::2], drawn[1::2], strict=False)))
+            for drawn in draw(st.lists(boundaries, max_size=4))
         )
-        numbers = st.integers(0, max(0, len(entities) - 1))
-        pairs = draw(st.lists(st.tuples(numbers, numbers), max_size=3)) if entities else []
-        before = [(s.position, n) for s in sentences for n in range(len(s.entities))]
+        indices = st.integers(0, max(0, len(entities) - 1))
+        pairs = draw(st.lists(st.tuples(indices, indices), max_size=3)) if entities else []
+        earlier = [(s.position, index) for s in sentences for index in range(len(s.entities))]
         links = ()
-        if is_document and entities and before:
+        if is_document and entities and earlier:
             links = tuple(
-                Link("to", draw(numbers), place or 0, tail)
-                for place, tail in draw(st.lists(st.sampled_from(before), max_size=2))
+                Link("to", draw(indices), target or 0, tail)
+                for target, tail in draw(st.lists(st.sampled_from(earlier), max_size=2))
             )
         sentences.append(
             Sentence(
@@ -116,38 +117,49 @@ def documents(draw: st.DrawFn) -> list[Sentence]:
     return sentences
 
 
-@pytest.mark.parametrize("name", WITH_CHARACTERS)
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(sentences=documents())
-def test_what_is_written_is_read_again(name: str, sentences: list[Sentence], tmp_path: Path) -> None:
-    if name == "docbin":
-        pytest.importorskip("spacy", reason="spaCy is not installed")
-    module = WITH_CHARACTERS[name]
-    again, written, read = back(module, sentences, tmp_path)
-    has_relations = "relations" in module.FORMAT.supports
-    assert contents(again, relations=has_relations) == contents(sentences, relations=has_relations)
-    assert not read.lost
-    assert kinds(written) == expected_losses(sentences, module)
+def test_everything_but_counted_losses_is_read_back(sentences: list[Sentence], tmp_path: Path) -> None:
+    for module in WITH_CHARACTER_OFFSETS:
+        with in_case(module.FORMAT.name):
+            reread, writing, reading = round_trip(module, sentences, tmp_path)
+            has_relations = "relations" in module.FORMAT.supports
+            assert contents(reread, with_relations=has_relations) == contents(sentences, with_relations=has_relations)
+            assert not reading.lost
+            assert losses_by_kind(writing) == expected_losses(sentences, module)
 
 
-@pytest.mark.parametrize("corpus", ["nerel", "conll04", "ade", "germeval14", "litbank", "weibo"])
-def test_real_corpora_come_back(module: ModuleType, corpus: str, shared_data: Path, tmp_path: Path) -> None:
-    path = next(p for p in (shared_data / corpus / "dev.jsonl", shared_data / corpus / "test.jsonl") if p.is_file())
-    sentences = [s for s in islice(jsonl.read(path, Ledger()), 150) if module is not hf_dataset or is_flat(s)]
+def test_real_corpora_are_read_back(shared_data: Path, tmp_path: Path) -> None:
+    for corpus in ("nerel", "conll04", "ade", "germeval14", "litbank", "weibo"):
+        path = next(p for p in (shared_data / corpus / "dev.jsonl", shared_data / corpus / "test.jsonl") if p.is_file())
+        sentences = list(islice(jsonl.read(path, Ledger()), 150))
+        for module in ALL:
+            with in_case(f"{corpus} in {module.FORMAT.name}"):
+                if module is hf_dataset:
+                    expect_flat_corpus([sentence for sentence in sentences if is_flat(sentence)], tmp_path)
+                else:
+                    expect_corpus(module, sentences, tmp_path)
+
+
+def expect_corpus(module: ModuleType, sentences: list[Sentence], folder: Path) -> None:
     assert sum(len(s.entities) for s in sentences) > 20
-    again, written, read = back(module, sentences, tmp_path)
-    assert not read.lost
-    if module is hf_dataset:
-        assert [(s.id, s.words, sorted(s.entities, key=Entity.range.__get__)) for s in again] == [
-            (s.id, s.words, sorted(set(s.entities), key=Entity.range.__get__)) for s in sentences
-        ]
-        assert kinds(written) == +Counter(relations=sum(len(s.relations) + len(s.links) for s in sentences))
-        return
+    reread, writing, reading = round_trip(module, sentences, folder)
+    assert not reading.lost
     has_relations = "relations" in module.FORMAT.supports
-    assert contents(again, relations=has_relations) == contents(sentences, relations=has_relations)
-    assert kinds(written) == expected_losses(sentences, module)
-    if module in (prodigy, docbin):  # these hold the words
-        assert [w for s in again for w in s.words] == [w for s in sentences for w in s.words]
+    assert contents(reread, with_relations=has_relations) == contents(sentences, with_relations=has_relations)
+    assert losses_by_kind(writing) == expected_losses(sentences, module)
+    if module in (prodigy, docbin):  # formats that store words
+        assert [w for s in reread for w in s.words] == [w for s in sentences for w in s.words]
+
+
+def expect_flat_corpus(sentences: list[Sentence], folder: Path) -> None:
+    assert sum(len(s.entities) for s in sentences) > 20
+    reread, writing, reading = round_trip(hf_dataset, sentences, folder)
+    assert not reading.lost
+    assert [(s.id, s.words, sorted(s.entities, key=Entity.range.__get__)) for s in reread] == [
+        (s.id, s.words, sorted(set(s.entities), key=Entity.range.__get__)) for s in sentences
+    ]
+    assert losses_by_kind(writing) == +Counter(relations=sum(len(s.relations) + len(s.links) for s in sentences))
 
 
 def is_flat(sentence: Sentence) -> bool:
@@ -163,44 +175,42 @@ EXAMPLE = (
 )  # fmt: skip
 
 
-def test_only_the_own_format_is_recognised(module: ModuleType, tmp_path: Path) -> None:
-    back(module, EXAMPLE, tmp_path)
-    sample = Sample(tmp_path / f"data{module.FORMAT.extensions[0]}")
-    assert [name for name, other in ALL.items() if other.sniff(sample)] == [module.FORMAT.name]
-    assert not jsonl.sniff(sample)
+def test_only_the_written_format_is_detected(tmp_path: Path) -> None:
+    for module in ALL:
+        round_trip(module, EXAMPLE, tmp_path)
+        sample = Sample(output_path(module, tmp_path))
+        assert [other.FORMAT.name for other in ALL if other.sniff(sample)] == [module.FORMAT.name]
+        assert not jsonl.sniff(sample), module.FORMAT.name
 
 
-@pytest.mark.parametrize(
-    "text", ["", "O\n", "{}\n", "[]", '{"tokens": ["a"], "entities": []}\n', "Oslo B-LOC\n", '{"text": "a"}\n']
-)
-def test_files_of_others_are_not_claimed(module: ModuleType, text: str, tmp_path: Path) -> None:
+def test_files_of_other_formats_are_not_detected(tmp_path: Path) -> None:
     path = tmp_path / "some"
-    path.write_text(text)
-    assert not module.sniff(Sample(path))
+    for text in ("", "O\n", "{}\n", "[]", '{"tokens": ["a"], "entities": []}\n', "Oslo B-LOC\n", '{"text": "a"}\n'):
+        path.write_text(text)
+        assert not [module.FORMAT.name for module in ALL if module.sniff(Sample(path))], text
 
 
-def test_an_empty_data_set(module: ModuleType, tmp_path: Path) -> None:
-    again, written, read = back(module, [], tmp_path)
-    assert again == []
-    assert not written.lost
-    assert not read.lost
+def test_an_empty_dataset(tmp_path: Path) -> None:
+    for module in ALL:
+        reread, writing, reading = round_trip(module, [], tmp_path)
+        assert (reread, writing.lost, reading.lost) == ([], 0, 0), module.FORMAT.name
 
 
-def mutations(raw: bytes, seed: int) -> Iterator[bytes]:
-    chance = random.Random(seed)
+def damaged(raw: bytes, seed: int) -> Iterator[bytes]:
+    generator = random.Random(seed)
     yield b""
     yield b"\0" * 20
     yield b"\xff\xfe\x80"
     yield raw + b"}"
     for _ in range(60):
-        yield raw[: chance.randrange(len(raw))]
-        place = chance.randrange(len(raw))
-        yield raw[:place] + bytes([chance.randrange(256)]) + raw[place + 1 :]
-        yield raw[:place] + chance.randbytes(3) + raw[place:]
+        yield raw[: generator.randrange(len(raw))]
+        index = generator.randrange(len(raw))
+        yield raw[:index] + bytes([generator.randrange(256)]) + raw[index + 1 :]
+        yield raw[:index] + generator.randbytes(3) + raw[index:]
 
 
-def read_or_refused(module: ModuleType, path: Path) -> None:
-    """Reading ends in sentences or in an error that names the file; anything else is raised here."""
+def expect_sentences_or_error(module: ModuleType, path: Path) -> None:
+    """Read a file; allow only sentences or a one-line error that names the file."""
     try:
         for sentence in module.read(path, Ledger()):
             assert isinstance(sentence, Sentence)
@@ -209,41 +219,27 @@ def read_or_refused(module: ModuleType, path: Path) -> None:
         assert "\n" not in str(error)  # noqa: PT017
 
 
-def test_broken_bytes(module: ModuleType, tmp_path: Path) -> None:
-    back(module, EXAMPLE, tmp_path)
-    raw = (tmp_path / f"data{module.FORMAT.extensions[0]}").read_bytes()
+def test_damaged_bytes(tmp_path: Path) -> None:
     path = tmp_path / "broken"
-    count = 0
-    for broken in mutations(raw, seed=1):
-        path.write_bytes(broken)
-        read_or_refused(module, path)
-        count += 1
-    assert count == 184
+    for module in ALL:
+        round_trip(module, EXAMPLE, tmp_path)
+        variants = list(damaged(output_path(module, tmp_path).read_bytes(), seed=1))
+        assert len(variants) == 184
+        for raw in variants:
+            path.write_bytes(raw)
+            with in_case(module.FORMAT.name):
+                expect_sentences_or_error(module, path)
 
 
-JUNK = [None, True, -1, 0, 3, 10**30, 1.5, float("nan"), "", "x", "1", [], ["a"], [[1, 2]], {}, {"start": -5, "end": 99}]
-
-
-def places(value: Any) -> Iterator[tuple[Any, Any]]:
-    """Every place in a JSON value, as a container and a key."""
-    for key in range(len(value)) if isinstance(value, list) else list(value) if isinstance(value, dict) else ():
-        yield value, key
-        yield from places(value[key])
-
-
-@pytest.mark.parametrize("name", JSON)
-def test_wrong_values_everywhere(name: str, tmp_path: Path) -> None:
-    module = JSON[name]
-    back(module, EXAMPLE, tmp_path)
-    text = (tmp_path / f"data{module.FORMAT.extensions[0]}").read_text()
-    records = json.loads(text) if text.startswith("[") else [json.loads(line) for line in text.splitlines()]
-    count = len(list(places(records)))
-    assert count > 30
+def test_wrong_json_values(tmp_path: Path) -> None:
     path = tmp_path / "broken.json"
-    for number in range(count):
-        for junk in JUNK:
-            changed = json.loads(json.dumps(records))
-            container, key = list(places(changed))[number]
-            container[key] = junk
+    for module in JSON_FORMATS:
+        round_trip(module, EXAMPLE, tmp_path)
+        text = output_path(module, tmp_path).read_text()
+        records = json.loads(text) if text.startswith("[") else [json.loads(line) for line in text.splitlines()]
+        variants = list(with_wrong_values(records, list))
+        assert len(variants) > 30 * 16
+        for changed in variants:
             path.write_text(json.dumps(changed))
-            read_or_refused(module, path)
+            with in_case(module.FORMAT.name):
+                expect_sentences_or_error(module, path)

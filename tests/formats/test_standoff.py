@@ -1,4 +1,4 @@
-"""What holds for brat, PubTator, GENIA's XML and ADE's lines alike: nothing is lost unsaid, and nothing breaks."""
+"""Standoff formats (brat, PubTator, GENIA XML, ADE): losses are counted, and damaged files give clear errors."""
 
 from __future__ import annotations
 
@@ -20,23 +20,24 @@ from spanwise.formats.shared.sample import Sample
 
 MODULES = (brat, pubtator, genia_xml, ade_rel)
 WORDS = ("zinc", "zinc", "a", "a", ".", "Iron.", "北", "京", "a|b", "x:y", "T1", "\\", "é\u0301", "#1", "*", "“")
-BLANKS = (" ", " ", "\n", "", "  ", "\t", "\r\n")
+GAPS = (" ", " ", "\n", "", "  ", "\t", "\r\n")
 TYPES = ("Adverse-Effect", "Drug", "Drug", "a;b")
 
 
 @st.composite
 def corpora(draw: st.DrawFn) -> list[Sentence]:
-    """Sentences of a few documents, with everything the model has."""
+    """Draw sentences of one or two documents, with all kinds of annotations."""
     sentences: list[Sentence] = []
     for document in range(draw(st.integers(1, 2))):
         sizes: list[int] = []
         for position in range(draw(st.integers(1, 3))):
             words = draw(st.lists(st.sampled_from(WORDS), min_size=1, max_size=8))
-            text = "".join(word + draw(st.sampled_from(BLANKS)) for word in words)
+            text = "".join(word + draw(st.sampled_from(GAPS)) for word in words)
             entities = []
             for _ in range(draw(st.integers(0, 4))):
-                edges = sorted(draw(st.sets(st.integers(0, len(words)), min_size=2, max_size=5)))
-                entities.append(Entity(draw(st.sampled_from(TYPES)), tuple(zip(edges[::2], edges[1::2], strict=False))))
+                boundaries = sorted(draw(st.sets(st.integers(0, len(words)), min_size=2, max_size=5)))
+                fragments = tuple(zip(boundaries[::2], boundaries[1::2], strict=False))
+                entities.append(Entity(draw(st.sampled_from(TYPES)), fragments))
             ends = st.tuples(st.integers(0, len(entities) - 1), st.integers(0, len(entities) - 1))
             pairs = draw(st.lists(ends, max_size=3)) if entities else []
             links = [Link("far", 0, 0, draw(st.integers(0, sizes[0] - 1)))] if entities and position and sizes[0] else []
@@ -50,60 +51,63 @@ def corpora(draw: st.DrawFn) -> list[Sentence]:
 
 
 def content(sentences: Iterable[Sentence]) -> tuple[Counter[Any], Counter[Any]]:
-    """Entities and relations by the characters of their documents, white space not counted: gaps of it part nothing."""
+    """Count entities and relations by the visible characters of their documents, without whitespace."""
     entities: Counter[Any] = Counter()
     relations: Counter[Any] = Counter()
     for document in to_documents(sentences, Ledger()):
-        inked = [n for n, character in enumerate(document.text) if not character.isspace()]
+        visible = [n for n, character in enumerate(document.text) if not character.isspace()]
         keys = {}
         for mention in document.mentions:
-            ink = [n for n, place in enumerate(inked) for a, b in mention.fragments if a <= place < b]
-            keys[mention.id] = (document.id, mention.type, tuple(ink))
+            characters = [i for i, n in enumerate(visible) for a, b in mention.fragments if a <= n < b]
+            keys[mention.id] = (document.id, mention.type, tuple(characters))
         entities.update(keys.values())
-        relations.update((arrow.type, keys[arrow.head], keys[arrow.tail]) for arrow in document.relations)
+        relations.update((r.type, keys[r.head], keys[r.tail]) for r in document.relations)
     return entities, relations
 
 
-def through(module: ModuleType, sentences: list[Sentence], folder: Path) -> tuple[list[Sentence], Ledger]:
+def round_trip(module: ModuleType, sentences: list[Sentence], folder: Path) -> tuple[list[Sentence], Ledger]:
     ledger = Ledger()
     target = folder / "out"
     if module is brat:
         target.mkdir()
     module.write(iter(sentences), target, ledger)
     reading = Ledger()
-    back = list(module.read(target, reading))
+    reread = list(module.read(target, reading))
     assert reading.lost == 0
-    return back, ledger
+    return reread, ledger
 
 
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(corpora())
-def test_brat_holds_everything(tmp_path_factory: pytest.TempPathFactory, sentences: list[Sentence]) -> None:
-    back, ledger = through(brat, sentences, tmp_path_factory.mktemp("brat"))
-    assert (content(back), ledger.lost) == (content(sentences), 0)
+def test_brat_supports_everything(tmp_path_factory: pytest.TempPathFactory, sentences: list[Sentence]) -> None:
+    reread, ledger = round_trip(brat, sentences, tmp_path_factory.mktemp("brat"))
+    assert (content(reread), ledger.lost) == (content(sentences), 0)
 
 
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(corpora())
-def test_pubtator_holds_all_but_what_it_says(tmp_path_factory: pytest.TempPathFactory, sentences: list[Sentence]) -> None:
-    back, ledger = through(pubtator, sentences, tmp_path_factory.mktemp("pubtator"))
+def test_pubtator_counts_all_losses(tmp_path_factory: pytest.TempPathFactory, sentences: list[Sentence]) -> None:
+    reread, ledger = round_trip(pubtator, sentences, tmp_path_factory.mktemp("pubtator"))
     entities, relations = content(sentences)
-    assert content(back)[1] == Counter()
-    assert content(back)[0] <= entities
-    assert content(back)[0].total() + sum(n for (kind, _), n in ledger.losses.items() if kind == "entities") == entities.total()
+    assert content(reread)[1] == Counter()
+    assert content(reread)[0] <= entities
+    assert (
+        content(reread)[0].total() + sum(n for (kind, _), n in ledger.losses.items() if kind == "entities") == entities.total()
+    )
     assert sum(n for (kind, _), n in ledger.losses.items() if kind == "relations") == relations.total()
 
 
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(corpora())
-def test_ade_holds_all_but_what_it_says(tmp_path_factory: pytest.TempPathFactory, sentences: list[Sentence]) -> None:
-    alone = [Sentence(s.id, s.words, s.entities, s.relations, text=s.text, starts=s.starts) for s in sentences]
-    back, ledger = through(ade_rel, alone, tmp_path_factory.mktemp("ade"))
-    back = [Sentence(s.document or "", s.words, s.entities, s.relations, text=s.text, starts=s.starts) for s in back]
-    for kind, before, after in zip(("entities", "relations"), content(alone), content(back), strict=True):
-        said = sum(n for (what, _), n in ledger.losses.items() if what == kind) + ledger.notes[f"duplicate {kind}, merged"]
+def test_ade_counts_all_losses(tmp_path_factory: pytest.TempPathFactory, sentences: list[Sentence]) -> None:
+    single = [Sentence(s.id, s.words, s.entities, s.relations, text=s.text, starts=s.starts) for s in sentences]
+    reread, ledger = round_trip(ade_rel, single, tmp_path_factory.mktemp("ade"))
+    reread = [Sentence(s.document or "", s.words, s.entities, s.relations, text=s.text, starts=s.starts) for s in reread]
+    for kind, before, after in zip(("entities", "relations"), content(single), content(reread), strict=True):
+        lost = sum(n for (lost_kind, _), n in ledger.losses.items() if lost_kind == kind)
+        merged = ledger.notes[f"duplicate {kind}, merged"]
         assert not after - before
-        assert after.total() + said == before.total()
+        assert after.total() + lost + merged == before.total()
 
 
 SEEDS = {
@@ -142,40 +146,40 @@ DAMAGES = (b"", b"\0", b"\xff", b"\t", b"\n", b" ", b"|", b"9", b"-", b":", b"T"
 
 
 @pytest.mark.parametrize("module", MODULES, ids=lambda module: module.FORMAT.name)
-def test_damaged_files_give_an_error_or_a_result(module: ModuleType, tmp_path: Path) -> None:
-    chance = random.Random(7)
+def test_damaged_files_are_read_or_refused(module: ModuleType, tmp_path: Path) -> None:
+    generator = random.Random(7)
     seed = SEEDS[module].encode()
     path = tmp_path / "data.ann"
     path.with_suffix(".txt").write_text("Zinc oxide. Iron.")
     outcomes: Counter[str] = Counter()
     for number in range(600):
         raw = bytearray(seed)
-        for _ in range(chance.randint(1, 3)):
-            at = chance.randrange(len(raw))
-            raw[at : at + chance.randint(0, 3)] = chance.choice((*DAMAGES, seed[:at]))
+        for _ in range(generator.randint(1, 3)):
+            index = generator.randrange(len(raw))
+            raw[index : index + generator.randint(0, 3)] = generator.choice((*DAMAGES, seed[:index]))
         path.write_bytes(raw)
         try:
             sentences = list(module.read(path, Ledger()))
-        except FormatError as problem:
-            outcomes["named" if problem.path.startswith(str(tmp_path)) else "unnamed"] += 1
+        except FormatError as error:
+            outcomes["named" if error.path.startswith(str(tmp_path)) else "unnamed"] += 1
             continue
         outcomes["read"] += 1
         if module.FORMAT.write:
             (tmp_path / str(number)).mkdir()
-            back, ledger = through(module, sentences, tmp_path / str(number))
-            renamed = any("renamed" in note for note in ledger.notes)
-            assert ledger.lost or renamed or content(back) == content(sentences)
+            reread, ledger = round_trip(module, sentences, tmp_path / str(number))
+            is_renamed = any("renamed" in note for note in ledger.notes)
+            assert ledger.lost or is_renamed or content(reread) == content(sentences)
     assert set(outcomes) == {"named", "read"}
     assert min(outcomes.values()) > 20
 
 
-def test_no_other_corpus_is_claimed(shared_data: Path) -> None:
-    own = {
+def test_files_of_other_formats_are_not_detected(shared_data: Path) -> None:
+    expected = {
         "105_persuasion_brat.ann": brat, "105_persuasion_brat.txt": brat, "DRUG-AE.rel.sample": ade_rel,
         "GENIAcorpus3.02.sample.xml": genia_xml, "NCBIdevelopset_corpus.PubTator.sample.txt": pubtator,
     }  # fmt: skip
     files = [path for path in shared_data.rglob("*") if path.is_file() and "nerel/raw_sample" not in path.as_posix()]
     assert len(files) > 50
     for path in files:
-        claims = [module for module in MODULES if module.FORMAT.sniff(Sample(path))]
-        assert claims == ([own[path.name]] if path.name in own else []), path
+        detected = [module for module in MODULES if module.FORMAT.sniff(Sample(path))]
+        assert detected == ([expected[path.name]] if path.name in expected else []), path

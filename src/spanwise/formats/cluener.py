@@ -60,9 +60,9 @@ def read(path: Path, ledger: Ledger, /) -> Iterator[Sentence]:
 
 
 def _to_entity(text: str, type: str, mention: str, start: int, last: int) -> Entity:
-    found = slice_text(text, start, last + 1)
-    if found != mention:
-        raise ValueError(f"{type} [{start}, {last}]: expected {mention!r}, found {found!r} in the text")
+    actual = slice_text(text, start, last + 1)
+    if actual != mention:
+        raise ValueError(f"{type} [{start}, {last}]: expected {mention!r}, found {actual!r} in the text")
     return Entity(type, (Span(start, last + 1),))
 
 

@@ -68,9 +68,9 @@ def read(path: Path, ledger: Ledger, /) -> Iterator[Sentence]:
 def _to_entity(text: str, item: dict[str, Any], ledger: Ledger) -> Entity:
     start, last, expected = item["start_idx"], item["end_idx"], item["entity"]
     end = last if len(expected) == last - start else last + 1
-    found = slice_text(text, start, end)
-    if found != expected:
-        raise ValueError(f"{item['type']} [{start}, {last}]: expected {expected!r}, found {found!r} in the text")
+    actual = slice_text(text, start, end)
+    if actual != expected:
+        raise ValueError(f"{item['type']} [{start}, {last}]: expected {expected!r}, found {actual!r} in the text")
     ledger.note("entities with an exclusive end", int(end == last))
     return Entity(item["type"], (Span(start, end),), item.get("score"), unknown_keys(item, _ENTITY_KEYS))
 

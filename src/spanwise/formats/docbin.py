@@ -62,8 +62,8 @@ def read(path: Path, ledger: Ledger, /, *, spans: str | None = None, with_annota
             raise FormatError(path, None, f"document {number + 1}: {_describe(error)}") from None
         yield from to_sentences(document, path, ledger, words=words, sentences=sentences)
     if spans and spans not in groups:
-        found = ", ".join(map(repr, sorted(groups))) or "none"
-        raise SpanwiseError(f"{path}: no document has a span group {spans!r}; found {found}")
+        listed = ", ".join(map(repr, sorted(groups))) or "none"
+        raise SpanwiseError(f"{path}: no document has a span group {spans!r}; found {listed}")
 
 
 def _docs(path: Path) -> Iterator[Doc]:

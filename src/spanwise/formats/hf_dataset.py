@@ -61,8 +61,8 @@ def _find_column(given: str | None, usual: tuple[str, ...], columns: list[str], 
     candidates = [name for name in ((given,) if given else usual) if name in columns]
     if not candidates:
         problem = f"no column {given!r}" if given else f"no column of {option} ({', '.join(usual)})"
-        found = ", ".join(map(repr, columns)) or "none"
-        raise FormatError(path, None, f"{problem}; found {found}; choose one with hf_dataset:{option}=NAME")
+        listed = ", ".join(map(repr, columns)) or "none"
+        raise FormatError(path, None, f"{problem}; found {listed}; choose one with hf_dataset:{option}=NAME")
     return candidates[0]
 
 
@@ -124,8 +124,8 @@ class _RowReader:
             self.ledger.note("rows without tags")
             return []
         if not isinstance(values, list) or len(values) != count:
-            found = len(values) if isinstance(values, list) else repr(values)[:60]
-            raise ValueError(f"{self.tags}: expected a list of {count} tags, found {found}")
+            actual = len(values) if isinstance(values, list) else repr(values)[:60]
+            raise ValueError(f"{self.tags}: expected a list of {count} tags, found {actual}")
         if any(type(value) is int for value in values) and self.tags not in self.labels:
             raise ValueError(
                 f"{self.tags} has numbers without names; give the names in order, as in hf_dataset:names=O+B-PER+I-PER"

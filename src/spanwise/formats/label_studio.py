@@ -80,8 +80,8 @@ def _find_text_key(data: dict[str, Any], results: list[dict[str, Any]], given: s
     texts = [key for key, value in data.items() if isinstance(value, str)]
     if given is not None:
         if given not in texts:
-            found = ", ".join(map(repr, texts)) or "none"
-            raise FormatError(path, line, f"data has no text {given!r}; its texts are {found}")
+            listed = ", ".join(map(repr, texts)) or "none"
+            raise FormatError(path, line, f"data has no text {given!r}; its texts are {listed}")
         return given
     targets = [name for result in results if (name := result.get("to_name")) in texts]
     mentions = [value["text"] for result in results if isinstance((value := result.get("value") or {}).get("text"), str)]

@@ -140,8 +140,8 @@ def read(
         return _read_stream(path, format, ledger, with_annotations)
     chosen, options = (detect(path), "") if format is None else find_format(format)
     if not chosen.can_read(path.is_dir()):
-        found, expected = ("folder", "file") if path.is_dir() else ("file", "folder")
-        raise SpanwiseError(f"{path}: {chosen.name} expects a {expected}, found a {found}")
+        actual, expected = ("folder", "file") if path.is_dir() else ("file", "folder")
+        raise SpanwiseError(f"{path}: {chosen.name} expects a {expected}, found a {actual}")
     keywords = parse_options(options, chosen.read_options, chosen.name)
     ledger = ledger if ledger is not None else Ledger()
     if with_annotations:
