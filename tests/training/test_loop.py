@@ -10,54 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tiny import STATIC, corpus, fit, model, quiet
-from torch import Tensor
+from steps import gradients, make_trainer
+from tiny import corpus, fit, model
 
 from spanwise import Corpus, Entity, Sentence, SpanwiseError
-from spanwise.batching.batches import Batch, PackedBatch, TrainingBatches
+from spanwise.batching.batches import TrainingBatches
 from spanwise.heads.base import Head
-from spanwise.models.model import Model
 from spanwise.prediction import windows
-from spanwise.recipes.catalog import configure
 from spanwise.runs.folder import RunFolder
 from spanwise.training.checkpoint import save_checkpoint
 from spanwise.training.finite_check import FiniteCheck
-from spanwise.training.loop import Trainer
-
-
-def make_trainer(folder: Path, recipe: str = "seqner", overrides: tuple[str, ...] = (), data: Corpus | None = None) -> Trainer:
-    torch.manual_seed(0)
-    no_dropout = ("encoder.dropout=0", "encoder.word_dropout=0", "head.dropout=0")
-    config = configure(recipe, encoder="static", overrides=(*STATIC, *no_dropout, "training.batch_size=8", *overrides))
-    data = data or corpus(60)
-    return Trainer(Model.build(config, data), data, folder, device="cpu", log=quiet)
-
 
 # --- several batches per step ----------------------------------------------------------------------------------------
-
-
-def pack(trainer: Trainer, indices: list[int]) -> PackedBatch:
-    train = trainer.corpus["train"]
-    encoder, head = trainer.model.encoder, trainer.model.head
-    prepared = encoder.prepare([train[n] for n in indices])
-    return PackedBatch.pack(
-        Batch(np.array(indices), encoder.collate(prepared), head.targets([train[n] for n in indices], gold=True))
-    )
-
-
-def gradients(trainer: Trainer, parts: list[list[int]]) -> dict[str, Tensor]:
-    """The gradients that the optimiser receives for a step over some batches."""
-    received: dict[str, Tensor] = {}
-
-    def record() -> None:
-        received.update((name, p.grad.clone()) for name, p in trainer.model.named_parameters() if p.grad is not None)
-
-    trainer.wrapped_optimizer.step, trainer.schedule.step = record, lambda: None
-    trainer.wrapped_model.train()
-    for part in parts:
-        trainer._backward(pack(trainer, part))
-    trainer._update()
-    return received
 
 
 @pytest.mark.parametrize("recipe", ["seqner", "seqner-crf", "spanner"])

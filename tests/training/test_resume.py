@@ -28,6 +28,8 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "given spans": {"recipe": "sng", "task": "typing", "epochs": 4, "checkpoint_steps": 3, "overrides": VECTORS},
     "recurrent spans": {"recipe": "sng", "epochs": 2, "checkpoint_steps": 5, "overrides": (*VECTORS, *SAMPLED)},
     "stopping early": {"epochs": 8, "patience": 1, "checkpoint_steps": 3},
+    "adversarial": {"epochs": 2, "adversarial": 0.5, "checkpoint_steps": 3},
+    "adversarial, accumulated": {"epochs": 3, "adversarial": 0.5, "accumulate": 3, "checkpoint_steps": 1},
     "token budget": {"recipe": "spanner", "epochs": 2, "token_budget": 60, "checkpoint_steps": 4, "overrides": SAMPLED},
 }
 
@@ -162,17 +164,17 @@ def test_changed_data_is_refused(unfinished: Path) -> None:
     shorter = Corpus({**data.splits, "dev": data["dev"][1:]})
     assert (
         refused(unfinished, data=shorter)
-        == f"{unfinished}: cannot resume: the dev data has changed since the training was started"
+        == f"{unfinished}: cannot resume: the dev data has changed since the run was started"
     )
     other = Corpus({**data.splits, "train": (*data["train"][:-1], replace(data["train"][-1], entities=()))})
     assert (
         refused(unfinished, data=other)
-        == f"{unfinished}: cannot resume: the train data has changed since the training was started"
+        == f"{unfinished}: cannot resume: the train data has changed since the run was started"
     )
 
 
 def test_an_unfinished_run_is_not_overwritten(unfinished: Path) -> None:
-    assert "has an unfinished training; pass --resume to continue it" in refused(unfinished, resume=False)
+    assert "contains an unfinished run; pass --resume to continue it" in refused(unfinished, resume=False)
     assert (unfinished / "checkpoints").is_dir()
 
 

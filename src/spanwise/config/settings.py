@@ -31,6 +31,11 @@ class TrainingSettings(BaseModel):
     )
     weight_decay: float = Field(default=0.01, ge=0)
     clip: float = Field(default=1.0, gt=0, description="maximum norm of the gradient")
+    adversarial: float = Field(
+        default=0.0,
+        ge=0,
+        description="size of the embedding perturbation (FGM); a second pass doubles the cost; 0: off",
+    )
     accumulate: int = Field(default=1, ge=1, description="batches per optimiser step")
     precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
     patience: int | None = Field(default=None, ge=1, description="stop after this many epochs without a better dev score")
@@ -40,7 +45,7 @@ class TrainingSettings(BaseModel):
     )
 
     def resolve(self, sentence_count: int) -> Self:
-        """Set an open batch size from the number of training sentences: small corpora need more steps.
+        """Set an automatic batch size from the number of training sentences: small corpora need more steps.
 
         >>> [TrainingSettings().resolve(sentences).batch_size for sentences in (50, 922, 15_000)]
         [8, 9, 32]

@@ -55,7 +55,7 @@ class Encoder(nn.Module, ABC):
 
     @abstractmethod
     def save(self, folder: Path) -> None:
-        """Write all that ``load`` needs except the weights (tokenizer, configuration, vocabulary)."""
+        """Write everything that ``load`` needs except the weights (tokenizer, configuration, vocabulary)."""
 
     @abstractmethod
     def prepare(self, sentences: Sequence[Sentence], context: Sequence[Sentence] = ()) -> list[Any]:
@@ -76,18 +76,22 @@ class Encoder(nn.Module, ABC):
         """The pretrained parameters, which are trained at the lower learning rate."""
         return iter(())
 
+    def embeddings(self) -> Iterator[Tensor]:
+        """The embedding tables of words, subwords and characters, which adversarial training perturbs."""
+        return iter(())
+
     def request_outputs(self, *, layers: int = 0, subwords: bool = False) -> None:
         """Also return the states of this many lower layers, or the states of subwords instead of words.
 
         A head calls this when it is built.
         """
         if layers or subwords:
-            raise SpanwiseError("this encoder has no states of layers or subwords; use a transformer encoder")
+            raise SpanwiseError("this encoder does not provide states of layers or subwords; use a transformer encoder")
 
     def layer_parts(self) -> list[LayerParts]:
         """The layers of the encoder, lowest first, for a head that shares or copies them."""
         raise SpanwiseError(
-            "deep spans need the layers of a transformer, and this encoder has none; use the recipe shallow-span or a "
+            "deep spans need the layers of a transformer, but this encoder has none; use the recipe shallow-span or a "
             "transformer encoder"
         )
 

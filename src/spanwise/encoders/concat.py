@@ -76,6 +76,13 @@ class ConcatEncoder(Encoder):
     def pretrained_parameters(self) -> Iterator[nn.Parameter]:
         return chain.from_iterable(part.pretrained_parameters() for part in self._encoders)
 
+    def embeddings(self) -> Iterator[Tensor]:
+        return chain.from_iterable(part.embeddings() for part in self._encoders)
+
+    def enable_cuda_graphs(self) -> None:
+        for part in self._encoders:
+            part.enable_cuda_graphs()
+
     def prepare(self, sentences: Sequence[Sentence], context: Sequence[Sentence] = ()) -> list[tuple[Any, ...]]:
         return list(zip(*(part.prepare(sentences, context) for part in self._encoders), strict=True))
 

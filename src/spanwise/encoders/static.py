@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal, Self
@@ -138,7 +138,14 @@ class StaticEncoder(Encoder):
         except FileNotFoundError:
             raise SpanwiseError(f"{folder}: {FILE} is missing; the static encoder needs it") from None
         except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise SpanwiseError(f"{folder / FILE}: not the record of a static encoder ({error})") from None
+            raise SpanwiseError(f"{folder / FILE}: not a valid static encoder file ({error})") from None
+
+    def embeddings(self) -> Iterator[Tensor]:
+        """The trained vectors of words and characters; the given vectors are fixed."""
+        if self.words:
+            yield self.words.learned.weight
+        if self.characters:
+            yield self.characters.vectors.weight
 
     # --- on the host -----------------------------------------------------------------------------------------------
 
@@ -190,7 +197,7 @@ class WordVectors(nn.Module):
         self.given = nn.Parameter(torch.zeros(given, size), requires_grad=False) if given else None
 
     def fill(self, vocabulary: Vocabulary, vectors: Vectors) -> None:
-        """Copy the vectors of a file; other words get random vectors with the same mean and deviation."""
+        """Copy the vectors of a file; other words get random vectors with the same mean and standard deviation."""
         rows = {word: row for row, word in enumerate(vectors.words)}
         with torch.no_grad():
             self.learned.weight.normal_(float(vectors.table.mean()), float(vectors.table.std()))

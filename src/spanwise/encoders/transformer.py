@@ -101,6 +101,10 @@ class TransformerEncoder(Encoder):
         parameters: Iterator[nn.Parameter] = self.model.parameters()
         return parameters
 
+    def embeddings(self) -> Iterator[Tensor]:
+        """The vectors of subwords, without those of positions and segments."""
+        yield self.model.get_input_embeddings().weight
+
     def _freeze(self) -> None:
         layers = self.settings.frozen_layers
         if not layers and not self.settings.frozen_embeddings:

@@ -16,7 +16,7 @@ from accelerate.utils import broadcast_object_list, gather_object
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from spanwise.batching.batches import PackedBatch, TrainingBatches
+from spanwise.batching.batches import Batch, PackedBatch, TrainingBatches
 from spanwise.core.types import Corpus
 from spanwise.corpora.splits import fingerprints
 from spanwise.files.writing import atomic_output
@@ -25,6 +25,7 @@ from spanwise.runs.folder import RunFolder
 from spanwise.runs.records import check_same
 from spanwise.runtime.device import should_use_cuda
 from spanwise.training.acceleration import choose_precision, enable_cuda_graphs, make_accelerator
+from spanwise.training.adversarial import perturb, trainable_embeddings
 from spanwise.training.checkpoint import load_checkpoint, random_states, read_state, save_checkpoint
 from spanwise.training.checks import explain_zero_score
 from spanwise.training.data import all_sentences
@@ -74,13 +75,15 @@ class Trainer:
 
     def _move_model(self) -> None:
         """Move the model to the device; CUDA graphs need float32 and one batch per step."""
-        if self.device.type == "cuda" and self.precision == "fp32" and not self.joins_batches:
+        self.uses_cuda_graphs = self.device.type == "cuda" and self.precision == "fp32" and not self.joins_batches
+        if self.uses_cuda_graphs:
             enable_cuda_graphs(self.model)
         self.model.to(self.device)
 
     def _set_up_optimizer(self) -> None:
         model, settings = self.model, self.settings
         self.trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        self.embeddings = trainable_embeddings(model.encoder) if settings.adversarial else []
         self.clip_groups = clip_groups(model.head, self.trainable)
         self.optimizer = make_optimizer(model, settings)
         is_linear = settings.schedule == "linear"
@@ -88,16 +91,17 @@ class Trainer:
         self.wrapped_model, self.wrapped_optimizer = self.accelerator.prepare(model, self.optimizer)
 
     def _reset(self) -> None:
-        """Set the state of a training that has not made a step; ``_resume`` replaces it."""
+        """Set the state before the first step; ``_resume`` replaces it."""
         self.epoch, self.seconds = 0, 0.0
         self.best_score, self.best_epoch, self.last_improvement = -1.0, 0, 0
         self.metrics: list[dict[str, Any]] = []
         self.loss_sums: dict[str, Tensor] = {}  # over the batches of this epoch
         self._instances: Tensor | None = None  # of the batches that make the next step
+        self._step_batches: list[Batch] = []  # the batches that make the next step, for adversarial training
         self.fingerprints = fingerprints(self.corpus)
 
     def _update_count(self) -> int:
-        """The number of optimiser steps; the last batches of an epoch make one, too."""
+        """The number of optimiser steps; the remaining batches of an epoch also make one."""
         starts = [0, *self.batches.ends[:-1]]
         sizes = [end - start for start, end in zip(starts, self.batches.ends, strict=True)]
         return sum(math.ceil(size / self.settings.accumulate) for size in sizes)
@@ -118,7 +122,7 @@ class Trainer:
         )
 
     def train(self, *, resume: bool = False) -> None:
-        """Train all epochs, or those that are left."""
+        """Train all epochs, or the remaining ones."""
         done = self._resume() if resume else 0
         is_main = self.accelerator.is_main_process
         if self.trackers:
@@ -171,24 +175,44 @@ class Trainer:
 
     def step(self, number: int, packed: PackedBatch, *, is_update: bool = True) -> dict[str, Tensor]:
         """Compute the gradients of a batch and, with ``is_update``, make an optimiser step; return the losses."""
-        losses = self._backward(packed)
-        gradient_norm = self._update() if is_update else None
+        batch = packed.to(self.device)
+        losses = self._backward(batch)
+        instances = losses.pop("instances")
+        if self.joins_batches:
+            self._instances = instances if self._instances is None else self._instances + instances
+        if self.settings.adversarial:
+            self._step_batches.append(batch)
+        gradient_norm = None
+        if is_update:
+            self._add_adversarial_gradients()
+            gradient_norm = self._update()
         self.finite_check.add(number, losses["loss"], gradient_norm)
         return losses
 
-    def _backward(self, packed: PackedBatch) -> dict[str, Tensor]:
+    def _backward(self, batch: Batch) -> dict[str, Tensor]:
         """Forward and backward. Returns detached losses: a reference to the graph would keep its memory."""
-        batch = packed.to(self.device)
         losses: dict[str, Tensor] = self.wrapped_model(batch.inputs, batch.targets)
-        instances = losses.pop("instances")
-        if self.joins_batches:
-            # A sum over instances; _update divides it by the number of all instances. The result is the mean of
-            # one larger batch, up to losses that add several means over different instances.
-            self.accelerator.backward(losses["loss"] * instances)
-            self._instances = instances if self._instances is None else self._instances + instances
-        else:
-            self.accelerator.backward(losses["loss"])
+        # Of several batches, a sum over instances; _update divides it by the number of all instances. The result is
+        # the mean of one larger batch, up to losses that add several means over different instances.
+        self.accelerator.backward(losses["loss"] * losses["instances"] if self.joins_batches else losses["loss"])
         return {name: value.detach() for name, value in losses.items()}
+
+    def _add_adversarial_gradients(self) -> None:
+        """Add the gradients of the step's batches with perturbed embeddings.
+
+        All batches of a step are read under one perturbation, along their joint gradient, as one larger batch would be.
+        """
+        if not self._step_batches:
+            return
+        if self.uses_cuda_graphs:
+            # The gradients may be buffers of a CUDA graph, which its next replay overwrites.
+            for parameter in self.trainable:
+                if parameter.grad is not None:
+                    parameter.grad = parameter.grad.clone()
+        with perturb(self.embeddings, self.settings.adversarial):
+            for batch in self._step_batches:
+                self._backward(batch)
+        self._step_batches.clear()
 
     def _update(self) -> Tensor | None:
         """Make an optimiser step; return the norm of the gradient, or None if it has no meaning."""
@@ -286,7 +310,7 @@ class Trainer:
         return int(state["step"])
 
     def finish(self, scores: dict[str, Any]) -> None:
-        """Log the final scores and remove checkpoints and training record: there is nothing left to resume."""
+        """Log the final scores and remove checkpoints and training record, which only resuming needs."""
         if self.trackers:
             task = self.model.task
             self.accelerator.log({f"{split}_{task.metric_key}": task.metric_value(row) for split, row in scores.items()})
