@@ -56,13 +56,13 @@ def read(encoder: TransformerEncoder, head: Head, gold: bool = False, chosen: An
 
 def logits(head: DeepSpan, states: TokenStates, targets: Any) -> dict[tuple[int, int, int], Tensor]:
     places, vectors = head.represent(states, targets)
-    found = head.class_logits(vectors)
+    actual = head.class_logits(vectors)
     rows = zip(*(column.tolist() for column in places[:3]), strict=True)
-    return {row: found[n] for n, row in enumerate(rows) if places.is_span[n]}
+    return {row: actual[n] for n, row in enumerate(rows) if places.is_span[n]}
 
 
 def check_alone_and_together(encoder: TransformerEncoder, head: Head) -> None:
-    def found(states: TokenStates, targets: Any) -> dict[int, dict[tuple[int, int, int], float]]:
+    def actual(states: TokenStates, targets: Any) -> dict[int, dict[tuple[int, int, int], float]]:
         scored = head.score(states, targets)
         result: dict[int, dict[tuple[int, int, int], float]] = {}
         columns = (scored.sentence, scored.start, scored.end, scored.label, scored.score)
@@ -71,13 +71,13 @@ def check_alone_and_together(encoder: TransformerEncoder, head: Head) -> None:
         return result
 
     losses = head.loss(*read(encoder, head, gold=True))
-    together = found(*read(encoder, head))
+    together = actual(*read(encoder, head))
     assert together
     for number, sentence in enumerate(SENTENCES):
         alone = head.loss(*read(encoder, head, gold=True, chosen=[sentence]))
         torch.testing.assert_close(losses.sums[number], alone.sums[0], rtol=1e-4, atol=1e-4)
         assert losses.counts[number] == alone.counts[0]
-        own = found(*read(encoder, head, chosen=[sentence])).get(0, {})
+        own = actual(*read(encoder, head, chosen=[sentence])).get(0, {})
         assert own.keys() == together.get(number, {}).keys()
         assert list(own.values()) == pytest.approx([together[number][place] for place in own], abs=1e-4)
 

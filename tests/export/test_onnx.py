@@ -1,4 +1,4 @@
-"""What is exported to ONNX finds what the model finds, with the same scores."""
+"""Models exported to ONNX predict the same entities with the same scores."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import discontinuous_corpus as reports
 import numpy as np
 import pytest
 import torch
-from tiny import WINDOW, mixed, model, sentences
+from tiny import WINDOW, mixed_sentences, model, sentences
 
 from spanwise.core.types import Sentence
 from spanwise.encoders.base import TokenStates
@@ -19,70 +19,76 @@ from spanwise.encoders.transformer import TransformerEncoder
 from spanwise.heads.seqner import SeqNer, SeqnerSettings
 from spanwise.models.model import Model
 from spanwise.prediction.base import BasePredictor
-from spanwise.prediction.load import Predictor, load
+from spanwise.prediction.load import load
+from spanwise.prediction.predictor import Predictor
 from spanwise.recipes.catalog import configure
 
-pytest.importorskip("onnxruntime", reason="onnxruntime is not installed: pip install 'spanwise[onnx]'")
-onnx = pytest.importorskip("onnx", reason="onnx is not installed: pip install 'spanwise[onnx]'")
+pytest.importorskip("onnxruntime", reason="onnxruntime is not installed; run pip install 'spanwise[onnx]'")
+onnx = pytest.importorskip("onnx", reason="onnx is not installed; run pip install 'spanwise[onnx]'")
 
 from spanwise.export.onnx import export_onnx, write  # noqa: E402
-from spanwise.prediction.onnx.predictor import OnnxPredictor, spans_of  # noqa: E402
-from spanwise.prediction.onnx.record import ENCODER, Chain  # noqa: E402
-from spanwise.prediction.onnx.tags import best_tags, entities_of, marginals, tagged  # noqa: E402
+from spanwise.prediction.onnx.predictor import OnnxPredictor, candidate_spans  # noqa: E402
+from spanwise.prediction.onnx.record import ENCODER, Transitions  # noqa: E402
+from spanwise.prediction.onnx.tags import best_tags, decode_tags, entities_from_tags, marginals  # noqa: E402
 
-# Widths less than a tile's rows, more than these, and none.
-RECIPES: list[tuple[str, tuple[str, ...]]] = [
-    ("seqner", ()),
-    ("seqner", ("head.constrained=false",)),
-    ("seqner-crf", ()),
-    ("spanner", ()),
-    ("spanner", ("head.max_width=9", "head.representation=pooling")),
-    ("global-pointer", ()),
-    ("global-pointer", ("head.max_width=3",)),
-    ("efficient-global-pointer", ("head.max_width=20",)),
-    ("efficient-global-pointer", ("head.rotation=false", "head.max_width=2")),
-    ("biaffine", ()),
-    ("biaffine", ("head.max_width=5", "head.width_size=0")),
-    ("bl-spanner", ()),
-    ("bl-seqner", ()),
-    ("shallow-span", ("head.max_width=4",)),
-    ("deep-span", ()),
-    ("deep-span", ("head.max_width=7", "head.chunk=2", "head.lstm=0")),
-    ("deep-span", ("head.max_width=1",)),
-    ("deep-span-pruned", ("head.max_width=6",)),
-    ("locate-label", ()),
-    ("locate-label", ("head.lengths=[2, 4]",)),  # none for sentences of a single word
-]
+# With a width below the rows of a tile, above them, and without maximum.
+RECIPES: dict[str, list[tuple[str, tuple[str, ...]]]] = {
+    "tags": [("seqner", ()), ("seqner", ("head.constrained=false",)), ("seqner-crf", ()), ("bl-seqner", ())],
+    "spans": [
+        ("spanner", ()),
+        ("spanner", ("head.max_width=9", "head.representation=pooling")),
+        ("biaffine", ()),
+        ("biaffine", ("head.max_width=5", "head.width_size=0")),
+        ("bl-spanner", ()),
+    ],
+    "pointers": [
+        ("global-pointer", ()),
+        ("global-pointer", ("head.max_width=3",)),
+        ("efficient-global-pointer", ("head.max_width=20",)),
+        ("efficient-global-pointer", ("head.rotation=false", "head.max_width=2")),
+    ],
+    "deep": [
+        ("shallow-span", ("head.max_width=4",)),
+        ("deep-span", ()),
+        ("deep-span", ("head.max_width=7", "head.chunk=2", "head.lstm=0")),
+        ("deep-span", ("head.max_width=1",)),
+        ("deep-span-pruned", ("head.max_width=6",)),
+    ],
+    "two-stage": [("locate-label", ()), ("locate-label", ("head.lengths=[2, 4]",))],  # no seeds in sentences of one word
+}
 
 
 def both(built: Model, folder: Path, **options: Any) -> tuple[Predictor, OnnxPredictor]:
-    built = built.exported()
+    built = built.for_prediction()
     write(built, folder, **options)
     return Predictor(built, "cpu"), OnnxPredictor(folder, "cpu")
 
 
-def check(one: BasePredictor, other: BasePredictor, given: Sequence[Any], **options: Any) -> int:
-    return same(one.predict(given, **options), other.predict(given, **options))
+def check(torch_model: BasePredictor, onnx_model: BasePredictor, given: Sequence[Any], **options: Any) -> int:
+    return same(torch_model.predict(given, **options), onnx_model.predict(given, **options))
 
 
-def same(expected: Sequence[Sentence], found: Sequence[Sentence]) -> int:
-    """How many entities both have; their scores are within a ten-thousandth."""
-    assert found == expected
-    for one, other in zip(expected, found, strict=True):
-        for entity, own in zip(one.entities, other.entities, strict=True):
-            assert own.score == pytest.approx(entity.score, abs=1e-4)
-    return sum(len(sentence.entities) for sentence in found)
+def same(expected: Sequence[Sentence], actual: Sequence[Sentence]) -> int:
+    """Compare entities and their scores; return the number of entities."""
+    assert actual == expected
+    for expected_sentence, actual_sentence in zip(expected, actual, strict=True):
+        for entity, exported in zip(expected_sentence.entities, actual_sentence.entities, strict=True):
+            assert exported.score == pytest.approx(entity.score, abs=1e-4)
+    return sum(len(sentence.entities) for sentence in actual)
 
 
-@pytest.mark.parametrize(("recipe", "overrides"), RECIPES)
-def test_the_same_entities_whatever_the_batch(tiny_bert: Path, tmp_path: Path, recipe: str, overrides: tuple[str, ...]) -> None:
-    torch_model, onnx_model = both(model(tiny_bert, recipe, overrides), tmp_path)
-    given = [*mixed(), *sentences(12, seed=4)]  # empty ones, single words, more than a window, words of many subwords
-    expected = torch_model.predict(given)
-    for size in (64, 3, 1):
-        assert same(expected, onnx_model.predict(given, batch_size=size)) > 20
-    assert onnx_model.types == torch_model.types
-    assert onnx_model.own_threshold == torch_model.own_threshold
+@pytest.mark.parametrize("group", RECIPES)
+def test_same_entities_for_all_batch_sizes(tiny_bert: Path, tmp_path: Path, group: str) -> None:
+    given = [*mixed_sentences(), *sentences(12, seed=4)]  # empty, one word, more than a window, words of many subwords
+    for number, (recipe, overrides) in enumerate(RECIPES[group]):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        torch_model, onnx_model = both(model(tiny_bert, recipe, overrides), folder)
+        expected = torch_model.predict(given)
+        for size in (64, 3, 1):
+            assert same(expected, onnx_model.predict(given, batch_size=size)) > 20
+        assert onnx_model.types == torch_model.types
+        assert onnx_model.default_threshold == torch_model.default_threshold
 
 
 @pytest.mark.parametrize(
@@ -94,25 +100,25 @@ def test_the_same_entities_whatever_the_batch(tiny_bert: Path, tmp_path: Path, r
         ["encoder.window=20"],
     ],
 )
-def test_every_way_to_read_words(tiny_bert: Path, tmp_path: Path, overrides: list[str]) -> None:
+def test_encoder_options(tiny_bert: Path, tmp_path: Path, overrides: list[str]) -> None:
     torch_model, onnx_model = both(model(tiny_bert, "spanner", overrides), tmp_path)
-    assert check(torch_model, onnx_model, [*mixed(), *sentences(12, seed=4)]) > 20
+    assert check(torch_model, onnx_model, [*mixed_sentences(), *sentences(12, seed=4)]) > 20
 
 
 @pytest.mark.parametrize("recipe", ["seqner-crf", "spanner", "global-pointer", "shallow-span"])
-def test_the_static_encoder(tmp_path: Path, recipe: str) -> None:
-    """Words of one spelling alone among them, for which there is no table of shorter ones."""
+def test_static_encoder(tmp_path: Path, recipe: str) -> None:
+    """Some batches have words of one length only, and therefore no table of shorter words."""
     torch_model, onnx_model = both(model("static", recipe), tmp_path)
-    given = [*mixed(), *sentences(12, seed=4)]
+    given = [*mixed_sentences(), *sentences(12, seed=4)]
     expected = torch_model.predict(given)
     for size in (64, 3, 1):
         assert same(expected, onnx_model.predict(given, batch_size=size)) > 20
 
 
-def test_a_static_encoder_of_few_parts(tmp_path: Path) -> None:
+def test_static_encoder_without_characters_and_lstm(tmp_path: Path) -> None:
     built = model("static", "spanner", ["encoder.char_hidden=0", "encoder.layers=0"])
     torch_model, onnx_model = both(built, tmp_path)
-    assert check(torch_model, onnx_model, [*mixed(), *sentences(12, seed=4)]) > 20
+    assert check(torch_model, onnx_model, [*mixed_sentences(), *sentences(12, seed=4)]) > 20
 
 
 @pytest.mark.parametrize("name", ["DistilBert", "ModernBert", "DebertaV2"])
@@ -130,7 +136,7 @@ def test_other_architectures(tiny_bert: Path, tmp_path: Path, name: str) -> None
     config = getattr(transformers, f"{name}Config")(vocab_size=len(tokenizer), **sizes, **special)
     built.encoder = TransformerEncoder(built.encoder.settings, transformers.AutoModel.from_config(config), tokenizer).eval()
     torch_model, onnx_model = both(built, tmp_path)
-    assert check(torch_model, onnx_model, [*mixed(), *sentences(12, seed=4)]) > 20
+    assert check(torch_model, onnx_model, [*mixed_sentences(), *sentences(12, seed=4)]) > 20
 
 
 def test_other_tokenizers(tiny_roberta: Path, tmp_path: Path) -> None:
@@ -139,7 +145,7 @@ def test_other_tokenizers(tiny_roberta: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("recipe", ["biaffine", "locate-label"])
-def test_more_words_than_are_judged_at_once(tiny_bert: Path, tmp_path: Path, recipe: str) -> None:
+def test_sentences_longer_than_a_window(tiny_bert: Path, tmp_path: Path, recipe: str) -> None:
     torch_model, onnx_model = both(model(tiny_bert, recipe, ["head.max_width=5"] if recipe == "biaffine" else ()), tmp_path)
     words = tuple(word for sentence in sentences(220, seed=2) for word in sentence.words)
     assert len(words) > 1200
@@ -151,12 +157,12 @@ def test_discontinuous_entities(tiny_bert: Path, tmp_path: Path, recipe: str) ->
     torch.manual_seed(0)
     data = reports.corpus(60, 5, 20)
     built = Model.build(configure(recipe, encoder=str(tiny_bert)), data).eval()
-    with torch.no_grad():  # fragments and links in plenty
+    with torch.no_grad():  # many fragments and links
         for name in ("fragments.bias", "links.bias"):
             built.head.get_parameter(name).fill_(0.0)
     torch_model, onnx_model = both(built, tmp_path)
     assert check(torch_model, onnx_model, data["test"]) > 20
-    assert any(entity.is_discontinuous for found in onnx_model.predict(data["test"]) for entity in found.entities)
+    assert any(entity.is_discontinuous for actual in onnx_model.predict(data["test"]) for entity in actual.entities)
 
 
 @pytest.mark.parametrize("recipe", ["global-pointer", "locate-label", "spanner"])
@@ -168,11 +174,11 @@ def test_thresholds(tiny_bert: Path, tmp_path: Path, recipe: str) -> None:
         for threshold in (0.05, 0.55, {"Drug": 0.2}, {"Drug": 0.6, "Place": 0.1}, 0.0)
     ]
     assert min(counts) > 0
-    assert (counts[0] > counts[-1]) == (recipe != "spanner")  # which proposes the best type of each span, and no other
+    assert (counts[0] > counts[-1]) == (recipe != "spanner")  # it only predicts the best type of each span
     assert counts[1] < counts[-1]
 
 
-def test_eight_bits_for_the_encoder_alone(tiny_bert: Path, tmp_path: Path) -> None:
+def test_int8_quantizes_the_encoder_only(tiny_bert: Path, tmp_path: Path) -> None:
     built = model(tiny_bert, "spanner")
     torch_model, exact = both(built, tmp_path)
     small = tmp_path / "small"
@@ -181,27 +187,27 @@ def test_eight_bits_for_the_encoder_alone(tiny_bert: Path, tmp_path: Path) -> No
     assert {node.op_type for node in onnx.load(small / "encoder.onnx").graph.node} >= {"MatMulInteger", "LayerNormalization"}
     assert (small / "head.onnx").read_bytes() == (tmp_path / "head.onnx").read_bytes()
     given = sentences(60, seed=4)
-    gold, found = (
+    gold, actual = (
         {(s.id, entity) for s in predictor.predict(given) for entity in s.entities} for predictor in (exact, rounded)
     )
-    assert len(gold & found) > 0.8 * len(gold | found)  # random weights are near ties everywhere
-    assert gold != found
+    assert len(gold & actual) > 0.8 * len(gold | actual)  # with random weights, many scores are nearly equal
+    assert gold != actual
     assert rounded.record.precision == "int8"
-    assert check(torch_model, exact, given) == len(gold)  # the model itself is as it was
+    assert check(torch_model, exact, given) == len(gold)  # the model is unchanged
 
 
-def test_a_graph_changes_nothing_in_the_model(tiny_bert: Path, tmp_path: Path) -> None:
+def test_export_does_not_change_the_model(tiny_bert: Path, tmp_path: Path) -> None:
     for number, recipe in enumerate(("global-pointer", "deep-span")):
         built = model(tiny_bert, recipe, ["head.chunk=2"] if recipe == "deep-span" else ())
         before, state = built.head.settings, {name: value.clone() for name, value in built.state_dict().items()}
         (tmp_path / str(number)).mkdir()
         write(built, tmp_path / str(number))
         assert built.head.settings == before
-        assert not any(isinstance(value, torch.Tensor) for value in vars(built.head).values())  # no input of a graph is left
+        assert not any(isinstance(value, torch.Tensor) for value in vars(built.head).values())  # no graph input remains
         assert all(torch.equal(value, state[name]) for name, value in built.state_dict().items())
 
 
-def test_the_encoder_gives_no_layers_that_only_a_dropped_branch_reads(tiny_bert: Path, tmp_path: Path) -> None:
+def test_the_encoder_returns_no_layers_for_a_dropped_branch(tiny_bert: Path, tmp_path: Path) -> None:
     model(tiny_bert, "bl-seqner", ["head.span={kind: deep-span, max_width: 3}"]).save(tmp_path / "bundle")
     model(tiny_bert, "seqner").save(tmp_path / "alone")
     widths = []
@@ -212,7 +218,7 @@ def test_the_encoder_gives_no_layers_that_only_a_dropped_branch_reads(tiny_bert:
     assert widths == [32, 32]
 
 
-def test_what_is_loaded_is_told_by_the_folder(tiny_bert: Path, tmp_path: Path) -> None:
+def test_load_detects_the_kind_of_folder(tiny_bert: Path, tmp_path: Path) -> None:
     built = model(tiny_bert, "spanner")
     built.save(tmp_path / "run")
     (tmp_path / "onnx").mkdir()
@@ -221,18 +227,18 @@ def test_what_is_loaded_is_told_by_the_folder(tiny_bert: Path, tmp_path: Path) -
     assert isinstance(load(tmp_path / "onnx", "cpu"), OnnxPredictor)
 
 
-# --- without torch, the same as with it -------------------------------------------------------------------------------
+# --- NumPy code, compared with torch ----------------------------------------------------------------------------------
 
 
-def test_spans_to_be_judged() -> None:
-    found = spans_of(np.array([3, 0, 1]), [1, 3])
-    assert list(zip(*(found[name].tolist() for name in ("sentence", "start", "end")), strict=True)) == [
+def test_candidate_spans() -> None:
+    actual = candidate_spans(np.array([3, 0, 1]), [1, 3])
+    assert list(zip(*(actual[name].tolist() for name in ("sentence", "start", "end")), strict=True)) == [
         (0, 0, 1), (0, 0, 3), (0, 1, 2), (0, 2, 3), (2, 0, 1),
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize("tagging", ["crf", "softmax"])
-def test_tags_in_numpy_are_those_in_torch(tagging: Any) -> None:
+def test_tags_in_numpy_match_torch(tagging: Any) -> None:
     generator = torch.Generator().manual_seed(1)
     built = model("static", "seqner")
     head = SeqNer(8, built.labels, SeqnerSettings(tagging=tagging)).eval()
@@ -247,26 +253,28 @@ def test_tags_in_numpy_are_those_in_torch(tagging: Any) -> None:
     with torch.no_grad():
         expected, scores = head.score(states, {}), head.emissions(states)[0].numpy()
     if head.crf is not None:
-        rows = [part.tolist() for part in head.crf.bounded()]
+        rows = [part.tolist() for part in head.crf.clamped()]
         near = marginals(scores.astype(np.float64), mask.numpy(), *(np.array(row) for row in rows))
         torch.testing.assert_close(
             torch.from_numpy(near)[mask].float(), head.crf.marginals(torch.from_numpy(scores), mask)[mask]
         )
     else:
-        rows = [head.allowed.tolist(), head.allowed[0].tolist(), [0.0] * 5]
-    found = tagged(scores, mask.numpy(), Chain(transitions=rows[0], start=rows[1], end=rows[2], is_crf=head.crf is not None))
-    assert len(found[0]) > 10
-    for got, want in zip(found, expected.columns, strict=True):
+        rows = [head.transitions.tolist(), head.transitions[0].tolist(), [0.0] * 5]
+    actual = decode_tags(
+        scores, mask.numpy(), Transitions(transitions=rows[0], start=rows[1], end=rows[2], is_crf=head.crf is not None)
+    )
+    assert len(actual[0]) > 10
+    for got, want in zip(actual, expected.columns, strict=True):
         np.testing.assert_allclose(got, want.numpy(), atol=1e-5)
 
 
-def test_the_best_tags_by_trying_all() -> None:
+def test_best_tags_match_an_enumeration() -> None:
     rng = np.random.default_rng(3)
     scores, moves = rng.normal(size=(4, 5, 3)), rng.normal(size=(3, 3))
     start, end = rng.normal(size=3), rng.normal(size=3)
     lengths = [5, 1, 4, 2]
-    found = best_tags(scores, np.arange(5) < np.array(lengths)[:, None], moves, start, end)
-    for row, length, tags in zip(scores, lengths, found, strict=True):
+    actual = best_tags(scores, np.arange(5) < np.array(lengths)[:, None], moves, start, end)
+    for row, length, tags in zip(scores, lengths, actual, strict=True):
         every = np.stack(np.meshgrid(*[range(3)] * length, indexing="ij"), -1).reshape(-1, length)
         totals = [
             start[way[0]] + end[way[-1]] + sum(row[step, tag] for step, tag in enumerate(way))
@@ -276,12 +284,12 @@ def test_the_best_tags_by_trying_all() -> None:
         assert tags.tolist() == [*every[int(np.argmax(totals))].tolist(), *[0] * (5 - length)]
 
 
-def test_entities_that_tags_spell() -> None:
+def test_entities_from_tags() -> None:
     tags = np.array([[2, 2, 1, 1, 4, 3], [0, 3, 4, 0, 1, 2], [2, 0, 0, 0, 0, 0]])
     mask = np.ones((3, 6), bool)
     mask[1, 4:] = False
-    found = entities_of(tags, np.full(tags.shape, 0.25), mask)
-    assert list(zip(*(column.tolist() for column in found[:4]), strict=True)) == [
+    actual = entities_from_tags(tags, np.full(tags.shape, 0.25), mask)
+    assert list(zip(*(column.tolist() for column in actual[:4]), strict=True)) == [
         (0, 0, 2, 0), (0, 2, 3, 0), (0, 3, 4, 0), (0, 4, 5, 1), (0, 5, 6, 1), (1, 1, 3, 1), (2, 0, 1, 0),
     ]  # fmt: skip
-    np.testing.assert_allclose(found[4], 0.25)
+    np.testing.assert_allclose(actual[4], 0.25)

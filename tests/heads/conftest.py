@@ -1,4 +1,4 @@
-"""What the tests of heads share: random states, a table of word vectors as an encoder, and reading out entities."""
+"""Fixtures for the tests of heads: random states, an encoder of word vectors, and common checks."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ SIZE = 12
 
 
 class TableEncoder(Encoder):
-    """A vector per word; the sentence's state is their mean."""
+    """An embedding per word; the state of a sentence is their mean."""
 
     def __init__(self, sentences: Sequence[Sentence], width: int = SIZE) -> None:
         super().__init__()
         self.width = width
-        self.vocabulary = {word: place for place, word in enumerate(sorted({w for s in sentences for w in s.words}))}
+        self.vocabulary = {word: index for index, word in enumerate(sorted({w for s in sentences for w in s.words}))}
         self.table = nn.Embedding(len(self.vocabulary), width)
 
     def prepare(self, sentences: Sequence[Sentence]) -> list[list[int]]:
@@ -58,7 +58,7 @@ def encoder() -> TableEncoder:
 
 @pytest.fixture
 def overfit() -> Callable[..., bool]:
-    """Trains a head and a table of word vectors on a few sentences; true when every entity and nothing else is found."""
+    """Trains a head and word vectors on a few sentences; True if it then predicts exactly their entities."""
 
     def run(head_class: type[Head], labels: Any, settings: Any, sentences: Sequence[Sentence], steps: int = 150) -> bool:
         torch.manual_seed(0)
@@ -75,15 +75,15 @@ def overfit() -> Callable[..., bool]:
         head.eval()
         with torch.no_grad():
             scored = head.score(encoder(inputs), head.targets(sentences, gold=False))
-        found = read_out(head, scored, len(sentences))
-        return [set(entities) for entities in found] == [set(sentence.entities) for sentence in sentences]
+        actual = decode_entities(head, scored, len(sentences))
+        return [set(entities) for entities in actual] == [set(sentence.entities) for sentence in sentences]
 
     return run
 
 
 @pytest.fixture
-def nested_lesson() -> list[Sentence]:
-    """Sentences from which a head can learn entities of types A and B, some inside others; none is wider than 3 words."""
+def nested_sentences() -> list[Sentence]:
+    """Learnable sentences with nested entities of types A and B of at most 3 words."""
     fillers = ["the", "yield", "of", "rose", "near", "while", "and", "fell"]
     rng = np.random.default_rng(0)
     sentences = []
@@ -100,7 +100,7 @@ def nested_lesson() -> list[Sentence]:
 
 @pytest.fixture
 def random_batch() -> Callable[..., tuple[list[Sentence], list[TokenStates]]]:
-    """Random sentences with random (also overlapping, discontinuous, wide) entities, and the states of each alone."""
+    """Random sentences with random (also overlapping, discontinuous, wide) entities, and the states of each."""
 
     def make(count: int = 9, seed: int = 0, longest: int = 13, widest: int = 13) -> tuple[list[Sentence], list[TokenStates]]:
         rng, torch_rng = np.random.default_rng(seed), torch.Generator().manual_seed(seed)
@@ -123,7 +123,7 @@ def random_batch() -> Callable[..., tuple[list[Sentence], list[TokenStates]]]:
 
 @pytest.fixture
 def joined() -> Callable[..., TokenStates]:
-    """One batch from the states of sentences alone; large numbers behind each sentence's end."""
+    """Joins the states of single sentences to a batch; the padding holds large numbers."""
 
     def join(states: Sequence[TokenStates], extra: int = 0) -> TokenStates:
         longest = max(state.words.shape[1] for state in states) + extra
@@ -137,55 +137,57 @@ def joined() -> Callable[..., TokenStates]:
     return join
 
 
-def read_out(head: Head, scored: ScoredSpans, count: int) -> list[tuple[Entity, ...]]:
-    return [found.entities for found in head.decode(scored, count)]
+def decode_entities(head: Head, scored: ScoredSpans, count: int) -> list[tuple[Entity, ...]]:
+    return [prediction.entities for prediction in head.decode(scored, count)]
 
 
 @pytest.fixture
 def check_batches(
     random_batch: Callable[..., tuple[list[Sentence], list[TokenStates]]], joined: Callable[..., TokenStates]
 ) -> Callable[..., None]:
-    """A sentence alone and in batches of any size and order has the same loss and the same entities, scores included."""
+    """Checks that loss, entities and scores of a sentence are the same in batches of any size and order."""
 
-    def check(head: Head, **of_sentences: int) -> None:
+    def check(head: Head, **batch_options: int) -> None:
         head.eval()
-        sentences, states = random_batch(**of_sentences)
-        alone = []
+        sentences, states = random_batch(**batch_options)
+        single = []
         for sentence, state in zip(sentences, states, strict=True):
             losses = head.loss(state, head.targets([sentence], gold=True))
-            found = read_out(head, head.score(state, head.targets([sentence], gold=False)), 1)[0]
-            alone.append((losses.sums[0], losses.counts[0], found))
-        assert any(found for *_, found in alone)
+            actual = decode_entities(head, head.score(state, head.targets([sentence], gold=False)), 1)[0]
+            single.append((losses.sums[0], losses.counts[0], actual))
+        assert any(actual for *_, actual in single)
         rng = np.random.default_rng(7)
         for size in (2, 3, 5, 9):
             order = rng.permutation(len(sentences))
             for extra, first in enumerate(range(0, len(order), size)):
                 chosen = order[first : first + size].tolist()
                 batch = joined([states[number] for number in chosen], extra)
-                some = [sentences[number] for number in chosen]
-                losses = head.loss(batch, head.targets(some, gold=True))
-                found = read_out(head, head.score(batch, head.targets(some, gold=False)), len(some))
-                for place, number in enumerate(chosen):
-                    sums, counts, entities = alone[number]
-                    torch.testing.assert_close(losses.sums[place], sums, rtol=1e-5, atol=1e-5)
-                    assert losses.counts[place] == counts
-                    assert found[place] == entities
-                    scores = [[entity.score for entity in some] for some in (found[place], entities)]
+                batch_sentences = [sentences[number] for number in chosen]
+                losses = head.loss(batch, head.targets(batch_sentences, gold=True))
+                actual = decode_entities(
+                    head, head.score(batch, head.targets(batch_sentences, gold=False)), len(batch_sentences)
+                )
+                for row, number in enumerate(chosen):
+                    sums, counts, entities = single[number]
+                    torch.testing.assert_close(losses.sums[row], sums, rtol=1e-5, atol=1e-5)
+                    assert losses.counts[row] == counts
+                    assert actual[row] == entities
+                    scores = [[entity.score for entity in some] for some in (actual[row], entities)]
                     assert scores[0] == pytest.approx(scores[1], abs=1e-5)
 
     return check
 
 
 @pytest.fixture
-def check_half() -> Callable[..., None]:
-    """Losses, gradients and scores from states (and, where ``whole``, weights) in half precision are finite and about right."""
+def check_half_precision() -> Callable[..., None]:
+    """Checks losses, gradients and scores of states (and, with ``with_weights``, weights) in half precision."""
 
     def check(
-        head: Head, sentences: Sequence[Sentence], states: TokenStates, dtype: torch.dtype, whole: bool, scale: float
+        head: Head, sentences: Sequence[Sentence], states: TokenStates, dtype: torch.dtype, with_weights: bool, scale: float
     ) -> None:
         targets = head.targets(sentences, gold=True)
         expected = head.loss(TokenStates(states.words * scale, states.cls, states.mask), targets).sums.detach()
-        head = head.to(dtype) if whole else head
+        head = head.to(dtype) if with_weights else head
         words = (states.words * scale).to(dtype).requires_grad_()
         half = TokenStates(words, states.cls.to(dtype), states.mask)
         losses = head.loss(half, targets)
@@ -203,27 +205,27 @@ def check_half() -> Callable[..., None]:
 
 
 class Operations(TorchDispatchMode):
-    """Counts the operations that would make a GPU be waited for."""
+    """Counts the operations that would make the CPU wait for a GPU."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.waits: Counter[str] = Counter()
+        self.synchronisations: Counter[str] = Counter()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = str(func.overloadpacket)
-        chosen_by_mask = name == "aten.index" and any(i is not None and i.dtype == torch.bool for i in args[1])
-        if chosen_by_mask or name in {
+        has_mask_index = name == "aten.index" and any(i is not None and i.dtype == torch.bool for i in args[1])
+        if has_mask_index or name in {
             "aten.nonzero", "aten._local_scalar_dense", "aten.masked_select", "aten.bincount", "aten._unique2", "aten.equal",
         }:  # fmt: skip
-            self.waits[name] += 1
+            self.synchronisations[name] += 1
         return func(*args, **(kwargs or {}))
 
 
 @pytest.fixture
-def waits() -> Callable[[], Any]:
+def synchronisations() -> Callable[[], Any]:
     @contextmanager
     def count() -> Iterator[Counter[str]]:
         with Operations() as mode:
-            yield mode.waits
+            yield mode.synchronisations
 
     return count

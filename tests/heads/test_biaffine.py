@@ -1,4 +1,4 @@
-"""The biaffine classifier against loops over words and classes."""
+"""The biaffine head, compared with loops over words and classes."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def make(encoder: Any, **options: Any) -> Biaffine:
     settings = {"size": 6, "width_size": 5, "widths": 4, "decoding": "nested", "smoothing": 0.2, **options}
     head = Biaffine.build(encoder, LABELS, BiaffineSettings(**settings))
     with torch.no_grad():
-        head.product.mul_(6.0)  # so that each class is the best of some spans
+        head.product.mul_(6.0)  # so that each class is the best for some spans
     return head
 
 
@@ -43,7 +43,7 @@ def states_of(encoder: Any, *lengths: int) -> TokenStates:
     return TokenStates(words, torch.zeros(len(lengths), encoder.width), mask)
 
 
-def literal(head: Biaffine, words: Tensor) -> dict[tuple[int, int], list[float]]:
+def reference(head: Biaffine, words: Tensor) -> dict[tuple[int, int], list[float]]:
     """s' U e + W [s; e; width] + b for every span [start, end) and class, in float64; no dropout. ``words`` [n, d]."""
     size = head.settings.size
     weight, bias, product = (p.detach().double() for p in (head.projection.weight, head.projection.bias, head.product))
@@ -54,7 +54,7 @@ def literal(head: Biaffine, words: Tensor) -> dict[tuple[int, int], list[float]]
             e = (weight[size:] @ words[end - 1].double() + bias[size:]).clamp(min=0)
             row = []
             for c in range(NONE + 1):
-                # The last row and column of the product are the linear terms, and their corner is the constant.
+                # The last row and column of the product are the linear terms, their corner is the constant.
                 bilinear, of_start, of_end, constant = (
                     product[c, :-1, :-1],
                     product[c, :-1, -1],
@@ -71,17 +71,17 @@ def literal(head: Biaffine, words: Tensor) -> dict[tuple[int, int], list[float]]
 
 
 def probabilities(head: Biaffine, states: TokenStates) -> dict[tuple[int, int, int], list[float]]:
-    """The literal probabilities of all classes for every span of every sentence that is no wider than allowed."""
-    found = {}
+    """The reference probabilities of all classes for every span up to the maximum width."""
+    actual = {}
     for number, length in enumerate(states.mask.sum(1).tolist()):
-        for (start, end), row in literal(head, states.words[number, :length]).items():
+        for (start, end), row in reference(head, states.words[number, :length]).items():
             if head.max_width is None or end - start <= head.max_width:
                 exps = [exp(score - max(row)) for score in row]
-                found[number, start, end] = [value / sum(exps) for value in exps]
-    return found
+                actual[number, start, end] = [value / sum(exps) for value in exps]
+    return actual
 
 
-def test_it_is_the_head_that_recipes_call_biaffine() -> None:
+def test_registered_as_biaffine() -> None:
     assert head_class("biaffine") is Biaffine
     assert Biaffine.settings_class is BiaffineSettings
     assert BiaffineSettings().smoothing == 0.1
@@ -89,15 +89,15 @@ def test_it_is_the_head_that_recipes_call_biaffine() -> None:
 
 @pytest.mark.parametrize("max_width", [None, 3, 6])
 @pytest.mark.parametrize("width_size", [0, 5])
-def test_spans_and_scores_are_those_of_the_formula(encoder: Any, max_width: int | None, width_size: int) -> None:
-    """The best class of every span, for sentences in one tile and in several, far longer than there are width embeddings."""
+def test_spans_and_scores_match_the_formula(encoder: Any, max_width: int | None, width_size: int) -> None:
+    """Sentences in one tile and in several, with spans wider than the largest width embedding."""
     for lengths in ((9, 1, 4), (37, 0, 5)):
         head, states = make(encoder, max_width=max_width, width_size=width_size).eval(), states_of(encoder, *lengths)
         assert (Tiles.cut(max(lengths), max_width).count > 1) is (max(lengths) > 32 and max_width is not None)
-        found = head.score(states, head.targets([sentence(length) for length in lengths], gold=False))
-        columns = (found.sentence, found.start, found.end)
+        actual = head.score(states, head.targets([sentence(length) for length in lengths], gold=False))
+        columns = (actual.sentence, actual.start, actual.end)
         spans = list(zip(*(column.tolist() for column in columns), strict=True))
-        rows = dict(zip(spans, zip(found.label.tolist(), found.score.tolist(), strict=True), strict=True))
+        rows = dict(zip(spans, zip(actual.label.tolist(), actual.score.tolist(), strict=True), strict=True))
         every = probabilities(head, states)
         expected = {span: (row.index(max(row)), max(row)) for span, row in every.items() if max(row) != row[NONE]}
         assert len(spans) == len(rows)
@@ -112,8 +112,8 @@ def test_spans_and_scores_are_those_of_the_formula(encoder: Any, max_width: int 
 @pytest.mark.parametrize("smoothing", [0.0, 0.2])
 @pytest.mark.parametrize("distance", [1, 2])
 @pytest.mark.parametrize("max_width", [None, 3])
-def test_the_loss_is_that_of_dense_soft_classes(encoder: Any, smoothing: float, distance: int, max_width: int | None) -> None:
-    """Summed over a sentence's spans, and the mean is over sentences that have words."""
+def test_loss_matches_dense_soft_classes(encoder: Any, smoothing: float, distance: int, max_width: int | None) -> None:
+    """The loss is summed over the spans of a sentence and averaged over non-empty sentences."""
     head = make(encoder, smoothing=smoothing, smoothing_distance=distance, max_width=max_width).eval()
     sentences = [
         sentence(35, ("A", (0, 2)), ("B", (1, 2)), ("A", (20, 29)), ("B", (33, 35)), ("B", (4, 5), (7, 8)), ("C", (9, 10))),
@@ -130,13 +130,13 @@ def test_the_loss_is_that_of_dense_soft_classes(encoder: Any, smoothing: float, 
             start, end = entity.range
             if entity.is_discontinuous or end - start > widest or entity.type not in LABELS.entities:
                 continue
-            label, kept = LABELS.entities.index(entity.type), 1.0
+            label, mass = LABELS.entities.index(entity.type), 1.0
             for n, s, e in every:
                 away = abs(s - start) + abs(e - end)
                 if n == number and smoothing and 1 <= away <= distance:
                     shares.setdefault((n, s, e), [0.0] * NONE)[label] += smoothing / (4 * away * distance)
-                    kept -= smoothing / (4 * away * distance)
-            shares.setdefault((number, start, end), [0.0] * NONE)[label] += kept
+                    mass -= smoothing / (4 * away * distance)
+            shares.setdefault((number, start, end), [0.0] * NONE)[label] += mass
     for span, row in every.items():
         share = shares.get(span, [0.0] * NONE)
         share = [part / max(1.0, sum(share)) for part in share]
@@ -151,25 +151,25 @@ def test_the_loss_is_that_of_dense_soft_classes(encoder: Any, smoothing: float, 
     assert losses.mean_per_instance.item() == pytest.approx(sum(expected) / sum(spans), rel=1e-5)
 
 
-def test_without_smoothing_and_in_one_tile_it_is_plain_cross_entropy(encoder: Any) -> None:
+def test_without_smoothing_the_loss_is_cross_entropy(encoder: Any) -> None:
     head, one = make(encoder, smoothing=0.0).eval(), sentence(5, ("A", (0, 2)), ("B", (4, 5)))
     states = states_of(encoder, 5)
-    scores = literal(head, states.words[0])
+    scores = reference(head, states.words[0])
     gold = torch.tensor([{(0, 2): 0, (4, 5): 1}.get(span, NONE) for span in scores])
     expected = F.cross_entropy(torch.tensor(list(scores.values())), gold, reduction="sum")
     torch.testing.assert_close(head.loss(states, head.targets([one], gold=True)).mean, expected, rtol=1e-5, atol=1e-5)
 
 
-def test_wide_spans_share_the_last_embedding(encoder: Any) -> None:
-    """The same word everywhere: spans of four and more words look alike, narrower ones do not."""
+def test_wide_spans_share_the_last_width_embedding(encoder: Any) -> None:
+    """With equal words, all spans of four and more words have equal scores; narrower ones differ."""
     head = make(encoder, widths=4).eval()
     words = torch.randn(1, 1, encoder.width).expand(1, 12, -1)
     states = TokenStates(words, torch.zeros(1, encoder.width), torch.ones(1, 12, dtype=torch.bool))
     with torch.no_grad():
         head.product[NONE, -1, -1] -= 50.0  # no span is NONE
-    found = head.score(states, {})
+    actual = head.score(states, {})
     by_width: dict[int, set[float]] = {}
-    for start, end, score in zip(found.start.tolist(), found.end.tolist(), found.score.tolist(), strict=True):
+    for start, end, score in zip(actual.start.tolist(), actual.end.tolist(), actual.score.tolist(), strict=True):
         by_width.setdefault(end - start, set()).add(round(score, 5))
     assert sorted(by_width) == list(range(1, 13))
     assert all(len(scores) == 1 for scores in by_width.values())
@@ -177,7 +177,7 @@ def test_wide_spans_share_the_last_embedding(encoder: Any) -> None:
     assert len({scores.pop() for width, scores in by_width.items() if width < 4}) == 3
 
 
-def test_gold_of_a_span_with_two_types_is_half_each(encoder: Any) -> None:
+def test_two_types_of_a_span_get_half_the_mass_each(encoder: Any) -> None:
     head = make(encoder, smoothing=0.0)
     targets = head.targets([sentence(1), sentence(3, ("B", (0, 1)), ("A", (0, 1)), ("A", (1, 3)))], gold=True)
     rows = zip(*(targets[name].tolist() for name in ("sentence", "start", "end", "label", "mass")), strict=True)
@@ -187,15 +187,15 @@ def test_gold_of_a_span_with_two_types_is_half_each(encoder: Any) -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"max_width": 4}, {"width_size": 0, "smoothing": 0.0}, {"decoding": "flat"}])
-def test_a_sentence_is_the_same_alone_and_in_any_batch(encoder: Any, check_batches: Any, options: dict[str, Any]) -> None:
+def test_results_do_not_depend_on_the_batch(encoder: Any, check_batches: Any, options: dict[str, Any]) -> None:
     check_batches(make(encoder, **options))
 
 
-def test_so_it_is_where_batches_are_cut_into_tiles_and_sentences_are_not(encoder: Any, check_batches: Any) -> None:
+def test_results_do_not_depend_on_the_batch_with_several_tiles(encoder: Any, check_batches: Any) -> None:
     check_batches(make(encoder, max_width=4), longest=60, widest=5)
 
 
-def test_dropout_acts_in_training_alone(encoder: Any) -> None:
+def test_dropout_is_active_in_training_only(encoder: Any) -> None:
     sentences, states = [sentence(6, ("A", (0, 2)))], states_of(encoder, 6)
     for options in ({"dropout": 0.0}, {"hidden_dropout": 0.0}, {"dropout": 0.0, "hidden_dropout": 0.0}):
         head = make(encoder, **options)
@@ -207,34 +207,31 @@ def test_dropout_acts_in_training_alone(encoder: Any) -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
-@pytest.mark.parametrize(("whole", "scale"), [(True, 1.0), (True, 10.0), (False, 1.0), (False, 300.0)])
-def test_losses_and_gradients_are_finite_in_half_precision(
-    encoder: Any, random_batch: Any, check_half: Any, dtype: torch.dtype, whole: bool, scale: float
+def test_half_precision_losses_and_gradients_are_finite(
+    encoder: Any, random_batch: Any, check_half_precision: Any, dtype: torch.dtype
 ) -> None:
-    """With states in half precision and, where ``whole``, the head's weights too."""
-    head = make(encoder, dropout=0.0, hidden_dropout=0.0)
     sentences, _ = random_batch()
-    states = states_of(encoder, *(len(one.words) for one in sentences))
-    check_half(head, sentences, states, dtype, whole, scale)
+    states = states_of(encoder, *(len(sentence.words) for sentence in sentences))
+    for with_weights, scale in [(True, 1.0), (True, 10.0), (False, 1.0), (False, 300.0)]:
+        head = make(encoder, dropout=0.0, hidden_dropout=0.0)
+        check_half_precision(head, sentences, states, dtype, with_weights, scale)
 
 
 @pytest.mark.parametrize("max_width", [None, 4])
-def test_the_device_is_waited_for_once_in_scoring_and_never_in_training(
-    encoder: Any, waits: Any, max_width: int | None
-) -> None:
+def test_scoring_synchronises_once_and_training_never(encoder: Any, synchronisations: Any, max_width: int | None) -> None:
     head = make(encoder, max_width=max_width)
     sentences = [sentence(40, ("A", (0, 2)), ("B", (1, 2))), sentence(3)]
     states, targets = states_of(encoder, 40, 3), head.targets(sentences, gold=True)
-    with waits() as seen:
+    with synchronisations() as seen:
         head.loss(states, targets).mean.backward()
     assert not seen
-    with waits() as seen:
+    with synchronisations() as seen:
         head.score(states, head.targets(sentences, gold=False))
     assert seen == {"aten.nonzero": 1}
 
 
 @pytest.mark.parametrize("max_width", [None, 2])
-def test_sentences_without_words_and_batches_without_sentences(encoder: Any, max_width: int | None) -> None:
+def test_empty_sentences_and_empty_batches(encoder: Any, max_width: int | None) -> None:
     head = make(encoder, max_width=max_width)
     for count, words in ((2, 0), (2, 3), (2, 40), (0, 0), (0, 3)):
         mask = torch.zeros(count, words, dtype=torch.bool)
@@ -248,14 +245,14 @@ def test_sentences_without_words_and_batches_without_sentences(encoder: Any, max
 
 
 @pytest.mark.parametrize("options", [{}, {"smoothing": 0.0}, {"max_width": 3}, {"width_size": 0}])
-def test_it_learns(overfit: Any, nested_lesson: list[Sentence], options: dict[str, Any]) -> None:
-    settings = BiaffineSettings(**{"size": 24, **options}).resolve(nested_lesson)
+def test_overfits_nested_sentences(overfit: Any, nested_sentences: list[Sentence], options: dict[str, Any]) -> None:
+    settings = BiaffineSettings(**{"size": 24, **options}).resolve(nested_sentences)
     assert (settings.max_width, settings.decoding) == (options.get("max_width"), "nested")
-    assert overfit(Biaffine, LABELS, settings, nested_lesson)
+    assert overfit(Biaffine, LABELS, settings, nested_sentences)
 
 
-def test_decoding_follows_the_training_data_and_the_width_does_not(encoder: Any) -> None:
-    """A second type of a span is out of reach anyway, so it does not make entities nested."""
+def test_decoding_follows_from_training_data_but_width_does_not(encoder: Any) -> None:
+    """A second type of a span is unreachable, so it does not make the data nested."""
     for entities, decoding in (
         ([("A", (0, 2)), ("B", (2, 9))], "flat"),
         ([("A", (0, 2)), ("B", (0, 2))], "flat"),
@@ -269,6 +266,6 @@ def test_decoding_follows_the_training_data_and_the_width_does_not(encoder: Any)
 @pytest.mark.parametrize(
     "wrong", [{"size": 0}, {"widths": 0}, {"smoothing": 1.0}, {"smoothing_distance": 0}, {"threshold": 0.5}]
 )
-def test_wrong_settings_are_refused(wrong: dict[str, Any]) -> None:
+def test_invalid_settings_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         BiaffineSettings(**wrong)

@@ -1,4 +1,4 @@
-"""Bundling: two heads on one encoder, one of which predicts."""
+"""Bundle: two heads on one encoder, one of which predicts."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def sentence(words: int, *entities: tuple[Any, ...]) -> Sentence:
     return Sentence("s", ("w",) * words, tuple(Entity(kind, fragments) for kind, *fragments in entities))
 
 
-def test_it_is_the_head_that_recipes_call_bundle() -> None:
+def test_registered_as_bundle() -> None:
     assert head_class("bundle") is Bundle
     settings = head_settings({"kind": "bundle"})
     assert isinstance(settings, BundleSettings)
@@ -47,17 +47,17 @@ def test_it_is_the_head_that_recipes_call_bundle() -> None:
 
 @pytest.mark.parametrize("pair", PAIRS)
 @pytest.mark.parametrize("branch", ["sequence", "span"])
-def test_a_sentence_is_the_same_alone_and_in_any_batch(encoder: Any, check_batches: Any, pair: Any, branch: str) -> None:
+def test_results_do_not_depend_on_the_batch(encoder: Any, check_batches: Any, pair: Any, branch: str) -> None:
     check_batches(make(encoder, *pair, branch=branch))
 
 
 @torch.no_grad()
-def test_the_loss_is_the_weighted_sum_of_means_per_instance(encoder: Any, random_batch: Any, joined: Any) -> None:
-    """Worked out word by word and span by span."""
+def test_loss_is_the_weighted_sum_of_means_per_instance(encoder: Any, random_batch: Any, joined: Any) -> None:
+    """Computed word by word and span by span."""
     bundle = make(encoder).eval()
     sentences, alone = random_batch()
     losses = bundle.loss(joined(alone), bundle.targets(sentences, gold=True))
-    of_words, of_spans = [], []  # of each sentence
+    of_words, of_spans = [], []  # losses of each sentence
     tagger, spanner = bundle.branches["sequence"], bundle.branches["span"]
     for one, states in zip(sentences, alone, strict=True):
         tags = tagger.targets([one], gold=True)["tags"][0]
@@ -67,17 +67,20 @@ def test_the_loss_is_the_weighted_sum_of_means_per_instance(encoder: Any, random
         dense[targets["place"], targets["label"]] = targets["mass"]
         dense[:, 2] = 1 - dense.sum(1)
         of_spans.append(F.cross_entropy(spanner.logits(states, targets), dense, reduction="none").tolist())
-    words, spans = (np.mean(np.concatenate(found)) for found in (of_words, of_spans))
+    words, spans = (np.mean(np.concatenate(actual)) for actual in (of_words, of_spans))
     assert float(losses.mean) == pytest.approx(0.3 * words + 0.7 * spans, rel=1e-5)
     assert {name: float(value) for name, value in losses.parts.items()} == pytest.approx({"sequence": words, "span": spans})
-    rows = [0.3 * np.mean(own) + 0.7 * np.mean(spans_own) for own, spans_own in zip(of_words, of_spans, strict=True)]
+    rows = [
+        0.3 * np.mean(word_values) + 0.7 * np.mean(span_values)
+        for word_values, span_values in zip(of_words, of_spans, strict=True)
+    ]
     assert losses.sums.tolist() == pytest.approx(rows, rel=1e-5)
     assert losses.counts.tolist() == [1] * len(sentences)
 
 
 @torch.no_grad()
 @pytest.mark.parametrize("pair", PAIRS)
-def test_so_it_is_for_every_pair(encoder: Any, random_batch: Any, joined: Any, pair: Any) -> None:
+def test_loss_matches_its_branches_for_every_pair(encoder: Any, random_batch: Any, joined: Any, pair: Any) -> None:
     bundle = make(encoder, *pair, alpha=0.25).eval()
     sentences, states = random_batch()
     batch = joined(states)
@@ -92,7 +95,7 @@ def test_so_it_is_for_every_pair(encoder: Any, random_batch: Any, joined: Any, p
 
 @pytest.mark.parametrize("pair", PAIRS)
 def test_gradients_reach_both_branches_and_the_encoder(encoder: Any, random_batch: Any, joined: Any, pair: Any) -> None:
-    """Those of the encoder are the branches' own, weighted."""
+    """The gradient of the states is the weighted sum of the branches' gradients."""
     bundle = make(encoder, *pair).eval()
     sentences, states = random_batch()
     batch = joined(states)
@@ -105,24 +108,24 @@ def test_gradients_reach_both_branches_and_the_encoder(encoder: Any, random_batc
 
     parts = {name: gradient(lambda losses: losses.mean_per_instance, head) for name, head in bundle.branches.items()}
     bundle.zero_grad()
-    found = gradient(lambda losses: losses.mean, bundle)
-    torch.testing.assert_close(found, 0.3 * parts["sequence"] + 0.7 * parts["span"], rtol=1e-4, atol=1e-7)
+    actual = gradient(lambda losses: losses.mean, bundle)
+    torch.testing.assert_close(actual, 0.3 * parts["sequence"] + 0.7 * parts["span"], rtol=1e-4, atol=1e-7)
     assert all(part.abs().max() > 1e-4 for part in parts.values())
     for head in bundle.branches.values():
         assert all(parameter.grad is not None for parameter in head.parameters())
         assert sum(float(parameter.grad.abs().sum()) for parameter in head.parameters()) > 0
 
 
-def test_the_loss_makes_no_gpu_wait(encoder: Any, random_batch: Any, joined: Any, waits: Any) -> None:
+def test_loss_does_not_synchronise(encoder: Any, random_batch: Any, joined: Any, synchronisations: Any) -> None:
     bundle = make(encoder, "crf", "efficient")
     sentences, states = random_batch()
     batch, targets = joined(states), bundle.targets(sentences, gold=True, generator=np.random.default_rng(1))
-    with waits() as counted:
+    with synchronisations() as counted:
         bundle.loss(batch, targets).mean.backward()
     assert not counted
 
 
-def test_targets_bear_the_names_of_their_branches(encoder: Any) -> None:
+def test_targets_are_named_after_their_branches(encoder: Any) -> None:
     sentences = [sentence(6, ("A", (0, 2)))]
     for branch in ("sequence", "span"):
         bundle = make(encoder, branch=branch)
@@ -136,7 +139,7 @@ def test_targets_bear_the_names_of_their_branches(encoder: Any) -> None:
 
 
 @pytest.mark.parametrize("branch", ["sequence", "span"])
-def test_one_branch_predicts(encoder: Any, random_batch: Any, joined: Any, branch: str) -> None:
+def test_the_chosen_branch_predicts(encoder: Any, random_batch: Any, joined: Any, branch: str) -> None:
     bundle = make(encoder, "crf", "global-pointer", branch=branch).eval()
     reader = bundle.branches[branch]
     assert bundle.prediction_head is reader
@@ -152,7 +155,7 @@ def test_one_branch_predicts(encoder: Any, random_batch: Any, joined: Any, branc
 
 
 @pytest.mark.parametrize(("alpha", "branch", "other"), [(0.0, "span", "sequence"), (1.0, "sequence", "span")])
-def test_a_branch_without_weight_is_not_there(
+def test_a_branch_without_weight_is_not_built(
     encoder: Any, random_batch: Any, joined: Any, alpha: float, branch: str, other: str
 ) -> None:
     bundle = make(encoder, alpha=alpha, branch=branch).eval()
@@ -165,10 +168,10 @@ def test_a_branch_without_weight_is_not_there(
     alone = head.loss(joined(states), head.targets(sentences, gold=True))
     torch.testing.assert_close(losses.mean, alone.mean_per_instance)
     assert losses.parts.keys() == {branch}
-    assert head_values(bundle)[other]["kind"]  # the configuration still knows of it
+    assert head_values(bundle)[other]["kind"]  # the configuration still contains it
 
 
-def test_what_is_open_is_settled_for_both_and_written_back(encoder: Any) -> None:
+def test_settings_of_both_branches_are_resolved_and_saved(encoder: Any) -> None:
     sentences = [sentence(8, ("A", (0, 3)), ("B", (1, 2))), sentence(4, ("A", (0, 1)))]
     bundle = make_head(encoder, LABELS, {"kind": "bundle", "span": {"kind": "spanner", "negatives": 7}}, sentences)
     values = head_values(bundle)
@@ -177,7 +180,7 @@ def test_what_is_open_is_settled_for_both_and_written_back(encoder: Any) -> None
     assert {key: values["span"][key] for key in ("kind", "max_width", "decoding", "negatives")} == {
         "kind": "spanner", "max_width": 3, "decoding": "nested", "negatives": 7,
     }  # fmt: skip
-    again = make_head(encoder, LABELS, values)  # nothing more is needed
+    again = make_head(encoder, LABELS, values)  # without training sentences
     assert head_values(again) == values
     assert again.load_state_dict(bundle.state_dict())
 
@@ -194,7 +197,7 @@ def test_abilities_are_those_of_the_branch_that_predicts(encoder: Any) -> None:
     assert heads_with(bundle, HasSpanProbabilities) == list(bundle.branches.values())
 
 
-def test_a_branch_may_have_a_loss_of_several_terms() -> None:
+def test_the_loss_of_a_branch_may_have_several_terms() -> None:
     terms = {"one": (1.0, Losses(torch.ones(2), torch.ones(2))), "two": (0.5, Losses(torch.ones(2), torch.full((2,), 2.0)))}
     losses = Losses.weighted_sum({"span": (0.5, Losses.weighted_sum(terms)), "sequence": (0.5, terms["two"][1])})
     assert {name: float(value) for name, value in losses.parts.items()} == {
@@ -205,7 +208,7 @@ def test_a_branch_may_have_a_loss_of_several_terms() -> None:
 
 @pytest.mark.parametrize("pair", PAIRS)
 @pytest.mark.parametrize("branch", ["sequence", "span"])
-def test_it_learns_a_few_sentences(overfit: Any, pair: Any, branch: str) -> None:
+def test_overfits_a_few_sentences(overfit: Any, pair: Any, branch: str) -> None:
     sentences = [
         Sentence("s1", ("the", "aspirin", "acid", "near", "oslo"), (Entity("A", ((1, 3),)), Entity("B", ((4, 5),)))),
         Sentence("s2", ("it", "rained", "in", "new", "york"), (Entity("B", ((3, 5),)),)),

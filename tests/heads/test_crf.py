@@ -1,4 +1,4 @@
-"""The CRF against an enumeration of all tag sequences."""
+"""The CRF, compared with an enumeration of all tag sequences."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TAGS = 3
 
 
 def make(scale: float, seed: int = 0) -> tuple[Crf, Tensor, Tensor, Tensor]:
-    """A CRF, emissions of sentences of different lengths (with anything behind their ends), tags and mask."""
+    """A CRF, emissions of sentences of different lengths (with random padding), tags and mask."""
     torch.manual_seed(seed)
     crf = Crf(TAGS)
     for parameter in crf.parameters():
@@ -64,8 +64,8 @@ def test_loss_and_gradients_are_exact(scale: float) -> None:
             gold = scores[(paths == tags[number, :length]).all(1)].squeeze()
             torch.testing.assert_close(losses[number].double(), scores.logsumexp(0) - gold, rtol=1e-5, atol=1e-5)
             total = total + weights[number] * (scores.logsumexp(0) - gold)
-    literal = torch.autograd.grad(total, [emissions, *crf.parameters()])
-    for one, other in zip(ours, literal, strict=True):
+    reference = torch.autograd.grad(total, [emissions, *crf.parameters()])
+    for one, other in zip(ours, reference, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
 
 
@@ -84,11 +84,19 @@ def test_gradient_of_the_partition_agrees_with_finite_differences() -> None:
 
 @pytest.mark.parametrize("height", [100.0, 1e4])
 def test_extreme_emissions_and_transitions_stay_exact(height: float) -> None:
-    """Scores far beyond what float32 can exponentiate, and transitions at and beyond their bound."""
+    """Scores that overflow when exponentiated in float32, and transitions at and beyond the clamp."""
     crf, emissions, tags, mask = make(1.0)
     with torch.no_grad():
         emissions.mul_(height)
-        crf.transitions.copy_(torch.tensor([[MAX_TRANSITION, -MAX_TRANSITION, -3 * MAX_TRANSITION], [-MAX_TRANSITION, MAX_TRANSITION, 0.0], [2 * MAX_TRANSITION, -MAX_TRANSITION, MAX_TRANSITION]]))
+        crf.transitions.copy_(
+            torch.tensor(
+                [
+                    [MAX_TRANSITION, -MAX_TRANSITION, -3 * MAX_TRANSITION],
+                    [-MAX_TRANSITION, MAX_TRANSITION, 0.0],
+                    [2 * MAX_TRANSITION, -MAX_TRANSITION, MAX_TRANSITION],
+                ]
+            )
+        )
         crf.start.copy_(torch.tensor([-MAX_TRANSITION, MAX_TRANSITION, 0.0]))
     losses = crf.loss(emissions, tags, mask)
     gradients = torch.autograd.grad(losses.sum(), [emissions, *crf.parameters()])
@@ -103,8 +111,8 @@ def test_extreme_emissions_and_transitions_stay_exact(height: float) -> None:
             assert best[number, :length].tolist() == paths[scores.argmax()].tolist()
 
 
-def test_messages_that_pull_against_each_other_do_not_vanish() -> None:
-    """The left says one tag, the right another, both as strongly as may be, and the word is all against one."""
+def test_contradictory_messages_do_not_vanish() -> None:
+    """Left and right messages prefer different tags as strongly as possible, and the emission excludes one."""
     crf = Crf(2)
     with torch.no_grad():
         crf.transitions.copy_(torch.tensor([[MAX_TRANSITION, -MAX_TRANSITION], [-MAX_TRANSITION, MAX_TRANSITION]]))
@@ -120,7 +128,7 @@ def test_messages_that_pull_against_each_other_do_not_vanish() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_emissions_are_computed_in_single(dtype: torch.dtype) -> None:
+def test_half_precision_emissions_are_computed_in_float32(dtype: torch.dtype) -> None:
     crf, emissions, tags, mask = make(2.0)
     half = emissions.detach().masked_fill(~mask.unsqueeze(-1), 100.0).to(dtype).requires_grad_()
     losses = crf.loss(half, tags, mask)
@@ -133,7 +141,7 @@ def test_half_precision_emissions_are_computed_in_single(dtype: torch.dtype) -> 
     assert torch.equal(crf.decode(half, mask), crf.decode(half.float(), mask))
 
 
-def test_a_sentence_is_the_same_alone_and_in_a_batch() -> None:
+def test_results_do_not_depend_on_the_batch() -> None:
     crf, emissions, tags, mask = make(1.0)
     losses, best, marginals = crf.loss(emissions, tags, mask), crf.decode(emissions, mask), crf.marginals(emissions, mask)
     for number, length in enumerate(LENGTHS):

@@ -1,4 +1,4 @@
-"""Deep and shallow spans against the paper's own form, one size after another."""
+"""Deep and shallow spans, compared with a reference that computes one width after another."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ ARCHITECTURES = ("bert", "roberta", "electra", "mpnet")
 
 
 def both(head: DeepSpan) -> tuple[DeepSpan, LiteralSpan]:
-    """A head and its literal form with the very same parameters."""
-    literal = copy.copy(head)
-    literal.__class__ = LiteralSpan
-    return head, literal
+    """A head and its reference with the same parameters."""
+    reference = copy.copy(head)
+    reference.__class__ = LiteralSpan
+    return head, reference
 
 
 OPTIONS: list[dict[str, Any]] = [
@@ -59,36 +59,38 @@ OPTIONS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("options", OPTIONS, ids=lambda options: ",".join(f"{k}={v}" for k, v in options.items()) or "default")
-def test_logits_are_those_of_the_literal_form(tiny_bert: Path, options: dict[str, Any]) -> None:
-    encoder = encoder_of("bert", tiny_bert)
-    head, literal = both(made(encoder, **options))
-    with torch.no_grad():
-        states, targets = read(encoder, head)
-        ours, theirs = logits(head, states, targets), logits(literal, states, targets)
-    lengths = [head.length(sentence) for sentence in SENTENCES]
-    widest = head.widest
-    expected = {
-        (n, s, e) for n, length in enumerate(lengths) for s in range(length) for e in range(s + 1, min(length, s + widest) + 1)
-    }
-    assert ours.keys() == theirs.keys() == expected
-    assert_close(torch.stack(list(ours.values())), torch.stack([theirs[place] for place in ours]))
-    assert torch.stack(list(ours.values())).std(0).min() > 1e-3  # not all the same
+def test_logits_match_the_reference(tiny_bert: Path) -> None:
+    for options in OPTIONS:
+        encoder = encoder_of("bert", tiny_bert)
+        head, reference = both(made(encoder, **options))
+        with torch.no_grad():
+            states, targets = read(encoder, head)
+            actual, expected = logits(head, states, targets), logits(reference, states, targets)
+        lengths = [head.length(sentence) for sentence in SENTENCES]
+        spans = {
+            (n, start, end)
+            for n, length in enumerate(lengths)
+            for start in range(length)
+            for end in range(start + 1, min(length, start + head.widest) + 1)
+        }
+        assert actual.keys() == expected.keys() == spans, options
+        assert_close(torch.stack(list(actual.values())), torch.stack([expected[span] for span in actual]))
+        assert torch.stack(list(actual.values())).std(0).min() > 1e-3, options  # not all equal
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("pooling", ["max", "mean", "first"])
-def test_every_architecture_that_can_be_copied(tiny_bert: Path, architecture: str, pooling: str) -> None:
+def test_all_supported_architectures(tiny_bert: Path, architecture: str, pooling: str) -> None:
     encoder = encoder_of(architecture, tiny_bert, pooling=pooling)
-    head, literal = both(made(encoder))
+    head, reference = both(made(encoder))
     with torch.no_grad():
         states, targets = read(encoder, head)
-        ours, theirs = logits(head, states, targets), logits(literal, states, targets)
+        ours, theirs = logits(head, states, targets), logits(reference, states, targets)
     assert_close(torch.stack(list(ours.values())), torch.stack([theirs[place] for place in ours]))
 
 
 @pytest.mark.parametrize("options", [{}, {"share_weights": True}, {"chunk": 3}, {"aggregation": "additive", "depth": 2}])
-def test_losses_and_gradients_are_those_of_the_literal_form(tiny_bert: Path, options: dict[str, Any]) -> None:
+def test_losses_and_gradients_match_the_reference(tiny_bert: Path, options: dict[str, Any]) -> None:
     encoder = encoder_of("bert", tiny_bert)
     results = []
     for head in both(made(encoder, **options)):
@@ -118,14 +120,14 @@ def test_chunks_change_neither_loss_nor_gradients(tiny_bert: Path, chunk: int) -
         states, targets = read(encoder, head, gold=True)
         assert sum(name.startswith("chunk") for name in targets) == (-(-len(SENTENCES) // chunk) if head is parts else 0)
         losses = head.loss(states, targets)
-        found = torch.autograd.grad(losses.mean, [*head.parameters(), *encoder.model.encoder.parameters()])
-        gradients.append((losses.mean, *found))
+        actual = torch.autograd.grad(losses.mean, [*head.parameters(), *encoder.model.encoder.parameters()])
+        gradients.append((losses.mean, *actual))
     for one, other in zip(*gradients, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("depth", [0, 1, 3])
-def test_single_words_keep_their_own_top_state(tiny_bert: Path, depth: int) -> None:
+def test_single_words_keep_their_top_state(tiny_bert: Path, depth: int) -> None:
     encoder = encoder_of("bert", tiny_bert)
     head = made(encoder, depth=depth, lstm=0)
     seen: list[Tensor] = []
@@ -137,8 +139,8 @@ def test_single_words_keep_their_own_top_state(tiny_bert: Path, depth: int) -> N
     assert int(single.sum()) == sum(len(sentence.words) for sentence in SENTENCES)
 
 
-def test_the_layers_below_the_top_come_as_words(tiny_bert: Path) -> None:
-    """Each layer alone, as an encoder whose top it is would pool it."""
+def test_lower_layers_are_pooled_to_words(tiny_bert: Path) -> None:
+    """Each layer equals the output of an encoder with that layer on top."""
     encoder = encoder_of("bert", tiny_bert, pooling="mean")
     plain = encoder_of("bert", tiny_bert, pooling="mean")
     encoder.request_outputs(layers=3)
@@ -154,7 +156,7 @@ def test_the_layers_below_the_top_come_as_words(tiny_bert: Path) -> None:
             assert_close(layer, plain._words(below.flatten(0, 1), inputs))
 
 
-def test_subwords_in_place_of_words(tiny_bert: Path) -> None:
+def test_spans_of_subwords(tiny_bert: Path) -> None:
     encoder = encoder_of("bert", tiny_bert)
     head = made(encoder, unit="subwords", max_width=4)
     one = Sentence(
@@ -168,15 +170,15 @@ def test_subwords_in_place_of_words(tiny_bert: Path) -> None:
     assert head.count_unreachable(one) == 1
     with torch.no_grad():
         head.classifier.weight.zero_()
-        head.classifier.bias.copy_(torch.tensor([2.0, 1.0, 0.0]))  # everything is a drug
+        head.classifier.bias.copy_(torch.tensor([2.0, 1.0, 0.0]))  # all spans are drugs
         states, targets = read(encoder, head, chosen=[one])
-        found = head.score(states, targets)
-    spans = set(zip(found.start.tolist(), found.end.tolist(), strict=True))
+        actual = head.score(states, targets)
+    spans = set(zip(actual.start.tolist(), actual.end.tolist(), strict=True))
     assert spans == {(0, 1), (1, 2), (2, 3), (3, 4), (0, 2), (1, 3), (2, 4)}  # words, at most four subwords
 
 
-def test_gold_is_smoothed_in_the_loss(tiny_bert: Path) -> None:
-    """The loss from dense soft labels, all spans one by one."""
+def test_loss_uses_smoothed_gold(tiny_bert: Path) -> None:
+    """Compute the loss from dense soft labels, span by span."""
     encoder = encoder_of("bert", tiny_bert)
     head = made(encoder, max_width=3, smoothing=0.2)
     one = Sentence("s", ("the", "oslo", "was", "seen"), (Entity("Place", ((1, 3),)), Entity("Drug", ((0, 1),))))
@@ -188,8 +190,8 @@ def test_gold_is_smoothed_in_the_loss(tiny_bert: Path) -> None:
     total = torch.zeros(())
     for (_, start, end), row in logits(head, states, targets).items():
         masses = soft.get((start, end), {})
-        chances = [masses.get(0, 0.0), masses.get(1, 0.0)]
-        total = total - (torch.tensor([*chances, 1 - sum(chances)]) * row.log_softmax(0)).sum()
+        probabilities = [masses.get(0, 0.0), masses.get(1, 0.0)]
+        total = total - (torch.tensor([*probabilities, 1 - sum(probabilities)]) * row.log_softmax(0)).sum()
     losses = head.loss(states, targets)
     torch.testing.assert_close(losses.sums, total[None], rtol=1e-5, atol=1e-5)
     assert losses.counts.tolist() == [1]
@@ -200,7 +202,7 @@ def test_gold_is_smoothed_in_the_loss(tiny_bert: Path) -> None:
 @pytest.mark.parametrize(
     "options", [{}, {"unit": "subwords", "max_width": 6}, {"lstm": 0, "aggregation": "additive"}, {"chunk": 2}]
 )
-def test_a_sentence_is_the_same_alone_and_in_any_batch(tiny_bert: Path, options: dict[str, Any]) -> None:
+def test_results_do_not_depend_on_the_batch(tiny_bert: Path, options: dict[str, Any]) -> None:
     encoder = encoder_of("bert", tiny_bert)
     head = made(encoder, **options)
     with torch.no_grad():
@@ -208,7 +210,7 @@ def test_a_sentence_is_the_same_alone_and_in_any_batch(tiny_bert: Path, options:
         check_alone_and_together(encoder, head)
 
 
-def test_sentences_without_words_or_spans(tiny_bert: Path) -> None:
+def test_empty_sentences_and_sentences_without_spans(tiny_bert: Path) -> None:
     encoder = encoder_of("bert", tiny_bert)
     for options in ({}, {"chunk": 1}, {"unit": "subwords"}):
         head = made(encoder, **options)
@@ -219,21 +221,21 @@ def test_sentences_without_words_or_spans(tiny_bert: Path) -> None:
             head.score(*read(encoder, head, chosen=chosen))
 
 
-def test_the_device_is_waited_for_once_in_scoring_and_never_in_training(tiny_bert: Path, waits: Any) -> None:
+def test_scoring_synchronises_once_and_training_never(tiny_bert: Path, synchronisations: Any) -> None:
     encoder = encoder_of("bert", tiny_bert)
     for options in ({}, {"unit": "subwords"}, {"chunk": 2}, {"aggregation": "additive"}):
         head = made(encoder, **options).train()
         states, targets = read(encoder, head, gold=True)
-        with waits() as found:
+        with synchronisations() as actual:
             head.loss(states, targets).mean.backward()
-        assert not found
+        assert not actual
         states, targets = read(encoder, head)
-        with waits() as found:
+        with synchronisations() as actual:
             head.score(states, targets)
-        assert sum(found.values()) == 1
+        assert sum(actual.values()) == 1
 
 
-def test_copies_learn_like_pretrained_weights_and_shared_layers_are_no_copies(tiny_bert: Path) -> None:
+def test_copied_layers_are_pretrained_and_shared_layers_are_not_copied(tiny_bert: Path) -> None:
     encoder = encoder_of("bert", tiny_bert, frozen_layers=1)
     head = made(encoder, depth=3)
     copied = list(head.pretrained_parameters())
@@ -249,7 +251,7 @@ def test_copies_learn_like_pretrained_weights_and_shared_layers_are_no_copies(ti
     assert shared.transformer._layers[1].modules["query"] is block.attention.self.query
 
 
-def test_depths_and_encoders_that_there_are_not(tiny_bert: Path) -> None:
+def test_unsupported_depths_and_encoders_are_refused(tiny_bert: Path) -> None:
     from transformers import AutoModel, AutoTokenizer, DistilBertConfig
 
     encoder = encoder_of("bert", tiny_bert)
@@ -272,7 +274,7 @@ def test_depths_and_encoders_that_there_are_not(tiny_bert: Path) -> None:
         model(tiny_bert, "shallow-span", ["head.depth=2"])
 
 
-def test_the_automatic_width_covers_almost_all_and_is_bounded() -> None:
+def test_automatic_width_covers_almost_all_entities_and_is_bounded() -> None:
     def of(*widths: int) -> list[Sentence]:
         return [Sentence(str(n), ("w",) * 40, (Entity("A", ((0, width),)),)) for n, width in enumerate(widths)]
 
@@ -283,7 +285,7 @@ def test_the_automatic_width_covers_almost_all_and_is_bounded() -> None:
 
 
 @pytest.mark.parametrize("kind", [DeepSpan, ShallowSpan])
-def test_a_few_sentences_are_learned_by_heart(tiny_bert: Path, kind: type[DeepSpan]) -> None:
+def test_overfits_a_few_sentences(tiny_bert: Path, kind: type[DeepSpan]) -> None:
     encoder = transformer(tiny_bert)
     nested = Sentence("n", ("new", "york", "later"), (Entity("Place", ((0, 2),)), Entity("Drug", ((1, 2),))))
     head = made(encoder, kind, max_width=3, lstm=16, hidden=32, dropout=0.1, lstm_dropout=0.1, hidden_dropout=0.0)
@@ -292,9 +294,9 @@ def test_a_few_sentences_are_learned_by_heart(tiny_bert: Path, kind: type[DeepSp
 
 @pytest.mark.parametrize("recipe", ["deep-span", "shallow-span", "deep-span-pruned"])
 @pytest.mark.parametrize("options", [(), ("head.share_weights=true", "head.unit=subwords", "head.max_width=5")])
-def test_a_model_comes_back_from_its_folder(tiny_bert: Path, tmp_path: Path, recipe: str, options: tuple[str, ...]) -> None:
+def test_save_and_load(tiny_bert: Path, tmp_path: Path, recipe: str, options: tuple[str, ...]) -> None:
     built = model(tiny_bert, recipe, options)
-    with torch.no_grad():  # weights that no pretraining has
+    with torch.no_grad():  # weights that differ from the pretrained ones
         for parameter in built.parameters():
             parameter.add_(0.01 * torch.randn_like(parameter))
     built.save(tmp_path / "run")
@@ -307,8 +309,8 @@ def test_a_model_comes_back_from_its_folder(tiny_bert: Path, tmp_path: Path, rec
 
 @pytest.mark.parametrize("recipe", ["deep-span", "deep-span-pruned"])
 @pytest.mark.parametrize("unit", [[], ["head.unit=subwords", "head.max_width=40"]])
-def test_span_vectors_are_what_the_last_layer_reads(tiny_bert: Path, recipe: str, unit: list[str]) -> None:
-    pruned = recipe == "deep-span-pruned"  # which has vectors of what it keeps, here everything
+def test_span_vectors_are_the_input_of_the_last_layer(tiny_bert: Path, recipe: str, unit: list[str]) -> None:
+    pruned = recipe == "deep-span-pruned"  # it has vectors of kept spans only, here of all
     built = model(
         tiny_bert, recipe, [*unit, *([] if unit else ["head.max_width=3"]), *(["head.budget=1000"] if pruned else [])]
     )
@@ -316,9 +318,9 @@ def test_span_vectors_are_what_the_last_layer_reads(tiny_bert: Path, recipe: str
     every = span_vectors(built, chosen, batch_size=2)
     for sentence, (spans, vectors) in zip(chosen, every, strict=True):
         words = len(sentence.words)
-        found = {tuple(span) for span in spans.tolist()}
+        actual = {tuple(span) for span in spans.tolist()}
         widest = words if unit else 3
-        assert found == {(s, e) for s in range(words) for e in range(s + 1, min(words, s + widest) + 1)}
+        assert actual == {(s, e) for s in range(words) for e in range(s + 1, min(words, s + widest) + 1)}
         assert spans.tolist() == sorted(spans.tolist())
         assert vectors.shape == (len(spans), 300)
     some = span_vectors(built, chosen, [[Span(0, 2), Span(0, 99)] for _ in chosen])
@@ -327,25 +329,25 @@ def test_span_vectors_are_what_the_last_layer_reads(tiny_bert: Path, recipe: str
         np.testing.assert_allclose(vectors[0], all_vectors[all_spans.tolist().index([0, 2])], atol=1e-5)
     if pruned:
         return
-    # Classified, they give the predictions.
+    # Classifying the vectors gives the predictions.
     head: Any = built.head
     with torch.no_grad():
         scores = head.class_logits(torch.from_numpy(every[0].vectors)).softmax(-1).amax(-1)
-        found = head.score(*read(built.encoder, head, chosen=chosen[:1]))
+        actual = head.score(*read(built.encoder, head, chosen=chosen[:1]))
     by_span = {tuple(span): float(score) for span, score in zip(every[0].spans.tolist(), scores, strict=True)}
-    assert len(found.start)
-    for start, end, score in zip(found.start.tolist(), found.end.tolist(), found.score.tolist(), strict=True):
+    assert len(actual.start)
+    for start, end, score in zip(actual.start.tolist(), actual.end.tolist(), actual.score.tolist(), strict=True):
         assert score == pytest.approx(by_span[start, end], abs=1e-5)
 
 
-def test_heads_without_vectors_say_so(tiny_bert: Path) -> None:
+def test_heads_without_span_vectors_are_refused(tiny_bert: Path) -> None:
     with pytest.raises(SpanwiseError, match="seqner has no span vectors"):
         span_vectors(model(tiny_bert, "seqner"), sentences(2))
 
 
 @pytest.mark.parametrize("recipe", ["deep-span", "shallow-span", "deep-span-pruned"])
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_a_head_in_half_precision_scores_and_has_finite_gradients(tiny_bert: Path, recipe: str, dtype: torch.dtype) -> None:
+def test_half_precision_losses_and_gradients_are_finite(tiny_bert: Path, recipe: str, dtype: torch.dtype) -> None:
     built = model(tiny_bert, recipe, ["head.max_width=4"])
     head = built.head
     states, targets = read(built.encoder, head, gold=True)  # type: ignore[arg-type]
@@ -360,8 +362,8 @@ def test_a_head_in_half_precision_scores_and_has_finite_gradients(tiny_bert: Pat
     assert all(bool(values.grad.isfinite().all()) for values in (words, *layers, *half.parameters()) if values.grad is not None)
 
 
-def test_recorded_encoders_hand_out_the_same_layers(tiny_bert: Path) -> None:
-    """What CUDA graphs record, run as usual: the mask is complete already, and all layers are wanted."""
+def test_recorded_encoders_return_the_same_layers(tiny_bert: Path) -> None:
+    """Run the function that CUDA graphs record without recording."""
     encoder = encoder_of("bert", tiny_bert)
     encoder.request_outputs(layers=2)
     inputs = encoder.collate(encoder.prepare(SENTENCES))
@@ -372,12 +374,14 @@ def test_recorded_encoders_hand_out_the_same_layers(tiny_bert: Path) -> None:
     assert_close(recorded[inputs["seen"]], plain[inputs["seen"]])
 
 
-def test_in_a_bundle(tiny_bert: Path) -> None:
+def test_deep_span_in_a_bundle(tiny_bert: Path) -> None:
     built = model(tiny_bert, "bl-spanner", ["head.span={kind: deep-span, max_width: 3}"])
     states, targets = read(built.encoder, built.head, gold=True)  # type: ignore[arg-type]
-    own = built.head.branches["span"]
+    branch = built.head.branches["span"]
     losses = built.head.loss(states, targets)
-    torch.testing.assert_close(losses.parts["span"], own.loss(states, own.targets(SENTENCES, gold=True)).mean_per_instance)
+    torch.testing.assert_close(
+        losses.parts["span"], branch.loss(states, branch.targets(SENTENCES, gold=True)).mean_per_instance
+    )
     assert sum(len(list(head.pretrained_parameters())) for head in heads_with(built.head, HasParameterGroups)) == 3 * 16
     assert len(span_vectors(built, sentences(2))) == 2
     with pytest.raises(SpanwiseError, match="trained together read words"):

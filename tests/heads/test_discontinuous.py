@@ -1,4 +1,4 @@
-"""Fragments and links beside a head: losses against loops, what is in reach, what a batch may not change, learning."""
+"""Discontinuous entities: losses compared with loops, reachable entities, batch invariance and learning."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def sentence(words: int, *entities: tuple[Any, ...]) -> Sentence:
 
 
 @pytest.fixture
-def broken_batch(random_batch: Any, joined: Any) -> Any:
-    """Random sentences of which most have discontinuous entities, of two fragments and more, and their states."""
+def discontinuous_batch(random_batch: Any, joined: Any) -> Any:
+    """Random sentences, most with discontinuous entities of two and more fragments, and their states."""
 
     def make(count: int = 12, longest: int = 11) -> tuple[list[Sentence], list[TokenStates], TokenStates]:
         sentences, states = random_batch(count, longest=longest)
@@ -68,53 +68,53 @@ def broken_batch(random_batch: Any, joined: Any) -> Any:
     return make
 
 
-def loud(head: Head, factor: float = 6.0) -> Head:
-    """With larger weights, so that scores of either sign and some size occur."""
+def with_large_weights(head: Head, factor: float = 6.0) -> Head:
+    """The head with larger weights, for large scores of both signs."""
     with torch.no_grad():
         for parameter in head.parameters():
             parameter.mul_(factor)
         for module in head.modules():
             if isinstance(module, Discontinuous):
-                module.fragments.bias.zero_()  # which would say that all is nothing
+                module.fragments.bias.zero_()  # a negative bias would suppress all fragments
                 module.links.bias.zero_()
     return head
 
 
 @every
-def test_a_sentence_does_not_depend_on_its_batch(check_batches: Any, encoder: Any, kind: str) -> None:
-    check_batches(loud(make(encoder, kind), 3.0))
+def test_results_do_not_depend_on_the_batch(check_batches: Any, encoder: Any, kind: str) -> None:
+    check_batches(with_large_weights(make(encoder, kind), 3.0))
 
 
-def test_at_first_nothing_is_a_fragment(encoder: Any) -> None:
+def test_an_untrained_head_predicts_no_fragments(encoder: Any) -> None:
     head = make(encoder).eval()
     words = torch.randn(4, 9, head.context.width, generator=torch.Generator().manual_seed(2))
     for pointer in (head.fragments, head.links):
         assert (pointer.scores(words, Tiles.cut(9, None)) < 0).all()
 
 
-def test_random_scores_give_valid_entities_of_all_kinds(encoder: Any, broken_batch: Any) -> None:
-    head = loud(make(encoder, "global-pointer", decoding="overlapping")).eval()
-    sentences, states, batch = broken_batch(60)
-    found = head.decode(head.score(batch, head.targets(sentences, gold=False)), len(sentences))
-    entities = [entity for one in found for entity in one.entities]
+def test_random_scores_give_valid_entities_of_all_kinds(encoder: Any, discontinuous_batch: Any) -> None:
+    head = with_large_weights(make(encoder, "global-pointer", decoding="overlapping")).eval()
+    sentences, states, batch = discontinuous_batch(60)
+    actual = head.decode(head.score(batch, head.targets(sentences, gold=False)), len(sentences))
+    entities = [entity for one in actual for entity in one.entities]
     assert {len(entity.fragments) for entity in entities} >= {1, 2, 3}
-    for one, state in zip(found, states, strict=True):
+    for one, state in zip(actual, states, strict=True):
         assert all(entity.fragments[-1].end <= state.words.shape[1] for entity in one.entities)
         assert list(one.entities) == sorted(one.entities, key=lambda e: (e.range.start, -e.range.end, e.type, e.fragments))
 
 
 @every
-def test_the_loss_is_the_heads_own_and_three_means(encoder: Any, broken_batch: Any, kind: str) -> None:
-    """Every cell by itself, in float64: log(1 + sum of e^s) over negatives, log(1 + sum of e^-s) over positives.
+def test_loss_is_the_wrapped_loss_plus_three_means(encoder: Any, discontinuous_batch: Any, kind: str) -> None:
+    """Computed cell by cell in float64: log(1 + sum of e^s) over negatives, log(1 + sum of e^-s) over positives.
 
     And for every fragment and type that it has, the type's cross-entropy.
     """
-    head = loud(make(encoder, kind, max_width=4), 2.0).eval()
+    head = with_large_weights(make(encoder, kind, max_width=4), 2.0).eval()
     with torch.no_grad():
         head.links.bias.copy_(torch.tensor([-1.0, 0.5]))
-    sentences, states, batch = broken_batch()
+    sentences, states, batch = discontinuous_batch()
     targets = head.targets(sentences, gold=True)
-    found, alone = head.loss(batch, targets), head.head.loss(batch, targets)
+    actual, alone = head.loss(batch, targets), head.head.loss(batch, targets)
     rows, kinds = alone.sums / alone.counts.clamp(min=1), set[int]()
     for number, (one, state) in enumerate(zip(sentences, states, strict=True)):
         length, words = len(one.words), head._contextualize(state).words
@@ -146,41 +146,41 @@ def test_the_loss_is_the_heads_own_and_three_means(encoder: Any, broken_batch: A
             values.append(log(sum(exp(logit) for logit in logits)) - logits[LABELS.entities.index(name)])
         rows[number] += sum(values) / max(len(values), 1)
     assert kinds == {2, 3}
-    torch.testing.assert_close(found.sums / found.counts.clamp(min=1), rows, rtol=1e-4, atol=1e-4)
-    assert torch.equal(found.counts, alone.counts)
-    assert found.parts.keys() == {"spans", "fragments", "typing", "links", *alone.parts}
-    torch.testing.assert_close(found.parts["spans"], alone.mean)
-    if found.weighted_mean is None:
-        torch.testing.assert_close(found.mean, (rows * alone.counts).sum() / alone.counts.sum(), rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(actual.sums / actual.counts.clamp(min=1), rows, rtol=1e-4, atol=1e-4)
+    assert torch.equal(actual.counts, alone.counts)
+    assert actual.parts.keys() == {"spans", "fragments", "typing", "links", *alone.parts}
+    torch.testing.assert_close(actual.parts["spans"], alone.mean)
+    if actual.weighted_mean is None:
+        torch.testing.assert_close(actual.mean, (rows * alone.counts).sum() / alone.counts.sum(), rtol=1e-4, atol=1e-4)
     else:
-        parts = [found.parts[name] for name in ("spans", "fragments", "typing", "links")]
-        torch.testing.assert_close(found.mean, sum(parts))
+        parts = [actual.parts[name] for name in ("spans", "fragments", "typing", "links")]
+        torch.testing.assert_close(actual.mean, sum(parts))
 
 
-def test_types_share_a_fragments_probability(encoder: Any, broken_batch: Any) -> None:
-    head = loud(make(encoder)).eval()
-    *_, batch = broken_batch()
+def test_types_share_the_score_of_a_fragment(encoder: Any, discontinuous_batch: Any) -> None:
+    head = with_large_weights(make(encoder)).eval()
+    *_, batch = discontinuous_batch()
     with torch.no_grad():
         batch = head._contextualize(batch)
-        found = head.fragments.score(batch, {})
-        rows = head.typing.split_by_type(batch, found)
-        assert len(found.start)
-        torch.testing.assert_close(rows.score.view(-1, 2).sum(1), found.score)
-        assert rows.label.view(-1, 2).tolist() == [[0, 1]] * len(found.start)
-        place = len(found.start) // 2
-        words = batch.words[found.sentence[place], [found.start[place], found.end[place] - 1]].flatten()
-        shares = head.typing.typing(words).softmax(0) * found.score[place]
+        actual = head.fragments.score(batch, {})
+        rows = head.typing.split_by_type(batch, actual)
+        assert len(actual.start)
+        torch.testing.assert_close(rows.score.view(-1, 2).sum(1), actual.score)
+        assert rows.label.view(-1, 2).tolist() == [[0, 1]] * len(actual.start)
+        place = len(actual.start) // 2
+        words = batch.words[actual.sentence[place], [actual.start[place], actual.end[place] - 1]].flatten()
+        shares = head.typing.typing(words).softmax(0) * actual.score[place]
         torch.testing.assert_close(rows.score.view(-1, 2)[place], shares)
 
 
 @every
-def test_the_loss_makes_no_gpu_wait(encoder: Any, random_batch: Any, joined: Any, waits: Any, kind: str) -> None:
+def test_loss_does_not_synchronise(encoder: Any, random_batch: Any, joined: Any, synchronisations: Any, kind: str) -> None:
     head = make(encoder, kind)
     sentences, states = random_batch()
     batch, targets = joined(states), head.targets(sentences, gold=True, generator=np.random.default_rng(1))
-    with waits() as alone:
+    with synchronisations() as alone:
         head.head.loss(batch, targets).mean.backward()
-    with waits() as counted:
+    with synchronisations() as counted:
         head.loss(batch, targets).mean.backward()
     assert counted == alone
     assert all(parameter.grad is not None for parameter in head.separately_clipped_parameters())
@@ -188,9 +188,9 @@ def test_the_loss_makes_no_gpu_wait(encoder: Any, random_batch: Any, joined: Any
 
 
 @every
-def test_the_states_learn_from_the_head_inside_alone(encoder: Any, broken_batch: Any, kind: str) -> None:
-    """In training, with dropout: the parts draw no random numbers, when they are built nor when they learn."""
-    sentences, _, batch = broken_batch()
+def test_states_get_gradients_from_the_wrapped_head_only(encoder: Any, discontinuous_batch: Any, kind: str) -> None:
+    """In training, with dropout: the parts draw no random numbers, neither when built nor in training."""
+    sentences, _, batch = discontinuous_batch()
     values = {"kind": kind, **KINDS[kind]}
     gradients, drawn = [], []
     for discontinuous in ("auto", False):
@@ -207,7 +207,7 @@ def test_the_states_learn_from_the_head_inside_alone(encoder: Any, broken_batch:
 
 
 @every
-def test_the_head_inside_is_as_it_would_be_alone(encoder: Any, random_batch: Any, joined: Any, kind: str) -> None:
+def test_the_wrapped_head_is_the_same_as_without_wrapper(encoder: Any, random_batch: Any, joined: Any, kind: str) -> None:
     head = make(encoder, kind).eval()
     torch.manual_seed(3)
     values = {**head_values(head), "discontinuous": False}
@@ -217,13 +217,13 @@ def test_the_head_inside_is_as_it_would_be_alone(encoder: Any, random_batch: Any
     assert all(torch.equal(value, state[name]) for name, value in head.configured_head.state_dict().items())
     sentences, states = random_batch()
     batch = joined(states)
-    found = head.decode(head.score(batch, head.targets(sentences, gold=False)), len(sentences))
+    actual = head.decode(head.score(batch, head.targets(sentences, gold=False)), len(sentences))
     theirs = alone.decode(alone.score(batch, alone.targets(sentences, gold=False)), len(sentences))
-    for one, other in zip(found, theirs, strict=True):
+    for one, other in zip(actual, theirs, strict=True):
         assert [entity for entity in one.entities if not entity.is_discontinuous] == list(other.entities)
 
 
-def test_nothing_is_paid_without_discontinuous_entities(encoder: Any) -> None:
+def test_no_wrapper_without_discontinuous_entities(encoder: Any) -> None:
     plain = [sentence(6, ("A", (0, 2)), ("B", (3, 4)))]
     broken = [*plain, sentence(6, ("B", (0, 1), (2, 3)))]
     for kind, options in KINDS.items():
@@ -233,7 +233,7 @@ def test_nothing_is_paid_without_discontinuous_entities(encoder: Any) -> None:
         assert head_values(head)["discontinuous"] is False
         head = make_head(encoder, LABELS, {"kind": kind, **options}, broken)
         assert isinstance(head, Discontinuous)
-        assert head_values(head)["discontinuous"] == ["B"]  # A pays nothing
+        assert head_values(head)["discontinuous"] == ["B"]  # not A
         assert head.typing.types == ("B",)
         again = make_head(encoder, LABELS, head_values(head))
         assert again.load_state_dict(head.state_dict())
@@ -241,13 +241,13 @@ def test_nothing_is_paid_without_discontinuous_entities(encoder: Any) -> None:
         assert off is off.configured_head
 
 
-def test_only_discontinuous_entities_will_do(encoder: Any) -> None:
+def test_training_data_with_discontinuous_entities_only(encoder: Any) -> None:
     head = make_head(encoder, LABELS, {"kind": "spanner"}, [sentence(6, ("B", (0, 2), (3, 4)))])
     assert isinstance(head, Discontinuous)
     assert (head.settings.max_width, head.settings.decoding) == (2, "flat")
 
 
-def test_what_cannot_be_had_is_said(encoder: Any) -> None:
+def test_unsupported_settings_are_refused(encoder: Any) -> None:
     with pytest.raises(SpanwiseError, match=r"type of head.discontinuous.*'C'"):
         make(encoder, types=("C",))
     for wrong in (True, "A", 3):
@@ -259,17 +259,17 @@ def test_what_cannot_be_had_is_said(encoder: Any) -> None:
     assert settings.resolve([sentence(6, ("A", (0, 1), (2, 3)))]).discontinuous_types == ()
 
 
-def test_reach(encoder: Any) -> None:
+def test_count_unreachable(encoder: Any) -> None:
     head = make(encoder, "spanner", types=("A",), max_width=2)
     here, there = ("A", (0, 1), (2, 3)), ("A", (2, 3), (4, 5))
     for one, missed in [
         (sentence(8, here), 0),
         (sentence(8, here, here, there), 0),
-        (sentence(8, here, ("A", (0, 1), (2, 3), (4, 5))), 1),  # hides in the larger one
-        (sentence(8, ("B", (0, 1), (2, 3))), 1),  # a type that has none in training
+        (sentence(8, here, ("A", (0, 1), (2, 3), (4, 5))), 1),  # part of the larger one
+        (sentence(8, ("B", (0, 1), (2, 3))), 1),  # a type without discontinuous training entities
         (sentence(8, ("A", (0, 3), (4, 5))), 1),  # a fragment wider than max_width
-        (sentence(8, ("A", (0, 3)), here, ("A", (0, 1))), 1),  # too wide; the discontinuous one is not
-        (sentence(8, ("A", (0, 2)), ("A", (1, 3)), here), 1),  # crossing spans are the head's affair
+        (sentence(8, ("A", (0, 3)), here, ("A", (0, 1))), 1),  # the contiguous one is too wide
+        (sentence(8, ("A", (0, 2)), ("A", (1, 3)), here), 1),  # crossing spans are counted by the wrapped head
     ]:
         assert head.count_unreachable(one) == missed
         assert unreachable_causes(one, head).total() == missed
@@ -278,7 +278,7 @@ def test_reach(encoder: Any) -> None:
 
 
 def training_sentences() -> list[Sentence]:
-    """Coordinations that share fragments and cross, beside contiguous entities on the same spans as fragments."""
+    """Coordinations that share fragments and cross, and contiguous entities on the same spans as fragments."""
     return [
         Sentence(
             "s1", ("left", "and", "right", "knee", "pain", "rose"),
@@ -298,7 +298,7 @@ def training_sentences() -> list[Sentence]:
 
 
 @pytest.mark.parametrize("kind", ["biaffine", "spanner", "global-pointer"])
-def test_it_learns_a_few_sentences(overfit: Any, kind: str) -> None:
+def test_overfits_a_few_sentences(overfit: Any, kind: str) -> None:
     class Built(Discontinuous):
         @classmethod
         def build(cls, encoder: Any, labels: Labels, settings: Any) -> Head:
@@ -307,27 +307,27 @@ def test_it_learns_a_few_sentences(overfit: Any, kind: str) -> None:
     assert overfit(Built, LABELS, {"kind": kind, "dropout": 0.0}, training_sentences())
 
 
-def test_as_the_span_branch_of_a_bundle(encoder: Any, broken_batch: Any) -> None:
+def test_discontinuous_span_branch_of_a_bundle(encoder: Any, discontinuous_batch: Any) -> None:
     values = {"kind": "bundle", "span": {"kind": "global-pointer", "size": 8}, "sequence": {"kind": "seqner"}}
-    sentences, _, batch = broken_batch()
+    sentences, _, batch = discontinuous_batch()
     torch.manual_seed(3)
     bundle = make_head(encoder, LABELS, values, sentences)
     assert isinstance(bundle, Bundle)
     branch = bundle.prediction_head
     assert isinstance(branch, Discontinuous)
     assert head_values(bundle)["span"]["discontinuous"] == ["A", "B"]
-    loud(bundle).eval()
+    with_large_weights(bundle).eval()
     losses = bundle.loss(batch, bundle.targets(sentences, gold=True))
-    own = branch.loss(batch, branch.targets(sentences, gold=True))
-    torch.testing.assert_close(losses.parts["span"], own.mean_per_instance)
+    expected = branch.loss(batch, branch.targets(sentences, gold=True))
+    torch.testing.assert_close(losses.parts["span"], expected.mean_per_instance)
     assert {"span.fragments", "span.links"} <= losses.parts.keys()
-    found = bundle.decode(bundle.score(batch, bundle.targets(sentences, gold=False)), len(sentences))
-    assert found == branch.decode(branch.score(batch, branch.targets(sentences, gold=False)), len(sentences))
-    assert any(entity.is_discontinuous for one in found for entity in one.entities)
+    actual = bundle.decode(bundle.score(batch, bundle.targets(sentences, gold=False)), len(sentences))
+    assert actual == branch.decode(branch.score(batch, branch.targets(sentences, gold=False)), len(sentences))
+    assert any(entity.is_discontinuous for one in actual for entity in one.entities)
 
 
-def test_words_are_read_in_their_sentence(encoder: Any) -> None:
-    """Where an encoder knows no context, whether a word is a fragment must still depend on the words around it."""
+def test_fragments_depend_on_the_words_around_them(encoder: Any) -> None:
+    """Even with a context-free encoder, fragments depend on the words around them."""
     words = torch.randn(1, 5, encoder.width, generator=torch.Generator().manual_seed(1))
     other = words.clone()
     other[0, 4] += 1.0

@@ -1,4 +1,4 @@
-"""The two-stage identifier: assignment, both stages' losses, proposals, and every switch."""
+"""Locate and Label: assignment, losses of both stages, proposals, and all options."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Row = tuple[int, int, int]
 
 
 def make(encoder: Any, *, opinionated: bool = True, **options: Any) -> LocateLabel:
-    """A head that finds something in random states: its regressor moves, and its classifier is rarely for NONE."""
+    """A head that predicts entities for random states: its regressor moves, and its classifier rarely chooses NONE."""
     torch.manual_seed(3)
     settings = LocateSettings(**{"lengths": (1, 2, 3, 4), "decoding": "nested", "dropout": 0.0, **options})
     head = LocateLabel.build(encoder, LABELS, settings)
@@ -54,7 +54,7 @@ def overlap(one: tuple[int, ...], other: tuple[int, ...]) -> float:
     return len(here & there) / len(here | there)
 
 
-def test_it_is_the_head_that_recipes_call_locate_label() -> None:
+def test_registered_as_locate_label() -> None:
     assert head_class("locate-label") is LocateLabel
     assert LocateLabel.settings_class is LocateSettings
 
@@ -70,18 +70,18 @@ def test_seeds_have_the_given_lengths(encoder: Any) -> None:
     ]  # fmt: skip
 
 
-def test_assignment_worked_by_hand(encoder: Any) -> None:
-    """Of an entity of 4 words, seeds of 3 words inside it (3/4) are proposals, those of 2 are not; wide gold is one too."""
+def test_assignment_by_hand(encoder: Any) -> None:
+    """For an entity of 4 words, seeds of 3 words inside it (3/4) are proposals, those of 2 are not; so is wide gold."""
     head = make(encoder)
     one = sentence(9, ("A", (2, 6)), ("B", (0, 9)), ("A", (7, 8)), ("B", (0, 1), (8, 9)))
     assert head._positive(one).tolist() == [[0, 9], [2, 5], [2, 6], [3, 6], [7, 8]]
-    # Exactly 0.7 is not more than 0.7: 7 of 10 words.
+    # An overlap of exactly 0.7 (7 of 10 words) is not enough.
     assert make(encoder, lengths=(7,))._positive(sentence(10, ("A", (0, 10)))).tolist() == [[0, 10]]
     assert make(encoder, lengths=(8,))._positive(sentence(10, ("A", (0, 10)))).tolist() == [[0, 8], [0, 10], [1, 9], [2, 10]]
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_assignment_is_that_of_loops_over_all_spans(encoder: Any, random_batch: Any, seed: int) -> None:
+def test_assignment_matches_loops_over_all_spans(encoder: Any, random_batch: Any, seed: int) -> None:
     head = make(encoder, lengths=(1, 2, 3, 5, 7))
     sentences, _ = random_batch(seed=seed)
     targets = head.targets(sentences, gold=True)
@@ -91,16 +91,16 @@ def test_assignment_is_that_of_loops_over_all_spans(encoder: Any, random_batch: 
         seeds = {(s, e) for s, e in combinations(range(len(one.words) + 1), 2) if e - s in (1, 2, 3, 5, 7)}
         expected |= {(number, *span) for span in seeds | gold}
         positive |= {(number, *span) for span in seeds | gold if any(overlap(span, other) > 0.7 for other in gold)}
-    found = spans_of(targets)
-    assert len(found) == len(set(found))
-    assert set(found) == expected
+    actual = spans_of(targets)
+    assert len(actual) == len(set(actual))
+    assert set(actual) == expected
     assert {
-        row for row in found if any(tuple(row[1:]) == tuple(p) for p in head._positive(sentences[row[0]]).tolist())
+        row for row in actual if any(tuple(row[1:]) == tuple(p) for p in head._positive(sentences[row[0]]).tolist())
     } == positive
-    assert set(found[: len(positive)]) == positive  # they come first
+    assert set(actual[: len(positive)]) == positive  # they come first
 
 
-def test_gold_stands_side_by_side_with_its_types(encoder: Any) -> None:
+def test_padded_gold_and_its_classes(encoder: Any) -> None:
     head = make(encoder)
     twice = [("A", (1, 3)), ("B", (1, 3))]
     targets = head.targets([sentence(4, *twice, ("B", (0, 1))), sentence(3), sentence(1, ("A", (0, 1)))], gold=True)
@@ -119,11 +119,11 @@ def test_training_samples_five_negatives_per_positive_from_the_whole_batch(encod
         targets = head.targets(sentences, gold=True, generator=np.random.default_rng(number))
         again = head.targets(sentences, gold=True, generator=np.random.default_rng(number))
         assert all(torch.equal(targets[name], again[name]) for name in targets)
-        found = spans_of(targets)
-        assert found[: len(positives)] == positives
-        assert len(found) == len(set(found)) == 6 * len(positives)
-        seen |= set(found)
-    assert seen == set(spans_of(head.targets(sentences, gold=True)))  # every negative has its chance
+        actual = spans_of(targets)
+        assert actual[: len(positives)] == positives
+        assert len(actual) == len(set(actual)) == 6 * len(positives)
+        seen |= set(actual)
+    assert seen == set(spans_of(head.targets(sentences, gold=True)))  # all negatives are sampled at some point
     assert {row[0] for row in spans_of(head.targets(sentences[1:2], gold=True, generator=np.random.default_rng(0)))} == {0}
     few = head.targets([sentence(2, ("A", (0, 2)))], gold=True, generator=np.random.default_rng(0))
     assert spans_of(few) == [(0, 0, 2), (0, 0, 1), (0, 1, 2)]
@@ -132,15 +132,15 @@ def test_training_samples_five_negatives_per_positive_from_the_whole_batch(encod
 # --- the loss ------------------------------------------------------------------------------------------------------
 
 
-def literal_scores(mlp: Any, own: Tensor, start: int, end: int) -> Tensor:
-    left, right = own[start], own[end - 1]
+def reference_scores(mlp: Any, words: Tensor, start: int, end: int) -> Tensor:
+    left, right = words[start], words[end - 1]
     if mlp.edges is not None:
-        left = own[start - 1] if start else mlp.edges[0]
-        right = own[end] if end < len(own) else mlp.edges[1]
-    return mlp.out(F.gelu(mlp.inner(torch.cat((own[start:end].amax(0), left, right)))))
+        left = words[start - 1] if start else mlp.edges[0]
+        right = words[end] if end < len(words) else mlp.edges[1]
+    return mlp.out(F.gelu(mlp.inner(torch.cat((words[start:end].amax(0), left, right)))))
 
 
-def literal_move(start: int, end: int, moves: list[float], length: int) -> tuple[int, int]:
+def reference_move(start: int, end: int, moves: list[float], length: int) -> tuple[int, int]:
     first = min(max(0, start + int(np.floor(moves[0] + 0.5))), length - 1)
     return first, max(min(length, end + int(np.floor(moves[1] + 0.5))), first + 1)
 
@@ -153,23 +153,23 @@ def weight(shared: float, threshold: float, eta: float) -> float:
     return float((shared if shared >= threshold else 1 - shared) ** eta)
 
 
-def literal_loss(head: LocateLabel, sentences: list[Sentence], states: TokenStates, rows: list[Row]) -> dict[str, float]:
-    """Span by span, from the equations."""
+def reference_loss(head: LocateLabel, sentences: list[Sentence], states: TokenStates, rows: list[Row]) -> dict[str, float]:
+    """Compute the equations span by span."""
     settings = head.settings
     sums = {name: [0.0, 0] for name in ("filter", "regressor", "classifier")}
     for number, start, end in rows:
-        one, own = sentences[number], states.words[number, : len(sentences[number].words)]
+        one, words = sentences[number], states.words[number, : len(sentences[number].words)]
         gold = sorted({(*e.range, e.type) for e in one.entities if not e.is_discontinuous})
 
         for _ in range(head.rounds):
             shared, entity = paired(start, end, gold)
             if head.filter is not None:
-                p = 1 / (1 + exp(-float(literal_scores(head.filter, own, start, end))))
+                p = 1 / (1 + exp(-float(reference_scores(head.filter, words, start, end))))
                 right = p if shared > 0.7 else 1 - p
                 sums["filter"][0] += -weight(shared, 0.7, settings.softness) * (1 - right) ** settings.focus * log(right)
                 sums["filter"][1] += 1
             if head.regressor is not None:
-                moves = literal_scores(head.regressor, own, start, end)
+                moves = reference_scores(head.regressor, words, start, end)
                 if shared > 0.7:
                     wanted = torch.tensor([entity[0] - start, entity[1] - end], dtype=torch.float)
                     left, right_ = (start + float(moves[0]), end + float(moves[1]))
@@ -177,11 +177,11 @@ def literal_loss(head: LocateLabel, sentences: list[Sentence], states: TokenStat
                     hull = max(right_, entity[1]) - min(left, entity[0])
                     sums["regressor"][0] += float(F.smooth_l1_loss(moves, wanted, reduction="sum")) + 1 - max(meet, 0) / hull
                     sums["regressor"][1] += 1
-                start, end = literal_move(start, end, moves.tolist(), len(own))
+                start, end = reference_move(start, end, moves.tolist(), len(words))
         shared, _ = paired(start, end, gold)
         types = [LABELS.entities.index(g[2]) for g in gold if g[:2] == (start, end)] or [head.none]
-        chances = literal_scores(head.classifier, own, start, end).log_softmax(0)
-        value = -sum(float(chances[kind]) for kind in types) / len(types)
+        probabilities = reference_scores(head.classifier, words, start, end).log_softmax(0)
+        value = -sum(float(probabilities[kind]) for kind in types) / len(types)
         sums["classifier"][0] += weight(shared, 1.0, settings.softness) * value
         sums["classifier"][1] += 1
     return {name: total / max(count, 1) for name, (total, count) in sums.items()}
@@ -195,7 +195,7 @@ VARIANTS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("options", VARIANTS, ids=str)
 @torch.no_grad()
-def test_the_loss_is_that_of_the_equations(encoder: Any, random_batch: Any, joined: Any, options: dict[str, Any]) -> None:
+def test_loss_matches_the_equations(encoder: Any, random_batch: Any, joined: Any, options: dict[str, Any]) -> None:
     head = make(encoder, **options)
     sentences, states = random_batch(seed=1)
     batch = joined(states)
@@ -204,17 +204,17 @@ def test_the_loss_is_that_of_the_equations(encoder: Any, random_batch: Any, join
         head.targets(sentences, gold=True, generator=np.random.default_rng(0)),
     ):
         losses = head.loss(batch, targets)
-        expected = literal_loss(head, sentences, batch, spans_of(targets))
-        kept = {name for name, part in (("filter", head.filter), ("regressor", head.regressor)) if part is not None}
-        assert set(losses.parts) == {"classifier"} | kept
+        expected = reference_loss(head, sentences, batch, spans_of(targets))
+        parts = {name for name, part in (("filter", head.filter), ("regressor", head.regressor)) if part is not None}
+        assert set(losses.parts) == {"classifier"} | parts
         for name, value in losses.parts.items():
             assert float(value) == pytest.approx(expected[name], rel=1e-4), name
         weights = {name: getattr(head.settings, f"{name}_weight") for name in losses.parts}
         assert float(losses.mean) == pytest.approx(sum(weights[n] * expected[n] for n in weights), rel=1e-4)
 
 
-def test_a_moved_span_has_the_label_of_the_entity_that_it_has_become(encoder: Any) -> None:
-    """The seed 0-2 is nearest to 0-3 and is moved onto 0-1, which is an entity too: A, not NONE."""
+def test_a_moved_span_has_the_label_of_the_entity_it_equals(encoder: Any) -> None:
+    """The seed 0-2 matches 0-3 but is moved onto 0-1, which is also an entity: the label is A, not NONE."""
     head = make(encoder, opinionated=False, filter=False)
     assert head.regressor is not None
     with torch.no_grad():
@@ -223,15 +223,15 @@ def test_a_moved_span_has_the_label_of_the_entity_that_it_has_become(encoder: An
     targets = head.targets([sentence(5, ("A", (0, 1)), ("B", (0, 3)))], gold=True)
     only = {**targets, **{name: torch.tensor([place]) for name, place in (("sentence", 0), ("start", 0), ("end", 2))}}
     with torch.no_grad():
-        chance = literal_scores(head.classifier, states.words[0], 0, 1).log_softmax(0)
-        assert float(head.loss(states, only).parts["classifier"]) == pytest.approx(-float(chance[0]), rel=1e-5)
+        probability = reference_scores(head.classifier, states.words[0], 0, 1).log_softmax(0)
+        assert float(head.loss(states, only).parts["classifier"]) == pytest.approx(-float(probability[0]), rel=1e-5)
 
 
-def test_at_first_nothing_is_moved(encoder: Any, random_batch: Any, joined: Any) -> None:
+def test_an_untrained_regressor_moves_nothing(encoder: Any, random_batch: Any, joined: Any) -> None:
     head = make(encoder, opinionated=False, filter=False).eval()
     sentences, states = random_batch()
-    found = head.propose(Text.of(joined(states)), head.targets(sentences, gold=False))
-    assert all(torch.equal(seed, span) for seed, span in zip(found.seeds, found.spans, strict=True))
+    actual = head.propose(Text.of(joined(states)), head.targets(sentences, gold=False))
+    assert all(torch.equal(seed, span) for seed, span in zip(actual.seeds, actual.spans, strict=True))
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_at_first_nothing_is_moved(encoder: Any, random_batch: Any, joined: Any)
     [{}, {"decoding": "overlapping"}, {"decoding": "flat"}, {"refine": 2}, {"regressor": False}, {"filter": False}],
     ids=str,
 )
-def test_a_sentence_is_the_same_alone_and_in_any_batch(encoder: Any, check_batches: Any, options: dict[str, Any]) -> None:
+def test_results_do_not_depend_on_the_batch(encoder: Any, check_batches: Any, options: dict[str, Any]) -> None:
     check_batches(make(encoder, threshold=0.2, **options))
 
 
@@ -248,7 +248,7 @@ def test_a_sentence_is_the_same_alone_and_in_any_batch(encoder: Any, check_batch
 
 @pytest.mark.parametrize("refine", [1, 2])
 @torch.no_grad()
-def test_only_what_passes_the_filter_is_moved_and_classified(
+def test_only_seeds_that_pass_the_filter_are_moved_and_classified(
     encoder: Any, random_batch: Any, joined: Any, monkeypatch: pytest.MonkeyPatch, refine: int
 ) -> None:
     head = make(encoder, proposal_threshold=0.5, refine=refine).eval()
@@ -256,29 +256,29 @@ def test_only_what_passes_the_filter_is_moved_and_classified(
     assert head.regressor is not None
     sentences, states = random_batch()
     batch, targets = joined(states), head.targets(sentences, gold=False)
-    asked: list[int] = []
+    classified: list[int] = []
     forward = head.classifier.forward
 
     def counted(*arguments: Any) -> Tensor:
-        asked.append(len(arguments[-1][0]))
+        classified.append(len(arguments[-1][0]))
         return forward(*arguments)
 
     monkeypatch.setattr(head.classifier, "forward", counted)
     scored = head.score(batch, targets)
     expected, refused = [], 0
     for number, start, end in spans_of(targets):
-        own = batch.words[number, : len(sentences[number].words)]
-        if float(literal_scores(head.filter, own, start, end).sigmoid()) <= 0.5:
+        words = batch.words[number, : len(sentences[number].words)]
+        if float(reference_scores(head.filter, words, start, end).sigmoid()) <= 0.5:
             continue
-        kept = True
+        passed = True
         for round_ in range(refine):
-            kept = kept and (not round_ or float(literal_scores(head.filter, own, start, end).sigmoid()) > 0.5)
-            start, end = literal_move(start, end, literal_scores(head.regressor, own, start, end).tolist(), len(own))
-        chances = literal_scores(head.classifier, own, start, end).softmax(0)
-        best = int(chances.argmax())
-        expected.append((number, start, end, float(chances[best]) if kept and best != head.none else 0.0))
-        refused += not kept
-    assert asked == [len(expected)]
+            passed = passed and (not round_ or float(reference_scores(head.filter, words, start, end).sigmoid()) > 0.5)
+            start, end = reference_move(start, end, reference_scores(head.regressor, words, start, end).tolist(), len(words))
+        probabilities = reference_scores(head.classifier, words, start, end).softmax(0)
+        best = int(probabilities.argmax())
+        expected.append((number, start, end, float(probabilities[best]) if passed and best != head.none else 0.0))
+        refused += not passed
+    assert classified == [len(expected)]
     assert 0 < len(expected) < len(spans_of(targets))
     assert bool(refused) == (refine == 2)
     assert list(zip(*(c.tolist() for c in (scored.sentence, scored.start, scored.end)), strict=True)) == [
@@ -289,39 +289,39 @@ def test_only_what_passes_the_filter_is_moved_and_classified(
     assert not all(e[3] for e in expected)
 
 
-def test_diagnosis_counts_what_the_stages_did(encoder: Any) -> None:
-    head = make(encoder, opinionated=False, proposal_threshold=0.0).eval()  # everything passes and stays where it is
+def test_diagnose_counts_the_results_of_both_stages(encoder: Any) -> None:
+    head = make(encoder, opinionated=False, proposal_threshold=0.0).eval()  # all seeds pass and none is moved
     assert head.regressor is not None
     states = TokenStates(torch.randn(2, 6, encoder.width), torch.zeros(2, encoder.width), torch.ones(2, 6, dtype=torch.bool))
     sentences = [sentence(6, ("A", (0, 2)), ("B", (0, 2)), ("B", (1, 6)), ("A", (0, 1), (3, 4))), sentence(6, ("A", (0, 6)))]
-    found = head.diagnose(states, sentences)
-    # The entity of 5 words is near a seed of 4 but is none; that of 6 words is near none.
-    assert found == {"sentences": 2, "entities": 4, "classified": 2 * (6 + 5 + 4 + 3), "passed": 2, "located": 1}
+    actual = head.diagnose(states, sentences)
+    # The entity of 5 words overlaps a seed of 4 enough, but is not a seed; that of 6 words overlaps none enough.
+    assert actual == {"sentences": 2, "entities": 4, "classified": 2 * (6 + 5 + 4 + 3), "passed": 2, "located": 1}
     with torch.no_grad():
         head.regressor.out.bias.copy_(torch.tensor([-1.0, 0.0]))
     assert head.diagnose(states, sentences)["located"] == 2
-    nothing = make(encoder, opinionated=False, proposal_threshold=0.999).eval().diagnose(states, sentences)
-    assert (nothing["classified"], nothing["passed"], nothing["located"]) == (0, 0, 0)
+    empty = make(encoder, opinionated=False, proposal_threshold=0.999).eval().diagnose(states, sentences)
+    assert (empty["classified"], empty["passed"], empty["located"]) == (0, 0, 0)
 
 
-def test_the_device_is_waited_for_once_in_scoring_and_never_in_training(
-    encoder: Any, random_batch: Any, joined: Any, waits: Any
+def test_scoring_synchronises_once_and_training_never(
+    encoder: Any, random_batch: Any, joined: Any, synchronisations: Any
 ) -> None:
     for refine in (1, 2):
         head = make(encoder, refine=refine)
         sentences, states = random_batch()
         batch = joined(states)
         targets = head.targets(sentences, gold=True, generator=np.random.default_rng(0))
-        with waits() as seen:
+        with synchronisations() as seen:
             head.loss(batch, targets).mean.backward()
         assert not seen
-        with waits() as seen:
+        with synchronisations() as seen:
             head.score(batch, head.targets(sentences, gold=False))
         assert seen == {"aten.nonzero": 1}
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-def test_half_precision_states(encoder: Any, random_batch: Any, joined: Any, dtype: torch.dtype) -> None:
+def test_half_precision_losses_are_close(encoder: Any, random_batch: Any, joined: Any, dtype: torch.dtype) -> None:
     head = make(encoder)
     sentences, states = random_batch()
     batch, targets = joined(states), head.targets(sentences, gold=True)
@@ -335,7 +335,7 @@ def test_half_precision_states(encoder: Any, random_batch: Any, joined: Any, dty
     assert bool(words.grad.isfinite().all())
 
 
-def test_sentences_without_words_or_entities(encoder: Any) -> None:
+def test_empty_sentences_and_sentences_without_entities(encoder: Any) -> None:
     head = make(encoder)
     for words in (0, 2):
         states = TokenStates(torch.zeros(2, words, encoder.width), torch.zeros(2, encoder.width), torch.zeros(2, words).bool())
@@ -350,8 +350,8 @@ def test_sentences_without_words_or_entities(encoder: Any) -> None:
     assert losses.parts["regressor"] == 0
 
 
-def test_a_seed_turned_inside_out_where_there_is_no_entity_does_no_harm(encoder: Any) -> None:
-    """Moved to [0.3, -0.2) it lies around the empty place (0, 0), and width and distance cancel."""
+def test_a_seed_with_crossed_boundaries_and_no_entity_gives_finite_losses(encoder: Any) -> None:
+    """Moved to [0.3, -0.2), it surrounds the padding (0, 0), and width and distance cancel."""
     head = make(encoder, opinionated=False)
     assert head.regressor is not None
     with torch.no_grad():
@@ -367,18 +367,18 @@ def test_a_seed_turned_inside_out_where_there_is_no_entity_does_no_harm(encoder:
 # --- settings ------------------------------------------------------------------------------------------------------
 
 
-def test_lengths_follow_the_training_data() -> None:
+def test_lengths_follow_from_training_data() -> None:
     narrow = [sentence(40, ("A", (0, 2))) for _ in range(98)]
     settings = LocateSettings().resolve([*narrow, sentence(40, ("A", (0, 3))), sentence(40, ("A", (0, 30)))])
     assert (settings.lengths, settings.decoding) == ((1, 2, 3), "flat")
     assert LocateSettings().resolve([sentence(40, ("A", (0, 30)), ("A", (0, 1), (3, 4)))]).lengths == tuple(range(1, 16))
     assert LocateSettings(max_width=20).resolve([sentence(40, ("A", (0, 30)))]).lengths == tuple(range(1, 21))
     assert LocateSettings(lengths=(3, 1, 3)).resolve(narrow).lengths == (1, 3)
-    assert LocateSettings().resolve([sentence(9, ("A", (0, 1), (3, 5)))]).lengths == (1, 2)  # nothing but fragments
+    assert LocateSettings().resolve([sentence(9, ("A", (0, 1), (3, 5)))]).lengths == (1, 2)  # fragments only
     assert LocateSettings().resolve(()).lengths is None
 
 
-def test_what_is_open_or_cannot_be_is_refused(encoder: Any) -> None:
+def test_automatic_and_invalid_lengths_are_refused(encoder: Any) -> None:
     for settings in (LocateSettings(), LocateSettings(lengths=(1,)), LocateSettings(decoding="nested")):
         with pytest.raises(SpanwiseError, match="resolve"):
             LocateLabel.build(encoder, LABELS, settings)
@@ -387,7 +387,7 @@ def test_what_is_open_or_cannot_be_is_refused(encoder: Any) -> None:
             LocateSettings(**wrong)
 
 
-def test_what_is_out_of_reach(encoder: Any) -> None:
+def test_count_unreachable(encoder: Any) -> None:
     widths = range(1, 15)
 
     def reached(**options: Any) -> list[int]:
@@ -403,10 +403,12 @@ def test_what_is_out_of_reach(encoder: Any) -> None:
     for decoding, overlapping in (("overlapping", 0), ("nested", 1), ("flat", 1)):
         head = make(encoder, decoding=decoding)
         assert head.count_unreachable(sentence(14, ("A", (0, 2)), ("B", (0, 2)))) == 1
-        assert head.count_unreachable(sentence(14, ("A", (0, 2)), ("B", (1, 3)), ("C", (4, 5)), ("A", (0, 9)))) == 2 + overlapping
+        assert (
+            head.count_unreachable(sentence(14, ("A", (0, 2)), ("B", (1, 3)), ("C", (4, 5)), ("A", (0, 9)))) == 2 + overlapping
+        )
 
 
-def test_every_gold_span_is_learned_from_also_out_of_reach(encoder: Any) -> None:
+def test_unreachable_gold_spans_are_learned_too(encoder: Any) -> None:
     targets = make(encoder).targets([sentence(14, ("A", (0, 14)))], gold=True)
     assert spans_of(targets)[0] == (0, 0, 14)
 
@@ -425,13 +427,13 @@ def test_published_offsets_move_boundaries_to_the_right_only(encoder: Any, rando
     lengths = batch.mask.sum(1)[spans.sentence]
     torch.testing.assert_close(moves, raw.sigmoid() * lengths.unsqueeze(1))
     assert bool((raw < -0.5).any())
-    found = published.propose(Text.of(batch), targets)
-    assert bool((found.spans.start >= found.seeds.start).all())
-    assert bool((found.spans.end >= found.seeds.end).all())
+    actual = published.propose(Text.of(batch), targets)
+    assert bool((actual.spans.start >= actual.seeds.start).all())
+    assert bool((actual.spans.end >= actual.seeds.end).all())
 
 
 @torch.no_grad()
-def test_published_weights_are_one_factor_for_all(encoder: Any, random_batch: Any, joined: Any) -> None:
+def test_published_weights_are_one_factor_for_all_examples(encoder: Any, random_batch: Any, joined: Any) -> None:
     sentences, states = random_batch(seed=1)
     batch = joined(states)
     plain, published, fixed = make(encoder, softness=0.0), make(encoder, paper=("global-soft-weight",)), make(encoder)
@@ -447,7 +449,7 @@ def test_published_weights_are_one_factor_for_all(encoder: Any, random_batch: An
     ratio = float(losses["published"]["classifier"] / losses["plain"]["classifier"])
     assert 0 < ratio < 1
     assert ratio != pytest.approx(float(losses["fixed"]["classifier"] / losses["plain"]["classifier"]), rel=1e-3)
-    assert losses["published"]["regressor"] == losses["fixed"]["regressor"]  # which is never weighted
+    assert losses["published"]["regressor"] == losses["fixed"]["regressor"]  # it is never weighted
 
 
 def test_published_decoding(encoder: Any, random_batch: Any, joined: Any) -> None:
@@ -464,7 +466,7 @@ def test_published_decoding(encoder: Any, random_batch: Any, joined: Any) -> Non
         assert torch.equal(scored[0].score, scored[1].score)
 
 
-def test_no_switch_of_decoding_or_offsets_changes_the_other_parts(encoder: Any, random_batch: Any, joined: Any) -> None:
+def test_paper_options_for_decoding_and_offsets_do_not_change_other_parts(encoder: Any, random_batch: Any, joined: Any) -> None:
     sentences, states = random_batch(seed=1)
     batch = joined(states)
     fixed, published = make(encoder), make(encoder, paper=("one-sided-offsets",))
@@ -478,13 +480,13 @@ def test_no_switch_of_decoding_or_offsets_changes_the_other_parts(encoder: Any, 
 
 
 @pytest.mark.parametrize("options", [{}, {"regressor": False}, {"filter": False}, {"refine": 2}, {"softness": 0.0}], ids=str)
-def test_it_learns(overfit: Any, nested_lesson: list[Sentence], options: dict[str, Any]) -> None:
-    settings = LocateSettings(**options).resolve(nested_lesson)
+def test_overfits_nested_sentences(overfit: Any, nested_sentences: list[Sentence], options: dict[str, Any]) -> None:
+    settings = LocateSettings(**options).resolve(nested_sentences)
     assert (settings.lengths, settings.decoding) == ((1, 2, 3), "nested")
-    assert overfit(LocateLabel, LABELS, settings, nested_lesson)
+    assert overfit(LocateLabel, LABELS, settings, nested_sentences)
 
 
-def lesson_of_four_words() -> list[Sentence]:
+def four_word_entities() -> list[Sentence]:
     rng = np.random.default_rng(1)
     sentences = []
     for number in range(24):
@@ -499,9 +501,9 @@ def lesson_of_four_words() -> list[Sentence]:
 
 
 @pytest.mark.parametrize("regressor", [True, False])
-def test_regression_reaches_beyond_the_seeds(encoder: Any, overfit: Any, regressor: bool) -> None:
-    """Seeds of up to 3 words; the entities of 4 are found with the regressor, all of them, and cannot be without it."""
-    sentences = lesson_of_four_words()
+def test_regressor_reaches_wider_entities_than_seeds(encoder: Any, overfit: Any, regressor: bool) -> None:
+    """With seeds of up to 3 words, entities of 4 words are predicted with the regressor only."""
+    sentences = four_word_entities()
     settings = LocateSettings(lengths=(1, 2, 3), regressor=regressor, dropout=0.0).resolve(sentences)
     assert sum(map(LocateLabel.build(encoder, LABELS, settings).count_unreachable, sentences)) == (0 if regressor else 24)
     assert overfit(LocateLabel, LABELS, settings, sentences) == regressor

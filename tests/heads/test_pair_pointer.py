@@ -1,4 +1,4 @@
-"""Scores between pairs of spans: against literal loops, in parts, without waits."""
+"""Scores of span pairs, compared with loops, in groups, and without synchronisation."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def make(kind: type[PairPointer]) -> Any:
 
 
 def positives() -> tuple[list[np.ndarray], Tensor]:
-    """Pairs with a shared first word, a shared last word, one twice, and one of a span with itself."""
+    """Pairs with a shared first word, a shared last word, a duplicate, and a span paired with itself."""
     first = np.array([[0, 0, 2, 3, 4], [0, 0, 1, 3, 5], [2, 0, 2, 3, 4], [2, 0, 2, 3, 4], [1, 3, 5, 3, 5]])
     last = np.array([[1, 3, 4, 0, 4]])
     cells = [pair_cells(pairs, LABELS) for pairs in (first, np.empty((0, 5), np.int64), last)]
@@ -47,7 +47,7 @@ def positives() -> tuple[list[np.ndarray], Tensor]:
 
 
 @torch.no_grad()
-def literal_score(pointer: PairPointer, one: Tensor, other: Tensor, matrix: int) -> float:
+def reference_score(pointer: PairPointer, one: Tensor, other: Tensor, matrix: int) -> float:
     size = pointer.size
     if isinstance(pointer, FullPairPointer):
         low = matrix * 2 * size
@@ -64,37 +64,37 @@ def literal_score(pointer: PairPointer, one: Tensor, other: Tensor, matrix: int)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_scores_are_the_literal_ones(kind: type[PairPointer], words: Tensor) -> None:
+def test_scores_match_the_reference(kind: type[PairPointer], words: Tensor) -> None:
     pointer = make(kind)
     scores = pointer.scores(words, 0, 2 * LABELS).detach()
     for b, m, i, j in product(range(3), range(2 * LABELS), range(5), range(5)):
-        assert float(scores[b, m, i, j]) == pytest.approx(literal_score(pointer, words[b, i], words[b, j], m), abs=1e-5)
+        assert float(scores[b, m, i, j]) == pytest.approx(reference_score(pointer, words[b, i], words[b, j], m), abs=1e-5)
     torch.testing.assert_close(pointer.scores(words, 1, 5), scores[:, 1:5])
 
 
 @pytest.mark.parametrize("cells", [1 << 25, 2 * 75, 1])
 @pytest.mark.parametrize("kind", KINDS)
-def test_loss_is_the_literal_one_whole_and_in_parts(
+def test_loss_matches_the_reference_at_once_and_in_groups(
     kind: type[PairPointer], words: Tensor, mask: Tensor, cells: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pair_pointer, "MAX_CELLS", cells)
     pointer = make(kind)
-    own, packed = positives()
-    found = pointer.loss(words, mask, packed).detach()
-    assert found.shape == (3, 2 * LABELS)
+    cells_by_sentence, packed = positives()
+    actual = pointer.loss(words, mask, packed).detach()
+    assert actual.shape == (3, 2 * LABELS)
     for b, m in product(range(3), range(2 * LABELS)):
-        gold = {(i, j) for matrix, i, j in own[b].tolist() if matrix == m}
+        gold = {(i, j) for matrix, i, j in cells_by_sentence[b].tolist() if matrix == m}
         negative = positive = 1.0
         for i, j in product(range(LENGTHS[b]), repeat=2):
-            score = literal_score(pointer, words[b, i], words[b, j], m)
+            score = reference_score(pointer, words[b, i], words[b, j], m)
             if (i, j) in gold:
                 positive += exp(-score)
             else:
                 negative += exp(score)
-        assert float(found[b, m]) == pytest.approx(log(negative) + log(positive), abs=1e-4)
+        assert float(actual[b, m]) == pytest.approx(log(negative) + log(positive), abs=1e-4)
 
 
-def test_parts_have_the_gradients_of_the_whole(words: Tensor, mask: Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_groups_have_the_same_gradients(words: Tensor, mask: Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
     pointer = make(FullPairPointer)
     gradients = []
     for cells in (1 << 25, 2 * 75):
@@ -108,21 +108,21 @@ def test_parts_have_the_gradients_of_the_whole(words: Tensor, mask: Tensor, monk
 
 
 class Largest(TorchDispatchMode):
-    """The size of the largest tensor that any operation gives."""
+    """Records the size of the largest tensor that any operation returns."""
 
     size = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         for value in result if isinstance(result, tuple | list) else (result,):
-            if isinstance(value, Tensor):  # what is only a view takes no memory
+            if isinstance(value, Tensor):  # views need no memory
                 self.size = max(self.size, value.untyped_storage().nbytes() // value.element_size())
         return result
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_tensor_grows_with_the_number_of_labels(kind: type[PairPointer], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither labels nor scores of all matrices are ever there at once, forward or backward."""
+    """Neither labels nor scores of all matrices are in memory at once, forward or backward."""
     monkeypatch.setattr(pair_pointer, "MAX_CELLS", 4096)
     pointer: Any = kind(WIDTH, 40, 4)  # type: ignore[call-arg, arg-type]
     words, mask = torch.randn(2, 16, WIDTH, requires_grad=True), torch.ones(2, 16, dtype=torch.bool)
@@ -138,52 +138,57 @@ def test_no_positives_and_no_words(mask: Tensor, words: Tensor, cells: int, monk
     monkeypatch.setattr(pair_pointer, "MAX_CELLS", cells)
     pointer = make(FullPairPointer)
     none = pack_cells([np.empty((0, 3), np.int64)] * 3)
-    found = pointer.loss(words, torch.zeros_like(mask), none)
-    assert torch.equal(found, torch.zeros(3, 2 * LABELS))
+    actual = pointer.loss(words, torch.zeros_like(mask), none)
+    assert torch.equal(actual, torch.zeros(3, 2 * LABELS))
     assert bool((pointer.loss(words, mask, none) > 0).all())
 
 
 @pytest.mark.parametrize("cells", [1 << 25, 1])
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("bar", [0.0, 0.1])
-def test_pairs_are_those_a_loop_over_spans_finds(
-    kind: type[PairPointer], words: Tensor, bar: float, cells: int, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("cutoff", [0.0, 0.1])
+def test_pairs_match_a_loop_over_spans(
+    kind: type[PairPointer], words: Tensor, cutoff: float, cells: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pair_pointer, "MAX_CELLS", cells)
     torch.manual_seed(2)
     pointer = make(kind)
-    spans = [(2, 0, 4), (0, 1, 3), (0, 1, 2), (2, 2, 3), (0, 4, 5), (0, 0, 5)]  # in no order; sentence 1 has none
+    spans = [(2, 0, 4), (0, 1, 3), (0, 1, 2), (2, 2, 3), (0, 4, 5), (0, 0, 5)]  # unordered; sentence 1 has none
     packed = PackedSpans(*(torch.tensor(column) for column in zip(*spans, strict=True)))
     with torch.no_grad():
-        found = pointer.score_pairs(words, packed, bar)
+        actual = pointer.score_pairs(words, packed, cutoff)
     expected = {}
     for (x, (b, s1, e1)), (y, (c, s2, e2)) in product(enumerate(spans), repeat=2):
         for label in range(LABELS) if b == c else ():
-            first = literal_score(pointer, words[b, s1], words[b, s2], label)
-            last = literal_score(pointer, words[b, e1 - 1], words[b, e2 - 1], LABELS + label)
-            if min(first, last) > bar:
+            first = reference_score(pointer, words[b, s1], words[b, s2], label)
+            last = reference_score(pointer, words[b, e1 - 1], words[b, e2 - 1], LABELS + label)
+            if min(first, last) > cutoff:
                 expected[x, y, label] = 1 / (1 + exp(-min(first, last)))
-    columns = zip(found.first.tolist(), found.second.tolist(), found.label.tolist(), found.score.tolist(), strict=True)
+    columns = zip(actual.first.tolist(), actual.second.tolist(), actual.label.tolist(), actual.score.tolist(), strict=True)
     got = {(x, y, label): score for x, y, label, score in columns}
     assert expected
-    assert len(got) == len(found.score)
+    assert len(got) == len(actual.score)
     assert got == pytest.approx(expected, abs=1e-5)
 
 
-def test_no_spans_no_pairs(words: Tensor) -> None:
+def test_no_pairs_without_spans(words: Tensor) -> None:
     none = torch.empty(0, dtype=torch.int64)
-    found = FullPairPointer(WIDTH, LABELS).score_pairs(words, PackedSpans(none, none, none))
-    assert len(found.first) == len(found.second) == len(found.label) == len(found.score) == 0
+    actual = FullPairPointer(WIDTH, LABELS).score_pairs(words, PackedSpans(none, none, none))
+    assert len(actual.first) == len(actual.second) == len(actual.label) == len(actual.score) == 0
 
 
 @pytest.mark.parametrize("cells", [1 << 25, 2 * 75])
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_gpu_is_waited_for(
-    kind: type[PairPointer], words: Tensor, mask: Tensor, cells: int, waits: Callable[[], Any], monkeypatch: pytest.MonkeyPatch
+def test_loss_does_not_synchronise(
+    kind: type[PairPointer],
+    words: Tensor,
+    mask: Tensor,
+    cells: int,
+    synchronisations: Callable[[], Any],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(pair_pointer, "MAX_CELLS", cells)
     pointer = make(kind)
     packed = positives()[1]
-    with waits() as count:
+    with synchronisations() as count:
         pointer.loss(words.requires_grad_(), mask, packed).sum().backward()
     assert not count

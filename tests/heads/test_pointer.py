@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from math import cos, exp, log, log1p, sin, sqrt
 from typing import Any
 
@@ -31,7 +32,7 @@ def make(kind: type[Pointer], encoder: Any, **options: Any) -> Pointer:
     head = kind.build(encoder, LABELS, PointerSettings(**{"size": 8, "decoding": "nested", **options}))
     with torch.no_grad():
         for parameter in head.parameters():
-            parameter.mul_(3.0)  # so that scores of either sign and some size occur
+            parameter.mul_(3.0)  # for large scores of both signs
     return head
 
 
@@ -46,7 +47,7 @@ def states_of(encoder: Any, *lengths: int) -> TokenStates:
 
 
 def rotation(position: int, size: int) -> Tensor:
-    """The matrix R of a position: 2 x 2 blocks that turn components 2i and 2i + 1 by position / 10000^(2i / size)."""
+    """The matrix R of a position: 2 x 2 blocks that rotate components 2i and 2i + 1 by position / 10000^(2i / size)."""
     matrix = torch.zeros(size, size, dtype=torch.float64)
     for i in range(size // 2):
         angle = position / 10000 ** (2 * i / size)
@@ -55,8 +56,8 @@ def rotation(position: int, size: int) -> Tensor:
     return matrix
 
 
-def literal(head: Pointer, words: Tensor) -> Scores:
-    """The formulas, word by word and type by type, in float64, for one sentence's ``words`` [n, d]."""
+def reference(head: Pointer, words: Tensor) -> Scores:
+    """Compute the formulas for each pair of words and type of one sentence, ``words`` [n, d], in float64."""
     size, types, count = head.settings.size, len(head.labels.entities), len(words)
     turn = [rotation(p, size) if head.settings.rotation else torch.eye(size, dtype=torch.float64) for p in range(count)]
     weight, bias = (p.detach().double() for p in (head.projection.weight, head.projection.bias))  # type: ignore[union-attr]
@@ -66,7 +67,7 @@ def literal(head: Pointer, words: Tensor) -> Scores:
         for j in range(i, count):
             for c in range(types):
                 if isinstance(head, GlobalPointer):
-                    first = 2 * c * size  # of each type first the query's rows, then the key's
+                    first = 2 * c * size  # rows of the query, then of the key, for each type
                     q = weight[first : first + size] @ words[i] + bias[first : first + size]
                     k = weight[first + size : first + 2 * size] @ words[j] + bias[first + size : first + 2 * size]
                     scores[i, j, c] = float((turn[i] @ q) @ (turn[j] @ k)) / sqrt(size)
@@ -81,7 +82,7 @@ def literal(head: Pointer, words: Tensor) -> Scores:
 
 
 def computed(head: Pointer, words: Tensor, max_width: int | None) -> Scores:
-    """What the head computes for the same sentence, looked up in its tiles."""
+    """The scores of the head for the same sentence, read from its tiles."""
     tiles = Tiles.cut(len(words), max_width)
     with torch.no_grad():
         cells = head.scores(words.unsqueeze(0), tiles)[0].flatten(1)
@@ -94,7 +95,7 @@ def computed(head: Pointer, words: Tensor, max_width: int | None) -> Scores:
     }
 
 
-def test_they_are_the_heads_that_recipes_name() -> None:
+def test_both_pointers_are_registered() -> None:
     assert head_class("global-pointer") is GlobalPointer
     assert head_class("efficient-global-pointer") is EfficientGlobalPointer
     assert GlobalPointer.settings_class is EfficientGlobalPointer.settings_class is PointerSettings
@@ -102,10 +103,10 @@ def test_they_are_the_heads_that_recipes_name() -> None:
 
 @both
 @pytest.mark.parametrize("rotation", [True, False])
-def test_scores_are_the_formula(encoder: Any, kind: type[Pointer], rotation: bool) -> None:
+def test_scores_match_the_formula(encoder: Any, kind: type[Pointer], rotation: bool) -> None:
     head = make(kind, encoder, rotation=rotation).eval()
     words = states_of(encoder, 9).words[0]
-    expected = literal(head, words)
+    expected = reference(head, words)
     assert computed(head, words, None) == pytest.approx(expected, abs=1e-4)
     assert max(map(abs, expected.values())) > 3
     assert len({round(score, 3) for score in expected.values()}) > 80
@@ -113,19 +114,19 @@ def test_scores_are_the_formula(encoder: Any, kind: type[Pointer], rotation: boo
 
 @both
 @pytest.mark.parametrize("rotation", [True, False])
-def test_the_band_is_a_part_of_the_triangle(encoder: Any, kind: type[Pointer], rotation: bool) -> None:
+def test_scores_with_max_width_equal_those_without(encoder: Any, kind: type[Pointer], rotation: bool) -> None:
     head = make(kind, encoder, rotation=rotation).eval()
     words = states_of(encoder, 41).words[0]
     assert Tiles.cut(41, 3).count == 3
     band, triangle = computed(head, words, 3), computed(head, words, None)
     assert set(band) == {(i, j, c) for i, j, c in triangle if j - i < 3}
     assert band == pytest.approx({cell: triangle[cell] for cell in band}, abs=1e-4)
-    assert band == pytest.approx({cell: score for cell, score in literal(head, words).items() if cell in band}, abs=1e-4)
+    assert band == pytest.approx({cell: score for cell, score in reference(head, words).items() if cell in band}, abs=1e-4)
 
 
 @both
-def test_with_rotation_only_the_distance_matters(encoder: Any, kind: type[Pointer]) -> None:
-    """The same word everywhere: a span's score follows from its width, and without rotation not even from that."""
+def test_with_rotation_scores_depend_on_the_distance(encoder: Any, kind: type[Pointer]) -> None:
+    """With equal words, a span's score depends on its width; without rotation it is constant."""
     words = torch.randn(1, encoder.width).expand(30, -1)
     for rotation in (True, False):
         scores = computed(make(kind, encoder, rotation=rotation).eval(), words, None)
@@ -143,7 +144,7 @@ LOSSES = ["imbalance", "binary"]
 @both
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("max_width", [None, 3])
-def test_the_loss_is_literal_and_its_mean_over_sentences_and_types(
+def test_loss_matches_the_reference_and_is_averaged_over_sentences_and_types(
     encoder: Any, kind: type[Pointer], loss: str, max_width: int | None
 ) -> None:
     head = make(kind, encoder, loss=loss, max_width=max_width).eval()
@@ -160,7 +161,7 @@ def test_the_loss_is_literal_and_its_mean_over_sentences_and_types(
     for number, one in enumerate(sentences):
         gold = {(e.range.start, e.range.end - 1, e.type) for e in one.entities if not e.is_discontinuous}
         total = 0.0
-        scores = literal(head, states.words[number, : len(one.words)])
+        scores = reference(head, states.words[number, : len(one.words)])
         for c, name in enumerate(LABELS.entities):
             cells = {
                 cell: s for cell, s in scores.items() if cell[2] == c and (max_width is None or cell[1] - cell[0] < max_width)
@@ -178,7 +179,7 @@ def test_the_loss_is_literal_and_its_mean_over_sentences_and_types(
 
 
 @both
-def test_all_types_of_a_span_are_gold_and_what_is_not_is_left_out(encoder: Any, kind: type[Pointer]) -> None:
+def test_all_types_of_a_span_are_gold(encoder: Any, kind: type[Pointer]) -> None:
     head = make(kind, encoder, max_width=4)
     one = sentence(6, ("B", (0, 2)), ("A", (0, 2)), ("A", (0, 2)), ("A", (0, 5)), ("B", (3, 4), (5, 6)), ("C", (1, 2)))
     targets = head.targets([sentence(1), one, sentence(2, ("B", (0, 2)))], gold=True, generator=np.random.default_rng(0))
@@ -196,79 +197,68 @@ def test_all_types_of_a_span_are_gold_and_what_is_not_is_left_out(encoder: Any, 
 @both
 @pytest.mark.parametrize("threshold", [0.02, 0.5, 0.98])
 @pytest.mark.parametrize("max_width", [None, 2])
-def test_what_lies_above_the_threshold_is_found(
+def test_spans_above_the_threshold_are_scored(
     encoder: Any, kind: type[Pointer], threshold: float, max_width: int | None
 ) -> None:
     head = make(kind, encoder, threshold=threshold, max_width=max_width).eval()
     states = states_of(encoder, 4, 37, 0, 1)
-    found = head.score(states, head.targets([sentence(n) for n in (4, 37, 0, 1)], gold=False))
-    columns = (found.sentence, found.start, found.end, found.label)
-    rows = dict(zip(zip(*(column.tolist() for column in columns), strict=True), found.score.tolist(), strict=True))
-    assert len(rows) == len(found.score)
-    bar = log(threshold / (1 - threshold))
+    actual = head.score(states, head.targets([sentence(n) for n in (4, 37, 0, 1)], gold=False))
+    columns = (actual.sentence, actual.start, actual.end, actual.label)
+    rows = dict(zip(zip(*(column.tolist() for column in columns), strict=True), actual.score.tolist(), strict=True))
+    assert len(rows) == len(actual.score)
+    cutoff = log(threshold / (1 - threshold))
     expected, total = {}, 0
     for number, length in enumerate((4, 37, 0, 1)):
-        for (i, j, c), score in literal(head, states.words[number, :length]).items():
+        for (i, j, c), score in reference(head, states.words[number, :length]).items():
             total += 1
-            if score > bar and (max_width is None or j - i < max_width):
+            if score > cutoff and (max_width is None or j - i < max_width):
                 expected[number, i, j + 1, c] = 1 / (1 + exp(-score))
     assert rows == pytest.approx(expected, abs=1e-5)
     assert 0 < len(expected) < total
 
 
-def test_the_papers_threshold_is_zero(encoder: Any) -> None:
+def test_the_papers_cutoff_is_zero(encoder: Any) -> None:
     assert logit(make(GlobalPointer, encoder).threshold) == 0.0
 
 
 @both
 @pytest.mark.parametrize("options", [{}, {"max_width": 4}, {"rotation": False, "loss": "binary"}, {"decoding": "flat"}])
-def test_a_sentence_is_the_same_alone_and_in_any_batch(
+def test_results_do_not_depend_on_the_batch(
     encoder: Any, check_batches: Any, kind: type[Pointer], options: dict[str, Any]
 ) -> None:
     check_batches(make(kind, encoder, **options))
 
 
 @both
-def test_so_it_is_where_batches_are_cut_into_tiles_and_sentences_are_not(
-    encoder: Any, check_batches: Any, kind: type[Pointer]
-) -> None:
+def test_results_do_not_depend_on_the_batch_with_several_tiles(encoder: Any, check_batches: Any, kind: type[Pointer]) -> None:
     check_batches(make(kind, encoder, max_width=4), longest=60, widest=5)
 
 
 @both
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
-@pytest.mark.parametrize("loss", LOSSES)
-@pytest.mark.parametrize(("whole", "scale"), [(True, 1.0), (True, 30.0), (False, 1.0), (False, 300.0)])
-def test_losses_and_gradients_are_finite_in_half_precision(
-    encoder: Any,
-    random_batch: Any,
-    check_half: Any,
-    kind: type[Pointer],
-    dtype: torch.dtype,
-    loss: str,
-    whole: bool,
-    scale: float,
+def test_half_precision_losses_and_gradients_are_finite(
+    encoder: Any, random_batch: Any, check_half_precision: Any, kind: type[Pointer]
 ) -> None:
-    """With states in half precision and, where ``whole``, the head's weights too."""
-    head = make(kind, encoder, loss=loss, dropout=0.0)
     sentences, _ = random_batch()
-    states = states_of(encoder, *(len(one.words) for one in sentences))
-    check_half(head, sentences, states, dtype, whole, scale)
+    states = states_of(encoder, *(len(sentence.words) for sentence in sentences))
+    scales = [(True, 1.0), (True, 30.0), (False, 1.0), (False, 300.0)]
+    for dtype, loss, (with_weights, scale) in product((torch.float16, torch.bfloat16, torch.float32), LOSSES, scales):
+        head = make(kind, encoder, loss=loss, dropout=0.0)
+        check_half_precision(head, sentences, states, dtype, with_weights, scale)
 
 
 @both
 @pytest.mark.parametrize("max_width", [None, 4])
 @pytest.mark.parametrize("loss", LOSSES)
-def test_the_device_is_waited_for_once_in_scoring_and_never_in_training(
-    encoder: Any, waits: Any, kind: type[Pointer], loss: str, max_width: int | None
+def test_scoring_synchronises_once_and_training_never(
+    encoder: Any, synchronisations: Any, kind: type[Pointer], loss: str, max_width: int | None
 ) -> None:
     head = make(kind, encoder, loss=loss, max_width=max_width)
     sentences = [sentence(40, ("A", (0, 2)), ("B", (1, 2))), sentence(3)]
     states, targets = states_of(encoder, 40, 3), head.targets(sentences, gold=True)
-    with waits() as seen:
+    with synchronisations() as seen:
         head.loss(states, targets).mean.backward()
     assert not seen
-    with waits() as seen:
+    with synchronisations() as seen:
         head.score(states, head.targets(sentences, gold=False))
     assert seen == {"aten.nonzero": 1}
 
@@ -276,9 +266,7 @@ def test_the_device_is_waited_for_once_in_scoring_and_never_in_training(
 @both
 @pytest.mark.parametrize("loss", LOSSES)
 @pytest.mark.parametrize("max_width", [None, 2])
-def test_sentences_without_words_and_batches_without_sentences(
-    encoder: Any, kind: type[Pointer], loss: str, max_width: int | None
-) -> None:
+def test_empty_sentences_and_empty_batches(encoder: Any, kind: type[Pointer], loss: str, max_width: int | None) -> None:
     head = make(kind, encoder, loss=loss, max_width=max_width)
     for count, words in ((2, 0), (2, 3), (2, 40), (0, 0), (0, 3)):
         mask = torch.zeros(count, words, dtype=torch.bool)
@@ -293,23 +281,23 @@ def test_sentences_without_words_and_batches_without_sentences(
 
 @both
 @pytest.mark.parametrize("options", [{}, {"rotation": False}, {"loss": "binary"}, {"max_width": 3}])
-def test_it_learns_nested_entities_and_two_types_of_one_span(
-    overfit: Any, nested_lesson: list[Sentence], kind: type[Pointer], options: dict[str, Any]
+def test_overfits_nested_entities_with_two_types_per_span(
+    overfit: Any, nested_sentences: list[Sentence], kind: type[Pointer], options: dict[str, Any]
 ) -> None:
-    """Every A is a B as well."""
+    """Every span of type A also has type B."""
     training_sentences = [
         Sentence(one.id, one.words, (*one.entities, *(Entity("B", e.fragments) for e in one.entities if e.type == "A")))
-        for one in nested_lesson
+        for one in nested_sentences
     ]
     settings = PointerSettings(**{"size": 16, **options}).resolve(training_sentences)
     assert (settings.max_width, settings.decoding) == (options.get("max_width"), "nested")
     assert overfit(kind, LABELS, settings, training_sentences)
 
 
-def test_decoding_follows_the_training_data_and_the_width_does_not() -> None:
+def test_decoding_follows_from_training_data_but_width_does_not() -> None:
     for entities, decoding in (
         ([("A", (0, 2)), ("B", (2, 9))], "flat"),
-        ([("A", (0, 2)), ("A", (0, 2))], "flat"),  # the same entity, said twice
+        ([("A", (0, 2)), ("A", (0, 2))], "flat"),  # a duplicate entity
         ([("A", (0, 2)), ("B", (0, 2))], "nested"),
         ([("A", (0, 2)), ("A", (1, 2))], "nested"),
         ([("A", (0, 2)), ("A", (1, 3))], "overlapping"),
@@ -318,12 +306,12 @@ def test_decoding_follows_the_training_data_and_the_width_does_not() -> None:
 
 
 @both
-def test_what_is_open_is_refused(encoder: Any, kind: type[Pointer]) -> None:
+def test_automatic_settings_must_be_resolved(encoder: Any, kind: type[Pointer]) -> None:
     with pytest.raises(SpanwiseError, match="resolve"):
         kind.build(encoder, LABELS, PointerSettings().resolve([sentence(4)]))
 
 
-def test_another_type_costs_what_the_paper_says() -> None:
+def test_weights_per_type_match_the_paper() -> None:
     """2 v d weights and 2 d biases for GlobalPointer, 4 d weights and 2 biases for the efficient one (section 3.3)."""
     width, size = 768, 64
 
@@ -340,6 +328,6 @@ def test_another_type_costs_what_the_paper_says() -> None:
     "wrong",
     [{"size": 7}, {"size": 0}, {"threshold": 0.0}, {"threshold": 1.0}, {"loss": "focal"}, {"smoothing": 0.1}, {"max_width": 0}],
 )
-def test_wrong_settings_are_refused(wrong: dict[str, Any]) -> None:
+def test_invalid_settings_are_refused(wrong: dict[str, Any]) -> None:
     with pytest.raises(ValidationError):
         PointerSettings(**wrong)

@@ -1,4 +1,4 @@
-"""Deep spans for the candidates that a scorer keeps."""
+"""Deep spans of the candidates that the scorer keeps."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def kept_spans(head: PrunedSpan, states: TokenStates, gold: Any = None) -> list[
 @pytest.mark.parametrize("options", [{}, {"unit": "subwords"}, {"aggregation": "additive"}, {"aggregation": "mean", "depth": 1},
                                      {"share_weights": True}, {"depth": 0}, {"max_width": 1}, {"max_width": 12}])  # fmt: skip
 @pytest.mark.parametrize("architecture", ["bert", "mpnet"])
-def test_with_a_budget_for_everything_it_is_the_unpruned_head_without_its_lstm(
+def test_with_a_large_budget_it_equals_the_unpruned_head_without_lstm(
     tiny_bert: Path, options: dict[str, Any], architecture: str
 ) -> None:
     encoder = encoder_of(architecture, tiny_bert)
@@ -53,7 +53,7 @@ def test_with_a_budget_for_everything_it_is_the_unpruned_head_without_its_lstm(
         assert len(places) == len(set(places))
         assert set(places) == expected.keys()
         assert_close(scores[chosen.is_span], torch.stack([expected[place] for place in places]))
-        # The loss is that of the unpruned head and that of the scorer, a biaffine head.
+        # The loss is the sum of the unpruned head's and the scorer's, a biaffine head.
         losses = head.loss(*read(encoder, head, gold=True))
         deep = plain.loss(*read(encoder, plain, gold=True))
         scorer = head.scorer.loss(states, head.targets(SENTENCES, gold=True))
@@ -63,8 +63,8 @@ def test_with_a_budget_for_everything_it_is_the_unpruned_head_without_its_lstm(
     assert isinstance(head.scorer, Biaffine)
 
 
-def test_recorded_steps_read_padded_shapes_and_give_the_same(tiny_bert: Path) -> None:
-    """What CUDA graphs record, run as usual: numbers of words and of spans are padded, so that few shapes occur."""
+def test_recorded_steps_are_padded_and_give_the_same_results(tiny_bert: Path) -> None:
+    """Run the recorded function without CUDA: numbers of words and spans are padded to few shapes."""
     encoder = encoder_of("bert", tiny_bert)
     head = pruned(encoder)
     shapes = []
@@ -78,7 +78,7 @@ def test_recorded_steps_read_padded_shapes_and_give_the_same(tiny_bert: Path) ->
         chosen = head._prune(head.scorer.score_cells(states), states.mask)
         plain = head._vectors(states, chosen)
         head.graphs = recorded  # type: ignore[assignment]
-        head.training = True  # of the head alone: nothing is dropped
+        head.training = True  # of this module only: no dropout
         assert_close(head._vectors(states, chosen), plain)
     ((starts, ends, *words),) = shapes
     assert starts == ends
@@ -87,7 +87,7 @@ def test_recorded_steps_read_padded_shapes_and_give_the_same(tiny_bert: Path) ->
     assert all(shape[1] % LENGTH_MULTIPLE == 0 for shape in words)
 
 
-def test_the_best_are_kept_and_how_many_depends_on_the_own_length_alone(tiny_bert: Path) -> None:
+def test_the_best_spans_are_kept_and_their_number_depends_on_the_length(tiny_bert: Path) -> None:
     encoder = encoder_of("bert", tiny_bert)
     head = pruned(encoder)
     with torch.no_grad():
@@ -100,14 +100,14 @@ def test_the_best_are_kept_and_how_many_depends_on_the_own_length_alone(tiny_ber
             for start in range(words):
                 for end in range(start + 1, min(words, start + 5) + 1):
                     place = int(scored.tiles.index(torch.tensor(start), torch.tensor(end)))
-                    chances = scored.logits[number].movedim(2, 0).flatten(1)[:, place].softmax(0)
-                    every[start, end] = float(chances[:2].sum())  # that it is an entity of either type
+                    probabilities = scored.logits[number].movedim(2, 0).flatten(1)[:, place].softmax(0)
+                    every[start, end] = float(probabilities[:2].sum())  # the probability of any type
             best = sorted(every, key=lambda span: -every[span])[:budget]
             assert kept == set(best)
 
 
 @pytest.mark.parametrize("options", [{}, {"unit": "subwords", "max_width": 12}])
-def test_gold_always_passes_in_training(tiny_bert: Path, options: dict[str, Any]) -> None:
+def test_gold_spans_are_always_kept_in_training(tiny_bert: Path, options: dict[str, Any]) -> None:
     encoder = encoder_of("bert", tiny_bert)
     head = pruned(encoder, budget=0.01, **options)
     crowded = Sentence(
@@ -122,11 +122,11 @@ def test_gold_always_passes_in_training(tiny_bert: Path, options: dict[str, Any]
     assert len(with_gold[-2]) == len(head._gold(crowded)) > EXTRA_SPANS + 1
     kept = head.count_kept_gold(states, targets)
     spans = [{(s, e) for s, e, _ in head._gold(sentence).tolist()} for sentence in chosen]
-    assert kept.tolist() == [len(own & found) for own, found in zip(spans, without, strict=True)]
+    assert kept.tolist() == [len(gold & kept_gold) for gold, kept_gold in zip(spans, without, strict=True)]
     assert 0 < int(kept.sum()) < sum(map(len, spans))
 
 
-def test_the_deep_loss_is_over_the_kept_spans(tiny_bert: Path) -> None:
+def test_deep_loss_covers_the_kept_spans(tiny_bert: Path) -> None:
     encoder = encoder_of("bert", tiny_bert)
     head = pruned(encoder, budget=0.2, lstm=0)
     plain = made(encoder, lstm=0)
@@ -139,19 +139,19 @@ def test_the_deep_loss_is_over_the_kept_spans(tiny_bert: Path) -> None:
         total = torch.zeros(())
         for number, kept in enumerate(kept_spans(head, states, targets)):
             for start, end in kept:
-                chances = torch.zeros(3)
+                probabilities = torch.zeros(3)
                 for owner, s, e, label, mass in rows:
                     if (owner, s, e) == (number, start, end):
-                        chances[label] += mass
-                chances[2] = 1 - chances.sum()
-                total -= (chances * every[number, start, end].log_softmax(0)).sum()
+                        probabilities[label] += mass
+                probabilities[2] = 1 - probabilities.sum()
+                total -= (probabilities * every[number, start, end].log_softmax(0)).sum()
     sentences = sum(bool(sentence.words) for sentence in SENTENCES)
     torch.testing.assert_close(losses.parts["deep"], total / sentences, rtol=1e-4, atol=1e-4)
     torch.testing.assert_close(losses.mean, losses.parts["deep"] + losses.parts["scorer"])
 
 
 @pytest.mark.parametrize("options", [{}, {"unit": "subwords", "max_width": 12}])
-def test_kept_spans_are_read_in_the_order_of_the_text(tiny_bert: Path, options: dict[str, Any]) -> None:
+def test_kept_spans_are_read_in_text_order(tiny_bert: Path, options: dict[str, Any]) -> None:
     encoder = encoder_of("bert", tiny_bert)
     head, plain = pruned(encoder, **options), pruned(encoder, lstm=0, **options)
     plain.transformer.load_state_dict(head.transformer.state_dict())
@@ -176,29 +176,29 @@ def test_kept_spans_are_read_in_the_order_of_the_text(tiny_bert: Path, options: 
                 size = (chosen.end - chosen.start)[number, order]
                 assert_close(vectors[number, order], head.hidden_vectors(torch.cat((there, back.flip(0)), 1), size))
                 checked += order != sorted(order)
-    assert checked  # some sentence's spans are not in order by chance
+    assert checked  # some sentence has spans out of order
 
 
-def test_probabilities_are_the_mean_of_both_judges(tiny_bert: Path) -> None:
+def test_probabilities_are_the_mean_of_scorer_and_classifier(tiny_bert: Path) -> None:
     encoder = encoder_of("bert", tiny_bert)
     head = pruned(encoder)
     with torch.no_grad():
         states, targets = read(encoder, head)
         every = head.scorer.span_probabilities(states, {})
         rows = zip(every.sentence.tolist(), every.start.tolist(), every.end.tolist(), every.vectors, strict=True)
-        first = {(n, s, e): chances for n, s, e, chances in rows}
-        kept, found = head.span_vectors(states, targets), head.span_probabilities(states, targets)
+        first = {(n, s, e): probabilities for n, s, e, probabilities in rows}
+        kept, actual = head.span_vectors(states, targets), head.span_probabilities(states, targets)
         second = head.class_logits(kept.vectors).softmax(-1)
         places = list(zip(kept.sentence.tolist(), kept.start.tolist(), kept.end.tolist(), strict=True))
-        assert {(n, s, e) for n, own in enumerate(kept_spans(head, states)) for s, e in own} == set(places)
-        assert_close(found.vectors, (torch.stack([first[place] for place in places]) + second) / 2)
+        assert {(n, s, e) for n, spans in enumerate(kept_spans(head, states)) for s, e in spans} == set(places)
+        assert_close(actual.vectors, (torch.stack([first[place] for place in places]) + second) / 2)
         scored = head.score(states, targets)
-        best, label = found.vectors.max(-1)
+        best, label = actual.vectors.max(-1)
         assert_close(scored.score, best[label != head.none])
 
 
 @pytest.mark.parametrize("options", [{}, {"unit": "subwords", "max_width": 6}])
-def test_a_sentence_is_the_same_alone_and_in_any_batch(tiny_bert: Path, options: dict[str, Any]) -> None:
+def test_results_do_not_depend_on_the_batch(tiny_bert: Path, options: dict[str, Any]) -> None:
     encoder = encoder_of("bert", tiny_bert)
     head = pruned(encoder, **options)
     with torch.no_grad():
@@ -206,41 +206,41 @@ def test_a_sentence_is_the_same_alone_and_in_any_batch(tiny_bert: Path, options:
         check_alone_and_together(encoder, head)
 
 
-def test_spans_that_are_not_kept_are_nothing(tiny_bert: Path) -> None:
+def test_pruned_spans_are_not_predicted(tiny_bert: Path) -> None:
     encoder = encoder_of("bert", tiny_bert)
     head = pruned(encoder)
     with torch.no_grad():
-        head.classifier.bias.copy_(torch.tensor([90.0, 0.0, 0.0]))  # everything is a drug
+        head.classifier.bias.copy_(torch.tensor([90.0, 0.0, 0.0]))  # all spans are drugs
         states, targets = read(encoder, head)
-        found = head.score(states, targets)
+        actual = head.score(states, targets)
     spans: list[set[tuple[int, int]]] = [set() for _ in SENTENCES]
-    for number, start, end in zip(found.sentence.tolist(), found.start.tolist(), found.end.tolist(), strict=True):
+    for number, start, end in zip(actual.sentence.tolist(), actual.start.tolist(), actual.end.tolist(), strict=True):
         spans[number].add((start, end))
     assert spans == kept_spans(head, states)
 
 
-def test_the_device_is_waited_for_once_in_scoring_and_never_in_training(tiny_bert: Path, waits: Any) -> None:
+def test_scoring_synchronises_once_and_training_never(tiny_bert: Path, synchronisations: Any) -> None:
     encoder = encoder_of("bert", tiny_bert)
     for options in ({}, {"unit": "subwords"}):
         head = pruned(encoder, **options).train()
         states, targets = read(encoder, head, gold=True)
-        with waits() as found:
+        with synchronisations() as actual:
             head.loss(states, targets).mean.backward()
-        assert not found
+        assert not actual
         assert all(parameter.grad is not None for parameter in head.parameters())
         states, targets = read(encoder, head)
-        with waits() as found:
+        with synchronisations() as actual:
             head.score(states, targets)
-        assert sum(found.values()) == 1
+        assert sum(actual.values()) == 1
 
 
-def test_the_budget_follows_the_training_data() -> None:
+def test_budget_follows_from_training_data() -> None:
     some = [Sentence("a", ("w",) * 10, (Entity("A", ((0, 2),)),)), Sentence("b", ("w",) * 30)]
     assert PrunedSpanSettings().resolve(some).budget == pytest.approx(8 / 40)
     assert PrunedSpanSettings(budget=2.5).resolve(some).budget == 2.5
 
 
-def test_sentences_without_words(tiny_bert: Path) -> None:
+def test_empty_sentences(tiny_bert: Path) -> None:
     encoder = encoder_of("bert", tiny_bert)
     head = pruned(encoder)
     for chosen in ([Sentence("a", ())], [Sentence("a", ("the",)), Sentence("b", ())]):
@@ -250,7 +250,7 @@ def test_sentences_without_words(tiny_bert: Path) -> None:
         head.score(*read(encoder, head, chosen=chosen))
 
 
-def test_a_few_sentences_are_learned_by_heart(tiny_bert: Path) -> None:
+def test_overfits_a_few_sentences(tiny_bert: Path) -> None:
     encoder = transformer(tiny_bert)
     nested = Sentence("n", ("new", "york", "later"), (Entity("Place", ((0, 2),)), Entity("Drug", ((1, 2),))))
     assert overfitted(
@@ -258,23 +258,23 @@ def test_a_few_sentences_are_learned_by_heart(tiny_bert: Path) -> None:
     )
 
 
-def test_the_recall_of_what_is_kept_is_in_the_metrics(tiny_bert: Path, tmp_path: Path) -> None:
+def test_pruning_recall_is_in_the_metrics(tiny_bert: Path, tmp_path: Path) -> None:
     run = fit(tmp_path / "run", corpus(8), ["head.budget=0.2"], recipe="deep-span-pruned", encoder=str(tiny_bert), epochs=1)
     (row,) = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     dev = corpus(8)["dev"]
     prepared = run.model.encoder.prepare(dev)
     assert row["dev"]["pruning_recall"] == pruning_recall(run.model, dev, prepared)
-    head, found, gold = run.model.head, 0, 0
+    head, actual, gold = run.model.head, 0, 0
     for sentence, item in zip(dev, prepared, strict=True):
         with torch.no_grad():
             (kept,) = kept_spans(head, run.model.encoder(run.model.encoder.collate([item])))  # type: ignore[arg-type]
         ranges = {tuple(entity.range) for entity in sentence.entities}
-        found, gold = found + len(ranges & kept), gold + len(ranges)
-    assert row["dev"]["pruning_recall"] == found / gold
-    # What cannot be reached counts as dropped, but discontinuous entities are no affair of the scorer.
+        actual, gold = actual + len(ranges & kept), gold + len(ranges)
+    assert row["dev"]["pruning_recall"] == actual / gold
+    # Unreachable spans count as pruned, but discontinuous entities are not counted.
     wide, broken = Entity("Place", ((0, 3),)), Entity("Place", ((0, 1), (2, 3)))
     for entities in ((wide,), (wide, broken)):
         unreached = [Sentence("b", ("the", "oslo", "a"), entities)]
         assert pruning_recall(run.model, unreached, run.model.encoder.prepare(unreached)) == 0.0
     with_broken = [replace(one, entities=(*one.entities, broken)) if len(one.words) > 2 else one for one in dev]
-    assert pruning_recall(run.model, with_broken, prepared) == found / gold
+    assert pruning_recall(run.model, with_broken, prepared) == actual / gold

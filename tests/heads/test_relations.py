@@ -1,4 +1,4 @@
-"""Heads that find relations: every kind of overlap, literal references, batches of any size, learning."""
+"""Relation heads: all kinds of overlap, reference computations, batch invariance and learning."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def make(encoder: Any, kind: str, labels: Labels = LABELS, **options: Any) -> An
     torch.manual_seed(3)
     head = make_head(encoder, labels, {**KINDS[kind], **options})
     assert isinstance(head, RelationHead)
-    with torch.no_grad():  # so that it is sure of something
+    with torch.no_grad():  # for scores far from the threshold
         for parameter in head.parameters():
             parameter.mul_(3)
         if isinstance(head, PointerRelations):
@@ -48,12 +48,12 @@ def make(encoder: Any, kind: str, labels: Labels = LABELS, **options: Any) -> An
     return head
 
 
-def triples(found: Predictions | Sentence) -> set[tuple[str, Entity, Entity]]:
-    return {(r.type, found.entities[r.head], found.entities[r.tail]) for r in found.relations}
+def triples(actual: Predictions | Sentence) -> set[tuple[str, Entity, Entity]]:
+    return {(r.type, actual.entities[r.head], actual.entities[r.tail]) for r in actual.relations}
 
 
 def training_sentences() -> list[Sentence]:
-    """Every kind of overlap, and what has none: entities without relations, sentences without entities."""
+    """All kinds of overlap, entities without relations, and sentences without entities."""
     a, b = Entity("A", ((0, 2),)), Entity("B", ((3, 4),))
     inner, last = Entity("B", ((1, 2),)), Entity("A", ((5, 8),))
     words = ("tall", "smith", "sold", "iron", "to", "old", "red", "mill", ".")
@@ -72,7 +72,7 @@ def training_sentences() -> list[Sentence]:
 
 
 class Perfect(PairPointer):
-    """Scores the gold cells of one sentence 5 and all others -5, of words that are told apart by one-hot vectors."""
+    """Scores the gold cells of one sentence 5 and all others -5; words are one-hot vectors."""
 
     def __init__(self, cells: Tensor, labels: int, length: int) -> None:
         super().__init__(labels, 1)
@@ -92,19 +92,19 @@ def test_perfect_scores_of_pointers_are_decoded_exactly(encoder: Any, sentence: 
     head.pointer = Perfect(head.targets([sentence], gold=True)["relations.cells"], 3, length)
 
     def scores(words: Tensor, tiles: Any) -> Tensor:
-        found = torch.full((1, 2, tiles.cells), -5.0)
+        actual = torch.full((1, 2, tiles.cells), -5.0)
         for entity in sentence.entities:
             place = tiles.index(*(torch.tensor(bound) for bound in entity.range))
-            found[0, LABELS.entities.index(entity.type), place] = 5.0
-        return found.view(1, 2, tiles.count, tiles.rows, tiles.columns)
+            actual[0, LABELS.entities.index(entity.type), place] = 5.0
+        return actual.view(1, 2, tiles.count, tiles.rows, tiles.columns)
 
     head.entities.scores = scores
     states = TokenStates(torch.eye(length).unsqueeze(0), torch.zeros(1, length), torch.ones(1, length, dtype=torch.bool))
-    (found,) = head.decode(head.score(states, head.targets([sentence], gold=False)), 1)
-    assert set(found.entities) == set(sentence.entities)
-    assert len(found.relations) == len(sentence.relations)
-    assert triples(found) == triples(sentence)
-    assert all(relation.score == pytest.approx(1 / (1 + exp(-5)), abs=1e-5) for relation in found.relations)
+    (actual,) = head.decode(head.score(states, head.targets([sentence], gold=False)), 1)
+    assert set(actual.entities) == set(sentence.entities)
+    assert len(actual.relations) == len(sentence.relations)
+    assert triples(actual) == triples(sentence)
+    assert all(relation.score == pytest.approx(1 / (1 + exp(-5)), abs=1e-5) for relation in actual.relations)
 
 
 @pytest.mark.parametrize("sentence", training_sentences(), ids=lambda sentence: sentence.id)
@@ -123,36 +123,36 @@ def test_perfect_scores_of_pairs_are_decoded_exactly(encoder: Any, sentence: Sen
 
     head.logits = logits
     states = TokenStates(torch.zeros(1, len(sentence.words), 12), torch.zeros(1, 12), torch.ones(1, 1, dtype=torch.bool))
-    (found,) = head.decode(head.score(states, {}), 1)
-    assert found.entities == sentence.entities
-    assert len(found.relations) == len(gold)
-    assert triples(found) == gold
+    (actual,) = head.decode(head.score(states, {}), 1)
+    assert actual.entities == sentence.entities
+    assert len(actual.relations) == len(gold)
+    assert triples(actual) == gold
 
 
 def related(sentences: Sequence[Sentence], seed: int = 0) -> list[Sentence]:
-    """With random relations between their entities."""
+    """The sentences with random relations between their entities."""
     rng = np.random.default_rng(seed)
-    found = []
+    actual = []
     for sentence in sentences:
         count = len(sentence.entities)
         rows = rng.integers(0, (3, max(count, 1), max(count, 1)), size=(count, 3)).tolist()
         relations = {Relation(LABELS.relations[kind], head, tail) for kind, head, tail in rows}
-        found.append(replace(sentence, relations=tuple(sorted(relations, key=lambda r: (r.type, r.head, r.tail)))))
-    return found
+        actual.append(replace(sentence, relations=tuple(sorted(relations, key=lambda r: (r.type, r.head, r.tail)))))
+    return actual
 
 
 @torch.no_grad()
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_sentence_is_the_same_alone_and_in_any_batch(encoder: Any, random_batch: Any, joined: Any, kind: str) -> None:
+def test_results_do_not_depend_on_the_batch(encoder: Any, random_batch: Any, joined: Any, kind: str) -> None:
     head = make(encoder, kind).eval()
     bare, states = random_batch(longest=9)
     sentences = related(bare)
     alone = []
     for sentence, state in zip(sentences, states, strict=True):
         losses = head.loss(state, head.targets([sentence], gold=True))
-        (found,) = head.decode(head.score(state, head.targets([sentence], gold=False)), 1)
-        alone.append((losses.sums[0], losses.counts[0], found))
-    assert any(found.relations for *_, found in alone)
+        (actual,) = head.decode(head.score(state, head.targets([sentence], gold=False)), 1)
+        alone.append((losses.sums[0], losses.counts[0], actual))
+    assert any(actual.relations for *_, actual in alone)
     rng = np.random.default_rng(7)
     for size in (2, 3, 5, 9):
         order = rng.permutation(len(sentences))
@@ -162,41 +162,41 @@ def test_a_sentence_is_the_same_alone_and_in_any_batch(encoder: Any, random_batc
             losses = head.loss(batch, head.targets(some, gold=True))
             every = head.decode(head.score(batch, head.targets(some, gold=False)), len(some))
             for place, number in enumerate(chosen):
-                sums, counts, found = alone[number]
+                sums, counts, actual = alone[number]
                 torch.testing.assert_close(losses.sums[place], sums, rtol=1e-5, atol=1e-5)
                 assert losses.counts[place] == counts
-                assert every[place] == found
-                for one, other in zip(every[place].relations, found.relations, strict=True):
+                assert every[place] == actual
+                for one, other in zip(every[place].relations, actual.relations, strict=True):
                     assert one.score == pytest.approx(other.score, abs=1e-5)
 
 
 @torch.no_grad()
 @pytest.mark.parametrize("threshold", [0.5, 0.9])
 @pytest.mark.parametrize("form", ["full", "shared"])
-def test_pointers_find_what_a_loop_over_entities_finds(
+def test_pointer_relations_match_a_loop_over_entities(
     encoder: Any, random_batch: Any, joined: Any, form: str, threshold: float
 ) -> None:
     head = make(encoder, form, threshold=threshold).eval()
     sentences, alone = random_batch(longest=7)
     every = head.decode(head.score(joined(alone), head.targets(sentences, gold=False)), len(sentences))
-    bar, total = log(threshold / (1 - threshold)), 0
-    for states, found in zip(alone, every, strict=True):
+    cutoff, total = log(threshold / (1 - threshold)), 0
+    for states, actual in zip(alone, every, strict=True):
         scores = head.pointer.scores(states.words, 0, 6)[0]
         expected = {}
-        for (x, one), (y, other) in product(enumerate(found.entities), repeat=2):
+        for (x, one), (y, other) in product(enumerate(actual.entities), repeat=2):
             for label in range(3):
                 first = float(scores[label, one.range.start, other.range.start])
                 last = float(scores[3 + label, one.range.end - 1, other.range.end - 1])
-                if min(first, last) > bar:
+                if min(first, last) > cutoff:
                     expected[LABELS.relations[label], x, y] = 1 / (1 + exp(-min(first, last)))
-        got = {(r.type, r.head, r.tail): r.score for r in found.relations}
+        got = {(r.type, r.head, r.tail): r.score for r in actual.relations}
         assert got == pytest.approx(expected, abs=1e-5)
         total += len(got)
     assert total
 
 
-def literal_pair(head: SpanRelations, words: Tensor, one: Entity, other: Entity) -> Tensor:
-    """The scores of a pair, from the whole layer as one product."""
+def reference_pair(head: SpanRelations, words: Tensor, one: Entity, other: Entity) -> Tensor:
+    """The logits of a pair, computed by the layer as one product."""
     layer = head.layer
     spans = [
         torch.cat([words[a], words[b - 1], words[a:b].max(0).values, layer.labels.weight[LABELS.entities.index(entity.type)]])
@@ -209,24 +209,24 @@ def literal_pair(head: SpanRelations, words: Tensor, one: Entity, other: Entity)
 
 
 @torch.no_grad()
-def test_pairs_of_spans_find_what_a_loop_over_entities_finds(encoder: Any, random_batch: Any, joined: Any) -> None:
+def test_span_relations_match_a_loop_over_entities(encoder: Any, random_batch: Any, joined: Any) -> None:
     head = make(encoder, "spans").eval()
     sentences, alone = random_batch(longest=9)
     every = head.decode(head.score(joined(alone), head.targets(sentences, gold=False)), len(sentences))
     total = 0
-    for states, found in zip(alone, every, strict=True):
+    for states, actual in zip(alone, every, strict=True):
         expected = {}
-        for (x, one), (y, other) in product(enumerate(found.entities), repeat=2):
-            for label, value in zip(LABELS.relations, literal_pair(head, states.words[0], one, other).tolist(), strict=True):
+        for (x, one), (y, other) in product(enumerate(actual.entities), repeat=2):
+            for label, value in zip(LABELS.relations, reference_pair(head, states.words[0], one, other).tolist(), strict=True):
                 if value > 0:
                     expected[label, x, y] = 1 / (1 + exp(-value))
-        assert {(r.type, r.head, r.tail): r.score for r in found.relations} == pytest.approx(expected, abs=1e-5)
+        assert {(r.type, r.head, r.tail): r.score for r in actual.relations} == pytest.approx(expected, abs=1e-5)
         total += len(expected)
     assert total
 
 
 @torch.no_grad()
-def test_the_loss_of_pairs_is_the_literal_one(encoder: Any, random_batch: Any, joined: Any) -> None:
+def test_loss_of_pairs_matches_the_reference(encoder: Any, random_batch: Any, joined: Any) -> None:
     head = make(encoder, "spans", weight=0.5).eval()
     bare, alone = random_batch()
     sentences = related(bare)
@@ -237,7 +237,7 @@ def test_the_loss_of_pairs_is_the_literal_one(encoder: Any, random_batch: Any, j
         of_range = {(e.type, e.range): e for e in sentence.entities}  # a discontinuous one is told by its first and last word
         gold = {(r, (one.type, one.range), (other.type, other.range)) for r, one, other in gold}
         for one, other in product(of_range.items(), repeat=2):
-            scores = literal_pair(head, states.words[0], one[1], other[1])
+            scores = reference_pair(head, states.words[0], one[1], other[1])
             target = torch.tensor([float((r, one[0], other[0]) in gold) for r in LABELS.relations])
             values.append(float(F.binary_cross_entropy_with_logits(scores, target, reduction="sum")))
         assert float(losses.sums[number]) == pytest.approx(float(entities.sums[number]) + 0.5 * sum(values), rel=1e-4)
@@ -246,7 +246,7 @@ def test_the_loss_of_pairs_is_the_literal_one(encoder: Any, random_batch: Any, j
 
 @torch.no_grad()
 @pytest.mark.parametrize("form", ["full", "shared"])
-def test_the_loss_of_pointers_is_a_sum_over_relations(encoder: Any, random_batch: Any, joined: Any, form: str) -> None:
+def test_loss_of_pointers_is_a_sum_over_relations(encoder: Any, random_batch: Any, joined: Any, form: str) -> None:
     head = make(encoder, form, weight=0.5).eval()
     bare, alone = random_batch()
     sentences = related(bare)
@@ -286,7 +286,7 @@ def test_discontinuous_entities_have_relations_too(encoder: Any, kind: str) -> N
 
 
 def learn(encoder: Any, values: dict[str, Any], sentences: Sequence[Sentence], steps: int = 150) -> None:
-    """Train a head and a table of words on sentences, and see that it finds all that is in them and nothing else."""
+    """Train a head and word vectors on sentences and check that it predicts exactly their annotations."""
     torch.manual_seed(0)
     table = type(encoder)(sentences, 24)
     head = make_head(table, LABELS, values, sentences)
@@ -300,27 +300,27 @@ def learn(encoder: Any, values: dict[str, Any], sentences: Sequence[Sentence], s
     head.eval()
     with torch.no_grad():
         every = head.decode(head.score(table(inputs), head.targets(sentences, gold=False)), len(sentences))
-    for sentence, found in zip(sentences, every, strict=True):
-        assert set(found.entities) == set(sentence.entities), sentence.id
-        assert triples(found) == triples(sentence), sentence.id
-        assert len(found.relations) == len(sentence.relations)
+    for sentence, actual in zip(sentences, every, strict=True):
+        assert set(actual.entities) == set(sentence.entities), sentence.id
+        assert triples(actual) == triples(sentence), sentence.id
+        assert len(actual.relations) == len(sentence.relations)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_no_gpu_is_waited_for_in_the_loss(encoder: Any, random_batch: Any, joined: Any, waits: Any, kind: str) -> None:
+def test_loss_does_not_synchronise(encoder: Any, random_batch: Any, joined: Any, synchronisations: Any, kind: str) -> None:
     head = make(encoder, kind)
     bare, alone = random_batch()
     sentences = related(bare)
     targets = head.targets(sentences, gold=True, generator=np.random.default_rng(0))
     states = joined(alone)
     states.words.requires_grad_()
-    with waits() as count:
+    with synchronisations() as count:
         head.loss(states, targets).mean.backward()
     assert not count
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_nothing_to_learn_and_nothing_to_read(encoder: Any, kind: str) -> None:
+def test_sentences_without_entities(encoder: Any, kind: str) -> None:
     head = make(encoder, kind).eval()
     sentences = [Sentence("1", ("w",)), Sentence("2", ("w", "w"))]
     states = TokenStates(torch.zeros(2, 2, 12), torch.zeros(2, 12), torch.tensor([[True, False], [True, True]]))
@@ -331,7 +331,7 @@ def test_nothing_to_learn_and_nothing_to_read(encoder: Any, kind: str) -> None:
         assert head.decode(head.score(states, head.targets(sentences, gold=False)), 2) == [Predictions(())] * 2
 
 
-def test_types_that_train_does_not_have_are_passed_over(encoder: Any) -> None:
+def test_unknown_types_are_skipped(encoder: Any) -> None:
     other = Sentence(
         "s", ("w",) * 4, (Entity("A", ((0, 1),)), Entity("C", ((2, 3),))), (Relation("likes", 0, 1), Relation("eats", 0, 0))
     )
@@ -342,7 +342,7 @@ def test_types_that_train_does_not_have_are_passed_over(encoder: Any) -> None:
     assert make(encoder, "spans").targets([other], gold=True)["relations.positives"].tolist() == []
 
 
-def test_wrong_entities_are_spans_of_the_sentence_that_are_not_gold(encoder: Any) -> None:
+def test_sampled_negatives_are_spans_of_the_sentence_and_not_gold(encoder: Any) -> None:
     head = make(encoder, "spans", wrong=6)
     gold = np.array([[0, 2, 0], [3, 4, 1]])
     seen = set()
@@ -357,35 +357,35 @@ def test_wrong_entities_are_spans_of_the_sentence_that_are_not_gold(encoder: Any
 
 
 @torch.no_grad()
-def test_only_the_surest_entities_are_paired(encoder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_entities_with_the_highest_scores_are_paired(encoder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(relations_module, "MAX_PAIRED_ENTITIES", 2)
     head = make(encoder, "spans").eval()
     scores = (0.9, 0.6, 0.8)
-    own = tuple(Entity("A", ((place, place + 1),), score=score) for place, score in enumerate(scores))
-    head.entities.decode = lambda scored, count: [Predictions(()), Predictions(own)]
+    entities = tuple(Entity("A", ((index, index + 1),), score=score) for index, score in enumerate(scores))
+    head.entities.decode = lambda scored, count: [Predictions(()), Predictions(entities)]
     head.entities.score = lambda states, targets: None
     head.logits = lambda words, spans, label, first, second: torch.ones(len(first), 3)
     states = TokenStates(torch.zeros(2, 3, 12), torch.zeros(2, 12), torch.ones(2, 3, dtype=torch.bool))
-    nothing, found = head.decode(head.score(states, {}), 2)
-    assert nothing == Predictions(())
-    assert found.entities == own
-    assert {(r.head, r.tail) for r in found.relations} == {(0, 0), (0, 2), (2, 0), (2, 2)}
+    empty, actual = head.decode(head.score(states, {}), 2)
+    assert empty == Predictions(())
+    assert actual.entities == entities
+    assert {(r.head, r.tail) for r in actual.relations} == {(0, 0), (0, 2), (2, 0), (2, 2)}
 
 
 @pytest.mark.parametrize("kind", ["full", "spans"])
-def test_a_head_that_is_sure_of_right_and_wrong_has_a_threshold(encoder: Any, kind: str) -> None:
+def test_tuning_with_extreme_scores_gives_a_finite_threshold(encoder: Any, kind: str) -> None:
     head = make(encoder, kind, threshold="dev")
     gold = training_sentences()[:1]
     right = tuple(replace(relation, score=1.0) for relation in gold[0].relations)
-    found = [replace(gold[0], relations=(*right, Relation("near", 1, 2, score=0.999999)))]
-    assert head.tune(gold, lambda: found)
+    actual = [replace(gold[0], relations=(*right, Relation("near", 1, 2, score=0.999999)))]
+    assert head.tune(gold, lambda: actual)
     again = make_head(encoder, LABELS, head_values(head))
     assert 0.99 < again.settings.threshold < 1
     assert isfinite(again.cutoff)
 
 
 @pytest.mark.parametrize("kind", ["gp-relations", "span-relations"])
-def test_settings_are_whole_and_make_the_same_head_again(encoder: Any, kind: str) -> None:
+def test_saved_settings_build_the_same_head(encoder: Any, kind: str) -> None:
     head = make_head(encoder, LABELS, {"kind": kind}, training_sentences())
     values = head_values(head)
     assert values["entities"]["decoding"] == "nested"
@@ -409,7 +409,7 @@ def test_settings_are_whole_and_make_the_same_head_again(encoder: Any, kind: str
         ({"kind": "gp-relations", "form": "half"}, "form"),
     ],
 )
-def test_wrong_settings(values: dict[str, Any], message: str) -> None:
+def test_invalid_settings_are_refused(values: dict[str, Any], message: str) -> None:
     with pytest.raises(SpanwiseError, match=message):
         head_settings(values)
 

@@ -1,4 +1,4 @@
-"""What is kept of a sentence."""
+"""The cache of values per sentence."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from spanwise.heads.sentence_cache import SentenceCache
 from spanwise.heads.spanner import SpanNer, SpannerSettings
 
 
-def test_a_sentence_is_asked_once_and_equal_ones_apart(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
+def test_values_are_computed_once_per_sentence_object(monkeypatch: pytest.MonkeyPatch) -> None:
+    computed = []
     monkeypatch.setattr(sentence_cache, "MAX_SENTENCES", 2)
 
-    def make(sentence: Sentence) -> sentence_cache.Ints:
-        asked.append(sentence.id)
+    def compute(sentence: Sentence) -> sentence_cache.Ints:
+        computed.append(sentence.id)
         return np.array([len(sentence.words)])
 
-    kept = SentenceCache(make)
+    cache = SentenceCache(compute)
     first, twin, third = (Sentence(name, ("w",)) for name in ("a", "a", "b"))
     for sentence in (first, twin, first, twin):
-        assert kept(sentence).tolist() == [1]
-    assert asked == ["a", "a"]
-    kept(third)  # one too many: begins anew
-    kept(first)
-    assert asked == ["a", "a", "b", "a"]
+        assert cache(sentence).tolist() == [1]
+    assert computed == ["a", "a"]
+    cache(third)  # exceeds the limit: the cache is cleared
+    cache(first)
+    assert computed == ["a", "a", "b", "a"]
 
 
-def test_copies_of_a_head_use_their_own() -> None:
+def test_copies_of_a_head_have_their_own_cache() -> None:
     head = SpanNer(4, Labels(("A",)), SpannerSettings(max_width=2, decoding="flat"))
     sentence = Sentence("s", ("w", "w"), (Entity("A", ((0, 2),)),))
     assert head.count_unreachable(sentence) == 0

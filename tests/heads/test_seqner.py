@@ -34,7 +34,7 @@ def sentence(words: int, *entities: tuple[Any, ...]) -> Sentence:
     return Sentence("s", ("w",) * words, tuple(Entity(kind, fragments) for kind, *fragments in entities))
 
 
-def test_it_is_the_head_that_recipes_call_seqner() -> None:
+def test_registered_as_seqner() -> None:
     assert head_class("seqner") is SeqNer
     assert SeqNer.settings_class is SeqnerSettings
     assert SeqnerSettings().resolve([sentence(1)]) == SeqnerSettings()
@@ -43,11 +43,11 @@ def test_it_is_the_head_that_recipes_call_seqner() -> None:
 
 
 @pytest.mark.parametrize("tagging", TAGGINGS)
-def test_a_sentence_is_the_same_alone_and_in_any_batch(encoder: Any, check_batches: Any, tagging: str) -> None:
+def test_results_do_not_depend_on_the_batch(encoder: Any, check_batches: Any, tagging: str) -> None:
     check_batches(make(encoder, tagging))
 
 
-def test_tags_of_entities_the_widest_where_they_overlap(encoder: Any) -> None:
+def test_gold_tags_prefer_the_widest_of_overlapping_entities(encoder: Any) -> None:
     head = make(encoder)
     sentences = [
         sentence(7, ("B", (1, 2)), ("A", (0, 3)), ("A", (3, 4)), ("B", (5, 7))),
@@ -62,14 +62,14 @@ def test_tags_of_entities_the_widest_where_they_overlap(encoder: Any) -> None:
 
 
 @given(st.lists(st.lists(st.integers(0, 4), max_size=9), min_size=1, max_size=5))
-def test_reading_tags_is_that_of_the_formats(rows: list[list[int]]) -> None:
-    """Any tags, I without B included, in one batch with something behind the shorter sentences."""
+def test_decoding_matches_that_of_the_formats(rows: list[list[int]]) -> None:
+    """Any tags, also I without B, in one batch with random padding."""
     longest = max(1, *map(len, rows))
     tags = torch.tensor([row + [2] * (longest - len(row)) for row in rows])
     mask = torch.tensor([[True] * len(row) + [False] * (longest - len(row)) for row in rows])
     probability = torch.rand(tags.shape, generator=torch.Generator().manual_seed(0)) + 0.01
-    found = decode_tags(tags, probability, mask)
-    columns = (found.sentence, found.start, found.end, found.label)
+    actual = decode_tags(tags, probability, mask)
+    columns = (actual.sentence, actual.start, actual.end, actual.label)
     expected = [
         (number, *entity.range, LABELS.entities.index(entity.type))
         for number, row in enumerate(rows)
@@ -77,7 +77,7 @@ def test_reading_tags_is_that_of_the_formats(rows: list[list[int]]) -> None:
     ]
     assert list(zip(*(column.tolist() for column in columns), strict=True)) == expected
     means = [probability[number, start:end].log().mean().exp().item() for number, start, end, _ in expected]
-    assert found.score.tolist() == pytest.approx(means, rel=1e-4)
+    assert actual.score.tolist() == pytest.approx(means, rel=1e-4)
 
 
 def test_losses_are_sums_over_words(encoder: Any, random_batch: Any, joined: Any) -> None:
@@ -102,10 +102,10 @@ def test_scores_are_probabilities_or_marginals(encoder: Any, random_batch: Any, 
     batch = joined(states)
     for tagging in TAGGINGS:
         head = make(encoder, tagging, constrained=False).eval()
-        found = head.score(batch, head.targets(sentences, gold=False))
-        assert len(found.score) > 0
+        actual = head.score(batch, head.targets(sentences, gold=False))
+        assert len(actual.score) > 0
         for number, start, end, score in zip(
-            *(column.tolist() for column in (found.sentence, found.start, found.end, found.score)), strict=True
+            *(column.tolist() for column in (actual.sentence, actual.start, actual.end, actual.score)), strict=True
         ):
             emissions = head.classifier(states[number].words)
             if head.crf is None:
@@ -119,7 +119,7 @@ def test_scores_are_probabilities_or_marginals(encoder: Any, random_batch: Any, 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
 @pytest.mark.parametrize("tagging", TAGGINGS)
 @pytest.mark.parametrize("scale", [1.0, 300.0])
-def test_losses_and_gradients_are_finite_in_half_precision(
+def test_half_precision_losses_and_gradients_are_finite(
     encoder: Any, random_batch: Any, joined: Any, dtype: torch.dtype, tagging: str, scale: float
 ) -> None:
     head = make(encoder, tagging)
@@ -138,22 +138,22 @@ def test_losses_and_gradients_are_finite_in_half_precision(
 
 
 @pytest.mark.parametrize("tagging", TAGGINGS)
-def test_the_device_is_waited_for_once_in_scoring_and_never_in_training(
-    encoder: Any, random_batch: Any, joined: Any, waits: Any, tagging: str
+def test_scoring_synchronises_once_and_training_never(
+    encoder: Any, random_batch: Any, joined: Any, synchronisations: Any, tagging: str
 ) -> None:
     head = make(encoder, tagging)
     sentences, states = random_batch()
     batch, targets = joined(states), head.targets(sentences, gold=True)
-    with waits() as seen:
+    with synchronisations() as seen:
         head.loss(batch, targets).mean.backward()
     assert not seen
-    with waits() as seen:
+    with synchronisations() as seen:
         head.score(batch, {})
     assert seen == {"aten.nonzero": 1}
 
 
 @pytest.mark.parametrize("tagging", TAGGINGS)
-def test_sentences_without_words(encoder: Any, tagging: str) -> None:
+def test_empty_sentences(encoder: Any, tagging: str) -> None:
     head = make(encoder, tagging)
     for words in (0, 2):
         states = TokenStates(torch.zeros(2, words, encoder.width), torch.zeros(2, encoder.width), torch.zeros(2, words).bool())
@@ -163,7 +163,7 @@ def test_sentences_without_words(encoder: Any, tagging: str) -> None:
 
 
 @pytest.mark.parametrize("tagging", TAGGINGS)
-def test_it_learns(overfit: Any, tagging: str) -> None:
+def test_overfits_nested_sentences(overfit: Any, tagging: str) -> None:
     rng = np.random.default_rng(0)
     fillers, sentences = ["the", "yield", "of", "rose", "near", "while", "and", "fell"], []
     for number in range(20):
@@ -175,21 +175,21 @@ def test_it_learns(overfit: Any, tagging: str) -> None:
     assert overfit(SeqNer, LABELS, SeqnerSettings(tagging=tagging), sentences)
 
 
-def is_spelling(tags: tuple[int, ...]) -> bool:
-    """True when every I continues a B or an I of its own type."""
+def is_valid(tags: tuple[int, ...]) -> bool:
+    """Whether every I continues a B or an I of its own type."""
     return all(tag == 0 or tag % 2 or before in (tag - 1, tag) for before, tag in zip((0, *tags), tags, strict=False))
 
 
 @given(st.lists(st.lists(st.floats(-4, 4), min_size=5, max_size=5), min_size=1, max_size=4))
-def test_constrained_tags_are_the_best_that_spell_entities(rows: list[list[float]]) -> None:
+def test_constrained_tags_are_the_best_valid_sequence(rows: list[list[float]]) -> None:
     emissions = torch.tensor([rows], dtype=torch.float32).log_softmax(-1)
     allowed = bio_transitions(2)
     mask = torch.ones(1, len(rows), dtype=torch.bool)
-    found = tuple(viterbi(emissions, mask, allowed, allowed[0], torch.zeros(5))[0].tolist())
+    actual = tuple(viterbi(emissions, mask, allowed, allowed[0], torch.zeros(5))[0].tolist())
 
     def value(tags: tuple[int, ...]) -> float:
         return float(sum(emissions[0, place, tag] for place, tag in enumerate(tags)))
 
-    best = max((tags for tags in product(range(5), repeat=len(rows)) if is_spelling(tags)), key=value)
-    assert is_spelling(found)
-    assert value(found) == pytest.approx(value(best), abs=1e-4)
+    best = max((tags for tags in product(range(5), repeat=len(rows)) if is_valid(tags)), key=value)
+    assert is_valid(actual)
+    assert value(actual) == pytest.approx(value(best), abs=1e-4)

@@ -1,4 +1,4 @@
-"""SNG: finding entities, and typing given ones."""
+"""SNG: predicting entities and typing given ones."""
 
 from __future__ import annotations
 
@@ -18,35 +18,35 @@ from spanwise.heads.sng import Sng, SngSettings
 from spanwise.models.model import count_parameters
 
 LABELS = Labels(("A", "B"))
-WIDTH = 12  # of the states that the fixtures make
+WIDTH = 12  # of the states of the fixtures
 
 
 def make(encoder: Any, **options: Any) -> Sng:
     torch.manual_seed(3)
     head = Sng.build(encoder, LABELS, SngSettings(**{"max_width": 4, "decoding": "nested", "hidden": 6, **options}))
-    with torch.no_grad():  # opinionated: what a span says matters more than the bias
+    with torch.no_grad():  # larger weights, so that logits depend on the span more than on the bias
         head.classifier.weight.mul_(8)
     return head.eval()
 
 
 def given(*fragments: tuple[tuple[int, int], ...], words: str = "a b c d e f") -> Sentence:
-    return Sentence("s", tuple(words.split()), tuple(Entity("A", own) for own in fragments))
+    return Sentence("s", tuple(words.split()), tuple(Entity("A", entity_fragments) for entity_fragments in fragments))
 
 
-def literal(head: Sng, words: torch.Tensor) -> torch.Tensor:
-    """The logits of one span alone."""
+def reference(head: Sng, words: torch.Tensor) -> torch.Tensor:
+    """The logits of a single span."""
     states, hidden = head.spans.lstm(words)[0], head.settings.hidden
     weights = (states @ torch.cat((states[-1, :hidden], states[0, hidden:]))).softmax(0)
     return head.classifier(weights @ states)
 
 
-def test_it_is_the_head_that_recipes_call_sng() -> None:
+def test_registered_as_sng() -> None:
     assert head_class("sng") is Sng
     assert Sng.tasks == ("entities", "typing")
 
 
-def test_the_paper_has_805205_weights_for_five_types(encoder: Any) -> None:
-    """methods.md, section 1: 300 values a word, 200 states each way, 5 types, no NONE."""
+def test_number_of_weights_matches_the_paper(encoder: Any) -> None:
+    """805,205 weights: 300 values per word, 200 states per direction, 5 types without NONE."""
     encoder.width = 300
     settings = SngSettings(task="typing", max_width=1, decoding="flat")
     assert count_parameters(Sng.build(encoder, Labels(tuple("ABCDE")), settings)) == 805_205
@@ -54,83 +54,81 @@ def test_the_paper_has_805205_weights_for_five_types(encoder: Any) -> None:
 
 @pytest.mark.parametrize("context", [False, True])
 @pytest.mark.parametrize("decoding", ["nested", "flat"])
-def test_a_sentence_is_the_same_alone_and_in_any_batch(encoder: Any, check_batches: Any, context: bool, decoding: str) -> None:
+def test_results_do_not_depend_on_the_batch(encoder: Any, check_batches: Any, context: bool, decoding: str) -> None:
     check_batches(make(encoder, context=context, decoding=decoding))
 
 
 @pytest.mark.parametrize("fragments", ["together", "separate"])
 @pytest.mark.parametrize("context", [False, True])
-def test_given_spans_are_typed_the_same_alone_and_in_any_batch(
-    encoder: Any, check_batches: Any, context: bool, fragments: str
-) -> None:
+def test_typing_does_not_depend_on_the_batch(encoder: Any, check_batches: Any, context: bool, fragments: str) -> None:
     check_batches(make(encoder, task="typing", context=context, fragments=fragments))
 
 
-def test_logits_are_those_of_each_span_alone(encoder: Any, random_batch: Any, joined: Any) -> None:
+def test_logits_match_those_of_single_spans(encoder: Any, random_batch: Any, joined: Any) -> None:
     head = make(encoder)
     sentences, states = random_batch()
     batch, targets = joined(states), head.targets(sentences, gold=False)
-    found = head.logits(batch, targets)
+    actual = head.logits(batch, targets)
     places = zip(*(targets[name].tolist() for name in ("sentence", "start", "end")), strict=True)
-    expected = torch.stack([literal(head, batch.words[number, start:end]) for number, start, end in places])
-    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
+    expected = torch.stack([reference(head, batch.words[number, start:end]) for number, start, end in places])
+    torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-5)
 
 
-def test_the_loss_of_typing_is_the_cross_entropy_of_the_gold_spans(encoder: Any, random_batch: Any, joined: Any) -> None:
+def test_typing_loss_is_the_cross_entropy_of_the_gold_spans(encoder: Any, random_batch: Any, joined: Any) -> None:
     head = make(encoder, task="typing")
     sentences, states = random_batch()
     losses = head.loss(joined(states), head.targets(sentences, gold=True))
     for number, (sentence, state) in enumerate(zip(sentences, states, strict=True)):
         words = [torch.cat([state.words[0, a:b] for a, b in e.fragments]) for e in sentence.entities]
         labels = [LABELS.entities.index(e.type) for e in sentence.entities]
-        expected = sum(-literal(head, own).log_softmax(0)[label].item() for own, label in zip(words, labels, strict=True))
+        expected = sum(-reference(head, span).log_softmax(0)[label].item() for span, label in zip(words, labels, strict=True))
         assert losses.sums[number].item() == pytest.approx(expected, rel=1e-4, abs=1e-5)
         assert losses.counts[number] == len(sentence.entities)
     assert head.classifier.out_features == len(LABELS.entities)  # no NONE
 
 
-def test_the_types_of_given_spans_are_not_looked_at(encoder: Any, random_batch: Any, joined: Any) -> None:
+def test_types_of_given_spans_are_ignored(encoder: Any, random_batch: Any, joined: Any) -> None:
     head = make(encoder, task="typing")
     sentences, states = random_batch()
     other = [replace(s, entities=tuple(replace(e, type="unheard of") for e in s.entities)) for s in sentences]
     batch = joined(states)
     one, two = (head.decode(head.score(batch, head.targets(some, gold=False)), len(some)) for some in (sentences, other))
     assert one == two
-    for sentence, found in zip(sentences, one, strict=True):
-        assert {e.fragments for e in found.entities} == {e.fragments for e in sentence.entities}
-        assert all(0 < (e.score or 0) <= 1 for e in found.entities)
+    for sentence, actual in zip(sentences, one, strict=True):
+        assert {e.fragments for e in actual.entities} == {e.fragments for e in sentence.entities}
+        assert all(0 < (e.score or 0) <= 1 for e in actual.entities)
 
 
-def test_an_entity_of_several_fragments_is_one_decision(encoder: Any) -> None:
-    """Its words are those of all fragments, so it is typed as the same words in a row are; in the paper each by itself."""
+def test_a_discontinuous_entity_gets_one_type(encoder: Any) -> None:
+    """It is typed like the contiguous sequence of its fragments' words; in the paper, each fragment separately."""
     sentences = [given(((0, 1), (3, 5))), given(((0, 3),), words="a d e")]
     encoder = type(encoder)(sentences)
     states = encoder(encoder.collate(encoder.prepare(sentences)))
     head = make(encoder, task="typing")
     logits = head.logits(states, head.targets(sentences, gold=False))
     torch.testing.assert_close(logits[0], logits[1])
-    torch.testing.assert_close(logits[0], literal(head, states.words[0, [0, 3, 4]]), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(logits[0], reference(head, states.words[0, [0, 3, 4]]), rtol=1e-4, atol=1e-5)
 
     apart = make(encoder, task="typing", fragments="separate")
     targets = apart.targets(sentences[:1], gold=False)
     first = TokenStates(states.words[:1], states.cls[:1], states.mask[:1])
-    found = apart.logits(first, targets)
-    torch.testing.assert_close(found[1], literal(apart, states.words[0, 3:5]), rtol=1e-4, atol=1e-5)
+    actual = apart.logits(first, targets)
+    torch.testing.assert_close(actual[1], reference(apart, states.words[0, 3:5]), rtol=1e-4, atol=1e-5)
     gold = apart.targets(sentences[:1], gold=True)
-    assert gold["label"].tolist() == [0, 0]  # each is something to learn
+    assert gold["label"].tolist() == [0, 0]  # each fragment is an example
 
 
 @pytest.mark.parametrize(("labels", "expected"), [([0, 0], ["A"]), ([0, 1], []), ([1, 1], ["B"])])
-def test_fragments_apart_are_an_entity_when_they_agree(encoder: Any, labels: list[int], expected: list[str]) -> None:
+def test_separate_fragments_form_an_entity_if_their_types_agree(encoder: Any, labels: list[int], expected: list[str]) -> None:
     head = make(encoder, task="typing", fragments="separate")
     sentence = given(((0, 1), (3, 5)))
     states = TokenStates(torch.randn(1, 6, WIDTH), torch.zeros(1, WIDTH), torch.ones(1, 6, dtype=torch.bool))
     scored = replace(head.score(states, head.targets([sentence], gold=False)), label=torch.tensor(labels))
-    (found,) = head.decode(scored, 1)
-    assert [(e.type, e.fragments) for e in found.entities] == [(kind, ((0, 1), (3, 5))) for kind in expected]
+    (actual,) = head.decode(scored, 1)
+    assert [(e.type, e.fragments) for e in actual.entities] == [(kind, ((0, 1), (3, 5))) for kind in expected]
 
 
-def test_equal_words_are_read_once_where_nothing_else_counts(encoder: Any) -> None:
+def test_equal_words_are_read_once_without_context(encoder: Any) -> None:
     sentences = [given(((0, 2),), ((1, 2),), words="a b c"), given(((1, 3),), ((0, 1),), words="c a b")]
     encoder = type(encoder)(sentences)
     states = encoder(encoder.collate(encoder.prepare(sentences)))
@@ -142,11 +140,11 @@ def test_equal_words_are_read_once_where_nothing_else_counts(encoder: Any) -> No
     first, second = with_context.loss(states, one), free.loss(states, other)
     torch.testing.assert_close(first.sums, second.sums)
     assert first.counts.tolist() == second.counts.tolist() == [2, 2]
-    found = [head.decode(head.score(states, head.targets(sentences, gold=False)), 2) for head in (with_context, free)]
-    assert found[0] == found[1]
+    actual = [head.decode(head.score(states, head.targets(sentences, gold=False)), 2) for head in (with_context, free)]
+    assert actual[0] == actual[1]
 
 
-def test_a_word_is_free_of_context_without_a_bilstm_and_tags() -> None:
+def test_context_free_encoders() -> None:
     tagged = [Sentence("s", ("a", "b"), (Entity("A", ((0, 1),)),), pos=("X", "Y"))]
     for options, expected in (({"layers": 0}, True), ({"layers": 1}, False), ({"layers": 0, "pos_size": 3}, False)):
         encoder = StaticEncoder.build(StaticSettings(**{"char_hidden": 4, **options}), tagged)
@@ -155,17 +153,17 @@ def test_a_word_is_free_of_context_without_a_bilstm_and_tags() -> None:
         assert not make(encoder, task="typing", context=True).is_context_free
 
 
-def test_two_types_of_a_span_are_learned_alike_and_one_is_out_of_reach(encoder: Any) -> None:
+def test_two_types_of_a_span_are_learned_but_one_is_unreachable(encoder: Any) -> None:
     head = make(encoder, task="typing")
     twice = Sentence("s", tuple("abcdefgh"), (Entity("A", ((0, 2),)), Entity("B", ((0, 2),)), Entity("Z", ((3, 4),))))
     assert head.targets([twice], gold=True)["label"].tolist() == [0, 1]
-    assert len(head.targets([twice], gold=False)["forward_end"]) == 2  # spans, whatever their types
-    assert head.count_unreachable(twice) == 2  # one of the two types, and the type that nobody knows
+    assert len(head.targets([twice], gold=False)["forward_end"]) == 2  # distinct spans
+    assert head.count_unreachable(twice) == 2  # one of the two types, and the unknown type
     assert head.count_unreachable(given(((0, 6),), ((0, 1), (5, 6)))) == 0  # any width, any fragments
     assert make(encoder).count_unreachable(given(((0, 6),), ((0, 1), (5, 6)))) == 2
 
 
-def test_context_lets_a_span_know_its_neighbours(encoder: Any) -> None:
+def test_with_context_a_span_depends_on_its_neighbours(encoder: Any) -> None:
     sentence = given(((2, 4),))
     words = torch.randn(1, 6, WIDTH)
     changed = words.clone()
@@ -179,16 +177,16 @@ def test_context_lets_a_span_know_its_neighbours(encoder: Any) -> None:
 
 
 @pytest.mark.parametrize("options", [{}, {"context": True, "context_hidden": 8}, {"smoothing": 0.1}])
-def test_it_learns_nested_entities(overfit: Any, nested_lesson: list[Sentence], options: dict[str, Any]) -> None:
+def test_overfits_nested_sentences(overfit: Any, nested_sentences: list[Sentence], options: dict[str, Any]) -> None:
     settings = SngSettings(max_width=3, decoding="nested", hidden=16, **options)
-    assert overfit(Sng, LABELS, settings, nested_lesson)
+    assert overfit(Sng, LABELS, settings, nested_sentences)
 
 
-def test_it_learns_to_type_given_spans(overfit: Any, nested_lesson: list[Sentence]) -> None:
-    assert overfit(Sng, LABELS, SngSettings(task="typing", max_width=3, decoding="nested", hidden=16), nested_lesson)
+def test_overfits_typing_of_given_spans(overfit: Any, nested_sentences: list[Sentence]) -> None:
+    assert overfit(Sng, LABELS, SngSettings(task="typing", max_width=3, decoding="nested", hidden=16), nested_sentences)
 
 
-def test_training_takes_gold_and_sampled_negatives(encoder: Any) -> None:
+def test_training_uses_gold_and_sampled_negatives(encoder: Any) -> None:
     head = make(encoder, negatives=3)
     sentence = given(((0, 2),), ((4, 5),))
     targets = head.targets([sentence], gold=True, generator=np.random.default_rng(0))
@@ -197,28 +195,28 @@ def test_training_takes_gold_and_sampled_negatives(encoder: Any) -> None:
 
 
 @pytest.mark.parametrize("task", ["entities", "typing"])
-def test_learning_never_waits_for_the_device(encoder: Any, random_batch: Any, joined: Any, waits: Any, task: str) -> None:
+def test_loss_does_not_synchronise(encoder: Any, random_batch: Any, joined: Any, synchronisations: Any, task: str) -> None:
     head = make(encoder, task=task, context=True).train()
     sentences, states = random_batch()
     targets = head.targets(sentences, gold=True, generator=np.random.default_rng(0))
     batch = joined(states)
-    with waits() as counted:
+    with synchronisations() as counted:
         head.loss(batch, targets).mean.backward()
     assert not counted
 
 
-def test_sentences_without_given_spans_are_no_trouble(encoder: Any) -> None:
+def test_sentences_without_given_spans(encoder: Any) -> None:
     head = make(encoder, task="typing")
     sentences = [Sentence("s1", ("a", "b")), Sentence("s2", ())]
     states = TokenStates(torch.randn(2, 2, WIDTH), torch.zeros(2, WIDTH), torch.tensor([[True, True], [False, False]]))
     losses = head.loss(states, head.targets(sentences, gold=True))
     assert losses.sums.tolist() == losses.counts.tolist() == [0, 0]
     assert losses.mean.item() == 0
-    found = head.decode(head.score(states, head.targets(sentences, gold=False)), 2)
-    assert [one.entities for one in found] == [(), ()]
+    actual = head.decode(head.score(states, head.targets(sentences, gold=False)), 2)
+    assert [one.entities for one in actual] == [(), ()]
 
 
-def test_vectors_of_spans_are_those_that_are_classified(encoder: Any, random_batch: Any, joined: Any) -> None:
+def test_span_vectors_are_the_input_of_the_classifier(encoder: Any, random_batch: Any, joined: Any) -> None:
     head = make(encoder)
     sentences, states = random_batch()
     batch, targets = joined(states), head.targets(sentences, gold=False)
