@@ -18,7 +18,7 @@ from spanwise.heads.sng import Sng, SngSettings
 from spanwise.models.model import count_parameters
 
 LABELS = Labels(("A", "B"))
-WIDTH = 12  # of the states of the fixtures
+WIDTH = 12  # of the word states from the fixtures
 
 
 def make(encoder: Any, **options: Any) -> Sng:
@@ -30,11 +30,11 @@ def make(encoder: Any, **options: Any) -> Sng:
 
 
 def given(*fragments: tuple[tuple[int, int], ...], words: str = "a b c d e f") -> Sentence:
-    return Sentence("s", tuple(words.split()), tuple(Entity("A", entity_fragments) for entity_fragments in fragments))
+    return Sentence("s", tuple(words.split()), tuple(Entity("A", ranges) for ranges in fragments))
 
 
-def reference(head: Sng, words: torch.Tensor) -> torch.Tensor:
-    """The logits of a single span."""
+def reference_logits(head: Sng, words: torch.Tensor) -> torch.Tensor:
+    """Compute the logits of a single span from its word states."""
     states, hidden = head.spans.lstm(words)[0], head.settings.hidden
     weights = (states @ torch.cat((states[-1, :hidden], states[0, hidden:]))).softmax(0)
     return head.classifier(weights @ states)
@@ -69,8 +69,8 @@ def test_logits_match_those_of_single_spans(encoder: Any, random_batch: Any, joi
     sentences, states = random_batch()
     batch, targets = joined(states), head.targets(sentences, gold=False)
     actual = head.logits(batch, targets)
-    places = zip(*(targets[name].tolist() for name in ("sentence", "start", "end")), strict=True)
-    expected = torch.stack([reference(head, batch.words[number, start:end]) for number, start, end in places])
+    spans = zip(*(targets[name].tolist() for name in ("sentence", "start", "end")), strict=True)
+    expected = torch.stack([reference_logits(head, batch.words[number, start:end]) for number, start, end in spans])
     torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-5)
 
 
@@ -81,7 +81,9 @@ def test_typing_loss_is_the_cross_entropy_of_the_gold_spans(encoder: Any, random
     for number, (sentence, state) in enumerate(zip(sentences, states, strict=True)):
         words = [torch.cat([state.words[0, a:b] for a, b in e.fragments]) for e in sentence.entities]
         labels = [LABELS.entities.index(e.type) for e in sentence.entities]
-        expected = sum(-reference(head, span).log_softmax(0)[label].item() for span, label in zip(words, labels, strict=True))
+        expected = sum(
+            -reference_logits(head, span).log_softmax(0)[label].item() for span, label in zip(words, labels, strict=True)
+        )
         assert losses.sums[number].item() == pytest.approx(expected, rel=1e-4, abs=1e-5)
         assert losses.counts[number] == len(sentence.entities)
     assert head.classifier.out_features == len(LABELS.entities)  # no NONE
@@ -90,31 +92,33 @@ def test_typing_loss_is_the_cross_entropy_of_the_gold_spans(encoder: Any, random
 def test_types_of_given_spans_are_ignored(encoder: Any, random_batch: Any, joined: Any) -> None:
     head = make(encoder, task="typing")
     sentences, states = random_batch()
-    other = [replace(s, entities=tuple(replace(e, type="unheard of") for e in s.entities)) for s in sentences]
+    renamed = [replace(s, entities=tuple(replace(e, type="unknown") for e in s.entities)) for s in sentences]
     batch = joined(states)
-    one, two = (head.decode(head.score(batch, head.targets(some, gold=False)), len(some)) for some in (sentences, other))
-    assert one == two
-    for sentence, actual in zip(sentences, one, strict=True):
-        assert {e.fragments for e in actual.entities} == {e.fragments for e in sentence.entities}
-        assert all(0 < (e.score or 0) <= 1 for e in actual.entities)
+    predictions, renamed_predictions = (
+        head.decode(head.score(batch, head.targets(inputs, gold=False)), len(inputs)) for inputs in (sentences, renamed)
+    )
+    assert predictions == renamed_predictions
+    for sentence, predicted in zip(sentences, predictions, strict=True):
+        assert {e.fragments for e in predicted.entities} == {e.fragments for e in sentence.entities}
+        assert all(0 < (e.score or 0) <= 1 for e in predicted.entities)
 
 
 def test_a_discontinuous_entity_gets_one_type(encoder: Any) -> None:
-    """It is typed like the contiguous sequence of its fragments' words; in the paper, each fragment separately."""
+    """It is typed like its fragments' words in sequence; the paper types each fragment separately."""
     sentences = [given(((0, 1), (3, 5))), given(((0, 3),), words="a d e")]
     encoder = type(encoder)(sentences)
     states = encoder(encoder.collate(encoder.prepare(sentences)))
     head = make(encoder, task="typing")
     logits = head.logits(states, head.targets(sentences, gold=False))
     torch.testing.assert_close(logits[0], logits[1])
-    torch.testing.assert_close(logits[0], reference(head, states.words[0, [0, 3, 4]]), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(logits[0], reference_logits(head, states.words[0, [0, 3, 4]]), rtol=1e-4, atol=1e-5)
 
-    apart = make(encoder, task="typing", fragments="separate")
-    targets = apart.targets(sentences[:1], gold=False)
+    fragment_head = make(encoder, task="typing", fragments="separate")
+    targets = fragment_head.targets(sentences[:1], gold=False)
     first = TokenStates(states.words[:1], states.cls[:1], states.mask[:1])
-    actual = apart.logits(first, targets)
-    torch.testing.assert_close(actual[1], reference(apart, states.words[0, 3:5]), rtol=1e-4, atol=1e-5)
-    gold = apart.targets(sentences[:1], gold=True)
+    fragment_logits = fragment_head.logits(first, targets)
+    torch.testing.assert_close(fragment_logits[1], reference_logits(fragment_head, states.words[0, 3:5]), rtol=1e-4, atol=1e-5)
+    gold = fragment_head.targets(sentences[:1], gold=True)
     assert gold["label"].tolist() == [0, 0]  # each fragment is an example
 
 
@@ -124,24 +128,26 @@ def test_separate_fragments_form_an_entity_if_their_types_agree(encoder: Any, la
     sentence = given(((0, 1), (3, 5)))
     states = TokenStates(torch.randn(1, 6, WIDTH), torch.zeros(1, WIDTH), torch.ones(1, 6, dtype=torch.bool))
     scored = replace(head.score(states, head.targets([sentence], gold=False)), label=torch.tensor(labels))
-    (actual,) = head.decode(scored, 1)
-    assert [(e.type, e.fragments) for e in actual.entities] == [(kind, ((0, 1), (3, 5))) for kind in expected]
+    (predicted,) = head.decode(scored, 1)
+    assert [(e.type, e.fragments) for e in predicted.entities] == [(kind, ((0, 1), (3, 5))) for kind in expected]
 
 
 def test_equal_words_are_read_once_without_context(encoder: Any) -> None:
     sentences = [given(((0, 2),), ((1, 2),), words="a b c"), given(((1, 3),), ((0, 1),), words="c a b")]
     encoder = type(encoder)(sentences)
     states = encoder(encoder.collate(encoder.prepare(sentences)))
-    with_context, free = make(encoder, task="typing"), make(encoder, task="typing")
-    free.is_context_free = True
-    one, other = (head.targets(sentences, gold=True) for head in (with_context, free))
-    assert (len(one["forward_end"]), len(other["forward_end"])) == (4, 3)  # "a b", "b", "c"
-    assert other["read_span"].tolist() == [0, 1, 0, 2]
-    first, second = with_context.loss(states, one), free.loss(states, other)
-    torch.testing.assert_close(first.sums, second.sums)
-    assert first.counts.tolist() == second.counts.tolist() == [2, 2]
-    actual = [head.decode(head.score(states, head.targets(sentences, gold=False)), 2) for head in (with_context, free)]
-    assert actual[0] == actual[1]
+    with_context, context_free = make(encoder, task="typing"), make(encoder, task="typing")
+    context_free.is_context_free = True
+    targets, unique_targets = (head.targets(sentences, gold=True) for head in (with_context, context_free))
+    assert (len(targets["forward_end"]), len(unique_targets["forward_end"])) == (4, 3)  # "a b", "b", "c"
+    assert unique_targets["read_span"].tolist() == [0, 1, 0, 2]
+    losses, unique_losses = with_context.loss(states, targets), context_free.loss(states, unique_targets)
+    torch.testing.assert_close(losses.sums, unique_losses.sums)
+    assert losses.counts.tolist() == unique_losses.counts.tolist() == [2, 2]
+    predictions = [
+        head.decode(head.score(states, head.targets(sentences, gold=False)), 2) for head in (with_context, context_free)
+    ]
+    assert predictions[0] == predictions[1]
 
 
 def test_context_free_encoders() -> None:
@@ -155,10 +161,10 @@ def test_context_free_encoders() -> None:
 
 def test_two_types_of_a_span_are_learned_but_one_is_unreachable(encoder: Any) -> None:
     head = make(encoder, task="typing")
-    twice = Sentence("s", tuple("abcdefgh"), (Entity("A", ((0, 2),)), Entity("B", ((0, 2),)), Entity("Z", ((3, 4),))))
-    assert head.targets([twice], gold=True)["label"].tolist() == [0, 1]
-    assert len(head.targets([twice], gold=False)["forward_end"]) == 2  # distinct spans
-    assert head.count_unreachable(twice) == 2  # one of the two types, and the unknown type
+    two_types = Sentence("s", tuple("abcdefgh"), (Entity("A", ((0, 2),)), Entity("B", ((0, 2),)), Entity("Z", ((3, 4),))))
+    assert head.targets([two_types], gold=True)["label"].tolist() == [0, 1]
+    assert len(head.targets([two_types], gold=False)["forward_end"]) == 2  # distinct spans
+    assert head.count_unreachable(two_types) == 2  # one of the two types, and the unknown type
     assert head.count_unreachable(given(((0, 6),), ((0, 1), (5, 6)))) == 0  # any width, any fragments
     assert make(encoder).count_unreachable(given(((0, 6),), ((0, 1), (5, 6)))) == 2
 
@@ -172,8 +178,8 @@ def test_with_context_a_span_depends_on_its_neighbours(encoder: Any) -> None:
     for context in (False, True):
         head = make(encoder, task="typing", context=context)
         targets = head.targets([sentence], gold=False)
-        one, other = (head.logits(TokenStates(some, cls, mask), targets) for some in (words, changed))
-        assert torch.equal(one, other) is not context
+        logits, changed_logits = (head.logits(TokenStates(values, cls, mask), targets) for values in (words, changed))
+        assert torch.equal(logits, changed_logits) is not context
 
 
 @pytest.mark.parametrize("options", [{}, {"context": True, "context_hidden": 8}, {"smoothing": 0.1}])
@@ -200,9 +206,9 @@ def test_loss_does_not_synchronise(encoder: Any, random_batch: Any, joined: Any,
     sentences, states = random_batch()
     targets = head.targets(sentences, gold=True, generator=np.random.default_rng(0))
     batch = joined(states)
-    with synchronisations() as counted:
+    with synchronisations() as counts:
         head.loss(batch, targets).mean.backward()
-    assert not counted
+    assert not counts
 
 
 def test_sentences_without_given_spans(encoder: Any) -> None:
@@ -212,8 +218,8 @@ def test_sentences_without_given_spans(encoder: Any) -> None:
     losses = head.loss(states, head.targets(sentences, gold=True))
     assert losses.sums.tolist() == losses.counts.tolist() == [0, 0]
     assert losses.mean.item() == 0
-    actual = head.decode(head.score(states, head.targets(sentences, gold=False)), 2)
-    assert [one.entities for one in actual] == [(), ()]
+    predictions = head.decode(head.score(states, head.targets(sentences, gold=False)), 2)
+    assert [predicted.entities for predicted in predictions] == [(), ()]
 
 
 def test_span_vectors_are_the_input_of_the_classifier(encoder: Any, random_batch: Any, joined: Any) -> None:
