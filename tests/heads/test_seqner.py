@@ -55,7 +55,7 @@ def test_gold_tags_prefer_the_widest_of_overlapping_entities(encoder: Any) -> No
         sentence(3, ("A", (0, 1), (2, 3)), ("C", (0, 3))),
     ]
     assert head.targets(sentences, gold=True)["tags"].tolist() == [[1, 2, 2, 1, 0, 3, 4], [0] * 7, [0] * 7]
-    assert [head.count_unreachable(one) for one in sentences] == [1, 0, 2]
+    assert [head.count_unreachable(example) for example in sentences] == [1, 0, 2]
     assert head.count_unreachable(sentence(3, ("A", (0, 2)), ("B", (0, 2)), ("A", (0, 2)))) == 1
     assert head.targets(sentences, gold=False) == {}
     assert head.decoding == "flat"
@@ -63,13 +63,13 @@ def test_gold_tags_prefer_the_widest_of_overlapping_entities(encoder: Any) -> No
 
 @given(st.lists(st.lists(st.integers(0, 4), max_size=9), min_size=1, max_size=5))
 def test_decoding_matches_that_of_the_formats(rows: list[list[int]]) -> None:
-    """Any tags, also I without B, in one batch with random padding."""
+    """Decode any tags, also I without B, in a padded batch."""
     longest = max(1, *map(len, rows))
     tags = torch.tensor([row + [2] * (longest - len(row)) for row in rows])
     mask = torch.tensor([[True] * len(row) + [False] * (longest - len(row)) for row in rows])
     probability = torch.rand(tags.shape, generator=torch.Generator().manual_seed(0)) + 0.01
-    actual = decode_tags(tags, probability, mask)
-    columns = (actual.sentence, actual.start, actual.end, actual.label)
+    scored = decode_tags(tags, probability, mask)
+    columns = (scored.sentence, scored.start, scored.end, scored.label)
     expected = [
         (number, *entity.range, LABELS.entities.index(entity.type))
         for number, row in enumerate(rows)
@@ -77,7 +77,7 @@ def test_decoding_matches_that_of_the_formats(rows: list[list[int]]) -> None:
     ]
     assert list(zip(*(column.tolist() for column in columns), strict=True)) == expected
     means = [probability[number, start:end].log().mean().exp().item() for number, start, end, _ in expected]
-    assert actual.score.tolist() == pytest.approx(means, rel=1e-4)
+    assert scored.score.tolist() == pytest.approx(means, rel=1e-4)
 
 
 def test_losses_are_sums_over_words(encoder: Any, random_batch: Any, joined: Any) -> None:
@@ -87,9 +87,9 @@ def test_losses_are_sums_over_words(encoder: Any, random_batch: Any, joined: Any
         head = make(encoder, tagging).eval()
         targets = head.targets(sentences, gold=True)
         losses = head.loss(batch, targets)
-        assert losses.counts.tolist() == [len(one.words) for one in sentences]
-        for number, (one, state) in enumerate(zip(sentences, states, strict=True)):
-            emissions, tags = head.classifier(state.words), targets["tags"][number : number + 1, : len(one.words)]
+        assert losses.counts.tolist() == [len(example.words) for example in sentences]
+        for number, (example, state) in enumerate(zip(sentences, states, strict=True)):
+            emissions, tags = head.classifier(state.words), targets["tags"][number : number + 1, : len(example.words)]
             if head.crf is None:
                 expected = torch.nn.functional.cross_entropy(emissions[0], tags[0], reduction="sum")
             else:
@@ -102,18 +102,20 @@ def test_scores_are_probabilities_or_marginals(encoder: Any, random_batch: Any, 
     batch = joined(states)
     for tagging in TAGGINGS:
         head = make(encoder, tagging, constrained=False).eval()
-        actual = head.score(batch, head.targets(sentences, gold=False))
-        assert len(actual.score) > 0
+        scored = head.score(batch, head.targets(sentences, gold=False))
+        assert len(scored.score) > 0
         for number, start, end, score in zip(
-            *(column.tolist() for column in (actual.sentence, actual.start, actual.end, actual.score)), strict=True
+            *(column.tolist() for column in (scored.sentence, scored.start, scored.end, scored.score)), strict=True
         ):
             emissions = head.classifier(states[number].words)
             if head.crf is None:
-                likely, tags = emissions.softmax(-1), emissions.argmax(-1)
+                probabilities, tags = emissions.softmax(-1), emissions.argmax(-1)
             else:
-                likely, tags = (read(emissions, states[number].mask) for read in (head.crf.marginals, head.crf.decode))
-            chosen = likely.gather(-1, tags.unsqueeze(-1))[0, start:end, 0]
-            assert score == pytest.approx(chosen.log().mean().exp().item(), rel=1e-4)
+                probabilities, tags = (
+                    compute(emissions, states[number].mask) for compute in (head.crf.marginals, head.crf.decode)
+                )
+            span_probabilities = probabilities.gather(-1, tags.unsqueeze(-1))[0, start:end, 0]
+            assert score == pytest.approx(span_probabilities.log().mean().exp().item(), rel=1e-4)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
@@ -144,12 +146,12 @@ def test_scoring_synchronises_once_and_training_never(
     head = make(encoder, tagging)
     sentences, states = random_batch()
     batch, targets = joined(states), head.targets(sentences, gold=True)
-    with synchronisations() as seen:
+    with synchronisations() as counts:
         head.loss(batch, targets).mean.backward()
-    assert not seen
-    with synchronisations() as seen:
+    assert not counts
+    with synchronisations() as counts:
         head.score(batch, {})
-    assert seen == {"aten.nonzero": 1}
+    assert counts == {"aten.nonzero": 1}
 
 
 @pytest.mark.parametrize("tagging", TAGGINGS)
@@ -163,7 +165,7 @@ def test_empty_sentences(encoder: Any, tagging: str) -> None:
 
 
 @pytest.mark.parametrize("tagging", TAGGINGS)
-def test_overfits_nested_sentences(overfit: Any, tagging: str) -> None:
+def test_overfits_flat_sentences(overfit: Any, tagging: str) -> None:
     rng = np.random.default_rng(0)
     fillers, sentences = ["the", "yield", "of", "rose", "near", "while", "and", "fell"], []
     for number in range(20):
@@ -176,8 +178,8 @@ def test_overfits_nested_sentences(overfit: Any, tagging: str) -> None:
 
 
 def is_valid(tags: tuple[int, ...]) -> bool:
-    """Whether every I continues a B or an I of its own type."""
-    return all(tag == 0 or tag % 2 or before in (tag - 1, tag) for before, tag in zip((0, *tags), tags, strict=False))
+    """Check that every I continues a B or an I of the same type."""
+    return all(tag == 0 or tag % 2 or previous in (tag - 1, tag) for previous, tag in zip((0, *tags), tags, strict=False))
 
 
 @given(st.lists(st.lists(st.floats(-4, 4), min_size=5, max_size=5), min_size=1, max_size=4))
@@ -185,11 +187,11 @@ def test_constrained_tags_are_the_best_valid_sequence(rows: list[list[float]]) -
     emissions = torch.tensor([rows], dtype=torch.float32).log_softmax(-1)
     allowed = bio_transitions(2)
     mask = torch.ones(1, len(rows), dtype=torch.bool)
-    actual = tuple(viterbi(emissions, mask, allowed, allowed[0], torch.zeros(5))[0].tolist())
+    best_tags = tuple(viterbi(emissions, mask, allowed, allowed[0], torch.zeros(5))[0].tolist())
 
-    def value(tags: tuple[int, ...]) -> float:
-        return float(sum(emissions[0, place, tag] for place, tag in enumerate(tags)))
+    def score(tags: tuple[int, ...]) -> float:
+        return float(sum(emissions[0, index, tag] for index, tag in enumerate(tags)))
 
-    best = max((tags for tags in product(range(5), repeat=len(rows)) if is_valid(tags)), key=value)
-    assert is_valid(actual)
-    assert value(actual) == pytest.approx(value(best), abs=1e-4)
+    expected = max((tags for tags in product(range(5), repeat=len(rows)) if is_valid(tags)), key=score)
+    assert is_valid(best_tags)
+    assert score(best_tags) == pytest.approx(score(expected), abs=1e-4)
