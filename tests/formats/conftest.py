@@ -1,4 +1,4 @@
-"""What the tests of formats share."""
+"""Fixtures for the tests of formats."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from spanwise.formats import Ledger
 
 @dataclass
 class Workbench:
-    """Reads and writes with one format module, in a folder of its own."""
+    """A folder in which format modules read and write."""
 
     folder: Path
 
     def file(self, content: str | bytes | list[Any], name: str = "data.json") -> Path:
-        """A file with this content; a list is written as a JSON array, an item a line, the first on line 2."""
+        """Create a file; a list becomes a JSON array with one item per line, starting on line 2."""
         path = self.folder / name
         if isinstance(content, list):
             content = "[\n" + ",\n".join(json.dumps(item, ensure_ascii=False) for item in content) + "\n]\n"
@@ -34,14 +34,14 @@ class Workbench:
         path = content if isinstance(content, Path) else self.file(content)
         return list(module.read(path, ledger)), ledger
 
-    def written(self, module: ModuleType, sentences: Iterable[Sentence]) -> tuple[str, Ledger]:
+    def write(self, module: ModuleType, sentences: Iterable[Sentence]) -> tuple[str, Ledger]:
         ledger = Ledger()
         module.write(iter(sentences), self.folder / "out.json", ledger)
         return (self.folder / "out.json").read_text(encoding="utf-8"), ledger
 
-    def back(self, module: ModuleType, sentences: Iterable[Sentence]) -> tuple[list[Sentence], Ledger]:
-        """What is read after writing, and what writing lost."""
-        _, ledger = self.written(module, sentences)
+    def round_trip(self, module: ModuleType, sentences: Iterable[Sentence]) -> tuple[list[Sentence], Ledger]:
+        """Write and read sentences; return them and the ledger of the writer."""
+        _, ledger = self.write(module, sentences)
         return self.load(module, self.folder / "out.json")[0], ledger
 
 
@@ -51,7 +51,7 @@ def workbench(tmp_path: Path) -> Workbench:
 
 
 def corpus_lines(path: Path) -> list[dict[str, Any]]:
-    """The records of a corpus in the interchange format, read without our reader."""
+    """Return the records of a file in the interchange format, without the reader of the package."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 

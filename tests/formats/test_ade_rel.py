@@ -1,4 +1,4 @@
-"""The ADE corpus's lines of relations."""
+"""The relation lines of the ADE corpus."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 from spanwise import Entity, FormatError, Link, Relation, Sentence
 from spanwise.formats import Ledger, ade_rel, detect, read, write
 
-# Sentence places, by PMID\n\n before the title: 4 for the first, 100 and 300 made up.
+# Starts of the sentences: 4 for the first (after PMID and two line breaks), 100 and 300 are invented.
 FILE = """\
 11|Zinc-induced rash and zinc fever.|rash|17|21|Zinc|4|8
 11|Zinc-induced rash and zinc fever.|zinc fever|26|36|Zinc|4|8
@@ -42,7 +42,7 @@ def mentions(sentence: Sentence) -> list[tuple[str, int, int]]:
     return [(e.type, *sentence.characters(e.range)) for e in sentence.entities]
 
 
-def test_lines_of_a_sentence_are_one(tmp_path: Path) -> None:
+def test_lines_of_the_same_sentence_are_joined(tmp_path: Path) -> None:
     (first, *_), _ = load(file(tmp_path, FILE))
     assert first == Sentence(
         "11-0",
@@ -55,7 +55,7 @@ def test_lines_of_a_sentence_are_one(tmp_path: Path) -> None:
     )
 
 
-def test_the_distance_tells_which_occurrence_is_meant(tmp_path: Path) -> None:
+def test_offsets_select_the_occurrence(tmp_path: Path) -> None:
     (_, second, third, fourth), ledger = load(file(tmp_path, FILE))
     assert (second.id, second.text) == ("11-1", "Iron, then iron | copper gave pain, iron pain.")
     assert mentions(second) == [("Adverse-Effect", 36, 45), ("Drug", 11, 15)]
@@ -65,8 +65,8 @@ def test_the_distance_tells_which_occurrence_is_meant(tmp_path: Path) -> None:
     assert ledger.notes == {}
 
 
-def test_all_lines_of_a_sentence_tell_its_place(tmp_path: Path) -> None:
-    """By itself, the first line fits at two places; the second leaves one."""
+def test_all_lines_of_a_sentence_decide_its_start(tmp_path: Path) -> None:
+    """The first line alone allows two starts; with the second, one remains."""
     text = "rash by zinc, rash by zinc and iron"
     line = f"11|{text}|rash|214|218|zinc|222|226\n"
     (alone,), ledger = load(file(tmp_path, line))
@@ -120,7 +120,7 @@ def test_written_with_offsets_in_the_sentence(tmp_path: Path) -> None:
     assert (ledger.lost, load(tmp_path / "out.rel")[0]) == (0, sentences)
 
 
-def test_what_it_cannot_hold_is_counted(tmp_path: Path) -> None:
+def test_losses_are_counted(tmp_path: Path) -> None:
     words = ("a|b", "x", "y", "z", "w")
     effect, drug, barred = Entity("Adverse-Effect", ((1, 2),)), Entity("Drug", ((2, 3),)), Entity("Drug", ((0, 1),))
     gap, lone, place = Entity("Drug", ((1, 2), (3, 4))), Entity("Drug", ((4, 5),)), Entity("Place", ((2, 3),))
@@ -148,11 +148,11 @@ def test_what_it_cannot_hold_is_counted(tmp_path: Path) -> None:
         ("relations", "in a dropped sentence"): 1,
     }
     assert ledger.notes["duplicate entities, merged"] == ledger.notes["duplicate relations, merged"] == 1
-    (again,), _ = load(tmp_path / "out.rel")
-    assert [again.text_of(e) for e in again.entities] == ["x", "y"]
+    (reread,), _ = load(tmp_path / "out.rel")
+    assert [reread.text_of(e) for e in reread.entities] == ["x", "y"]
 
 
-def test_what_a_repeated_sentence_loses_is_counted_once(tmp_path: Path) -> None:
+def test_losses_of_a_repeated_sentence_are_counted_once(tmp_path: Path) -> None:
     effect, drug, blank = Entity("Adverse-Effect", ((0, 1),)), Entity("Drug", ((1, 2),)), Entity("Drug", ((2, 3),))
     related = (Relation("Adverse-Effect", 0, 1), Relation("Adverse-Effect", 0, 3))
     sentence = Sentence("s", ("rash", "zinc", " "), (effect, drug, drug, blank), related)
@@ -172,14 +172,14 @@ def test_what_a_repeated_sentence_loses_is_counted_once(tmp_path: Path) -> None:
     ["1|Zinc|Zinc|0|4|Zinc|0", "1|Zinc|Zinc|0|x|Zinc|0|4", "Zinc", "|Zinc|Zinc|0|4|Zinc|0|4", "1| |Zinc|0|4|Zinc|0|4",
      "1|Zinc||0|4|Zinc|0|4", "1|Zinc|Zinc|-1|4|Zinc|0|4", f"1|Zinc|Zinc|0|{'4' * 5000}|Zinc|0|4"],
 )  # fmt: skip
-def test_broken_lines_are_named(tmp_path: Path, line: str) -> None:
+def test_errors_name_the_line(tmp_path: Path, line: str) -> None:
     path = file(tmp_path, f"1|Zinc|Zinc|0|4|Zinc|0|4\n{line}\n")
     with pytest.raises(FormatError) as caught:
         load(path)
     assert str(caught.value).startswith(f"{path}:2: expected PMID|sentence|effect|start|end|drug|start|end")
 
 
-def test_nothing_and_bad_bytes(tmp_path: Path) -> None:
+def test_empty_files_and_invalid_bytes(tmp_path: Path) -> None:
     assert load(file(tmp_path, ""))[0] == []
     path = tmp_path / "bytes.rel"
     path.write_bytes(b"\n1|\xff")
@@ -211,7 +211,7 @@ def test_ade(shared_data: Path, tmp_path: Path, corpus: Any) -> None:
         assert sorted(mine) == sorted(theirs)
         mine_related = {(r.type, mine[r.head], mine[r.tail]) for r in s.relations}
         related = {(r["type"], theirs[r["head"]], theirs[r["tail"]]) for r in record["relations"]}
-        # The sample ends in the midst of its last sentence's lines.
+        # The sample ends in the middle of the lines of its last sentence.
         assert mine_related == related if number < len(sentences) - 1 else mine_related < related
     assert write(sentences, tmp_path / "out.rel").lost == 0
     assert list(read(tmp_path / "out.rel")) == sentences

@@ -1,4 +1,4 @@
-"""Reading as if nobody had annotated: a model must not be told where entities begin and end."""
+"""Reading without annotations: word boundaries must not reveal entities."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def brat(tmp_path: Path) -> Path:
     return tmp_path / "d.ann"
 
 
-def test_words_and_sentences_are_not_cut_along_entities(brat: Path) -> None:
+def test_words_and_sentences_are_not_split_at_entities(brat: Path) -> None:
     with_annotations, bare = list(read(brat)), list(read(brat, with_annotations=False))
     assert [s.words for s in with_annotations] == [
         ("Anti", "-", "IL2", "R", "helps", "."), ("Yahoo", "!", "Inc", ".", "grew", "."),
@@ -30,7 +30,7 @@ def test_words_and_sentences_are_not_cut_along_entities(brat: Path) -> None:
     assert "".join(s.text for s in with_annotations) == "".join(s.text for s in bare)
 
 
-def test_words_that_a_file_gives_stay(tmp_path: Path) -> None:
+def test_words_of_the_file_are_kept(tmp_path: Path) -> None:
     sentence = Sentence(
         "s", ("Anti", "-", "IL2", "R"), (Entity("Gene", ((2, 3),)),), text="Anti-IL2R", document="d", position=0
     )
@@ -39,14 +39,14 @@ def test_words_that_a_file_gives_stay(tmp_path: Path) -> None:
     assert (bare.id, bare.words, bare.entities) == ("s", sentence.words, ())
 
 
-def test_the_formats_that_point_at_characters_are_known() -> None:
+def test_formats_with_character_offsets() -> None:
     assert {name for name, format in formats().items() if format.has_character_offsets} == {
         "ade_rel", "brat", "docbin", "doccano", "label_studio", "prodigy", "pubtator",
     }  # fmt: skip
 
 
-# One text, with an annotation inside a word, one with white space at its rim, and one that is outside the text.
-UNPLACED = {
+# One text with an annotation inside a word, one with trailing whitespace, and one outside the text.
+INVALID_ANNOTATIONS = {
     "doccano": '{"id": "d", "text": "Nontokyoites met. Geneva rose.", "label": [[3, 8, "X"], [17, 24, "X"], [3, 80, "X"]]}',
     "label_studio": '{"id": "d", "data": {"text": "Nontokyoites met. Geneva rose."}, "annotations": [{"lead_time": 3, "result": ['
     '{"type": "labels", "value": {"start": 3, "end": 8, "labels": ["X"]}}, '
@@ -57,20 +57,20 @@ UNPLACED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("name", UNPLACED)
-def test_annotations_that_cannot_be_placed_are_not_looked_at(tmp_path: Path, name: str) -> None:
-    (tmp_path / "x").write_text(UNPLACED[name], encoding="utf-8")
+@pytest.mark.parametrize("name", INVALID_ANNOTATIONS)
+def test_invalid_annotations_are_ignored(tmp_path: Path, name: str) -> None:
+    (tmp_path / "x").write_text(INVALID_ANNOTATIONS[name], encoding="utf-8")
     with pytest.raises(SpanwiseError):
         list(read(tmp_path / "x", name))
     ledger = Ledger()
-    found = list(read(tmp_path / "x", name, ledger, with_annotations=False))
-    assert [(s.id, s.words, s.entities, s.extra) for s in found] == [
+    sentences = list(read(tmp_path / "x", name, ledger, with_annotations=False))
+    assert [(s.id, s.words, s.entities, s.extra) for s in sentences] == [
         ("d-0", ("Nontokyoites", "met", "."), (), None), ("d-1", ("Geneva", "rose", "."), (), None),
     ]  # fmt: skip
     assert (ledger.notes, ledger.lost) == ({}, 0)
 
 
-def test_what_is_left_out_for_other_reasons_is_still_said(tmp_path: Path) -> None:
+def test_skipped_tasks_are_still_noted(tmp_path: Path) -> None:
     tasks = [
         {"id": 1, "data": {"text": "Oslo."}, "annotations": [{"was_cancelled": True, "result": []}]},
         {"id": 2, "data": {"text": "Lima."}},
@@ -81,19 +81,19 @@ def test_what_is_left_out_for_other_reasons_is_still_said(tmp_path: Path) -> Non
     assert ledger.notes == {"tasks skipped by their annotators": 1}
 
 
-def test_sentences_of_ade_stay_as_the_file_has_them(tmp_path: Path) -> None:
-    row = "7|Anti-IL2R helps. Rash came.|Rash|17|22|IL2|40|43"  # offsets that fit neither mention
+def test_sentences_of_ade_are_unchanged(tmp_path: Path) -> None:
+    row = "7|Anti-IL2R helps. Rash came.|Rash|17|22|IL2|40|43"  # offsets that match neither mention
     (tmp_path / "x.rel").write_text(f"{row}\n{row.replace('Rash', 'Fever')}\n", encoding="utf-8")
     ledger = Ledger()
-    found = list(read(tmp_path / "x.rel", "ade_rel", ledger, with_annotations=False))
-    assert [(s.id, s.text, s.entities) for s in found] == [
+    sentences = list(read(tmp_path / "x.rel", "ade_rel", ledger, with_annotations=False))
+    assert [(s.id, s.text, s.entities) for s in sentences] == [
         ("7-0", "Anti-IL2R helps. Rash came.", ()), ("7-1", "Anti-IL2R helps. Fever came.", ()),
     ]  # fmt: skip
-    assert found[0].words[2] == "IL2R"
+    assert sentences[0].words[2] == "IL2R"
     assert (ledger.notes, ledger.lost) == ({}, 0)
 
 
-def test_spans_of_a_docbin_do_not_cut_its_words(tmp_path: Path) -> None:
+def test_spans_of_a_docbin_do_not_split_its_words(tmp_path: Path) -> None:
     spacy = pytest.importorskip("spacy")
     from spacy.tokens import Doc, DocBin, Span
 
@@ -103,8 +103,8 @@ def test_spans_of_a_docbin_do_not_cut_its_words(tmp_path: Path) -> None:
     with pytest.raises(SpanwiseError, match="choose one"):
         list(read(tmp_path / "x.spacy"))
     ledger = Ledger()
-    found = list(read(tmp_path / "x.spacy", None, ledger, with_annotations=False))
-    assert [s.words for s in found] == [("Geneva",), ("rose", ".")]
+    sentences = list(read(tmp_path / "x.spacy", None, ledger, with_annotations=False))
+    assert [s.words for s in sentences] == [("Geneva",), ("rose", ".")]
     assert (ledger.notes, ledger.lost) == ({}, 0)
 
 
@@ -115,14 +115,14 @@ def test_spans_of_a_docbin_do_not_cut_its_words(tmp_path: Path) -> None:
         ("prodigy", {"text": "Oslo grew.", "spans": [{"start": "x"}]}),
     ],
 )
-def test_annotations_of_the_wrong_shape(name: str, record: dict[str, object], tmp_path: Path) -> None:
+def test_annotations_with_the_wrong_shape_are_ignored(name: str, record: dict[str, object], tmp_path: Path) -> None:
     (tmp_path / "x.jsonl").write_text(json.dumps(record) + "\n", encoding="utf-8")
     assert [s.words for s in read(tmp_path / "x.jsonl", name, with_annotations=False)] == [("Oslo", "grew", ".")]
     with pytest.raises(SpanwiseError):
         list(read(tmp_path / "x.jsonl", name))
 
 
-def test_a_text_with_windows_line_ends_beside_annotations_that_cannot_be_read(tmp_path: Path) -> None:
+def test_windows_line_breaks_with_invalid_annotations(tmp_path: Path) -> None:
     (tmp_path / "d.txt").write_bytes(b"Oslo grew.\r\nNobody came.")
     (tmp_path / "d.ann").write_bytes(b"T1\tPlace 0 4\t\xff\n")
     assert [s.words for s in read(tmp_path, "brat", with_annotations=False)] == [("Oslo", "grew", "."), ("Nobody", "came", ".")]
@@ -130,7 +130,7 @@ def test_a_text_with_windows_line_ends_beside_annotations_that_cannot_be_read(tm
         list(read(tmp_path, "brat"))
 
 
-def test_no_text_is_taken_for_an_annotation(tmp_path: Path) -> None:
+def test_text_lines_are_not_ignored(tmp_path: Path) -> None:
     (tmp_path / "x.pubtator").write_text("1|t|Oslo grew.\n1|a|The first half,\nthe second half.\n1\t0\t4\tOslo\tPlace\n")
     with pytest.raises(SpanwiseError, match="a line of document 'the second half"):
         list(read(tmp_path / "x.pubtator", "pubtator", with_annotations=False))

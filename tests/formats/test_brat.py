@@ -1,4 +1,4 @@
-"""brat's folders of .txt and .ann files."""
+"""brat folders of .txt and .ann files."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_entities_relations_and_links(tmp_path: Path) -> None:
     assert ledger.notes == {"fragments separated only by whitespace, joined": 1, "attributes with the old prefix M": 1}
 
 
-def test_what_hangs_on_others_is_kept(tmp_path: Path) -> None:
+def test_attributes_references_notes_and_events_are_kept(tmp_path: Path) -> None:
     (first, second, _), _ = load(pair(tmp_path))
     assert first.entities[0].extra == {
         "attributes": [
@@ -119,8 +119,8 @@ def test_what_hangs_on_others_is_kept(tmp_path: Path) -> None:
     }
 
 
-def test_written_as_it_was_read(tmp_path: Path) -> None:
-    """T lines go through the sentences, so numbers change; everything else is there again."""
+def test_written_data_equals_the_original(tmp_path: Path) -> None:
+    """T lines are in the order of sentences, so their ids change; everything else is equal."""
     sentences, _ = load(pair(tmp_path / "in", name="sub/a").parents[1])
     assert sentences[0].document == "sub/a"
     assert written(sentences, tmp_path / "out").lost == 0
@@ -149,16 +149,16 @@ def test_written_as_it_was_read(tmp_path: Path) -> None:
         "R4\tBefore Arg1:E1 Arg2:E2",
         "*\tEquiv T1 T2 T4",
     ]
-    again, _ = load(tmp_path / "out")
-    assert again == sentences
-    assert [[e.type for e in s.entities if e.extra] for s in again] == [
+    reread, _ = load(tmp_path / "out")
+    assert reread == sentences
+    assert [[e.type for e in s.entities if e.extra] for s in reread] == [
         ["Disease"] * 2 + ["Place", "Disease"],
         ["Chemical", "Event"],
         [],
     ]
 
 
-def test_events_and_equivalences_of_what_is_gone_are_counted(tmp_path: Path) -> None:
+def test_events_and_equivalences_with_missing_references_are_counted(tmp_path: Path) -> None:
     (first, *_), _ = load(pair(tmp_path))
     assert str(written([first], tmp_path / "out")) == (
         "2 events (that refer to something not in the data), 1 relation (that refer to something not in the data)"
@@ -190,7 +190,7 @@ def test_a_folder(tmp_path: Path) -> None:
     assert [s.document for s in read(tmp_path, "brat:split=no")] == ["a", "b", "deep/er/c"]
 
 
-def test_other_files_of_a_folder_are_named(tmp_path: Path) -> None:
+def test_other_files_of_a_folder_are_noted(tmp_path: Path) -> None:
     pair(tmp_path, "Oslo.", "T1\tPlace 0 4\tOslo\n", "deep/a")
     for name in ("a.jsonl", "deep/b.conll", "deep/.stats", ".hidden/c.jsonl", "d.jsonl~", "annotation.conf"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
@@ -201,13 +201,13 @@ def test_other_files_of_a_folder_are_named(tmp_path: Path) -> None:
     assert load(tmp_path)[1].notes == {"files other than .txt and .ann, not read (a.jsonl, c0.tsv, c1.tsv, …)": 5}
 
 
-def test_all_texts_of_a_folder_are_read_as_if_nobody_had_annotated_it(tmp_path: Path) -> None:
-    pair(tmp_path, "Oslo.", "T1\tPlace 0 4\tOslo\nT2\tPlace 2 40\tlo\nno line of brat", "deep/a")
+def test_all_texts_of_a_folder_are_read_without_annotations(tmp_path: Path) -> None:
+    pair(tmp_path, "Oslo.", "T1\tPlace 0 4\tOslo\nT2\tPlace 2 40\tlo\ninvalid line", "deep/a")
     (tmp_path / "b.txt").write_text("Bergen. Zinc.")
     (tmp_path / "lost.ann").write_text("T1\tPlace 0 4\tOslo\n")
     ledger = Ledger()
-    found = list(read(tmp_path, ledger=ledger, with_annotations=False))
-    assert [(s.document, s.id, s.words) for s in found] == [
+    sentences = list(read(tmp_path, ledger=ledger, with_annotations=False))
+    assert [(s.document, s.id, s.words) for s in sentences] == [
         ("b", "b-0", ("Bergen", ".")), ("b", "b-1", ("Zinc", ".")), ("deep/a", "deep/a", ("Oslo", ".")),
     ]  # fmt: skip
     assert ledger.notes == {".ann files without a .txt file, skipped": 1}
@@ -231,12 +231,12 @@ def test_a_single_pair_without_annotations(tmp_path: Path) -> None:
     assert load(pair(tmp_path, " \n", "", "blank"))[1].notes == {"documents without words, skipped": 1}
 
 
-def test_a_text_that_differs_is_counted(tmp_path: Path) -> None:
+def test_a_different_entity_text_is_noted(tmp_path: Path) -> None:
     _, ledger = load(pair(tmp_path, "In Oslo\nFjord.", "T1\tPlace 3 7\tOslø\nT2\tPlace 3 13\tOslo Fjord\nT3\tPlace 3 7\n"))
     assert ledger.notes == {"entities whose text differs from the document at their offsets": 1}
 
 
-def test_a_repeated_text_broken_over_lines(tmp_path: Path) -> None:
+def test_an_entity_text_over_several_lines(tmp_path: Path) -> None:
     path = pair(tmp_path, "In Oslo\nFjord.", "T1\tPlace 3 13\tOslo\nFjord\nT2\tPlace 3 7\tOslo\n")
     (sentence,), ledger = load(path)
     assert sentence.entities == (Entity("Place", ((1, 3),)), Entity("Place", ((1, 2),)))
@@ -244,8 +244,8 @@ def test_a_repeated_text_broken_over_lines(tmp_path: Path) -> None:
     assert error(pair(tmp_path, "In Oslo\nFjord.", "T1\tPlace 3 13\tOslo\nBay\n")).startswith("…/a.ann:2: invalid line")
 
 
-def test_a_repeated_text_broken_over_very_many_lines(tmp_path: Path) -> None:
-    """In a time that grows with the file, not with its square."""
+def test_an_entity_text_over_very_many_lines(tmp_path: Path) -> None:
+    """The time is linear in the size of the file."""
     (sentence,), ledger = load(pair(tmp_path, "Oslo\n" * 20_000, f"T1\tPlace 0 {5 * 20_000}\tOslo\n" + "Oslo\n" * 19_999))
     assert sentence.entities == (Entity("Place", ((0, 20_000),)),)
     assert ledger.notes == {
@@ -275,22 +275,22 @@ def test_a_repeated_text_broken_over_very_many_lines(tmp_path: Path) -> None:
         ("X1\tPlace 0 4\tOslo", "1: invalid line; expected T1"),
     ],
 )
-def test_broken_lines_are_named(tmp_path: Path, lines: str, message: str) -> None:
+def test_errors_name_the_line(tmp_path: Path, lines: str, message: str) -> None:
     assert error(pair(tmp_path, "Oslo.", lines)).startswith(f"…/a.ann:{message}")
 
 
-def test_windows_line_ends_that_came_later_do_not_move_entities(tmp_path: Path) -> None:
-    wanted, _ = load(pair(tmp_path / "as-annotated"))
-    found, ledger = load(pair(tmp_path / "copied", TEXT.replace("\n", "\r\n"), ANN.replace("\n", "\r\n")))
-    assert [s.entities for s in found] == [s.entities for s in wanted]
+def test_later_windows_line_breaks_do_not_move_entities(tmp_path: Path) -> None:
+    expected, _ = load(pair(tmp_path / "as-annotated"))
+    copied, ledger = load(pair(tmp_path / "copied", TEXT.replace("\n", "\r\n"), ANN.replace("\n", "\r\n")))
+    assert [s.entities for s in copied] == [s.entities for s in expected]
     assert ledger.notes["texts with Windows line breaks, counted as one character each"] == 1
-    # Offsets that count both characters of a line end are as good.
+    # Offsets may also count both characters of a line break.
     (_, second), ledger = load(pair(tmp_path / "own", "Oslo.\r\nZinc.", "T1\tPlace 0 4\tOslo\nT2\tElement 7 11\tZinc\n"))
     assert second.text_of(second.entities[0]) == "Zinc"
     assert not ledger.notes
 
 
-def test_broken_files_are_named(tmp_path: Path) -> None:
+def test_errors_name_the_file(tmp_path: Path) -> None:
     path = pair(tmp_path, "Oslo.", "T1\tPlace 0 4\tOslo\n")
     path.with_suffix(".txt").write_bytes(b"One\nTw\xff")
     assert error(path) == "…/a.txt:2: not UTF-8"
@@ -307,7 +307,7 @@ def test_broken_files_are_named(tmp_path: Path) -> None:
         read(tmp_path, "pubtator")
 
 
-def test_notes_on_what_is_not_there_are_lost(tmp_path: Path) -> None:
+def test_notes_with_missing_targets_are_lost(tmp_path: Path) -> None:
     lines = "T1\tPlace 0 4\tOslo\n#1\tAnnotatorNotes T7\tx\nN1\tReference A1 W:1\tx\nA1\tBig T1\n#2\tAnnotatorNotes #1\ty\n"
     (sentence,), ledger = load(pair(tmp_path, "Oslo.", lines))
     assert sentence.entities[0].extra == {"attributes": [{"type": "Big"}]}
@@ -317,7 +317,7 @@ def test_notes_on_what_is_not_there_are_lost(tmp_path: Path) -> None:
     )
 
 
-def test_windows_line_ends_count_as_characters(tmp_path: Path) -> None:
+def test_windows_line_breaks_count_as_characters(tmp_path: Path) -> None:
     text = "Oslo\r\nFjord.\r\nBergen."
     sentences, _ = load(pair(tmp_path, text, "T1\tPlace 0 4;6 11\tOslo Fjord\r\nT2\tPlace 14 20\tBergen\r\n"))
     assert [s.text_of(e) for s in sentences for e in s.entities] == ["Oslo\r\nFjord", "Bergen"]
@@ -379,7 +379,7 @@ def test_file_names_never_leave_the_folder(tmp_path: Path) -> None:
     }
 
 
-def test_documents_of_the_same_id_stay_apart(tmp_path: Path) -> None:
+def test_documents_with_the_same_id_stay_separate(tmp_path: Path) -> None:
     sentences = [
         Sentence("1", ("Oslo", "lies", "here"), (Entity("Place", ((0, 1),)),), document="d", position=0),
         Sentence("2", ("Bergen", "too"), (Entity("Place", ((0, 1),)),), links=(Link("by", 0, 0, 0),), document="d", position=1),
@@ -393,10 +393,10 @@ def test_documents_of_the_same_id_stay_apart(tmp_path: Path) -> None:
     assert (tmp_path / "out/d-2.ann").read_text() == "T1\tCity 0 6\tBergen\n"
 
 
-def test_what_brat_cannot_hold_is_counted(tmp_path: Path) -> None:
-    odd = {"notes": [{"type": "Remark", "text": "two\nlines"}], "attributes": [{"type": "Is big", "value": "a\tb"}]}
+def test_losses_are_counted(tmp_path: Path) -> None:
+    extra = {"notes": [{"type": "Remark", "text": "two\nlines"}], "attributes": [{"type": "Is big", "value": "a\tb"}]}
     sentence = Sentence(
-        "s", ("Oslo", "x"), (Entity("Big city", ((0, 1),), extra=odd), Entity("X", ((1, 2),), extra={"notes": "free"})),
+        "s", ("Oslo", "x"), (Entity("Big city", ((0, 1),), extra=extra), Entity("X", ((1, 2),), extra={"notes": "free"})),
         extra={"brat": {"of": "another shape"}},
     )  # fmt: skip
     ledger = written([sentence], tmp_path / "out")
@@ -410,7 +410,7 @@ def test_what_brat_cannot_hold_is_counted(tmp_path: Path) -> None:
     )
 
 
-def test_through_the_registry(tmp_path: Path) -> None:
+def test_reading_and_writing_by_name(tmp_path: Path) -> None:
     sentences = list(read(pair(tmp_path)))
     ledger = write(sentences, tmp_path / "out", "brat")
     assert (ledger.lost, list(read(tmp_path / "out"))) == (0, sentences)
@@ -420,7 +420,7 @@ def test_through_the_registry(tmp_path: Path) -> None:
 
 
 def standoff(path: Path) -> tuple[set[Any], set[Any], list[str]]:
-    """Entities, relations and references of a .ann file, read the plain way."""
+    """Parse the entities, relations and references of a .ann file with regular expressions."""
     lines = path.read_text(encoding="utf-8").splitlines()
     entities = {m[1]: (m[2], m[3], m[4]) for line in lines if (m := re.fullmatch(r"(T\d+)\t(\S+) ([\d ;]+)\t(.*)", line))}
     relations = [m.groups() for line in lines if (m := re.fullmatch(r"R\d+\t(\S+) Arg1:(T\d+) Arg2:(T\d+)\s*", line))]
@@ -437,8 +437,8 @@ def test_nerel(shared_data: Path, tmp_path: Path) -> None:
     lines = [line for file in files for line in file.read_text(encoding="utf-8").splitlines()]
     assert sum(len(s.entities) for s in sentences) == sum(line.startswith("T") for line in lines) == 603
     assert sum(len(s.relations) + len(s.links) for s in sentences) == sum(line.startswith("R") for line in lines) == 469
-    kept = [reference for s in sentences for e in s.entities for reference in (e.extra or {}).get("references", ())]
-    assert len(kept) == sum(line.startswith("N") for line in lines) == 409
+    references = [reference for s in sentences for e in s.entities for reference in (e.extra or {}).get("references", ())]
+    assert len(references) == sum(line.startswith("N") for line in lines) == 409
     assert (sum(e.is_discontinuous for s in sentences for e in s.entities), ledger.lost) == (1, 0)
     assert sorted({s.document for s in sentences}) == [file.stem for file in files]
     assert written(sentences, tmp_path / "out").lost == 0
@@ -449,7 +449,7 @@ def test_nerel(shared_data: Path, tmp_path: Path) -> None:
 
 
 def test_nerel_agrees_with_the_interchange_file(shared_data: Path) -> None:
-    """Sentences were cut by another rule there, so documents are compared: the n-th word with the n-th."""
+    """Sentences were split by another rule there, so the words of documents are compared."""
     sentences, _ = load(shared_data / "nerel/raw_sample")
     mine: dict[str, tuple[list[str], set[Any]]] = {}
     for s in sentences:
@@ -473,8 +473,8 @@ def test_litbank(shared_data: Path, tmp_path: Path) -> None:
     file = shared_data / "litbank/raw_sample/105_persuasion_brat.ann"
     sentences, ledger = load(file)
     rows = [line.split("\t") for line in file.read_text(encoding="utf-8").splitlines()]
-    found = [(e.type, " ".join(s.text_of(e).split())) for s in sentences for e in s.entities]
-    assert sorted(found) == sorted((row[1].split()[0], " ".join(row[2].split())) for row in rows)
-    assert (len(found), ledger.lost, written(sentences, tmp_path / "out").lost) == (178, 0, 0)
+    entities = [(e.type, " ".join(s.text_of(e).split())) for s in sentences for e in s.entities]
+    assert sorted(entities) == sorted((row[1].split()[0], " ".join(row[2].split())) for row in rows)
+    assert (len(entities), ledger.lost, written(sentences, tmp_path / "out").lost) == (178, 0, 0)
     assert load(tmp_path / "out")[0] == sentences
     assert standoff(tmp_path / "out" / file.name) == standoff(file)

@@ -1,4 +1,4 @@
-"""CasRel's JSON."""
+"""JSON of CasRel."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from spanwise.formats import casrel
 TEXT = "Oslo , the capital of Norway , is near Oslo Fjord in Norway ."
 
 
-def test_mentions_are_taken_where_they_occur_first(workbench: Any) -> None:
+def test_mentions_are_placed_at_the_first_occurrence(workbench: Any) -> None:
     triples = [["Oslo", "country", "Norway"], ["Oslo Fjord", "country", "Norway"], ["Oslo", "country", "Norway"]]
     (sentence,), ledger = workbench.load(casrel, [{"text": TEXT, "triple_list": triples, "source": "map"}])
     assert sentence.words == tuple(TEXT.split())
@@ -25,12 +25,12 @@ def test_mentions_are_taken_where_they_occur_first(workbench: Any) -> None:
         "mentions that occur several times, placed at the first occurrence": 2,
         "duplicate triples, merged": 1,
     }
-    text, written = workbench.written(casrel, [sentence])
+    text, written = workbench.write(casrel, [sentence])
     assert json.loads(text) == [{"text": TEXT, "triple_list": triples[:2], "id": "data-0", "source": "map"}]
     assert (ledger.lost, written.lost) == (0, 0)
 
 
-def test_a_mention_that_is_not_there(workbench: Any) -> None:
+def test_missing_mentions(workbench: Any) -> None:
     triples = [["Bergen", "country", "Norway"], ["Bergen", "near", "Oslo"], ["Oslo", "country", ""]]
     (sentence,), ledger = workbench.load(casrel, [{"text": TEXT, "triple_list": triples}])
     assert [sentence.text_of(e) for e in sentence.entities] == ["Norway", "Oslo"]
@@ -40,21 +40,21 @@ def test_a_mention_that_is_not_there(workbench: Any) -> None:
     }
 
 
-def test_words_are_whole(workbench: Any) -> None:
+def test_mentions_match_whole_words(workbench: Any) -> None:
     _, ledger = workbench.load(casrel, [{"text": "Osloer Norway", "triple_list": [["Oslo", "country", "Norway"]]}])
     assert ledger.lost == 2
 
 
-def test_the_text_keeps_its_blanks(workbench: Any) -> None:
+def test_the_text_keeps_its_spaces(workbench: Any) -> None:
     (sentence,), _ = workbench.load(casrel, [{"text": " Oslo  is\there ", "triple_list": []}])
     assert (sentence.text, sentence.words, sentence.starts) == (" Oslo  is\there ", ("Oslo", "is", "here"), (1, 7, 10))
-    assert workbench.back(casrel, [sentence])[0] == [sentence]
+    assert workbench.round_trip(casrel, [sentence])[0] == [sentence]
 
 
-def test_what_has_no_place(workbench: Any) -> None:
+def test_losses_are_counted(workbench: Any) -> None:
     words = ("Oslo", "and", "Oslo", "in", "Norway")
     entities = (
-        Entity("City", ((0, 1),)),  # the same words as the last
+        Entity("City", ((0, 1),)),  # the same words as the last entity
         Entity("Entity", ((4, 5),)),
         Entity("Entity", ((2, 3),)),  # occurs earlier
         Entity("Entity", ((0, 1), (4, 5))),
@@ -65,7 +65,7 @@ def test_what_has_no_place(workbench: Any) -> None:
     relations = (
         Relation("in", 0, 1), Relation("in", 2, 1), Relation("in", 6, 1), Relation("like", 3, 1), Relation("by", 5, 1),
     )  # fmt: skip
-    (read,), ledger = workbench.back(casrel, [Sentence("s1", words, entities, relations)])
+    (read,), ledger = workbench.round_trip(casrel, [Sentence("s1", words, entities, relations)])
     assert read.entities == tuple(Entity("Entity", ((start, start + 1),)) for start in (0, 4, 3))
     assert read.relations == (Relation("in", 0, 1), Relation("by", 2, 1))
     assert ledger.losses == {
@@ -79,10 +79,10 @@ def test_what_has_no_place(workbench: Any) -> None:
     }
 
 
-def test_a_sentence_with_white_space_in_a_word_is_lost_with_all_it_has(workbench: Any) -> None:
+def test_a_sentence_with_whitespace_in_a_word_is_lost(workbench: Any) -> None:
     entities = (Entity("Entity", ((0, 1),)), Entity("Entity", ((1, 2),)))
     broken = Sentence("s1", ("New York", "lies"), entities, (Relation("r", 0, 1),))
-    (read,), ledger = workbench.back(casrel, [broken, Sentence("s2", ("Oslo",))])
+    (read,), ledger = workbench.round_trip(casrel, [broken, Sentence("s2", ("Oslo",))])
     assert read.id == "s2"
     assert str(ledger) == (
         "1 sentence (with whitespace in a word), 2 entities (in a dropped sentence), 1 relation (in a dropped sentence)"
@@ -90,7 +90,7 @@ def test_a_sentence_with_white_space_in_a_word_is_lost_with_all_it_has(workbench
 
 
 def test_sentences_that_cannot_be_written(workbench: Any) -> None:
-    read, ledger = workbench.back(casrel, [Sentence("s1", ("New York", "is")), Sentence("s2", ("is", "here"))])
+    read, ledger = workbench.round_trip(casrel, [Sentence("s1", ("New York", "is")), Sentence("s2", ("is", "here"))])
     assert [s.id for s in read] == ["s2"]
     assert str(ledger) == "1 sentence (with whitespace in a word)"
 
@@ -103,7 +103,7 @@ def test_sentences_that_cannot_be_written(workbench: Any) -> None:
         ({"text": "Oslo", "triple_list": [["Oslo", "", "Oslo"]]}, "a relation's type must be a non-empty string"),
     ],
 )
-def test_a_wrong_record_is_named_by_its_line(workbench: Any, record: dict[str, Any], problem: str) -> None:
+def test_errors_name_the_line(workbench: Any, record: dict[str, Any], problem: str) -> None:
     with pytest.raises(FormatError) as error:
         workbench.load(casrel, [{"text": "", "triple_list": []}, record])
     assert str(error.value).startswith(f"{workbench.folder / 'data.json'}:3: {problem}")
@@ -123,6 +123,6 @@ def test_real_samples(workbench: Any, corpus: Any, shared_data: Path, name: str)
         assert [(r.type, r.head, r.tail) for r in sentence.relations] == [
             (r["type"], r["head"], r["tail"]) for r in record["relations"]
         ]
-    again, written = workbench.back(casrel, sentences)
-    assert again == sentences
+    reread, written = workbench.round_trip(casrel, sentences)
+    assert reread == sentences
     assert (ledger.lost, written.lost) == (0, 0)

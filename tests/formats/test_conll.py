@@ -1,4 +1,4 @@
-"""Columns of tags: layouts that are seen or said, nested levels, repairs, refusals."""
+"""CoNLL columns: detected and given layouts, nested levels, repairs, errors."""
 
 from __future__ import annotations
 
@@ -20,80 +20,80 @@ def load(folder: Path, text: str, ledger: Ledger | None = None, **options: Any) 
     return list(read(path, ledger or Ledger(), **options))
 
 
-def found(sentence: Sentence) -> list[tuple[str, str]]:
+def entity_texts(sentence: Sentence) -> list[tuple[str, str]]:
     return [(e.type, sentence.text_of(e)) for e in sentence.entities]
 
 
 def test_two_columns(tmp_path: Path) -> None:
     first, second = load(tmp_path, "Oslo\tB-LOC\nis\tO\n\n\nNew\tB-LOC\nYork\tI-LOC\n")
-    assert found(first) == [("LOC", "Oslo")]
-    assert found(second) == [("LOC", "New York")]
+    assert entity_texts(first) == [("LOC", "Oslo")]
+    assert entity_texts(second) == [("LOC", "New York")]
     assert (first.id, second.id) == ("data-0", "data-1")
 
 
-def test_blanks_as_separators_and_the_chunk_column_of_conll_2003(tmp_path: Path) -> None:
+def test_space_separators_and_the_chunk_column_of_conll_2003(tmp_path: Path) -> None:
     text = "-DOCSTART- -X- -X- O\n\nEU NNP B-NP B-ORG\nrejects VBZ B-VP O\n\n-DOCSTART- -X- -X- O\n\nOslo NNP B-NP B-LOC\n"
     first, second = load(tmp_path, text, pos=1)
-    assert found(first) == [("ORG", "EU")]
+    assert entity_texts(first) == [("ORG", "EU")]
     assert first.pos == ("NNP", "VBZ")
     assert (first.document, first.position, second.document) == ("data-d1", 0, "data-d2")
 
 
-def test_words_that_are_numbers_are_no_numbering_where_the_next_column_is_said_to_hold_something_else(tmp_path: Path) -> None:
+def test_words_that_are_numbers_with_given_columns(tmp_path: Path) -> None:
     (one,) = load(tmp_path, "0\tCD\tO\n1\tCD\tB-N\n", labels=(-1,), pos=1)
-    assert (one.words, one.pos, found(one)) == (("0", "1"), ("CD", "CD"), [("N", "1")])
+    assert (one.words, one.pos, entity_texts(one)) == (("0", "1"), ("CD", "CD"), [("N", "1")])
     (one,) = load(tmp_path, "0\tB-M\tO\n1\tO\tB-N\n", labels=(1,))
-    assert (one.words, found(one)) == (("0", "1"), [("M", "0")])
+    assert (one.words, entity_texts(one)) == (("0", "1"), [("M", "0")])
 
 
 def test_numbered_words_comments_and_two_levels(tmp_path: Path) -> None:
     text = "#\thttp://x\t[2010]\t\n1\tUni\tB-ORG\tO\n2\tOslo\tI-ORG\tB-LOC\n\n# sent_id = s9\n1\t#\tO\tO\n"
     ledger = Ledger()
     first, second = load(tmp_path, text, ledger)
-    assert found(first) == [("ORG", "Uni Oslo"), ("LOC", "Oslo")]
+    assert entity_texts(first) == [("ORG", "Uni Oslo"), ("LOC", "Oslo")]
     assert (second.id, second.words) == ("s9", ("#",))
     assert ledger.notes == {"comment lines skipped": 1}
 
 
-def test_trailing_tabs_are_no_column(tmp_path: Path) -> None:
+def test_trailing_tabs_are_ignored(tmp_path: Path) -> None:
     (sentence,) = load(tmp_path, "Sir\tB-PER\tO\t\nX\tI-PER\tB-PER\t\n")
-    assert found(sentence) == [("PER", "Sir X"), ("PER", "X")]
+    assert entity_texts(sentence) == [("PER", "Sir X"), ("PER", "X")]
 
 
-def test_tags_without_letters(tmp_path: Path) -> None:
+def test_tags_without_prefixes(tmp_path: Path) -> None:
     (sentence,) = load(tmp_path, "Oslo\tplace-city\nand\tO\nNew\tplace-city\nYork\tplace-city\n")
-    assert found(sentence) == [("place-city", "Oslo"), ("place-city", "New York")]
+    assert entity_texts(sentence) == [("place-city", "Oslo"), ("place-city", "New York")]
 
 
-def test_columns_can_be_said(tmp_path: Path) -> None:
+def test_columns_can_be_given(tmp_path: Path) -> None:
     text = "B-X\tone\tO\nI-X\ttwo\tB-Y\n"
     (sentence,) = load(tmp_path, text, words=1, labels=(0,))
-    assert found(sentence) == [("X", "one two")]
+    assert entity_texts(sentence) == [("X", "one two")]
     (sentence,) = load(tmp_path, text, words=1, labels=(0, -1))
-    assert found(sentence) == [("X", "one two"), ("Y", "two")]
+    assert entity_texts(sentence) == [("X", "one two"), ("Y", "two")]
 
 
 def test_repairs_and_duplicates_are_noted(tmp_path: Path) -> None:
     ledger = Ledger()
     (sentence,) = load(tmp_path, "a\tI-X\tI-X\nb\tO\tB-Y\n", ledger)
-    assert found(sentence) == [("X", "a"), ("Y", "b")]
+    assert entity_texts(sentence) == [("X", "a"), ("Y", "b")]
     assert sorted(ledger.notes.values()) == [1, 2]
     assert ledger.lost == 0
 
 
 @pytest.mark.parametrize(
-    ("text", "place", "complaint"),
+    ("text", "line", "problem"),
     [
         ("a\tO\nb\n", 2, "found 1 columns, expected more"),
         ("a\tO\nb\tB-X\nc\tX-B\n", 3, "'X-B' in column 1 is not a tag"),
         ("a\tO\n\tO\n", 2, "the word (column 0) is empty"),
     ],
 )
-def test_broken_lines_are_named(tmp_path: Path, text: str, place: int, complaint: str) -> None:
+def test_errors_name_the_line(tmp_path: Path, text: str, line: int, problem: str) -> None:
     with pytest.raises(FormatError) as caught:
         load(tmp_path, text, words=0, labels=(1,), separator="tab")
-    assert str(caught.value).startswith(f"{tmp_path / 'data.conll'}:{place}: ")
-    assert complaint in str(caught.value)
+    assert str(caught.value).startswith(f"{tmp_path / 'data.conll'}:{line}: ")
+    assert problem in str(caught.value)
 
 
 def test_text_without_tags_is_refused_with_advice(tmp_path: Path) -> None:
@@ -114,7 +114,7 @@ NESTED = Sentence(
 )
 
 
-def test_what_does_not_fit_is_counted(tmp_path: Path) -> None:
+def test_losses_are_counted(tmp_path: Path) -> None:
     ledger = Ledger()
     write([NESTED], tmp_path / "out.conll", ledger)
     assert ledger.losses == {
@@ -123,18 +123,18 @@ def test_what_does_not_fit_is_counted(tmp_path: Path) -> None:
         ("relations", "not supported by the format"): 1,
     }
     (back,) = read(tmp_path / "out.conll", Ledger())
-    assert found(back) == [("ORG", "Bank of Japan"), ("LOC", "Oslo")]
+    assert entity_texts(back) == [("ORG", "Bank of Japan"), ("LOC", "Oslo")]
 
 
 @pytest.mark.parametrize("scheme", ["bio", "bioes", "bmes", "bilou", "iob1"])
 @pytest.mark.parametrize("separator", ["tab", "space"])
-def test_levels_hold_nested_entities_in_every_scheme(tmp_path: Path, scheme: str, separator: str) -> None:
+def test_nested_entities_in_several_columns_in_every_scheme(tmp_path: Path, scheme: str, separator: str) -> None:
     ledger = Ledger()
-    flat_enough = Sentence("s", NESTED.words, NESTED.entities[:3])
-    write([flat_enough, flat_enough], tmp_path / "o.conll", ledger, levels=2, scheme=scheme, separator=separator, ids=True)
+    nested = Sentence("s", NESTED.words, NESTED.entities[:3])
+    write([nested, nested], tmp_path / "o.conll", ledger, levels=2, scheme=scheme, separator=separator, ids=True)
     assert ledger.lost == 0
     back = list(read(tmp_path / "o.conll", Ledger()))
-    assert [set(s.entities) for s in back] == [set(flat_enough.entities)] * 2
+    assert [set(s.entities) for s in back] == [set(nested.entities)] * 2
     assert [s.id for s in back] == ["s", "s"]
 
 
@@ -149,7 +149,7 @@ def test_documents_and_parts_of_speech_can_be_written(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_words_that_columns_cannot_hold_are_announced(tmp_path: Path) -> None:
+def test_replaced_words_are_counted(tmp_path: Path) -> None:
     ledger = Ledger()
     write([Sentence("s", ("a\tb", "\ufeffc", " ", "x\r"))], tmp_path / "o.conll", ledger)
     assert ledger.lost == 3
@@ -183,8 +183,8 @@ def test_real_samples_agree_with_their_corpora(shared_data: Path, tmp_path: Path
     for sentence in sentences[:-1]:
         assert {(e.type, *e.range) for e in sentence.entities} == expected[sentence.words]
     tags = [line for line in (shared_data / sample).read_text(encoding="utf-8").splitlines() if line[:1] != "#"]
-    begun = sum(cell.startswith("B-") for line in tags for cell in line.split("\t")[first:])
-    assert sum(len(s.entities) for s in sentences) == begun
+    starts = sum(cell.startswith("B-") for line in tags for cell in line.split("\t")[first:])
+    assert sum(len(s.entities) for s in sentences) == starts
     assert ledger.lost == 0
     written = Ledger()
     write(sentences, tmp_path / "out.conll", written, levels=4)
@@ -193,16 +193,16 @@ def test_real_samples_agree_with_their_corpora(shared_data: Path, tmp_path: Path
     assert [(s.words, set(s.entities)) for s in back] == [(s.words, set(s.entities)) for s in sentences]
 
 
-def test_a_document_mark_ends_the_sentence_before_it(tmp_path: Path) -> None:
+def test_a_document_line_ends_the_previous_sentence(tmp_path: Path) -> None:
     first, second = load(tmp_path, "-DOCSTART- O\nOslo B-LOC\nwaits O\n-DOCSTART- O\nBergen B-LOC\n")
-    assert (first.words, first.document, found(first)) == (("Oslo", "waits"), "data-d1", [("LOC", "Oslo")])
+    assert (first.words, first.document, entity_texts(first)) == (("Oslo", "waits"), "data-d1", [("LOC", "Oslo")])
     assert (second.words, second.document, second.position) == (("Bergen",), "data-d2", 0)
 
 
-def test_blanks_around_tags_make_no_new_types(tmp_path: Path) -> None:
+def test_spaces_around_tags_are_trimmed(tmp_path: Path) -> None:
     ledger = Ledger()
     (sentence,) = load(tmp_path, "New\tB-LOC \nYork\tI-LOC\nand\tO \nOslo\t B-LOC\n", ledger)
-    assert found(sentence) == [("LOC", "New York"), ("LOC", "Oslo")]
+    assert entity_texts(sentence) == [("LOC", "New York"), ("LOC", "Oslo")]
     assert ledger.notes == {"tags with surrounding spaces, trimmed": 3}
     written = Ledger()
     write([Sentence("s", ("Oslo",), (Entity("LOC ", ((0, 1),)),))], tmp_path / "out.conll", written)
@@ -210,18 +210,18 @@ def test_blanks_around_tags_make_no_new_types(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("line", ["waits", "waits\t0"])
-def test_a_broken_line_at_the_beginning_is_named(tmp_path: Path, line: str) -> None:
+def test_an_error_in_the_first_lines_names_the_line(tmp_path: Path, line: str) -> None:
     with pytest.raises(FormatError, match=r"data\.conll:2: "):
         load(tmp_path, f"Oslo\tB-LOC\n{line}\nBergen\tB-LOC\nalso\tO\n")
 
 
-BARE = "APC\tO\nadenomatous\tB\npolyposis\tI\ncoli\tI\n\ncolon\tB\ntumour\tB\nis\tO\n"
+UNTYPED = "APC\tO\nadenomatous\tB\npolyposis\tI\ncoli\tI\n\ncolon\tB\ntumour\tB\nis\tO\n"
 
 
 @pytest.mark.parametrize("name", ["x.tsv", "x.txt"])
-def test_tags_without_a_type_are_of_one_type(tmp_path: Path, name: str) -> None:
+def test_tags_without_a_type_get_the_same_type(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
-    path.write_text(BARE)
+    path.write_text(UNTYPED)
     ledger = Ledger()
     assert detect(path).name == "conll"
     first, second = spanwise.read(path, ledger=ledger)
@@ -231,7 +231,7 @@ def test_tags_without_a_type_are_of_one_type(tmp_path: Path, name: str) -> None:
     assert next(iter(spanwise.read(path, "conll:type=Disease"))).entities == (Entity("Disease", ((1, 4),)),)
 
 
-def test_a_type_among_tags_without_one_is_refused_with_its_line(tmp_path: Path) -> None:
+def test_a_typed_tag_among_untyped_tags_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.tsv"
     path.write_text("a\tB\nb\tO\n" * 20_000 + "b\tPER\n")
     with pytest.raises(FormatError, match=r"x.tsv:40001: 'PER' in column 1 is not a tag"):
@@ -239,14 +239,14 @@ def test_a_type_among_tags_without_one_is_refused_with_its_line(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("comment", ["# sent one", "# id = 7", "# Paris is", "#"])
-def test_comments_are_no_words_where_tags_have_no_letter(tmp_path: Path, comment: str) -> None:
+def test_comments_among_tags_without_prefixes(tmp_path: Path, comment: str) -> None:
     path = tmp_path / "x.conll"
     path.write_text(f"{comment}\nParis LOC\nis O\n")
     (sentence,) = spanwise.read(path)
     assert (sentence.words, sentence.entities) == (("Paris", "is"), (Entity("LOC", ((0, 1),)),))
 
 
-def test_a_word_that_looks_like_a_comment_is_a_word_where_it_has_the_columns(tmp_path: Path) -> None:
+def test_a_word_that_looks_like_a_comment(tmp_path: Path) -> None:
     path = tmp_path / "x.conll"
     path.write_text("Paris LOC\nis O\n# O\n#1 LOC\n")
     assert next(iter(spanwise.read(path))).words == ("Paris", "is", "#", "#1")

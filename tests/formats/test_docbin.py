@@ -1,4 +1,4 @@
-"""spaCy's DocBin, checked against spaCy itself."""
+"""The DocBin format, compared with spaCy."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def loaded(path: Path, **options: Any) -> tuple[list[Sentence], Ledger]:
     return list(docbin.read(path, ledger, **options)), ledger
 
 
-def said(sentence: Sentence) -> list[tuple[str, str]]:
+def entity_texts(sentence: Sentence) -> list[tuple[str, str]]:
     return [(entity.type, sentence.text_of(entity)) for entity in sentence.entities]
 
 
@@ -44,28 +44,28 @@ def test_entities_and_spans_are_joined(nlp: Any, tmp_path: Path) -> None:
     doc.spans["sc"] = [SpacySpan(doc, 0, 3, "Org"), place]
     doc.ents = [place, SpacySpan(doc, 4, 5, "Country")]
     (sentence,), ledger = loaded(saved(tmp_path, doc))
-    assert said(sentence) == [("Org", "Port of Oslo"), ("Place", "Oslo"), ("Country", "Norway")]
+    assert entity_texts(sentence) == [("Org", "Port of Oslo"), ("Place", "Oslo"), ("Country", "Norway")]
     assert (sentence.id, sentence.words) == ("data-0", ("Port", "of", "Oslo", "in", "Norway"))
     assert not ledger.lost
 
 
-def test_which_group_is_read(nlp: Any, tmp_path: Path) -> None:
+def test_choice_of_the_span_group(nlp: Any, tmp_path: Path) -> None:
     doc = nlp("Oslo and Bergen")
     doc.spans["mine"] = [SpacySpan(doc, 0, 1, "Mine")]
-    assert said(loaded(saved(tmp_path, doc))[0][0]) == [("Mine", "Oslo")]
+    assert entity_texts(loaded(saved(tmp_path, doc))[0][0]) == [("Mine", "Oslo")]
     doc.spans["yours"] = [SpacySpan(doc, 2, 3, "Yours")]
     path = saved(tmp_path, doc)
     with pytest.raises(FormatError, match=r"several span groups \('mine', 'yours'\); choose one, as in docbin:spans=mine"):
         loaded(path)
     (sentence,), ledger = loaded(path, spans="yours")
-    assert said(sentence) == [("Yours", "Bergen")]
+    assert entity_texts(sentence) == [("Yours", "Bergen")]
     assert ledger.notes["spans in other groups, not read"] == 1
-    assert said(loaded(path, spans="")[0][0]) == []
+    assert entity_texts(loaded(path, spans="")[0][0]) == []
     with pytest.raises(SpanwiseError, match="no document has a span group 'ours'; found 'mine', 'yours'"):
         loaded(path, spans="ours")
     doc.spans["sc"] = [SpacySpan(doc, 0, 3, "All")]
     (sentence,), ledger = loaded(saved(tmp_path, doc))
-    assert said(sentence) == [("All", "Oslo and Bergen")]
+    assert entity_texts(sentence) == [("All", "Oslo and Bergen")]
     assert dict(ledger.losses) == {("entities", "in other span groups; choose one with docbin:spans=KEY"): 2}
 
 
@@ -77,17 +77,17 @@ def test_spans_without_a_label_are_counted(nlp: Any, tmp_path: Path) -> None:
     assert dict(ledger.losses) == {("entities", "spans without a label"): 1}
 
 
-def test_white_space_stays_in_the_text(nlp: Any, tmp_path: Path) -> None:
+def test_whitespace_is_kept_in_the_text(nlp: Any, tmp_path: Path) -> None:
     doc = nlp("  Oslo \n\n and\tBergen ")
-    doc.ents = [SpacySpan(doc, 1, 3, "Place")]  # with the white space behind it
+    doc.ents = [SpacySpan(doc, 1, 3, "Place")]  # including trailing whitespace
     sentences, ledger = loaded(saved(tmp_path, doc))
     assert "".join(s.text for s in sentences) == doc.text
     assert [w for s in sentences for w in s.words] == ["Oslo", "and", "Bergen"]
-    assert said(sentences[0]) == [("Place", "Oslo")]
+    assert entity_texts(sentences[0]) == [("Place", "Oslo")]
     assert ledger.notes["entities with leading or trailing whitespace, trimmed"] == 1
 
 
-def test_own_sentences(tmp_path: Path) -> None:
+def test_sentences_of_the_document(tmp_path: Path) -> None:
     words = ["No", "end", "Here", "it", "is"]
     doc = Doc(spacy.blank("xx").vocab, words=words, sent_starts=[True, False, True, False, False])
     sentences, _ = loaded(saved(tmp_path, doc))
@@ -95,11 +95,11 @@ def test_own_sentences(tmp_path: Path) -> None:
     assert [s.position for s in sentences] == [0, 1]
     doc.spans["sc"] = [SpacySpan(doc, 1, 3, "X")]
     (sentence,), ledger = loaded(saved(tmp_path, doc))
-    assert said(sentence) == [("X", "end Here")]
+    assert entity_texts(sentence) == [("X", "end Here")]
     assert ledger.notes["sentences joined because an entity crosses their boundary"] == 1
 
 
-def test_names_and_user_data(nlp: Any, tmp_path: Path) -> None:
+def test_ids_and_user_data(nlp: Any, tmp_path: Path) -> None:
     doc = nlp("Oslo")
     doc.ents = [SpacySpan(doc, 0, 1, "Place", kb_id="Q585", span_id="here")]
     doc.user_data = {"id": "first", "meta": {"pages": (1, 2)}, ("._.", "hidden", None, None): 1, "raw": b"x"}
@@ -117,7 +117,7 @@ EXAMPLE = Sentence(
 )  # fmt: skip
 
 
-def test_written_as_spacy_reads_it(tmp_path: Path) -> None:
+def test_spacy_reads_the_written_file(tmp_path: Path) -> None:
     path, ledger = tmp_path / "out.spacy", Ledger()
     docbin.write([EXAMPLE], path, ledger)
     assert dict(ledger.losses) == {("relations", "not supported by the format"): 1, ("entities", "discontinuous"): 1}
@@ -131,14 +131,14 @@ def test_written_as_spacy_reads_it(tmp_path: Path) -> None:
         ("Port", "Oslo"),
     }
     assert [sent.text for sent in doc.sents] == [EXAMPLE.text]
-    (again,), ledger = loaded(path)
-    assert (again.id, again.words, again.text, again.extra) == ("s1", EXAMPLE.words, EXAMPLE.text, EXAMPLE.extra)
-    assert set(again.entities) == set(EXAMPLE.entities[:3])
-    assert {entity.type: entity.extra for entity in again.entities}["Place"] == {"kb_id": "Q585"}
+    (reread,), ledger = loaded(path)
+    assert (reread.id, reread.words, reread.text, reread.extra) == ("s1", EXAMPLE.words, EXAMPLE.text, EXAMPLE.extra)
+    assert set(reread.entities) == set(EXAMPLE.entities[:3])
+    assert {entity.type: entity.extra for entity in reread.entities}["Place"] == {"kb_id": "Q585"}
     assert not ledger.lost
 
 
-def test_what_msgpack_cannot_hold_is_announced(tmp_path: Path) -> None:
+def test_values_that_msgpack_cannot_store_are_noted(tmp_path: Path) -> None:
     ledger = Ledger()
     docbin.write([Sentence("s1", ("Oslo",), extra={"big": 10**30})] * 2, tmp_path / "out.spacy", ledger)
     assert (ledger.lost, dict(ledger.notes)) == (0, {"keys dropped: a DocBin cannot store them": 2})
@@ -153,7 +153,7 @@ def test_texts_without_words(nlp: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"Oslo", zlib.compress(b"Oslo"), zlib.compress(b"\x81\xa5attrs\x90"), b"x\x9c123"])
-def test_other_bytes(content: bytes, tmp_path: Path) -> None:
+def test_files_that_are_no_docbin(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "data.spacy"
     path.write_bytes(content)
     with pytest.raises(FormatError, match=r"data.spacy: not a valid spaCy DocBin: "):
@@ -161,7 +161,7 @@ def test_other_bytes(content: bytes, tmp_path: Path) -> None:
     assert not docbin.sniff(Sample(path))
 
 
-def test_missing_spacy_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_spacy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "spacy.tokens", None)
     with pytest.raises(SpanwiseError, match=r"docbin requires spaCy; run pip install 'spanwise\[spacy\]'"):
         loaded(tmp_path)

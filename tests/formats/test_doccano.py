@@ -1,4 +1,4 @@
-"""doccano's JSON lines."""
+"""JSON lines of doccano."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_entities_and_relations(workbench: Any) -> None:
     assert second.links == (Link("reaches", 0, 0, 0),)
 
 
-def test_an_array_is_read_too_and_ids_are_made(workbench: Any) -> None:
+def test_arrays_and_default_ids(workbench: Any) -> None:
     sentences, _ = workbench.load(doccano, [{"text": "Oslo", "label": [[0, 4, "Place"]]}, {"text": "Bergen", "label": None}])
     assert [(s.id, len(s.entities)) for s in sentences] == [("data-0", 1), ("data-1", 0)]
 
@@ -61,7 +61,7 @@ def test_written(workbench: Any) -> None:
     record["entities"][1]["user"] = 4
     record["entities"][2]["score"] = 0.5
     sentences, _ = workbench.load(doccano, lines(record))
-    text, ledger = workbench.written(doccano, sentences)
+    text, ledger = workbench.write(doccano, sentences)
     assert not ledger.lost
     assert json.loads(text) == {
         "id": 5,
@@ -76,9 +76,9 @@ def test_written(workbench: Any) -> None:
     }
 
 
-def test_ids_go_through_the_file(workbench: Any) -> None:
+def test_ids_are_unique_in_the_file(workbench: Any) -> None:
     sentence = Sentence("a", ("Oslo",), (Entity("Place", (Span(0, 1),)),))
-    text, _ = workbench.written(doccano, [sentence, sentence])
+    text, _ = workbench.write(doccano, [sentence, sentence])
     assert [json.loads(line)["entities"][0]["id"] for line in text.splitlines()] == [1, 2]
 
 
@@ -124,8 +124,8 @@ def test_utf16_offsets_written(workbench: Any, form: str) -> None:
     path = workbench.folder / "out.jsonl"
     doccano.write([sentence], path, Ledger(), form=form, offsets="utf16")
     assert ("3, 7" if form == "labels" else '"start_offset": 3, "end_offset": 7') in path.read_text()
-    (again,) = doccano.read(path, Ledger(), offsets="utf16")
-    assert again.entities == sentence.entities
+    (reread,) = doccano.read(path, Ledger(), offsets="utf16")
+    assert reread.entities == sentence.entities
 
 
 @pytest.mark.parametrize(
@@ -143,7 +143,7 @@ def test_utf16_offsets_written(workbench: Any, form: str) -> None:
         ),
     ],
 )
-def test_wrong_records(workbench: Any, record: dict[str, Any], problem: str) -> None:
+def test_invalid_records(workbench: Any, record: dict[str, Any], problem: str) -> None:
     path = workbench.file(lines({"text": "fine", "label": []}, record))
     with pytest.raises(FormatError, match=f"data.json:2: {problem}"):
         list(doccano.read(path, Ledger()))
@@ -168,5 +168,5 @@ def test_a_text_without_words_is_noted(workbench: Any) -> None:
         ({"id": 1, "text": "Oslo", "label": [{"start": 0, "end": 4, "text": "Oslo", "labels": ["Place"]}]}, False),
     ],
 )
-def test_recognised(workbench: Any, record: dict[str, Any], is_doccano: bool) -> None:
+def test_detection(workbench: Any, record: dict[str, Any], is_doccano: bool) -> None:
     assert doccano.sniff(Sample(workbench.file(lines(record)))) is is_doccano

@@ -1,4 +1,4 @@
-"""DyGIE++'s JSON lines. The corpora have no raw sample of it: CoNLL04 is written in it and read back."""
+"""JSON lines of DyGIE++. Without a raw sample, CoNLL04 is written and read back."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ def test_a_document(workbench: Any) -> None:
     assert (ledger.lost, ledger.notes) == (0, {})
 
 
-def test_written_as_it_was_read(workbench: Any) -> None:
+def test_written_data_equals_the_original(workbench: Any) -> None:
     sentences, _ = workbench.load(dygie, line() + line(doc_key="paper-2"))
-    text, ledger = workbench.written(dygie, sentences)
+    text, ledger = workbench.write(dygie, sentences)
     assert [json.loads(item) for item in text.splitlines()] == [RECORD, RECORD | {"doc_key": "paper-2"}]
     assert ledger.lost == 0
 
 
-def test_arguments_that_are_no_entities_are_lost(workbench: Any) -> None:
+def test_relations_with_unknown_arguments_are_lost(workbench: Any) -> None:
     sentences, ledger = workbench.load(dygie, line(relations=[[[0, 1, 2, 2, "does"], [0, 1, 3, 3, "binds"]], [], []]))
     assert sentences[0].relations == (Relation("binds", 0, 2),)
     assert str(ledger) == "1 relation (with an argument that is not in the ner layer)"
@@ -70,19 +70,19 @@ def test_two_types_on_a_span(workbench: Any) -> None:
     assert ledger.notes == {"relations of a span with several entities, assigned to the first": 1}
     entities = (Entity("A", ((0, 1),)), Entity("B", ((0, 1),)), Entity("C", ((1, 2),)))
     sentence = Sentence("s", ("a", "b"), entities, (Relation("first", 0, 2), Relation("second", 2, 1)))
-    (read,), written = workbench.back(dygie, [sentence])
+    (read,), written = workbench.round_trip(dygie, [sentence])
     assert (read.entities, read.relations) == (entities, (Relation("first", 0, 2),))
     assert str(written) == "1 relation (with the second entity on a span)"
 
 
-def test_not_annotated_documents(workbench: Any) -> None:
+def test_documents_without_annotations(workbench: Any) -> None:
     (sentence,), ledger = workbench.load(dygie, '{"doc_key": "d", "sentences": [["Oslo"]]}\n')
     assert sentence == Sentence("d", ("Oslo",), document="d", position=0)
     assert ledger.notes == {"documents without ner annotations": 1}
     assert str(workbench.load(dygie, '{"doc_key": "d", "sentences": []}\n')[1]) == "1 document (without sentences)"
 
 
-def test_what_has_no_place(workbench: Any) -> None:
+def test_losses_are_counted(workbench: Any) -> None:
     words, place = ("a", "b", "c"), {"document": "d"}
     entities = (Entity("X", ((0, 1), (2, 3))), Entity("Y", ((1, 2),)))
     sentences = [
@@ -92,10 +92,10 @@ def test_what_has_no_place(workbench: Any) -> None:
         Sentence("s2", words, entities[1:], position=6, extra={"source": "map"}, **place),
         Sentence("s3", words, entities[1:], extra={"source": "map"}),
     ]
-    (first, second, third), ledger = workbench.back(dygie, sentences)
+    (first, second, third), ledger = workbench.round_trip(dygie, sentences)
     assert first.entities == second.entities == (Entity("Y", ((1, 2),)),)
     assert first.links == ()
-    assert first.extra == {"source": "map"}  # what is known of a document's sentences is kept with the document
+    assert first.extra == {"source": "map"}  # keys of sentences become keys of their document
     assert (third.id, third.document, third.extra) == ("s3", "s3", {"source": "map"})
     assert ledger.losses == {
         ("entities", "discontinuous"): 1,
@@ -110,7 +110,7 @@ def test_links_are_written_by_the_position_of_the_other_sentence(workbench: Any)
         Sentence("s1", ("a",), entity, document="d", position=4),
         Sentence("s2", ("b",), entity, links=(Link("back", 0, 4, 0),), document="d", position=6),
     ]
-    (_, second), ledger = workbench.back(dygie, sentences)
+    (_, second), ledger = workbench.round_trip(dygie, sentences)
     assert (second.links, ledger.lost) == ((Link("back", 0, 0, 0),), 0)
 
 
@@ -129,23 +129,23 @@ def test_links_are_written_by_the_position_of_the_other_sentence(workbench: Any)
         ({"sentences": [[""], [], []]}, "ner: [0, 1] is outside sentence 0"),
     ],
 )
-def test_a_wrong_document_is_named_by_its_line(workbench: Any, changes: dict[str, Any], problem: str) -> None:
+def test_errors_name_the_line(workbench: Any, changes: dict[str, Any], problem: str) -> None:
     with pytest.raises(FormatError) as error:
         workbench.load(dygie, line() + "\n" + line(**changes))
     assert str(error.value).startswith(f"{workbench.folder / 'data.json'}:3: {problem}")
 
 
-def test_real_sentences_survive(workbench: Any, shared_data: Path) -> None:
+def test_real_sentences_are_read_back(workbench: Any, shared_data: Path) -> None:
     sentences, _ = workbench.load(spert, shared_data / "conll04/raw_sample/conll04_dev.sample.json")
-    again, ledger = workbench.back(dygie, sentences)
+    reread, ledger = workbench.round_trip(dygie, sentences)
     assert ledger.lost == 0
-    assert sum(len(s.relations) for s in again) > 100
-    assert [(s.id, s.words, s.entities, s.relations) for s in again] == [
+    assert sum(len(s.relations) for s in reread) > 100
+    assert [(s.id, s.words, s.entities, s.relations) for s in reread] == [
         (s.id, s.words, s.entities, s.relations) for s in sentences
     ]
 
 
-def test_a_document_larger_than_the_sample_is_known(workbench: Any) -> None:
+def test_a_document_larger_than_the_sample_is_detected(workbench: Any) -> None:
     path = workbench.file(line(sentences=[["word"] * SAMPLE_BYTES]))
     assert dygie.sniff(Sample(path))
     assert not dygie.sniff(Sample(workbench.file('{"tokens": "' + "x" * SAMPLE_BYTES)))

@@ -1,4 +1,4 @@
-"""The XML of the GENIA term corpus."""
+"""XML of the GENIA term corpus."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ def test_all_types(tmp_path: Path) -> None:
     assert "coordinated terms, skipped" not in ledger.notes
 
 
-def test_read_only_and_found(tmp_path: Path) -> None:
+def test_detection_and_options(tmp_path: Path) -> None:
     path = file(tmp_path, FILE)
     assert detect(path).name == "genia_xml"
     assert len(list(read(path, "genia_xml:types=all"))) == 5
@@ -111,14 +111,14 @@ def test_read_only_and_found(tmp_path: Path) -> None:
         read(path, "genia_xml:types=six")
 
 
-def test_text_is_cut_at_tags_only(tmp_path: Path) -> None:
-    """Not where the parser hands over a piece: at entities, at line ends, at the end of a chunk."""
+def test_text_is_split_at_tags_only(tmp_path: Path) -> None:
+    """The parser also reports pieces of text at entities, line breaks and ends of chunks."""
     long = "ab" * 50_000
     (sentence,), _ = load(file(tmp_path, article(f"<title><sentence>a&lt;b&#233;c\n{long}&amp;d</sentence></title>")))
     assert sentence.words == ("a<béc", f"{long}&d")
 
 
-def test_what_stands_outside_of_sentences_is_lost(tmp_path: Path) -> None:
+def test_text_outside_sentences_is_lost(tmp_path: Path) -> None:
     content = '<title>Two words <cons sem="G#virus">x</cons><sentence>In. <cons sem="G#virus"> </cons></sentence></title>'
     (sentence,), ledger = load(file(tmp_path, article(content)))
     assert (sentence.words, sentence.entities) == (("In.",), ())
@@ -142,11 +142,11 @@ def test_what_stands_outside_of_sentences_is_lost(tmp_path: Path) -> None:
         (b"<set>\n\xff</set>", ":2: not XML: not well-formed"),
     ],
 )
-def test_broken_files_are_named(tmp_path: Path, content: str | bytes, message: str) -> None:
+def test_errors_name_the_file(tmp_path: Path, content: str | bytes, message: str) -> None:
     assert error(file(tmp_path, content)).startswith(message)
 
 
-def test_entities_of_its_own_are_refused(tmp_path: Path) -> None:
+def test_entity_declarations_are_refused(tmp_path: Path) -> None:
     laughs = "".join(f'<!ENTITY l{n} "{f"&l{n - 1};" * 10}">\n' for n in range(1, 20))
     bomb = f'<!DOCTYPE set [<!ENTITY l0 "ha">\n{laughs}]>\n<set><article><sentence>&l19;</sentence></article></set>'
     assert error(file(tmp_path, bomb)).startswith(":1: declares the XML entity 'l0'")
@@ -156,7 +156,7 @@ def test_entities_of_its_own_are_refused(tmp_path: Path) -> None:
     assert error(file(tmp_path, outside)).startswith(":2: declares the XML entity 'x'")
 
 
-def test_depth_costs_nothing(tmp_path: Path) -> None:
+def test_deep_nesting(tmp_path: Path) -> None:
     deep = "<cons>" * 50_000 + "x" + "</cons>" * 50_000
     (sentence,), _ = load(file(tmp_path, article(f'<sentence><cons sem="G#virus">{deep}</cons></sentence>')), types="all")
     assert (sentence.words, sentence.entities) == (("x",), (Entity("virus", ((0, 1),)),))

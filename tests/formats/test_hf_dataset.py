@@ -1,4 +1,4 @@
-"""Data sets of Hugging Face, checked against pyarrow and, where it is installed, against ``datasets``."""
+"""Hugging Face datasets, compared with pyarrow and, if installed, with ``datasets``."""
 
 from __future__ import annotations
 
@@ -52,14 +52,14 @@ def test_strings(tmp_path: Path) -> None:
     assert [(s.id, s.entities) for s in sentences] == [("data-0", ()), ("data-1", ENTITIES)]
 
 
-def test_tags_without_letters(tmp_path: Path) -> None:
+def test_tags_without_prefixes(tmp_path: Path) -> None:
     rows = [{"tokens": ["a"], "tags": ["O"]}, {"tokens": ROW["tokens"], "tags": ["Place", "Place", "O", "Place"]}]
     assert loaded(parquet(tmp_path, rows))[0][1].entities == ENTITIES
     numbered = [{"tokens": ROW["tokens"], "tags": [1, 1, 0, 1]}]
     assert loaded(parquet(tmp_path, numbered, tags=["O", "Place"]))[0][0].entities == ENTITIES
 
 
-def test_columns_and_names_can_be_said(tmp_path: Path) -> None:
+def test_columns_and_names_can_be_given(tmp_path: Path) -> None:
     path = parquet(tmp_path, [{"pieces": ROW["tokens"], "marks": ROW["ner_tags"]}])
     with pytest.raises(
         FormatError, match=r"no column of tokens \(tokens, words\); found 'pieces', 'marks'; choose one with hf_da"
@@ -68,7 +68,7 @@ def test_columns_and_names_can_be_said(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="no column 'mark'; found 'pieces', 'marks'; choose one with hf_dataset:tags=NAME"):
         loaded(path, tokens="pieces", tags="mark")
     with pytest.raises(
-        FormatError, match=r"data.parquet: row 1: marks has numbers without names .* hf_dataset:names=O\+B-PER\+I-PER"
+        FormatError, match=r"data.parquet: row 1: marks has numbers without names; .* hf_dataset:names=O\+B-PER\+I-PER"
     ):
         loaded(path, tokens="pieces", tags="marks")
     (sentence,), _ = loaded(path, tokens="pieces", tags="marks", names=tuple(NAMES))
@@ -102,13 +102,13 @@ def test_rows_without_tags(tmp_path: Path) -> None:
         ({**ROW, "tokens": None}, "tokens: expected a list of strings, found None"),
     ],
 )
-def test_wrong_rows(row: dict[str, Any], problem: str, tmp_path: Path) -> None:
+def test_invalid_rows(row: dict[str, Any], problem: str, tmp_path: Path) -> None:
     path = parquet(tmp_path, [ROW, row], ner_tags=NAMES)
     with pytest.raises(FormatError, match=f"data.parquet: row 2: {problem}"):
         loaded(path)
 
 
-def test_wrong_tags(tmp_path: Path) -> None:
+def test_invalid_tags(tmp_path: Path) -> None:
     path = parquet(tmp_path, [{"tokens": ["a", "b"], "ner_tags": ["B-X", "I"]}])
     with pytest.raises(FormatError, match="row 1: 'I' is not a tag"):
         loaded(path)
@@ -155,7 +155,7 @@ def test_saved_folders(tmp_path: Path) -> None:
         ("dataset_dict.json", "{}", r"set: contains several splits \(train\); choose the folder of one"),
     ],
 )
-def test_wrong_folders(name: str, content: str, problem: str, tmp_path: Path) -> None:
+def test_invalid_folders(name: str, content: str, problem: str, tmp_path: Path) -> None:
     folder = saved_folder(tmp_path / "set")
     (folder / "train").mkdir()
     (folder / name).write_text(content)
@@ -202,14 +202,14 @@ def test_written_with_given_names(tmp_path: Path) -> None:
         hf_dataset.write(EXAMPLE[1:], path, Ledger(), names=("O", "B-Org", "I-Org"))
 
 
-def test_many_rows_are_written_in_parts(tmp_path: Path) -> None:
+def test_many_rows_are_written_in_batches(tmp_path: Path) -> None:
     path = tmp_path / "out.parquet"
     hf_dataset.write((Sentence(str(n), ("Oslo",), (Entity("Place", (Span(0, 1),)),)) for n in range(2500)), path, Ledger())
     assert pq.ParquetFile(path).num_row_groups == 3
     assert [s.id for s in loaded(path)[0]] == [str(n) for n in range(2500)]
 
 
-def test_datasets_reads_what_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_datasets_reads_the_written_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     datasets = pytest.importorskip("datasets", reason="datasets is not installed")
     path = tmp_path / "out.parquet"
@@ -224,7 +224,7 @@ def test_datasets_reads_what_is_written(tmp_path: Path, monkeypatch: pytest.Monk
     assert loaded(tmp_path / "again.parquet")[0] == loaded(path)[0]
 
 
-def test_missing_pyarrow_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_pyarrow(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = parquet(tmp_path, [ROW], ner_tags=NAMES)
     monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
     with pytest.raises(SpanwiseError, match=r"hf_dataset requires pyarrow; run pip install 'spanwise\[datasets\]'"):
@@ -233,7 +233,7 @@ def test_missing_pyarrow_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         hf_dataset.write([], tmp_path / "out.parquet", Ledger())
 
 
-def test_tags_without_a_type_are_of_one_type(tmp_path: Path) -> None:
+def test_tags_without_a_type_get_the_same_type(tmp_path: Path) -> None:
     path = parquet(tmp_path, [{"tokens": ["a", "b", "c"], "ner_tags": ["B", "I", "O"]}])
     sentences, ledger = loaded(path)
     assert sentences[0].entities == (Entity("Entity", ((0, 2),)),)
@@ -241,7 +241,7 @@ def test_tags_without_a_type_are_of_one_type(tmp_path: Path) -> None:
     assert next(iter(spanwise.read(path, "hf_dataset:type=Disease"))).entities == (Entity("Disease", ((0, 2),)),)
 
 
-def test_all_splits_of_a_corpus_are_numbered_alike(tmp_path: Path) -> None:
+def test_all_splits_of_a_corpus_use_the_same_tag_numbers(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     for split, kind in (("train", "B"), ("test", "A")):
         spanwise.write([Sentence("s", ("a",), (Entity(kind, ((0, 1),)),))], tmp_path / "in" / f"{split}.jsonl")

@@ -76,7 +76,7 @@ def mutants(name: str, folder: Path, count: int, seed: int) -> Iterator[bytes]:
 
 
 def expect_round_trip(name: str, path: Path, folder: Path) -> None:
-    """Write a damaged file that can be read, and read it again."""
+    """Write a damaged file that can be read, and read it reread."""
     case = next((case for case in CASES if case.spec == name), None)
     if case:
         sentences = case.prepare(list(read(path, name)))

@@ -19,7 +19,7 @@ def from_records(folder: Path, *records: Any, **options: Any) -> list[Sentence]:
     return list(read(path, Ledger(), **options))
 
 
-def test_everything_a_sentence_has_survives(tmp_path: Path) -> None:
+def test_everything_in_a_sentence_is_read_back(tmp_path: Path) -> None:
     sentence = Sentence(
         "s1",
         ("Kidney", "and", "liver", "failure", "."),
@@ -54,13 +54,13 @@ def test_only_tokens_are_needed(tmp_path: Path) -> None:
     assert second == Sentence("7", ())
 
 
-def test_blank_lines_and_a_byte_order_mark_do_no_harm(tmp_path: Path) -> None:
+def test_blank_lines_and_a_byte_order_mark_are_ignored(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_bytes(b'\xef\xbb\xbf{"tokens": ["a"]}\r\n\r\n  \n{"tokens": ["b"]}')
     assert [s.words for s in read(path, Ledger())] == [("a",), ("b",)]
 
 
-def test_word_starts_are_written_when_looking_would_find_others(tmp_path: Path) -> None:
+def test_word_starts_are_written_if_a_search_would_find_others(tmp_path: Path) -> None:
     sentence = Sentence("s", ("a", "b"), text="xa a b", starts=(3, 5))
     write([sentence], tmp_path / "out.jsonl", Ledger())
     assert list(read(tmp_path / "out.jsonl", Ledger())) == [sentence]
@@ -72,7 +72,7 @@ def test_inclusive_ends_can_be_read(tmp_path: Path) -> None:
     assert [e.fragments for e in sentence.entities] == [(Span(0, 2),), (Span(1, 2),)]
 
 
-def test_an_array_is_read_too(tmp_path: Path) -> None:
+def test_arrays(tmp_path: Path) -> None:
     path = tmp_path / "all.json"
     path.write_text('[{"tokens": ["a"]}, {"tokens": ["b"], "entities": [{"type": "X", "spans": [[0, 1]]}]}]', encoding="utf-8")
     assert detect(path).name == "jsonl"
@@ -96,7 +96,7 @@ def test_an_array_is_read_too(tmp_path: Path) -> None:
         ('{"tokens": ["a"], "text": "b"}', "is not in the text"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_line(tmp_path: Path, line: str, complaint: str) -> None:
+def test_errors_name_the_line(tmp_path: Path, line: str, complaint: str) -> None:
     path = tmp_path / "bad.jsonl"
     path.write_text('{"tokens": ["fine"]}\n\n' + line + "\n", encoding="utf-8")
     with pytest.raises(FormatError) as caught:
@@ -105,7 +105,7 @@ def test_what_is_wrong_is_said_with_its_line(tmp_path: Path, line: str, complain
     assert complaint in str(caught.value)
 
 
-def test_bytes_that_are_not_utf_8_are_named_by_their_line(tmp_path: Path) -> None:
+def test_errors_for_invalid_utf8_name_the_line(tmp_path: Path) -> None:
     path = tmp_path / "bad.jsonl"
     path.write_bytes(b'{"tokens": ["fine"]}\n{"tokens": ["\xff"]}\n')
     with pytest.raises(FormatError, match=r"bad.jsonl:2: not UTF-8 at byte 14"):
@@ -122,7 +122,7 @@ def test_bytes_that_are_not_utf_8_are_named_by_their_line(tmp_path: Path) -> Non
         ({"type": "X", "spans": [[0, 1]], "score": float("nan")}, "not JSON"),
     ],
 )
-def test_numbers_are_numbers(tmp_path: Path, entity: dict[str, Any], problem: str) -> None:
+def test_numbers_are_not_converted(tmp_path: Path, entity: dict[str, Any], problem: str) -> None:
     path = tmp_path / "x.jsonl"
     path.write_text(json.dumps({"tokens": ["a"], "entities": [entity]}) + "\n")
     with pytest.raises(FormatError) as caught:
@@ -130,14 +130,14 @@ def test_numbers_are_numbers(tmp_path: Path, entity: dict[str, Any], problem: st
     assert str(caught.value).startswith(f"{path}:1: {problem}")
 
 
-def test_a_number_beyond_all_numbers_is_refused(tmp_path: Path) -> None:
+def test_an_infinite_score_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     path.write_text('{"tokens": ["a"], "entities": [{"type": "X", "spans": [[0, 1]], "score": 1e999}]}')
     with pytest.raises(FormatError, match=r"x.jsonl:1: an entity's score must be a finite number, not inf"):
         list(read(path, Ledger()))
 
 
-def test_what_is_no_json_is_not_written(tmp_path: Path) -> None:
+def test_values_that_are_not_json_are_refused(tmp_path: Path) -> None:
     with pytest.raises(SpanwiseError, match="cannot be written as JSON"):
         write([Sentence("s", ("a",), extra={"weight": float("nan")})], tmp_path / "x.jsonl", Ledger())
 
@@ -149,7 +149,7 @@ def test_ids_may_be_numbers(tmp_path: Path) -> None:
     assert (sentence.id, sentence.document) == ("7", "3")
 
 
-def test_words_that_are_blanks_keep_their_places(tmp_path: Path) -> None:
-    sentence = Sentence("s", ("Oslo", " "), text="Oslo  ", starts=(0, 4))  # joined, the second word would begin at 5
+def test_words_that_are_spaces_keep_their_offsets(tmp_path: Path) -> None:
+    sentence = Sentence("s", ("Oslo", " "), text="Oslo  ", starts=(0, 4))  # in the joined words, the second would start at 5
     write([sentence], tmp_path / "out.jsonl", Ledger())
     assert list(read(tmp_path / "out.jsonl", Ledger())) == [sentence]

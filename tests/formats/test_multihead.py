@@ -1,4 +1,4 @@
-"""The columns of multi-head selection."""
+"""Columns of multi-head selection."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ TEXT = """#doc 17
 """
 
 
-def test_relations_stand_at_last_words(workbench: Any) -> None:
+def test_relations_refer_to_last_words(workbench: Any) -> None:
     (first, second), ledger = workbench.load(multihead, TEXT)
     assert first == Sentence(
         "17",
@@ -31,7 +31,7 @@ def test_relations_stand_at_last_words(workbench: Any) -> None:
     )
     assert (second.id, second.words) == ("18", ("It",))
     assert (ledger.lost, ledger.notes) == (0, {})
-    text, written = workbench.written(multihead, [first, second])
+    text, written = workbench.write(multihead, [first, second])
     assert (text, written.lost) == (TEXT, 0)
 
 
@@ -39,16 +39,16 @@ def test_blank_lines_ids_and_repairs(workbench: Any) -> None:
     sentences, ledger = workbench.load(multihead, "#doc\n\n0\ta b\tI-X\t[ 'N' ]\t[ 0 ]\r\n\n#doc  d 2 \n")
     assert [(s.id, s.words) for s in sentences] == [("data-0", ("a b",)), ("d 2", ())]
     assert list(ledger.notes.values()) == [1]
-    assert workbench.back(multihead, sentences)[0] == sentences
+    assert workbench.round_trip(multihead, sentences)[0] == sentences
 
 
-def test_a_relation_between_other_words_is_lost(workbench: Any) -> None:
+def test_relations_between_other_words_are_lost(workbench: Any) -> None:
     (sentence,), ledger = workbench.load(multihead, "#doc 1\n0\ta\tB-X\t['r', 'r']\t[0, 1]\n1\tb\tO\t['N']\t[1]\n")
     assert sentence.relations == (Relation("r", 0, 0),)
     assert str(ledger) == "1 relation (between words that do not end an entity)"
 
 
-def test_what_has_no_place(workbench: Any) -> None:
+def test_losses_are_counted(workbench: Any) -> None:
     words = ("a\tb", "c", "d", "e")
     entities = (
         Entity("X", ((1, 3),)),
@@ -59,7 +59,7 @@ def test_what_has_no_place(workbench: Any) -> None:
     )
     relations = (Relation("r", 4, 0), Relation("r", 4, 1), Relation("N", 4, 0), Relation("a\\b", 4, 0))
     sentence = Sentence("two\nlines", words, entities, relations, (Link("l", 0, 1, 0),), document="d", position=0)
-    (read,), ledger = workbench.back(multihead, [sentence])
+    (read,), ledger = workbench.round_trip(multihead, [sentence])
     assert (read.id, read.words) == ("two lines", ("a_b", "c", "d", "e"))
     assert (read.entities, read.relations) == ((entities[4], entities[0]), (Relation("r", 0, 1),))
     assert {key: n for key, n in ledger.losses.items() if key[0] != "words"} == {
@@ -88,7 +88,7 @@ def test_what_has_no_place(workbench: Any) -> None:
         ("#doc 1\n0\ta\tB-X\t['r']\t[1]\n#doc 2", 2, "relation 'r' points to word 1 of 1 words"),
     ],
 )
-def test_a_wrong_row_is_named_by_its_line(workbench: Any, rows: str, line: int, problem: str) -> None:
+def test_errors_name_the_line(workbench: Any, rows: str, line: int, problem: str) -> None:
     with pytest.raises(FormatError) as error:
         workbench.load(multihead, rows)
     assert str(error.value).startswith(f"{workbench.folder / 'data.json'}:{line}: {problem}")
@@ -102,7 +102,7 @@ def test_real_sample(workbench: Any, corpus: Any, shared_data: Path) -> None:
     assert sum(len(s.entities) for s in sentences) == text.count("\tB-")
     names = [name for names in re.findall(r"\t\[('.*')\]\t", text) for name in names.split(", ")]
     assert sum(len(s.relations) for s in sentences) == sum(name != "'N'" for name in names) > 100
-    # The same sentences stand in the corpus, some of them with their last full stop split off or not.
+    # The corpus has the same sentences, some with a different split of the last full stop.
     known = {r["id"]: r for split in ("train", "dev") for r in corpus(shared_data / f"conll04/{split}.jsonl")}
     for sentence in sentences:
         record = known[f"conll04-{sentence.id}"]
@@ -111,12 +111,12 @@ def test_real_sample(workbench: Any, corpus: Any, shared_data: Path) -> None:
         assert sorted((r.type, r.head, r.tail) for r in sentence.relations) == sorted(
             (r["type"], r["head"], r["tail"]) for r in record["relations"]
         )
-    again, written = workbench.back(multihead, sentences)
-    assert again == sentences
+    reread, written = workbench.round_trip(multihead, sentences)
+    assert reread == sentences
     assert (ledger.lost, written.lost) == (0, 0)
     assert (workbench.folder / "out.json").read_text(encoding="utf-8") == text
 
 
-def test_white_space_of_any_kind_may_stand_in_the_lists(workbench: Any) -> None:
+def test_any_whitespace_is_allowed_in_lists(workbench: Any) -> None:
     (sentence,), _ = workbench.load(multihead, "#doc 1\n0\tOslo\tB-Loc\t['N']\t[\x1c0\u00a0]\n")
     assert sentence.words == ("Oslo",)

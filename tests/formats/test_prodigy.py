@@ -1,4 +1,4 @@
-"""Prodigy's JSON lines."""
+"""JSON lines of Prodigy."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def test_a_span_may_be_given_by_tokens_alone(workbench: Any) -> None:
     assert sentences[0].entities == (Entity("Product", (Span(0, 2),)),)
 
 
-def test_a_token_is_cut_by_a_span_and_gaps_are_filled(workbench: Any) -> None:
+def test_tokens_are_split_at_spans_and_gaps_are_filled(workbench: Any) -> None:
     content = {"text": "zinc-free Oslo", "tokens": [{"text": "zinc-free", "start": 0, "end": 9, "id": 0}]}
     content["spans"] = [{"start": 0, "end": 4, "label": "Metal"}, {"start": 10, "end": 14, "label": "Place"}]
     sentences, ledger = workbench.load(prodigy, lines(content))
@@ -103,7 +103,7 @@ def test_relations_between_spans(workbench: Any) -> None:
 
 def test_relations_by_tokens_alone_name_the_last_token(workbench: Any) -> None:
     sentences, _ = workbench.load(prodigy, lines(record(METAL, PRODUCT, relations=[{"head": 1, "child": 1, "label": "self"}])))
-    assert sentences[0].relations == (Relation("self", 1, 1),)  # the widest of those that end there
+    assert sentences[0].relations == (Relation("self", 1, 1),)  # the widest entity with this end
 
 
 def test_relations_of_tokens_without_a_label(workbench: Any) -> None:
@@ -133,7 +133,7 @@ def test_spans_without_a_label(workbench: Any) -> None:
 def test_written(workbench: Any) -> None:
     known = record({**PRODUCT, "source": "rule"}, {**METAL, "score": 0.5}, PLACE, relations=[relation(PRODUCT, PLACE)], id=4)
     sentences, _ = workbench.load(prodigy, lines({**known, "meta": {"page": 2}}))
-    text, ledger = workbench.written(prodigy, sentences)
+    text, ledger = workbench.write(prodigy, sentences)
     assert not ledger.lost
     written = json.loads(text)
     assert written == {**known, "meta": {"page": 2}}
@@ -147,12 +147,12 @@ def test_written(workbench: Any) -> None:
     ]
 
 
-def test_discontinuous_entities_are_announced(workbench: Any) -> None:
+def test_discontinuous_entities_are_counted(workbench: Any) -> None:
     entities = Entity("A", (Span(0, 1), Span(2, 3))), Entity("B", (Span(1, 2),))
     sentence = Sentence("s1", ("north", "or", "south"), entities, (Relation("r", 0, 1),))
-    (again,), ledger = workbench.back(prodigy, [sentence])
+    (reread,), ledger = workbench.round_trip(prodigy, [sentence])
     assert dict(ledger.losses) == {("entities", "discontinuous"): 1, ("relations", "with a discontinuous entity"): 1}
-    assert (again.id, again.entities, again.relations) == ("s1", (entities[1],), ())
+    assert (reread.id, reread.entities, reread.relations) == ("s1", (entities[1],), ())
 
 
 @pytest.mark.parametrize(
@@ -171,7 +171,7 @@ def test_discontinuous_entities_are_announced(workbench: Any) -> None:
         ({"image": "x.png", "spans": []}, "text: field required"),
     ],
 )
-def test_wrong_records(workbench: Any, second: dict[str, Any], problem: str) -> None:
+def test_invalid_records(workbench: Any, second: dict[str, Any], problem: str) -> None:
     path = workbench.file(lines(record(METAL), second))
     with pytest.raises(FormatError, match=f"data.json:2: {problem}"):
         list(prodigy.read(path, Ledger()))
@@ -187,7 +187,7 @@ def test_wrong_records(workbench: Any, second: dict[str, Any], problem: str) -> 
         ({"text": "Oslo", "tokens": ["Oslo"], "entities": [{"type": "X", "spans": [[0, 1]]}]}, False),
     ],
 )
-def test_recognised(workbench: Any, content: dict[str, Any], is_prodigy: bool) -> None:
+def test_detection(workbench: Any, content: dict[str, Any], is_prodigy: bool) -> None:
     sample = Sample(workbench.file(lines(content)))
     assert prodigy.sniff(sample) is is_prodigy
     assert not (is_prodigy and jsonl.sniff(sample))

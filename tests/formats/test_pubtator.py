@@ -1,4 +1,4 @@
-"""PubTator's titles and abstracts."""
+"""PubTator titles and abstracts."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_documents(tmp_path: Path) -> None:
     assert (ledger.lost, ledger.notes) == (0, {"concept ids with surrounding spaces, trimmed": 1})
 
 
-def test_written_as_it_was_read(tmp_path: Path) -> None:
+def test_written_data_equals_the_original(tmp_path: Path) -> None:
     sentences, _ = load(file(tmp_path, FILE))
     text, ledger = written(sentences, tmp_path)
     expected = (
@@ -89,7 +89,7 @@ def test_written_as_it_was_read(tmp_path: Path) -> None:
     assert (ledger.lost, load(tmp_path / "out.pubtator")[0]) == (0, sentences)
 
 
-def test_windows_line_ends_and_no_blank_line(tmp_path: Path) -> None:
+def test_windows_line_breaks_and_missing_blank_lines(tmp_path: Path) -> None:
     sentences, _ = load(file(tmp_path, FILE))
     assert load(file(tmp_path, FILE.replace("\n", "\r\n")))[0] == sentences
     assert load(file(tmp_path, FILE.strip()))[0] == sentences
@@ -101,7 +101,7 @@ def test_without_splitting(tmp_path: Path) -> None:
     assert sentences[0].entities[:2] == (Entity("CompositeMention", ((0, 4),)), Entity("Chemical", ((0, 1),)))
 
 
-def test_a_text_that_differs_is_counted(tmp_path: Path) -> None:
+def test_a_different_entity_text_is_noted(tmp_path: Path) -> None:
     _, ledger = load(file(tmp_path, "1|t|Zinc oxide\n1\t0\t4\tIron\tC\n1\t0\t10\tZinc  oxide\tC\n"))
     assert ledger.notes == {"entities whose text differs from the document at their offsets": 1}
 
@@ -124,14 +124,14 @@ def test_a_text_that_differs_is_counted(tmp_path: Path) -> None:
         (f"1|t|Zinc\n1\t0\t{'9' * 5000}\tZinc\tC\n", "2: invalid line; expected PMID"),
     ],
 )
-def test_broken_lines_are_named(tmp_path: Path, content: str, message: str) -> None:
+def test_errors_name_the_line(tmp_path: Path, content: str, message: str) -> None:
     path = file(tmp_path, content)
     with pytest.raises(FormatError) as caught:
         load(path)
     assert str(caught.value).startswith(f"{path}:{message}")
 
 
-def test_nothing_and_bad_bytes(tmp_path: Path) -> None:
+def test_empty_files_and_invalid_bytes(tmp_path: Path) -> None:
     assert load(file(tmp_path, "\n\n"))[0] == []
     path = tmp_path / "bytes.txt"
     path.write_bytes(b"1|t|Zinc\n1|a|\xff\n")
@@ -139,7 +139,7 @@ def test_nothing_and_bad_bytes(tmp_path: Path) -> None:
         load(path)
 
 
-def test_what_it_cannot_hold_is_counted(tmp_path: Path) -> None:
+def test_losses_are_counted(tmp_path: Path) -> None:
     first = Sentence(
         "s1", ("Zinc", "or", "iron", "dust"),
         (Entity("C", ((0, 1), (3, 4))), Entity("C", ((2, 4),)), Entity("Big\tone", ((0, 1),))),
@@ -165,26 +165,30 @@ def test_what_it_cannot_hold_is_counted(tmp_path: Path) -> None:
         "line breaks and tabs in the text, replaced by spaces": 2,
         "keys dropped: not in the shape of PubTator data": 3,
     }
-    again, _ = load(tmp_path / "out.pubtator")
-    assert [(e.type, s.text_of(e)) for s in again for e in s.entities] == [("C", "iron dust"), ("Big one", "Zinc"), ("C", "It")]
+    reread, _ = load(tmp_path / "out.pubtator")
+    assert [(e.type, s.text_of(e)) for s in reread for e in s.entities] == [
+        ("C", "iron dust"),
+        ("Big one", "Zinc"),
+        ("C", "It"),
+    ]
 
 
-def test_an_entity_that_ends_with_the_line_end_of_its_text(tmp_path: Path) -> None:
+def test_an_entity_that_ends_with_a_line_break(tmp_path: Path) -> None:
     sentence = Sentence("s", ("Zinc\n",), (Entity("C", ((0, 1),)),))
     _, ledger = written([sentence], tmp_path)
-    (again,), _ = load(tmp_path / "out.pubtator")
-    assert (again.entities, again.text, ledger.lost) == (sentence.entities, "Zinc", 0)
+    (reread,), _ = load(tmp_path / "out.pubtator")
+    assert (reread.entities, reread.text, ledger.lost) == (sentence.entities, "Zinc", 0)
 
 
-def test_a_column_that_looks_like_a_title_is_not_claimed(tmp_path: Path) -> None:
+def test_a_column_that_looks_like_a_title_is_not_detected(tmp_path: Path) -> None:
     path = tmp_path / "some.txt"
-    for text, is_ours in (
+    for text, is_pubtator in (
         ("7|t|x\tB-Loc\n", False),
         ("7|t|x\nOslo\tO\n", False),
         ("7|t|x\n\n8|t|y\n8|a|\n8\t0\t1\ty\tC\n", True),
     ):
         path.write_text(text)
-        assert pubtator.sniff(Sample(path)) is is_ours
+        assert pubtator.sniff(Sample(path)) is is_pubtator
 
 
 def test_ncbi_disease(shared_data: Path, tmp_path: Path) -> None:
@@ -193,14 +197,14 @@ def test_ncbi_disease(shared_data: Path, tmp_path: Path) -> None:
     sentences, ledger = load(path)
     lines = path.read_text(encoding="utf-8").splitlines()
     rows = [line.split("\t") for line in lines if "\t" in line]
-    found = [
+    entities = [
         [s.document, str(s.start + s.characters(e.range).start), str(s.start + s.characters(e.range).end), s.text_of(e), e.type,
          e.extra["concept"]]
         for s in sentences for e in s.entities
         if s.start is not None and e.extra is not None
     ]  # fmt: skip
-    assert sorted(found) == sorted([*row[:5], row[5].strip()] for row in rows)
-    assert (len(found), ledger.lost) == (483, 0)
+    assert sorted(entities) == sorted([*row[:5], row[5].strip()] for row in rows)
+    assert (len(entities), ledger.lost) == (483, 0)
     titles = [line.partition("|t|") for line in lines if "|t|" in line]
     assert list(dict.fromkeys(s.document for s in sentences)) == [name for name, _, _ in titles]
     ledger = write(sentences, tmp_path / "out.pubtator")
@@ -210,7 +214,7 @@ def test_ncbi_disease(shared_data: Path, tmp_path: Path) -> None:
 
 
 def test_ncbi_disease_agrees_with_the_interchange_file(shared_data: Path, corpus: Any) -> None:
-    """That one was made from columns of words, with one type: characters are counted without white space."""
+    """That file was built from columns with one type, so characters are counted without whitespace."""
     stream, entities = "", set()
     for record in corpus(shared_data / "ncbi_disease/dev.jsonl"):
         edges = [len(stream)]

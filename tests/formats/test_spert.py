@@ -1,4 +1,4 @@
-"""SpERT's JSON."""
+"""JSON of SpERT."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ def test_nested_and_crossing_entities_and_relations(workbench: Any) -> None:
     assert (ledger.lost, ledger.notes) == (0, {})
 
 
-def test_written_as_it_was_read(workbench: Any) -> None:
+def test_written_data_equals_the_original(workbench: Any) -> None:
     sentences, _ = workbench.load(spert, [RECORD])
-    text, ledger = workbench.written(spert, sentences)
+    text, ledger = workbench.write(spert, sentences)
     assert json.loads(text) == [RECORD]
     assert ledger.lost == 0
 
@@ -50,7 +50,7 @@ def test_lines_and_missing_ids(workbench: Any) -> None:
     assert [s.id for s in sentences] == ["data-0", "data-1"]
 
 
-def test_a_file_without_entities_is_recognised_by_its_ids(tmp_path: Path) -> None:
+def test_a_file_without_entities_is_detected_by_its_ids(tmp_path: Path) -> None:
     path = tmp_path / "x.json"
     bare = {"tokens": ["Oslo"], "entities": [], "relations": []}
     path.write_text(json.dumps([{**bare, "orig_id": 5}, {**bare, "orig_id": 6}]))
@@ -59,7 +59,7 @@ def test_a_file_without_entities_is_recognised_by_its_ids(tmp_path: Path) -> Non
     for others in (
         [{**bare, "orig_id": 5, "id": "a"}],
         [{**bare, "orig_id": 5}, {"tokens": ["Oslo"], "entities": [{"type": "Loc", "spans": [[0, 1]]}], "orig_id": 6}],
-    ):  # our own, with a key that is kept
+    ):  # the interchange format with an extra key
         path.write_text(json.dumps(others))
         assert detect(path).name == "jsonl"
 
@@ -74,7 +74,7 @@ def test_discontinuous_entities_and_links_are_lost(workbench: Any) -> None:
         document="d",
         position=3,
     )
-    (read,), ledger = workbench.back(spert, [sentence])
+    (read,), ledger = workbench.round_trip(spert, [sentence])
     assert read.entities == (Entity("D", ((2, 4),)), Entity("A", ((0, 1),)))
     assert read.relations == (Relation("r", 1, 0),)
     assert ledger.losses == {
@@ -84,8 +84,8 @@ def test_discontinuous_entities_and_links_are_lost(workbench: Any) -> None:
     }
 
 
-def test_a_kept_key_that_is_one_of_the_formats_own_is_noted(workbench: Any) -> None:
-    (read,), ledger = workbench.back(spert, [Sentence("s1", ("Oslo",), extra={"tokens": 1, "source": "map"})])
+def test_an_extra_key_of_the_format_itself_is_noted(workbench: Any) -> None:
+    (read,), ledger = workbench.round_trip(spert, [Sentence("s1", ("Oslo",), extra={"tokens": 1, "source": "map"})])
     assert (read.words, read.extra) == (("Oslo",), {"source": "map"})
     assert (ledger.lost, dict(ledger.notes)) == (0, {"keys dropped: 'tokens' has another meaning in this format": 1})
 
@@ -106,7 +106,7 @@ def test_a_kept_key_that_is_one_of_the_formats_own_is_noted(workbench: Any) -> N
         ),
     ],
 )
-def test_a_wrong_record_is_named_by_its_line(workbench: Any, record: dict[str, Any], problem: str) -> None:
+def test_errors_name_the_line(workbench: Any, record: dict[str, Any], problem: str) -> None:
     good = {"tokens": ["a"], "entities": []}
     with pytest.raises(FormatError) as error:
         workbench.load(spert, [good, record])
@@ -132,7 +132,7 @@ def test_real_samples(workbench: Any, corpus: Any, shared_data: Path, raw: str, 
         assert [(r.type, r.head, r.tail) for r in sentence.relations] == [
             (r["type"], r["head"], r["tail"]) for r in record.get("relations", [])
         ]
-    again, written = workbench.back(spert, sentences)
-    assert again == sentences
+    reread, written = workbench.round_trip(spert, sentences)
+    assert reread == sentences
     assert (ledger.lost, written.lost) == (0, 0)
     assert json.loads((workbench.folder / "out.json").read_text(encoding="utf-8")) == json.loads(text)

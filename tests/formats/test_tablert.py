@@ -1,4 +1,4 @@
-"""TablERT's JSON."""
+"""JSON of TablERT."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ RECORD = {
 }
 
 
-def test_relations_number_the_entities_in_the_order_of_the_text(workbench: Any) -> None:
+def test_relations_refer_to_entities_in_text_order(workbench: Any) -> None:
     (sentence,), ledger = workbench.load(tablert, [RECORD])
     assert sentence.id == "7"
     assert sentence.entities == (Entity("Loc", ((0, 2),)), Entity("Loc", ((3, 4),)))
     assert sentence.relations == (Relation("far_from", 1, 0),)
-    text, written = workbench.written(tablert, [sentence])
+    text, written = workbench.write(tablert, [sentence])
     assert json.loads(text) == [RECORD]
     assert (ledger.lost, written.lost, ledger.notes) == (0, 0, {})
 
 
-def test_entities_in_another_order_are_numbered_anew(workbench: Any) -> None:
+def test_entities_are_renumbered_in_text_order(workbench: Any) -> None:
     entities = (Entity("B", ((2, 3),)), Entity("A", ((0, 2),)), Entity("A", ((0, 2),)))
     sentence = Sentence("s", ("a", "b", "c"), entities, (Relation("r", 0, 1), Relation("q", 2, 0)))
-    (read,), ledger = workbench.back(tablert, [sentence])
+    (read,), ledger = workbench.round_trip(tablert, [sentence])
     assert read.entities == (entities[1], entities[0])
     assert read.relations == (Relation("r", 1, 0), Relation("q", 0, 1))
     assert ledger.lost == 0
@@ -42,7 +42,7 @@ def test_entities_in_another_order_are_numbered_anew(workbench: Any) -> None:
 def test_overlaps_are_lost(workbench: Any) -> None:
     entities = (Entity("A", ((1, 2),)), Entity("B", ((0, 3),)), Entity("C", ((2, 4),)), Entity("D", ((0, 1), (3, 4))))
     sentence = Sentence("s", ("a", "b", "c", "d"), entities, (Relation("r", 1, 0),))
-    (read,), ledger = workbench.back(tablert, [sentence])
+    (read,), ledger = workbench.round_trip(tablert, [sentence])
     assert read.entities == (entities[1],)
     assert ledger.losses == {
         ("entities", "discontinuous"): 1,
@@ -65,13 +65,13 @@ def test_repairs_are_noted(workbench: Any) -> None:
         ({"relations": [{"type": "r", "head": 0, "tail": 2}]}, "relation 'r' refers to entity 2, but the sentence has 2"),
     ],
 )
-def test_a_wrong_record_is_named_by_its_line(workbench: Any, change: dict[str, Any], problem: str) -> None:
+def test_errors_name_the_line(workbench: Any, change: dict[str, Any], problem: str) -> None:
     with pytest.raises(FormatError) as error:
         workbench.load(tablert, [RECORD, RECORD | change])
     assert str(error.value).startswith(f"{workbench.folder / 'data.json'}:3: {problem}")
 
 
-def test_real_sample_says_what_the_spert_sample_says(workbench: Any, shared_data: Path) -> None:
+def test_real_sample_equals_the_spert_sample(workbench: Any, shared_data: Path) -> None:
     folder = shared_data / "conll04/raw_sample"
     sentences, ledger = workbench.load(tablert, folder / "conll04_dev.tablert_bilou.sample.json")
     raw = json.loads((folder / "conll04_dev.tablert_bilou.sample.json").read_text(encoding="utf-8"))
@@ -79,7 +79,7 @@ def test_real_sample_says_what_the_spert_sample_says(workbench: Any, shared_data
     expected, _ = workbench.load(spert, folder / "conll04_dev.sample.json")
     assert len(sentences) == len(raw) == 60
     assert sentences == expected[:60]
-    again, written = workbench.back(tablert, sentences)
-    assert again == sentences
+    reread, written = workbench.round_trip(tablert, sentences)
+    assert reread == sentences
     assert (ledger.lost, written.lost, ledger.notes) == (0, 0, {})
     assert json.loads((workbench.folder / "out.json").read_text(encoding="utf-8")) == raw

@@ -1,4 +1,4 @@
-"""W2NER's JSON. There is no raw sample of it among the corpora: these are all the tests."""
+"""JSON of W2NER. The corpora have no raw sample of it."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def test_discontinuous_entities_and_kept_keys(workbench: Any) -> None:
         Entity("Finding", ((2, 4),)),
     )
     assert sentence.extra == {"word": [[0], [1], [2, 3], [4]]}
-    text, written = workbench.written(w2ner, [sentence])
+    text, written = workbench.write(w2ner, [sentence])
     assert json.loads(text) == [RECORD]
     assert (ledger.lost, written.lost) == (0, 0)
 
 
-def test_numbers_out_of_order_are_sorted_and_noted(workbench: Any) -> None:
+def test_unsorted_indices_are_sorted_and_noted(workbench: Any) -> None:
     (sentence,), ledger = workbench.load(w2ner, [{"sentence": ["a", "b", "c"], "ner": [{"index": [2, 0, 1], "type": "X"}]}])
     assert sentence.entities == (Entity("X", ((0, 3),)),)
     assert ledger.notes == {"entities with unsorted word indices, sorted": 1}
@@ -48,7 +48,7 @@ def test_a_record_without_ner(workbench: Any) -> None:
 
 def test_relations_are_lost(workbench: Any) -> None:
     sentence = Sentence("s", ("a", "b"), (Entity("X", ((0, 1),)), Entity("Y", ((0, 2),))), (Relation("r", 0, 1),))
-    (read,), ledger = workbench.back(w2ner, [sentence])
+    (read,), ledger = workbench.round_trip(w2ner, [sentence])
     assert read.entities == sentence.entities
     assert str(ledger) == "1 relation (not supported by the format)"
 
@@ -64,7 +64,7 @@ def test_relations_are_lost(workbench: Any) -> None:
         (["a"], "ner.0.index.0: input should be a valid integer"),
     ],
 )
-def test_a_wrong_index_is_named_by_its_line(workbench: Any, index: list[Any], problem: str) -> None:
+def test_errors_name_the_line(workbench: Any, index: list[Any], problem: str) -> None:
     with pytest.raises(FormatError) as error:
         workbench.load(w2ner, [RECORD, {"sentence": ["a", "b"], "ner": [{"index": index, "type": "X"}]}])
     assert str(error.value).startswith(f"{workbench.folder / 'data.json'}:3: {problem}")
