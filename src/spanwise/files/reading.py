@@ -49,9 +49,9 @@ def read_json(path: Path) -> dict[str, Any]:
     except OSError as error:
         raise SpanwiseError(f"{path}: cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
-        raise SpanwiseError(f"{path}: cannot be read; it may be truncated: not JSON: {' '.join(str(error).split())}") from None
+        raise SpanwiseError(f"{path}: not valid JSON ({' '.join(str(error).split())}); the file may be truncated") from None
     if not isinstance(content, dict):
-        raise SpanwiseError(f"{path}: cannot be read; expected a JSON object")
+        raise SpanwiseError(f"{path}: expected a JSON object, found {type(content).__name__}")
     return content
 
 

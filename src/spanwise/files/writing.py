@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
-import secrets
+import os
 import shutil
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 from spanwise.core.errors import SpanwiseError
+from spanwise.files.disk import DiskFullError, disk_full_problem, flush, flush_tree, temporary_folder
+from spanwise.files.locks import remove_stale_lock
+from spanwise.files.work_folders import old_output, remove_leftovers, work_folder
 
 
 @contextmanager
@@ -22,51 +24,67 @@ def atomic_output(
 
     An existing file is replaced atomically; a symbolic link is followed. A folder must be new or empty,
     unless ``may_replace`` returns True for it. A device or pipe (``/dev/stdout``) is not replaced but
-    written to when the block ends.
+    written to when the block ends. The output is on disk before it gets its name, so that a power cut
+    leaves the old or the new one. What killed processes left in the folder of ``path`` is removed.
     """
     if is_stream(path) and not is_folder:
-        with tempfile.TemporaryDirectory() as temporary_folder:
-            temporary = Path(temporary_folder, path.name)
+        with temporary_folder() as folder:
+            temporary = folder / path.name
             yield temporary
-            try:
-                with temporary.open("rb") as source, path.open("wb") as sink:
-                    shutil.copyfileobj(source, sink)
-            except BrokenPipeError:
-                raise
-            except OSError as error:
-                raise SpanwiseError(f"{path}: not written: {error.strerror or error}") from None
+            _copy_to_stream(temporary, path)
         return
     if path.is_symlink():
         path = path.resolve()
     parent = path.absolute().parent
     if not parent.is_dir():
         raise SpanwiseError(f"{parent}: no such folder")
+    remove_leftovers(parent)
+    if is_folder and path.is_dir():
+        remove_stale_lock(path)
     if path.is_dir() and (not is_folder or (any(path.iterdir()) and not may_replace(path))):
         raise SpanwiseError(f"{path}: {'the folder is not empty' if is_folder else 'expected a file, found a folder'}")
     if is_folder and path.exists() and not path.is_dir():
         raise SpanwiseError(f"{path}: expected a folder, found a file")
-    # The name is chosen before the folder is created, so that it is deleted even if an interrupt comes in between.
-    work = parent / f".{path.name}.{secrets.token_urlsafe(6)}"
-    temporary = work / path.name
     try:
-        try:
-            work.mkdir(0o700)
-        except OSError as error:
-            raise SpanwiseError(f"{parent}: cannot be written to: {error.strerror}") from None
-        if is_folder:
-            temporary.mkdir()
-        yield temporary
-        if is_folder and path.is_dir() and may_replace(path):
-            path.replace(work / f"{path.name}.old")
-        elif is_folder and path.is_dir():
-            path.rmdir()  # fails if files were added in the meantime
-        temporary.replace(path)
-    except OSError as error:
-        if error.filename is not None:
+        with work_folder(path) as work:
+            temporary = work / path.name
+            if is_folder:
+                temporary.mkdir()
+            yield temporary
+            flush_tree(temporary)
+            if is_folder and path.is_dir():
+                if may_replace(path):
+                    os.replace(path, old_output(work, path))
+                elif os.name == "nt":
+                    path.rmdir()
+            os.replace(temporary, path)  # fails if files were added to an empty folder in the meantime
+            flush(parent)
+    except Exception as error:
+        output_error = _output_error(path, error)
+        if output_error is error:
             raise
+        raise output_error from None
+
+
+def _output_error(path: Path, error: Exception) -> Exception:
+    """The error to raise for one that occurred while an output was written."""
+    if isinstance(error, DiskFullError) and path.absolute().parent not in error.path.absolute().parents:
+        return error  # of another disk, such as that of temporary files
+    if problem := disk_full_problem(error):
+        return DiskFullError(path, problem)
+    if isinstance(error, OSError) and error.filename is None and not isinstance(error, BrokenPipeError):
+        return SpanwiseError(f"{path}: not written: {error.strerror or error}")
+    return error
+
+
+def _copy_to_stream(source: Path, path: Path) -> None:
+    try:
+        with source.open("rb") as file, path.open("wb") as sink:
+            shutil.copyfileobj(file, sink)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
         raise SpanwiseError(f"{path}: not written: {error.strerror or error}") from None
-    finally:
-        shutil.rmtree(work, ignore_errors=True)
 
 
 def is_stream(path: Path) -> bool:
