@@ -48,8 +48,8 @@ def make(encoder: Any, kind: str, labels: Labels = LABELS, **options: Any) -> An
     return head
 
 
-def triples(actual: Predictions | Sentence) -> set[tuple[str, Entity, Entity]]:
-    return {(r.type, actual.entities[r.head], actual.entities[r.tail]) for r in actual.relations}
+def triples(annotated: Predictions | Sentence) -> set[tuple[str, Entity, Entity]]:
+    return {(r.type, annotated.entities[r.head], annotated.entities[r.tail]) for r in annotated.relations}
 
 
 def training_sentences() -> list[Sentence]:
@@ -71,8 +71,8 @@ def training_sentences() -> list[Sentence]:
     ]  # fmt: skip
 
 
-class Perfect(PairPointer):
-    """Scores the gold cells of one sentence 5 and all others -5; words are one-hot vectors."""
+class PerfectPointer(PairPointer):
+    """A pointer that scores gold cells of one sentence 5 and all others -5; words are one-hot."""
 
     def __init__(self, cells: Tensor, labels: int, length: int) -> None:
         super().__init__(labels, 1)
@@ -89,22 +89,22 @@ class Perfect(PairPointer):
 def test_perfect_scores_of_pointers_are_decoded_exactly(encoder: Any, sentence: Sentence) -> None:
     head = make(encoder, "full").eval()
     length = len(sentence.words)
-    head.pointer = Perfect(head.targets([sentence], gold=True)["relations.cells"], 3, length)
+    head.pointer = PerfectPointer(head.targets([sentence], gold=True)["relations.cells"], 3, length)
 
     def scores(words: Tensor, tiles: Any) -> Tensor:
-        actual = torch.full((1, 2, tiles.cells), -5.0)
+        values = torch.full((1, 2, tiles.cells), -5.0)
         for entity in sentence.entities:
-            place = tiles.index(*(torch.tensor(bound) for bound in entity.range))
-            actual[0, LABELS.entities.index(entity.type), place] = 5.0
-        return actual.view(1, 2, tiles.count, tiles.rows, tiles.columns)
+            cell = tiles.index(*(torch.tensor(bound) for bound in entity.range))
+            values[0, LABELS.entities.index(entity.type), cell] = 5.0
+        return values.view(1, 2, tiles.count, tiles.rows, tiles.columns)
 
     head.entities.scores = scores
     states = TokenStates(torch.eye(length).unsqueeze(0), torch.zeros(1, length), torch.ones(1, length, dtype=torch.bool))
-    (actual,) = head.decode(head.score(states, head.targets([sentence], gold=False)), 1)
-    assert set(actual.entities) == set(sentence.entities)
-    assert len(actual.relations) == len(sentence.relations)
-    assert triples(actual) == triples(sentence)
-    assert all(relation.score == pytest.approx(1 / (1 + exp(-5)), abs=1e-5) for relation in actual.relations)
+    (predicted,) = head.decode(head.score(states, head.targets([sentence], gold=False)), 1)
+    assert set(predicted.entities) == set(sentence.entities)
+    assert len(predicted.relations) == len(sentence.relations)
+    assert triples(predicted) == triples(sentence)
+    assert all(relation.score == pytest.approx(1 / (1 + exp(-5)), abs=1e-5) for relation in predicted.relations)
 
 
 @pytest.mark.parametrize("sentence", training_sentences(), ids=lambda sentence: sentence.id)
@@ -116,58 +116,61 @@ def test_perfect_scores_of_pairs_are_decoded_exactly(encoder: Any, sentence: Sen
 
     def logits(words: Tensor, spans: Any, label: Tensor, first: Tensor, second: Tensor) -> Tensor:
         starts, ends, labels = spans.start.tolist(), spans.end.tolist(), label.tolist()
-        entity = [Entity(LABELS.entities[k], ((s, e),)) for s, e, k in zip(starts, ends, labels, strict=True)]
+        entities = [Entity(LABELS.entities[k], ((s, e),)) for s, e, k in zip(starts, ends, labels, strict=True)]
         pairs = zip(first.tolist(), second.tolist(), strict=True)
-        rows = [[5.0 if (r, entity[x], entity[y]) in gold else -5.0 for r in LABELS.relations] for x, y in pairs]
+        rows = [[5.0 if (r, entities[x], entities[y]) in gold else -5.0 for r in LABELS.relations] for x, y in pairs]
         return torch.tensor(rows).view(-1, 3)
 
     head.logits = logits
     states = TokenStates(torch.zeros(1, len(sentence.words), 12), torch.zeros(1, 12), torch.ones(1, 1, dtype=torch.bool))
-    (actual,) = head.decode(head.score(states, {}), 1)
-    assert actual.entities == sentence.entities
-    assert len(actual.relations) == len(gold)
-    assert triples(actual) == gold
+    (predicted,) = head.decode(head.score(states, {}), 1)
+    assert predicted.entities == sentence.entities
+    assert len(predicted.relations) == len(gold)
+    assert triples(predicted) == gold
 
 
-def related(sentences: Sequence[Sentence], seed: int = 0) -> list[Sentence]:
-    """The sentences with random relations between their entities."""
+def add_relations(sentences: Sequence[Sentence], seed: int = 0) -> list[Sentence]:
+    """Add random relations between the entities of each sentence."""
     rng = np.random.default_rng(seed)
-    actual = []
+    annotated = []
     for sentence in sentences:
         count = len(sentence.entities)
         rows = rng.integers(0, (3, max(count, 1), max(count, 1)), size=(count, 3)).tolist()
         relations = {Relation(LABELS.relations[kind], head, tail) for kind, head, tail in rows}
-        actual.append(replace(sentence, relations=tuple(sorted(relations, key=lambda r: (r.type, r.head, r.tail)))))
-    return actual
+        annotated.append(replace(sentence, relations=tuple(sorted(relations, key=lambda r: (r.type, r.head, r.tail)))))
+    return annotated
 
 
 @torch.no_grad()
 @pytest.mark.parametrize("kind", KINDS)
 def test_results_do_not_depend_on_the_batch(encoder: Any, random_batch: Any, joined: Any, kind: str) -> None:
     head = make(encoder, kind).eval()
-    bare, states = random_batch(longest=9)
-    sentences = related(bare)
-    alone = []
+    without_relations, states = random_batch(longest=9)
+    sentences = add_relations(without_relations)
+    single = []
     for sentence, state in zip(sentences, states, strict=True):
         losses = head.loss(state, head.targets([sentence], gold=True))
-        (actual,) = head.decode(head.score(state, head.targets([sentence], gold=False)), 1)
-        alone.append((losses.sums[0], losses.counts[0], actual))
-    assert any(actual.relations for *_, actual in alone)
+        (predicted,) = head.decode(head.score(state, head.targets([sentence], gold=False)), 1)
+        single.append((losses.sums[0], losses.counts[0], predicted))
+    assert any(predicted.relations for *_, predicted in single)
     rng = np.random.default_rng(7)
     for size in (2, 3, 5, 9):
         order = rng.permutation(len(sentences))
         for extra, first in enumerate(range(0, len(order), size)):
-            chosen = order[first : first + size].tolist()
-            batch, some = joined([states[number] for number in chosen], extra), [sentences[number] for number in chosen]
-            losses = head.loss(batch, head.targets(some, gold=True))
-            every = head.decode(head.score(batch, head.targets(some, gold=False)), len(some))
-            for place, number in enumerate(chosen):
-                sums, counts, actual = alone[number]
-                torch.testing.assert_close(losses.sums[place], sums, rtol=1e-5, atol=1e-5)
-                assert losses.counts[place] == counts
-                assert every[place] == actual
-                for one, other in zip(every[place].relations, actual.relations, strict=True):
-                    assert one.score == pytest.approx(other.score, abs=1e-5)
+            selected = order[first : first + size].tolist()
+            batch, batch_sentences = (
+                joined([states[number] for number in selected], extra),
+                [sentences[number] for number in selected],
+            )
+            losses = head.loss(batch, head.targets(batch_sentences, gold=True))
+            predictions = head.decode(head.score(batch, head.targets(batch_sentences, gold=False)), len(batch_sentences))
+            for row, number in enumerate(selected):
+                sums, counts, predicted = single[number]
+                torch.testing.assert_close(losses.sums[row], sums, rtol=1e-5, atol=1e-5)
+                assert losses.counts[row] == counts
+                assert predictions[row] == predicted
+                for relation, single_relation in zip(predictions[row].relations, predicted.relations, strict=True):
+                    assert relation.score == pytest.approx(single_relation.score, abs=1e-5)
 
 
 @torch.no_grad()
@@ -177,32 +180,32 @@ def test_pointer_relations_match_a_loop_over_entities(
     encoder: Any, random_batch: Any, joined: Any, form: str, threshold: float
 ) -> None:
     head = make(encoder, form, threshold=threshold).eval()
-    sentences, alone = random_batch(longest=7)
-    every = head.decode(head.score(joined(alone), head.targets(sentences, gold=False)), len(sentences))
+    sentences, single_states = random_batch(longest=7)
+    predictions = head.decode(head.score(joined(single_states), head.targets(sentences, gold=False)), len(sentences))
     cutoff, total = log(threshold / (1 - threshold)), 0
-    for states, actual in zip(alone, every, strict=True):
+    for states, predicted in zip(single_states, predictions, strict=True):
         scores = head.pointer.scores(states.words, 0, 6)[0]
         expected = {}
-        for (x, one), (y, other) in product(enumerate(actual.entities), repeat=2):
+        for (x, head_entity), (y, tail_entity) in product(enumerate(predicted.entities), repeat=2):
             for label in range(3):
-                first = float(scores[label, one.range.start, other.range.start])
-                last = float(scores[3 + label, one.range.end - 1, other.range.end - 1])
+                first = float(scores[label, head_entity.range.start, tail_entity.range.start])
+                last = float(scores[3 + label, head_entity.range.end - 1, tail_entity.range.end - 1])
                 if min(first, last) > cutoff:
                     expected[LABELS.relations[label], x, y] = 1 / (1 + exp(-min(first, last)))
-        got = {(r.type, r.head, r.tail): r.score for r in actual.relations}
-        assert got == pytest.approx(expected, abs=1e-5)
-        total += len(got)
+        actual = {(r.type, r.head, r.tail): r.score for r in predicted.relations}
+        assert actual == pytest.approx(expected, abs=1e-5)
+        total += len(actual)
     assert total
 
 
-def reference_pair(head: SpanRelations, words: Tensor, one: Entity, other: Entity) -> Tensor:
-    """The logits of a pair, computed by the layer as one product."""
+def reference_logits(head: SpanRelations, words: Tensor, head_entity: Entity, tail_entity: Entity) -> Tensor:
+    """Compute the logits of one pair from its spans and the words between them."""
     layer = head.layer
     spans = [
         torch.cat([words[a], words[b - 1], words[a:b].max(0).values, layer.labels.weight[LABELS.entities.index(entity.type)]])
-        for entity, (a, b) in ((one, one.range), (other, other.range))
+        for entity, (a, b) in ((head_entity, head_entity.range), (tail_entity, tail_entity.range))
     ]
-    low, high = min(one.range.end, other.range.end), max(one.range.start, other.range.start)
+    low, high = min(head_entity.range.end, tail_entity.range.end), max(head_entity.range.start, tail_entity.range.start)
     between = words[low:high].max(0).values if low < high else torch.zeros(words.shape[1])
     as_first, as_second = layer.span_layer(spans[0]).chunk(2)[0], layer.span_layer(spans[1]).chunk(2)[1]
     return head.classifier(F.gelu(as_first + as_second + layer.between_layer.weight @ between))
@@ -211,16 +214,18 @@ def reference_pair(head: SpanRelations, words: Tensor, one: Entity, other: Entit
 @torch.no_grad()
 def test_span_relations_match_a_loop_over_entities(encoder: Any, random_batch: Any, joined: Any) -> None:
     head = make(encoder, "spans").eval()
-    sentences, alone = random_batch(longest=9)
-    every = head.decode(head.score(joined(alone), head.targets(sentences, gold=False)), len(sentences))
+    sentences, single_states = random_batch(longest=9)
+    predictions = head.decode(head.score(joined(single_states), head.targets(sentences, gold=False)), len(sentences))
     total = 0
-    for states, actual in zip(alone, every, strict=True):
+    for states, predicted in zip(single_states, predictions, strict=True):
         expected = {}
-        for (x, one), (y, other) in product(enumerate(actual.entities), repeat=2):
-            for label, value in zip(LABELS.relations, reference_pair(head, states.words[0], one, other).tolist(), strict=True):
-                if value > 0:
-                    expected[label, x, y] = 1 / (1 + exp(-value))
-        assert {(r.type, r.head, r.tail): r.score for r in actual.relations} == pytest.approx(expected, abs=1e-5)
+        for (x, head_entity), (y, tail_entity) in product(enumerate(predicted.entities), repeat=2):
+            for label, logit in zip(
+                LABELS.relations, reference_logits(head, states.words[0], head_entity, tail_entity).tolist(), strict=True
+            ):
+                if logit > 0:
+                    expected[label, x, y] = 1 / (1 + exp(-logit))
+        assert {(r.type, r.head, r.tail): r.score for r in predicted.relations} == pytest.approx(expected, abs=1e-5)
         total += len(expected)
     assert total
 
@@ -228,19 +233,20 @@ def test_span_relations_match_a_loop_over_entities(encoder: Any, random_batch: A
 @torch.no_grad()
 def test_loss_of_pairs_matches_the_reference(encoder: Any, random_batch: Any, joined: Any) -> None:
     head = make(encoder, "spans", weight=0.5).eval()
-    bare, alone = random_batch()
-    sentences = related(bare)
-    losses = head.loss(joined(alone), head.targets(sentences, gold=True))
-    entities = head.entities.loss(joined(alone), head.entities.targets(sentences, gold=True))
-    for number, (sentence, states) in enumerate(zip(sentences, alone, strict=True)):
-        gold, values = triples(sentence), []
-        of_range = {(e.type, e.range): e for e in sentence.entities}  # a discontinuous one is told by its first and last word
-        gold = {(r, (one.type, one.range), (other.type, other.range)) for r, one, other in gold}
-        for one, other in product(of_range.items(), repeat=2):
-            scores = reference_pair(head, states.words[0], one[1], other[1])
-            target = torch.tensor([float((r, one[0], other[0]) in gold) for r in LABELS.relations])
-            values.append(float(F.binary_cross_entropy_with_logits(scores, target, reduction="sum")))
-        assert float(losses.sums[number]) == pytest.approx(float(entities.sums[number]) + 0.5 * sum(values), rel=1e-4)
+    without_relations, single_states = random_batch()
+    sentences = add_relations(without_relations)
+    losses = head.loss(joined(single_states), head.targets(sentences, gold=True))
+    entity_losses = head.entities.loss(joined(single_states), head.entities.targets(sentences, gold=True))
+    for number, (sentence, states) in enumerate(zip(sentences, single_states, strict=True)):
+        values = []
+        # Type and range identify an entity, also a discontinuous one.
+        by_range = {(e.type, e.range): e for e in sentence.entities}
+        gold = {(name, (first.type, first.range), (second.type, second.range)) for name, first, second in triples(sentence)}
+        for (head_key, head_entity), (tail_key, tail_entity) in product(by_range.items(), repeat=2):
+            logits = reference_logits(head, states.words[0], head_entity, tail_entity)
+            target = torch.tensor([float((name, head_key, tail_key) in gold) for name in LABELS.relations])
+            values.append(float(F.binary_cross_entropy_with_logits(logits, target, reduction="sum")))
+        assert float(losses.sums[number]) == pytest.approx(float(entity_losses.sums[number]) + 0.5 * sum(values), rel=1e-4)
     assert losses.counts.tolist() == [1] * len(sentences)
 
 
@@ -248,11 +254,11 @@ def test_loss_of_pairs_matches_the_reference(encoder: Any, random_batch: Any, jo
 @pytest.mark.parametrize("form", ["full", "shared"])
 def test_loss_of_pointers_is_a_sum_over_relations(encoder: Any, random_batch: Any, joined: Any, form: str) -> None:
     head = make(encoder, form, weight=0.5).eval()
-    bare, alone = random_batch()
-    sentences = related(bare)
-    losses = head.loss(joined(alone), head.targets(sentences, gold=True))
-    entities = head.entities.loss(joined(alone), head.entities.targets(sentences, gold=True))
-    for number, (sentence, states) in enumerate(zip(sentences, alone, strict=True)):
+    without_relations, single_states = random_batch()
+    sentences = add_relations(without_relations)
+    losses = head.loss(joined(single_states), head.targets(sentences, gold=True))
+    entity_losses = head.entities.loss(joined(single_states), head.entities.targets(sentences, gold=True))
+    for number, (sentence, states) in enumerate(zip(sentences, single_states, strict=True)):
         scores, total = head.pointer.scores(states.words, 0, 6)[0], 0.0
         for matrix in range(6):
             cells = set()
@@ -264,7 +270,7 @@ def test_loss_of_pointers_is_a_sum_over_relations(encoder: Any, random_batch: An
             negative = sum(exp(float(scores[matrix, i, j])) for i, j in product(range(length), repeat=2) if (i, j) not in cells)
             positive = sum(exp(-float(scores[matrix, i, j])) for i, j in cells)
             total += (log(1 + negative) + log(1 + positive)) / 2
-        assert float(losses.sums[number]) == pytest.approx(float(entities.sums[number]) + 0.5 * total, rel=1e-4)
+        assert float(losses.sums[number]) == pytest.approx(float(entity_losses.sums[number]) + 0.5 * total, rel=1e-4)
     parts = {name: float(value) for name, value in losses.parts.items()}
     assert float(losses.mean) == pytest.approx(parts["entities"] + 0.5 * parts["relations"], rel=1e-5)
 
@@ -272,51 +278,56 @@ def test_loss_of_pointers_is_a_sum_over_relations(encoder: Any, random_batch: An
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_overlap_can_be_learned(encoder: Any, kind: str) -> None:
     entities = {**KINDS[kind]["entities"], "size": 16}
-    learn(
+    check_overfitting(
         encoder, {**KINDS[kind], "entities": entities, **({"size": 16} if "size" in KINDS[kind] else {})}, training_sentences()
     )
 
 
 @pytest.mark.parametrize("kind", ["gp-relations", "span-relations"])
 def test_discontinuous_entities_have_relations_too(encoder: Any, kind: str) -> None:
-    broken, whole = Entity("A", ((0, 1), (3, 4))), Entity("B", ((5, 6),))
+    discontinuous, contiguous = Entity("A", ((0, 1), (3, 4))), Entity("B", ((5, 6),))
     words = ("left", "and", "right", "knee", "after", "fall")
-    more = Sentence("broken", words, (broken, Entity("A", ((2, 4),)), whole), (Relation("made", 2, 0), Relation("near", 1, 2)))
-    learn(encoder, {"kind": kind}, [*training_sentences()[:3], *[more] * 4], steps=200)
+    example = Sentence(
+        "discontinuous",
+        words,
+        (discontinuous, Entity("A", ((2, 4),)), contiguous),
+        (Relation("made", 2, 0), Relation("near", 1, 2)),
+    )
+    check_overfitting(encoder, {"kind": kind}, [*training_sentences()[:3], *[example] * 4], steps=200)
 
 
-def learn(encoder: Any, values: dict[str, Any], sentences: Sequence[Sentence], steps: int = 150) -> None:
-    """Train a head and word vectors on sentences and check that it predicts exactly their annotations."""
+def check_overfitting(encoder: Any, values: dict[str, Any], sentences: Sequence[Sentence], steps: int = 150) -> None:
+    """Train a head and word vectors, and check that it predicts exactly the gold annotations."""
     torch.manual_seed(0)
-    table = type(encoder)(sentences, 24)
-    head = make_head(table, LABELS, values, sentences)
-    inputs, generator = table.collate(table.prepare(sentences)), np.random.default_rng(0)
-    optimizer = torch.optim.AdamW([*table.parameters(), *head.parameters()], lr=0.02)
+    word_vectors = type(encoder)(sentences, 24)
+    head = make_head(word_vectors, LABELS, values, sentences)
+    inputs, generator = word_vectors.collate(word_vectors.prepare(sentences)), np.random.default_rng(0)
+    optimizer = torch.optim.AdamW([*word_vectors.parameters(), *head.parameters()], lr=0.02)
     for _ in range(steps):
-        losses = head.loss(table(inputs), head.targets(sentences, gold=True, generator=generator))
+        losses = head.loss(word_vectors(inputs), head.targets(sentences, gold=True, generator=generator))
         optimizer.zero_grad()
         losses.mean.backward()
         optimizer.step()
     head.eval()
     with torch.no_grad():
-        every = head.decode(head.score(table(inputs), head.targets(sentences, gold=False)), len(sentences))
-    for sentence, actual in zip(sentences, every, strict=True):
-        assert set(actual.entities) == set(sentence.entities), sentence.id
-        assert triples(actual) == triples(sentence), sentence.id
-        assert len(actual.relations) == len(sentence.relations)
+        predictions = head.decode(head.score(word_vectors(inputs), head.targets(sentences, gold=False)), len(sentences))
+    for sentence, predicted in zip(sentences, predictions, strict=True):
+        assert set(predicted.entities) == set(sentence.entities), sentence.id
+        assert triples(predicted) == triples(sentence), sentence.id
+        assert len(predicted.relations) == len(sentence.relations)
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_loss_does_not_synchronise(encoder: Any, random_batch: Any, joined: Any, synchronisations: Any, kind: str) -> None:
     head = make(encoder, kind)
-    bare, alone = random_batch()
-    sentences = related(bare)
+    without_relations, single_states = random_batch()
+    sentences = add_relations(without_relations)
     targets = head.targets(sentences, gold=True, generator=np.random.default_rng(0))
-    states = joined(alone)
+    states = joined(single_states)
     states.words.requires_grad_()
-    with synchronisations() as count:
+    with synchronisations() as counts:
         head.loss(states, targets).mean.backward()
-    assert not count
+    assert not counts
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -332,27 +343,27 @@ def test_sentences_without_entities(encoder: Any, kind: str) -> None:
 
 
 def test_unknown_types_are_skipped(encoder: Any) -> None:
-    other = Sentence(
+    unknown = Sentence(
         "s", ("w",) * 4, (Entity("A", ((0, 1),)), Entity("C", ((2, 3),))), (Relation("likes", 0, 1), Relation("eats", 0, 0))
     )
     for kind in KINDS:
         head = make(encoder, kind)
         states = TokenStates(torch.zeros(1, 4, 12), torch.zeros(1, 12), torch.ones(1, 4, dtype=torch.bool))
-        assert torch.isfinite(head.loss(states, head.targets([other], gold=True)).mean)
-    assert make(encoder, "spans").targets([other], gold=True)["relations.positives"].tolist() == []
+        assert torch.isfinite(head.loss(states, head.targets([unknown], gold=True)).mean)
+    assert make(encoder, "spans").targets([unknown], gold=True)["relations.positives"].tolist() == []
 
 
 def test_sampled_negatives_are_spans_of_the_sentence_and_not_gold(encoder: Any) -> None:
     head = make(encoder, "spans", wrong=6)
     gold = np.array([[0, 2, 0], [3, 4, 1]])
-    seen = set()
+    sampled = set()
     for seed in range(200):
         rows = head._sample_negatives(gold, 5, np.random.default_rng(seed))
         assert len(rows) <= 6
         assert all(0 <= start < end <= 5 for start, end, _ in rows.tolist())
-        seen |= set(map(tuple, rows[:, :2].tolist()))
-    assert not seen & {(0, 2), (3, 4)}
-    assert {(0, 1), (0, 3), (1, 3), (2, 4), (3, 5), (1, 2)} <= seen
+        sampled |= set(map(tuple, rows[:, :2].tolist()))
+    assert not sampled & {(0, 2), (3, 4)}
+    assert {(0, 1), (0, 3), (1, 3), (2, 4), (3, 5), (1, 2)} <= sampled
     assert len(head._sample_negatives(gold[:0], 5, np.random.default_rng(0))) == 0
 
 
@@ -366,22 +377,22 @@ def test_only_entities_with_the_highest_scores_are_paired(encoder: Any, monkeypa
     head.entities.score = lambda states, targets: None
     head.logits = lambda words, spans, label, first, second: torch.ones(len(first), 3)
     states = TokenStates(torch.zeros(2, 3, 12), torch.zeros(2, 12), torch.ones(2, 3, dtype=torch.bool))
-    empty, actual = head.decode(head.score(states, {}), 2)
+    empty, predicted = head.decode(head.score(states, {}), 2)
     assert empty == Predictions(())
-    assert actual.entities == entities
-    assert {(r.head, r.tail) for r in actual.relations} == {(0, 0), (0, 2), (2, 0), (2, 2)}
+    assert predicted.entities == entities
+    assert {(r.head, r.tail) for r in predicted.relations} == {(0, 0), (0, 2), (2, 0), (2, 2)}
 
 
 @pytest.mark.parametrize("kind", ["full", "spans"])
 def test_tuning_with_extreme_scores_gives_a_finite_threshold(encoder: Any, kind: str) -> None:
     head = make(encoder, kind, threshold="dev")
     gold = training_sentences()[:1]
-    right = tuple(replace(relation, score=1.0) for relation in gold[0].relations)
-    actual = [replace(gold[0], relations=(*right, Relation("near", 1, 2, score=0.999999)))]
-    assert head.tune(gold, lambda: actual)
-    again = make_head(encoder, LABELS, head_values(head))
-    assert 0.99 < again.settings.threshold < 1
-    assert isfinite(again.cutoff)
+    correct = tuple(replace(relation, score=1.0) for relation in gold[0].relations)
+    predictions = [replace(gold[0], relations=(*correct, Relation("near", 1, 2, score=0.999999)))]
+    assert head.tune(gold, lambda: predictions)
+    rebuilt = make_head(encoder, LABELS, head_values(head))
+    assert 0.99 < rebuilt.settings.threshold < 1
+    assert isfinite(rebuilt.cutoff)
 
 
 @pytest.mark.parametrize("kind", ["gp-relations", "span-relations"])
@@ -390,8 +401,8 @@ def test_saved_settings_build_the_same_head(encoder: Any, kind: str) -> None:
     values = head_values(head)
     assert values["entities"]["decoding"] == "nested"
     assert values["entities"]["kind"] == {"gp-relations": "global-pointer", "span-relations": "biaffine"}[kind]
-    again = make_head(encoder, LABELS, values)
-    assert {name: value.shape for name, value in again.state_dict().items()} == {
+    rebuilt = make_head(encoder, LABELS, values)
+    assert {name: value.shape for name, value in rebuilt.state_dict().items()} == {
         name: value.shape for name, value in head.state_dict().items()
     }
     assert head.finds_relations
