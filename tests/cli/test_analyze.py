@@ -117,11 +117,11 @@ def test_typing_model(tmp_path: Path, run: Runner) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "give either MODEL and DATA, or --pred FILE and --gold FILE"),
-        (("--pred", "pred.jsonl"), "give either MODEL and DATA, or --pred FILE and --gold FILE"),
-        (("run",), "give either MODEL and DATA, or --pred FILE and --gold FILE"),
-        (("run", "data", "--pred", "pred.jsonl", "--gold", "gold.jsonl"), "give either MODEL and DATA"),
-        (("run", "data"), "run: no trained model here"),
+        ((), "pass either MODEL and DATA, or --pred FILE and --gold FILE"),
+        (("--pred", "pred.jsonl"), "pass either MODEL and DATA, or --pred FILE and --gold FILE"),
+        (("run",), "pass either MODEL and DATA, or --pred FILE and --gold FILE"),
+        (("run", "data", "--pred", "pred.jsonl", "--gold", "gold.jsonl"), "pass either MODEL and DATA"),
+        (("run", "data"), "run: no such folder"),
         (("--pred", "none.jsonl", "--gold", "gold.jsonl"), "none.jsonl: no such file or folder"),
         (("--pred", "pred.jsonl", "--gold", "gold.jsonl", "--against", "other.jsonl"), "other.jsonl: no such file or folder"),
         (("--pred", "pred.jsonl", "--gold", "gold.jsonl", "--against", "pred.jsonl"), "two systems are named 'pred'"),
@@ -144,7 +144,7 @@ def test_missing_projection_package(files: Path, run: Runner, monkeypatch: pytes
     monkeypatch.setitem(sys.modules, "umap", None)
     for inputs in ((files / "none", files / "none"), ("--pred", files / "pred.jsonl", "--gold", files / "gold.jsonl")):
         result = run("analyze", *inputs, "--projection", "umap", "--out", files / "out")
-        assert (result.code, result.err) == (2, "this projection needs UMAP: pip install umap-learn\n")
+        assert (result.code, result.err) == (2, "the projection umap requires UMAP; run pip install umap-learn\n")
         assert not (files / "out").exists()
 
 
@@ -176,4 +176,4 @@ def test_missing_matplotlib(files: Path) -> None:
     )
     result = subprocess.run([sys.executable, "-c", command], cwd=files, capture_output=True, text=True, check=False)
     assert (result.returncode, result.stdout) == (2, "")
-    assert result.stderr == "figures need matplotlib: pip install 'spanwise[analysis]'\n"
+    assert result.stderr == "figures require matplotlib; run pip install 'spanwise[analysis]'\n"

@@ -64,7 +64,7 @@ def test_a_hub_name_without_a_network_fails_fast(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", False)
     started = time.monotonic()
     with pytest.raises(SpanwiseError, match=r"--encoder static, --encoder minilm .* or a model folder") as caught:
-        build_encoder({"kind": "transformer", "name": "nobody/has-this-model"}, ())
+        build_encoder({"kind": "transformer", "name": "hf:nobody/has-this-model"}, ())
     assert time.monotonic() - started < 10
     assert "nobody/has-this-model" in str(caught.value)
     assert "\n" not in str(caught.value)
@@ -77,7 +77,8 @@ def test_invalid_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         str(tmp_path / "nowhere"): "no such folder",
         str(tmp_path / "file"): "no such folder",
         "./nowhere": "no such folder",
-        "a name with blanks": "is not a folder and not in the local cache",
+        "a name with blanks": "is neither static, minilm nor a folder",
+        "hf:nobody/has-this-model": "is not in the local cache",
     }.items():
         with pytest.raises(SpanwiseError, match=message):
             transformer(Path(name)) if name.startswith("/") else build_encoder({"kind": "transformer", "name": name}, ())

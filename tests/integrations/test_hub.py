@@ -18,7 +18,7 @@ import spanwise
 from spanwise import SpanwiseError
 from spanwise.export.torch_folder import export
 from spanwise.integrations.hub import HubModel
-from spanwise.prediction.load import load, model_folder
+from spanwise.prediction.load import load
 from spanwise.runtime import hub
 
 
@@ -131,7 +131,7 @@ def test_push_and_download(run: Path, tmp_path: Path, monkeypatch: pytest.Monkey
     assert (FakeApi.options["repo_id"], FakeApi.options["private"]) == ("town/tagger", True)
     card = (FakeApi.folder / "README.md").read_text(encoding="utf-8")
     assert card.count("town/tagger") >= 2
-    assert 'spanwise.load("town/tagger")' in card
+    assert 'spanwise.load("hf:town/tagger")' in card
 
     def download(name: str, **options: Any) -> str:
         assert name == "town/tagger"
@@ -140,16 +140,10 @@ def test_push_and_download(run: Path, tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
     monkeypatch.setattr(hub, "is_hub_reachable", lambda: True)
     some = tiny.sentences(10)
-    assert spanwise.load("town/tagger", "cpu").predict(some) == load(run, "cpu").predict(some)
+    assert spanwise.load("hf:town/tagger", "cpu").predict(some) == load(run, "cpu").predict(some)
 
 
-def test_unknown_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_unknown_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hub, "is_hub_reachable", lambda: False)
-    with pytest.raises(SpanwiseError, match="unknown/model: no such folder, and no such model on the Hugging Face hub"):
-        load("unknown/model")
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "runs" / "mine").mkdir(parents=True)
-    assert model_folder("runs/mine") == Path("runs/mine")  # a folder has priority
-    for path in ("./runs/other", "runs/a/b", "other", "/x/y"):  # not hub names
-        with pytest.raises(SpanwiseError, match="no trained model here"):
-            load(path)
+    with pytest.raises(SpanwiseError, match="hf:unknown/model: no such model on the Hugging Face hub"):
+        load("hf:unknown/model")

@@ -213,7 +213,7 @@ def test_load_a_run_folder(tmp_path: Path, tiny_bert: Path) -> None:
 
 
 def test_load_a_missing_folder(tmp_path: Path) -> None:
-    with pytest.raises(SpanwiseError, match="no trained model here"):
+    with pytest.raises(SpanwiseError, match="no such folder"):
         load(tmp_path / "missing")
 
 

@@ -11,7 +11,7 @@ from spanwise.cli.options import BatchOption, DeviceOption, FromOrTextOption, ch
 
 
 def predict(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="Run folder, or model name on the Hugging Face hub.")],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="Run folder, or hf:OWNER/NAME on the Hugging Face hub.")],
     sources: Annotated[
         list[str] | None,
         typer.Argument(
@@ -50,7 +50,7 @@ def predict(
     Raw text (.txt files, standard input, any file with --from text, JSON records with a text) is
     split into sentences and words; a line end always ends a sentence. Annotated data keeps its
     words, order and ids; repeated ids get a number. Its annotations are ignored, except by models
-    that type given spans. A folder stands for all its files. Annotations that the output format
+    that type given spans. All files of a folder are read. Annotations that the output format
     cannot represent are dropped and counted.
     """
     from spanwise.formats import Ledger

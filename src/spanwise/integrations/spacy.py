@@ -39,7 +39,7 @@ def make_spanwise(
     batch_size: int,
     device: str,
 ) -> SpanwiseComponent:
-    """Create the component; ``model`` is a run folder or hub name.
+    """Create the component; ``model`` is a run folder or ``hf:owner/model``.
 
     ``threshold`` is a score, or scores by type.
 

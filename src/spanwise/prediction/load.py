@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from spanwise.core.errors import SpanwiseError
 from spanwise.prediction.base import BasePredictor
 from spanwise.runs.folder import RunFolder
 
@@ -13,9 +14,10 @@ if TYPE_CHECKING:
 
 
 def load(source: str | Path, device: str = "auto") -> BasePredictor:
-    """Load a model for prediction from a run folder, an exported folder or a hub name.
+    """Load a model for prediction from a run folder, an exported folder or the hub (``hf:owner/model``).
 
-    A model exported to ONNX runs in onnxruntime and does not import torch.
+    A model exported to ONNX runs in onnxruntime and does not import torch. Loading never executes
+    code of the model.
     """
     folder = model_folder(source)
     if not RunFolder(folder).is_onnx:
@@ -34,11 +36,14 @@ def load_torch(source: str | Path, device: str = "auto") -> Predictor:
 
 
 def model_folder(source: str | Path) -> Path:
-    """Return the local folder of a model; download it if ``source`` is a hub name ("owner/model")."""
-    folder = Path(source).expanduser()
-    is_name = isinstance(source, str) and source.count("/") == 1 and not source.startswith((".", "/", "~"))
-    if folder.exists() or not is_name:
-        return folder
-    from spanwise.runtime.hub import download_model
+    """Return the local folder of a model; download it if ``source`` is a hub name (``hf:owner/model``)."""
+    from spanwise.runtime.hub import download_model, hub_name
 
-    return download_model(str(source))
+    if name := hub_name(source):
+        return download_model(name)
+    folder = Path(source).expanduser()
+    if not folder.exists():
+        is_like_name = isinstance(source, str) and source.count("/") == 1 and not source.startswith((".", "/", "~"))
+        hint = f"; for a model on the Hugging Face hub, pass hf:{source}" if is_like_name else ""
+        raise SpanwiseError(f"{source}: no such folder{hint}")
+    return folder

@@ -60,7 +60,7 @@ def configure(
 ) -> Config:  # fmt: skip
     """Return the configuration of a recipe with an encoder, training settings, and ``section.key=value`` overrides.
 
-    With ``resumed``, the configuration of a resumed training, the choices apply to it instead of the recipe.
+    With ``resumed``, the configuration of a resumed run, the choices apply to it instead of the recipe.
 
     >>> configure("spanner", overrides=["head.representation=boundary"]).head["representation"]
     'boundary'
@@ -87,7 +87,7 @@ def default_encoder() -> str:
 
 
 def encoder_values(name: str, recipe: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the encoder section for a user's choice: ``static``, an alias, a folder, a hub name or a plugin's name.
+    """Return the encoder section for a user's choice: ``static``, an alias, a folder, ``hf:NAME`` or a plugin's name.
 
     ``recipe`` is the section of the recipe. If it concatenates encoders, the name replaces that of the
     transformer, and ``static`` removes the transformer.
@@ -105,6 +105,8 @@ def encoder_values(name: str, recipe: Mapping[str, Any]) -> dict[str, Any]:
     parts = [dict(part) for part in recipe["parts"]]
     if kind == "transformer":
         return {**recipe, "parts": [{**part, **named} if part["kind"] == kind else part for part in parts]}
+    if not recipe.get("hidden"):  # no BiLSTM over the parts: the static part only adds to the transformer
+        return named
     # A single part needs no encoder around it: it gets the same BiLSTM itself.
     static = next((part for part in parts if part["kind"] == kind), named)
     return {**static, **{key: recipe[key] for key in ("hidden", "dropout") if key in recipe}, "layers": 1}

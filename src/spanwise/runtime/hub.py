@@ -1,11 +1,28 @@
-"""Download models from the Hugging Face hub."""
+"""Models on the Hugging Face hub: their names, which have the prefix ``hf:``, and downloads."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 from spanwise.core.errors import SpanwiseError
+
+PREFIX = "hf:"
+
+
+def hub_name(source: object) -> str | None:
+    """Return the hub name of a source with the prefix ``hf:``; None for other sources, which are paths.
+
+    >>> hub_name("hf:owner/model"), hub_name("runs/ner")
+    ('owner/model', None)
+    """
+    if not isinstance(source, str) or not source.startswith(PREFIX):
+        return None
+    name = source.removeprefix(PREFIX)
+    if not re.fullmatch(r"(\w[\w.-]*/)?\w[\w.-]*", name, re.ASCII):
+        raise SpanwiseError(f"{source}: expected hf:NAME or hf:OWNER/NAME")
+    return name
 
 
 def is_hub_reachable() -> bool:
@@ -30,4 +47,4 @@ def download_model(name: str, **options: Any) -> Path:
         return Path(snapshot_download(name, **options))
     except Exception as error:  # the session may come from requests or httpx
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise SpanwiseError(f"{name}: no such folder, and no such model on the Hugging Face hub ({reason})") from None
+        raise SpanwiseError(f"{PREFIX}{name}: no such model on the Hugging Face hub ({reason})") from None

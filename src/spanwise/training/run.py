@@ -37,7 +37,7 @@ from spanwise.training.trackers import check_trackers
 
 @dataclass
 class Run:
-    """A finished training: its folder, the model with the weights that were best on dev, and the scores by split."""
+    """A finished run: its folder, the model with the weights that were best on dev, and the scores by split."""
 
     folder: Path
     model: Model
@@ -46,7 +46,7 @@ class Run:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How to run a training; none of this is a setting of the model. ``train`` explains each option."""
+    """How to train; none of this is a setting of the model. ``train`` explains each option."""
 
     device: str = "auto"
     resume: bool = False
@@ -78,13 +78,13 @@ def train(
 
     Args:
         data: a corpus, a folder with train, dev and test files, or one file.
-        out: a new or empty folder, or with ``resume`` that of an unfinished training.
+        out: a new or empty folder, or with ``resume`` that of an unfinished run.
         recipe: name of a recipe; ``spanner`` by default.
-        encoder: ``static``, ``minilm``, a model folder, or a name on the Hugging Face hub.
+        encoder: ``static``, ``minilm``, a model folder, or ``hf:NAME`` on the Hugging Face hub.
         task: ``entities``, or ``typing`` of given spans for heads that support it.
         overrides: settings as ``section.key=value``.
         device: ``cpu``, ``cuda`` or ``auto``.
-        resume: continue an unfinished training with its settings; settings passed here must be the same.
+        resume: continue an unfinished run with its settings; settings passed here must be the same.
         init: run folder of a trained model whose weights to start from.
         data_format: format of the data; detected by default.
         trackers: also log to ``tensorboard``, ``wandb`` or ``mlflow``.
@@ -108,7 +108,7 @@ def train_choices(data: str | Path | Corpus, out: Path, choices: Choices, option
 
 def train_config(data: str | Path | Corpus, out: Path, config: Config, options: RunOptions) -> Run:
     """Train a configuration, from an empty or unfinished run folder to a finished one."""
-    # Refuse mistakes before anything is read or written.
+    # Check the options before anything is read or written.
     should_use_cuda(options.device)
     check_trackers(options.trackers)
     check_output(out, [path for path in (data, options.init) if isinstance(path, str | Path)], can_be_run=True)
@@ -138,12 +138,12 @@ def _train(corpus: Corpus, folder: RunFolder, config: Config, options: RunOption
     if options.init is not None and not has_checkpoint:
         options.log(initialize_from(model, Path(options.init)))
 
-    # Report problems of the data.
+    # Report problems in the data.
     notes = check_corpus(corpus, model.head)
     for note in notes:
         options.log(f"note: {note}")
 
-    # Train. The record allows the training to be resumed from here on.
+    # Train. From here on the run can be resumed, because its record is written.
     trainer = Trainer(model, corpus, folder.path, device=options.device, trackers=options.trackers, log=options.log)
     options.log(trainer.plan)
     if is_main_process() and not has_checkpoint:
@@ -166,7 +166,7 @@ def _train(corpus: Corpus, folder: RunFolder, config: Config, options: RunOption
 
 
 def tune(model: Model, corpus: Corpus, out: Path) -> None:
-    """Choose open settings of the head on dev and save the model with them."""
+    """Choose automatic settings of the head on dev and save the model with them."""
     head = find_ability(model.head, Tunable)
     if head is not None and head.tune(corpus["dev"], lambda: predict(model, corpus["dev"], context=all_sentences(corpus))):
         model.config = model.config.model_copy(update={"head": head_values(model.head)})
