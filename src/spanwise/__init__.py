@@ -46,3 +46,8 @@ def __getattr__(name: str) -> Any:
     if name in _LAZY:
         return getattr(import_module(_LAZY[name]), name)
     raise AttributeError(f"module 'spanwise' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """List the public names, also those that are imported on first use."""
+    return sorted(__all__)

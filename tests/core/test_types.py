@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+import spanwise
 from spanwise import Corpus, Entity, Link, Relation, Sentence, Span
 
 
@@ -161,3 +162,18 @@ def test_all_sequences_become_tuples() -> None:
     sentence = Sentence("s", ["a", "b"], pos=["N", "V"], text="a b", starts=[0, 2])  # type: ignore[arg-type]
     assert sentence == Sentence("s", ("a", "b"), pos=("N", "V"), text="a b", starts=(0, 2))
     assert hash(sentence) == hash(Sentence("s", ("a", "b"), pos=("N", "V"), text="a b", starts=(0, 2)))
+
+
+def test_repr_of_a_corpus_fits_a_screen() -> None:
+    words = ("a",) * 50
+    sentences = tuple(Sentence(f"s{i}", words, (Entity(f"TYPE-{i % 40}", ((0, 1),)),)) for i in range(1200))
+    text = repr(Corpus({"train": sentences, "dev": sentences[:7]}, name="news"))
+    assert len(text) < 300
+    assert text.startswith("Corpus('news', train: 1,200 sentences, dev: 7 sentences; 40 types: TYPE-0, TYPE-1, ")
+    assert repr(Corpus({})) == "Corpus('', no splits)"
+
+
+def test_dir_of_the_package_shows_the_public_names_only() -> None:
+    assert dir(spanwise) == sorted(spanwise.__all__)
+    assert "train" in dir(spanwise)
+    assert "import_module" not in dir(spanwise)

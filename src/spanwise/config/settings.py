@@ -14,7 +14,7 @@ class TrainingSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    epochs: int = Field(default=20, ge=1)
+    epochs: int = Field(default=20, ge=1, description="passes over the training data")
     batch_size: int | None = Field(
         default=None, ge=1, description="sentences per batch; by default a hundredth of the training data, from 8 to 32"
     )
@@ -29,7 +29,7 @@ class TrainingSettings(BaseModel):
     schedule: Literal["linear", "constant"] = Field(
         default="linear", description="learning rate after warm-up: falling to 0, or constant"
     )
-    weight_decay: float = Field(default=0.01, ge=0)
+    weight_decay: float = Field(default=0.01, ge=0, description="weight decay of AdamW")
     clip: float = Field(default=1.0, gt=0, description="maximum norm of the gradient")
     adversarial: float = Field(
         default=0.0,
@@ -37,9 +37,11 @@ class TrainingSettings(BaseModel):
         description="size of the embedding perturbation (FGM); a second pass doubles the cost; 0: off",
     )
     accumulate: int = Field(default=1, ge=1, description="batches per optimiser step")
-    precision: Literal["auto", "fp32", "bf16", "fp16"] = "auto"
+    precision: Literal["auto", "fp32", "bf16", "fp16"] = Field(
+        default="auto", description="number format of training; auto: bf16 on a GPU for large encoders, else fp32"
+    )
     patience: int | None = Field(default=None, ge=1, description="stop after this many epochs without a better dev score")
-    seed: int = Field(default=1, ge=0, lt=2**63)
+    seed: int = Field(default=1, ge=0, lt=2**63, description="seed of all random numbers")
     checkpoint_steps: int | None = Field(
         default=None, ge=1, description="steps between checkpoints; there is always one after each epoch"
     )

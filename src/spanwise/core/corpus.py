@@ -8,17 +8,26 @@ from dataclasses import dataclass
 from spanwise.core.sentence import Sentence
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Corpus:
     """Splits by name (``train``, ``dev``, ``test``), each a tuple of sentences.
 
     >>> corpus = Corpus({"train": (Sentence("s1", ("Hello",)),)})
     >>> len(corpus["train"]), corpus.types
     (1, ())
+    >>> corpus
+    Corpus('', train: 1 sentences; 0 types)
     """
 
     splits: Mapping[str, tuple[Sentence, ...]]
     name: str = ""
+
+    def __repr__(self) -> str:
+        """Sizes and types instead of all sentences, so that a corpus fits a screen."""
+        splits = ", ".join(f"{split}: {len(sentences):,} sentences" for split, sentences in self.splits.items())
+        if not splits:
+            return f"Corpus({self.name!r}, no splits)"
+        return f"Corpus({self.name!r}, {splits}; {_listed('types', self.types)}{_listed_relations(self.relation_types)})"
 
     def __getitem__(self, split: str) -> tuple[Sentence, ...]:
         return self.splits[split]
@@ -39,3 +48,13 @@ class Corpus:
         """The relation types of all splits, sorted."""
         sentences = [s for split in self.splits.values() for s in split]
         return tuple(sorted({r.type for s in sentences for r in s.relations} | {k.type for s in sentences for k in s.links}))
+
+
+def _listed(noun: str, names: tuple[str, ...]) -> str:
+    """The number of names and the first ten of them, each shortened to 20 characters."""
+    shown = ", ".join(name if len(name) <= 20 else f"{name[:19]}…" for name in names[:10])
+    return f"{len(names)} {noun}{': ' * bool(names)}{shown}{', …' * (len(names) > 10)}"
+
+
+def _listed_relations(names: tuple[str, ...]) -> str:
+    return f"; {_listed('relation types', names)}" if names else ""

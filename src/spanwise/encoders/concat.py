@@ -22,8 +22,10 @@ class ConcatSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    kind: Literal["concat"] = "concat"
-    parts: tuple[dict[str, Any], ...] = Field(min_length=1)
+    kind: Literal["concat"] = Field(default="concat", description="kind of encoder")
+    parts: tuple[dict[str, Any], ...] = Field(
+        min_length=1, description="the encoders whose states are concatenated, each with its kind and settings"
+    )
     hidden: int = Field(0, ge=0, description="size of the LSTM over the concatenated states, per direction; 0: no LSTM")
     layers: int = Field(1, ge=1, description="layers of that LSTM")
     dropout: float = Field(0.5, ge=0, lt=1, description="dropout around and between its layers, one mask per sentence")

@@ -35,7 +35,7 @@ class StaticSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    kind: Literal["static"] = "static"
+    kind: Literal["static"] = Field(default="static", description="kind of encoder")
     vectors: Path | None = Field(None, description="file or folder of word vectors; by default random vectors are trained")
     glove: GloveSettings | None = Field(None, description="train GloVe vectors on the training sentences if no file is given")
     word_size: int | None = Field(None, ge=0, description="size of a word vector; default: the file's, or 100; 0: no words")
@@ -44,6 +44,9 @@ class StaticSettings(BaseModel):
     min_count: int = Field(1, ge=1, description="rarer words of the training sentences are unknown")
     char_size: int = Field(25, ge=1, description="size of a character vector")
     char_hidden: int = Field(50, ge=0, description="size of the character LSTM, per direction; 0: no characters")
+    char_reader: Literal["lstm", "cnn"] = Field(
+        "lstm", description="read characters with a BiLSTM, or with a CNN of the same size"
+    )
     pos_size: int = Field(0, ge=0, description="size of a part-of-speech vector; 0: no tags")
     hidden: int = Field(200, ge=1, description="size of the LSTM over the words, per direction")
     layers: int = Field(1, ge=0, description="layers of that LSTM; 0: no LSTM, for parts of a concat encoder")
@@ -77,8 +80,8 @@ class StaticEncoder(Encoder):
         self.settings, self.vocabulary = settings, vocabulary
         self.indexer = WordIndexer(vocabulary, characters=bool(settings.char_hidden), tags=bool(settings.pos_size))
         self.words = WordVectors(len(vocabulary.learned), len(vocabulary.given), word_size) if word_size else None
-        self.characters = (
-            CharacterBiLSTM(len(vocabulary.characters), settings.char_size, settings.char_hidden)
+        self.characters: CharacterBiLSTM | CharacterCNN | None = (
+            CHARACTER_READERS[settings.char_reader](len(vocabulary.characters), settings.char_size, settings.char_hidden)
             if settings.char_hidden
             else None
         )
@@ -232,6 +235,30 @@ class CharacterBiLSTM(nn.Module):
         """One row per spelling of all tables, concatenated. The rows of a table are padded to its longest."""
         rows = [self.lstm.final(self.vectors(table), (table != PADDING).sum(1)) for table in tables if len(table)]
         return torch.cat(rows)
+
+
+class CharacterCNN(nn.Module):
+    """A word's characters, encoded by the maximum of each filter over all triples of characters."""
+
+    def __init__(self, characters: int, size: int, hidden: int) -> None:
+        super().__init__()
+        self.vectors = nn.Embedding(characters + 2, size, PADDING)
+        nn.init.uniform_(self.vectors.weight, -math.sqrt(3 / size), math.sqrt(3 / size))
+        with torch.no_grad():
+            self.vectors.weight[PADDING].zero_()  # the convolution reads it next to a word's last character
+        self.convolution = nn.Conv1d(size, 2 * hidden, 3, padding=1)
+
+    def forward(self, *tables: Tensor) -> Tensor:
+        """One row per spelling of all tables, concatenated. The rows of a table are padded to its longest."""
+        return torch.cat([self._read(table) for table in tables if len(table)])
+
+    def _read(self, table: Tensor) -> Tensor:
+        filtered = self.convolution(self.vectors(table).transpose(1, 2)).relu()  # at least 0, the value of padding
+        maximum: Tensor = (filtered * (table != PADDING).unsqueeze(1)).amax(2)
+        return maximum
+
+
+CHARACTER_READERS: dict[str, type[CharacterBiLSTM] | type[CharacterCNN]] = {"lstm": CharacterBiLSTM, "cnn": CharacterCNN}
 
 
 def _glove_vectors(settings: StaticSettings, sentences: Sequence[Sentence], log: Callable[[str], None]) -> Vectors | None:

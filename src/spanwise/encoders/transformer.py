@@ -31,12 +31,15 @@ class TransformerSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    kind: Literal["transformer"] = "transformer"
-    name: str
-    pooling: Pooling = "max"
-    layers: int = Field(default=1, ge=1)
-    context: Context = "sentence"
+    kind: Literal["transformer"] = Field(default="transformer", description="kind of encoder")
+    name: str = Field(description="minilm, a model folder, or a name on the Hugging Face hub")
+    pooling: Pooling = Field(default="max", description="how the subwords of a word are combined")
+    layers: int = Field(default=1, ge=1, description="number of top layers that are averaged")
+    context: Context = Field(
+        default="sentence", description="fill the window with the sentence only, or with neighbouring sentences of the document"
+    )
     window: int | None = Field(default=None, ge=16, description="subwords per window; the encoder's limit by default")
+    masking: float = Field(0.0, ge=0, lt=1, description="share of the subwords that training replaces by the mask token")
     frozen_embeddings: bool = Field(False, description="do not train the embeddings")
     frozen_layers: int = Field(0, ge=0, description="do not train the embeddings and this many of the lowest layers")
 
@@ -57,6 +60,9 @@ class TransformerEncoder(Encoder):
         self.indexer = SubwordIndexer(WordTokenizer.of(tokenizer), _subword_settings(settings, model, tokenizer))
         self._is_recordable = model.config.model_type in RECORDABLE
         self._mask_type = torch.bool if self._is_recordable else torch.long  # other architectures do arithmetic with the mask
+        self._mask_id, self._special_ids = tokenizer.mask_token_id, sorted(set(tokenizer.all_special_ids))
+        if settings.masking and self._mask_id is None:
+            raise SpanwiseError(f"masking={settings.masking:g}, but the tokenizer of {settings.name} has no mask token")
         self._freeze()
         self.graphs: CudaGraphs | None = None
         self.lower_layers = 0  # how many layers below the top are returned too
@@ -137,7 +143,16 @@ class TransformerEncoder(Encoder):
     # --- on the device ---------------------------------------------------------------------------------------------
 
     def forward(self, inputs: Mapping[str, Tensor]) -> TokenStates:
-        return self.words(self.subwords(inputs["ids"], inputs["seen"]), inputs)
+        return self.words(self.subwords(self._mask_subwords(inputs["ids"]), inputs["seen"]), inputs)
+
+    def _mask_subwords(self, ids: Tensor) -> Tensor:
+        """In training, replace a share of the subwords by the mask token, so that the context counts more."""
+        if not self.training or not self.settings.masking:
+            return ids
+        is_masked = torch.rand(ids.shape, device=ids.device) < self.settings.masking
+        for special in self._special_ids:
+            is_masked &= ids != special
+        return ids.masked_fill(is_masked, self._mask_id)
 
     def words(self, states: Tensor, inputs: Mapping[str, Tensor]) -> TokenStates:
         """The states of words and sentences from the states of all subwords."""
@@ -149,7 +164,7 @@ class TransformerEncoder(Encoder):
         """The states of all subwords; several layers are concatenated, so that they are pooled together."""
         if is_traced() and self._is_recordable:
             return self._read_recordable(ids, seen)
-        if self.graphs is not None and self.training and self.settings.layers == 1:
+        if self.graphs is not None and self.training:
             recorded = self.graphs(ids, seen)
             if recorded is not None:
                 return recorded

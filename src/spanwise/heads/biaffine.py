@@ -23,13 +23,15 @@ from spanwise.spans.tiles import Tiles
 class BiaffineSettings(SoftmaxSettings):
     """Settings of ``Biaffine``; the defaults are DSpERT's. Without ``max_width``, spans of all widths are scored."""
 
-    smoothing: float = Field(default=0.1, ge=0.0, lt=1.0)
-    size: int = Field(default=150, ge=1)  # of the projected words
-    width_size: int = Field(default=25, ge=0)  # of the width embedding; 0: no width embedding
-    widths: int = Field(default=25, ge=1)  # number of width embeddings; wider spans share the last one
+    smoothing: float = Field(
+        default=0.1, ge=0.0, lt=1.0, description="probability of a gold span that its neighbours share (epsilon)"
+    )
+    size: int = Field(default=150, ge=1, description="size of the projected words")
+    width_size: int = Field(default=25, ge=0, description="size of the width embedding; 0: no width embedding")
+    widths: int = Field(default=25, ge=1, description="number of width embeddings; wider spans share the last one")
     # On the words. DSpERT uses 0.4; with a small encoder, 0.2 is better on dev of CoNLL04 and GENIA.
-    dropout: float = Field(default=0.2, ge=0.0, lt=1.0)
-    hidden_dropout: float = Field(default=0.2, ge=0.0, lt=1.0)  # on projected words and width embeddings
+    dropout: float = Field(default=0.2, ge=0.0, lt=1.0, description="dropout on the words")
+    hidden_dropout: float = Field(default=0.2, ge=0.0, lt=1.0, description="dropout on projected words and width embeddings")
 
 
 class ScoredCells(NamedTuple):

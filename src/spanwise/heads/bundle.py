@@ -24,10 +24,16 @@ class BundleSettings(HeadSettings):
     weight 1 - ``alpha``.
     """
 
-    alpha: float = Field(default=0.1, ge=0.0, le=1.0)
-    branch: Literal["sequence", "span"] = "span"  # the branch that predicts
-    sequence: dict[str, Any] = Field(default_factory=lambda: {"kind": "seqner"})
-    span: dict[str, Any] = Field(default_factory=lambda: {"kind": "spanner"})
+    alpha: float = Field(
+        default=0.1, ge=0.0, le=1.0, description="weight of the sequence loss; the span loss has the weight 1 - alpha"
+    )
+    branch: Literal["sequence", "span"] = Field(default="span", description="the branch that predicts")
+    sequence: dict[str, Any] = Field(
+        default_factory=lambda: {"kind": "seqner"}, description="the sequence head: its kind and settings"
+    )
+    span: dict[str, Any] = Field(
+        default_factory=lambda: {"kind": "spanner"}, description="the span head: its kind and settings"
+    )
 
     @property
     def branches(self) -> dict[str, dict[str, Any]]:

@@ -25,16 +25,22 @@ class DeepSettings(SoftmaxSettings):
 
     coverage: ClassVar[float | None] = 99.9
 
-    smoothing: float = Field(default=0.1, ge=0.0, lt=1.0)
-    depth: int | None = Field(default=None, ge=0)  # layers of the span transformer, from the top; None: all of the encoder's
-    share_weights: bool = False  # use the encoder's layers instead of copies
-    aggregation: Aggregation = "max"  # of the words that enter the lowest of these layers
-    unit: Literal["words", "subwords"] = "words"  # of spans and of ``max_width``
-    width_size: int = Field(default=25, ge=1)  # of the width embedding
-    hidden: int = Field(default=300, ge=1)  # size of the classified vector
-    start_dropout: float = Field(default=0.2, ge=0.0, lt=1.0)  # on the aggregated words
-    dropout: float = Field(default=0.4, ge=0.0, lt=1.0)  # on a span's state and width embedding
-    hidden_dropout: float = Field(default=0.2, ge=0.0, lt=1.0)  # on the classified vector
+    smoothing: float = Field(
+        default=0.1, ge=0.0, lt=1.0, description="probability of a gold span that its neighbours share (epsilon)"
+    )
+    depth: int | None = Field(
+        default=None, ge=0, description="layers of the span transformer, from the top; by default all of the encoder's"
+    )
+    share_weights: bool = Field(default=False, description="use the encoder's layers instead of copies")
+    aggregation: Aggregation = Field(
+        default="max", description="aggregation of the words that enter the lowest of these layers"
+    )
+    unit: Literal["words", "subwords"] = Field(default="words", description="unit of spans and of max_width")
+    width_size: int = Field(default=25, ge=1, description="size of the width embedding")
+    hidden: int = Field(default=300, ge=1, description="size of the classified vector")
+    start_dropout: float = Field(default=0.2, ge=0.0, lt=1.0, description="dropout on the aggregated words")
+    dropout: float = Field(default=0.4, ge=0.0, lt=1.0, description="dropout on a span's state and width embedding")
+    hidden_dropout: float = Field(default=0.2, ge=0.0, lt=1.0, description="dropout on the classified vector")
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -56,23 +62,29 @@ class DeepSettings(SoftmaxSettings):
 class DeepSpanSettings(DeepSettings):
     """Settings of ``DeepSpan``."""
 
-    lstm: int = Field(default=200, ge=0)  # per direction, of the BiLSTM over the spans of one width; 0: none
-    lstm_dropout: float = Field(default=0.5, ge=0.0, lt=1.0)  # on its input
-    chunk: int | None = Field(default=None, ge=1)  # sentences per pass of the span transformer, to save memory
+    lstm: int = Field(
+        default=200, ge=0, description="size of the BiLSTM over the spans of one width, per direction; 0: no BiLSTM"
+    )
+    lstm_dropout: float = Field(default=0.5, ge=0.0, lt=1.0, description="dropout on the input of the BiLSTM")
+    chunk: int | None = Field(
+        default=None, ge=1, description="sentences per pass of the span transformer; fewer need less memory; all by default"
+    )
 
 
 class ShallowSpanSettings(DeepSpanSettings):
     """Settings of ``ShallowSpan``: no layers, spans are aggregates of the top states (section 4.3)."""
 
-    depth: Literal[0] = 0
+    depth: Literal[0] = Field(default=0, description="layers of the span transformer; a shallow head has none")
 
 
 class PrunedSpanSettings(DeepSettings):
     """Settings of ``PrunedSpan``."""
 
-    budget: float | None = Field(default=None, gt=0)  # kept spans per word; None: 8 times the training entities per word
-    lstm: int = Field(default=200, ge=0)  # per direction, of the BiLSTM over the kept spans; 0: none
-    lstm_dropout: float = Field(default=0.5, ge=0.0, lt=1.0)  # on its input
+    budget: float | None = Field(
+        default=None, gt=0, description="kept spans per word; by default 8 times the training entities per word"
+    )
+    lstm: int = Field(default=200, ge=0, description="size of the BiLSTM over the kept spans, per direction; 0: no BiLSTM")
+    lstm_dropout: float = Field(default=0.5, ge=0.0, lt=1.0, description="dropout on the input of the BiLSTM")
 
     def resolve(self, sentences: Sequence[Sentence]) -> Self:
         resolved = super().resolve(sentences)

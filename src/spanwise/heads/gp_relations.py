@@ -23,10 +23,14 @@ FORMS = {"full": FullPairPointer, "shared": SharedPairPointer}
 class PointerRelationSettings(RelationSettings):
     """Settings of ``PointerRelations``; ``entities`` may be any entity head."""
 
-    entities: dict[str, Any] = Field(default_factory=lambda: {"kind": "global-pointer"})
+    entities: dict[str, Any] = Field(
+        default_factory=lambda: {"kind": "global-pointer"}, description="the head for entities: its kind and settings"
+    )
     # full: a query and a key for each relation; shared: one product for all relations, as in Efficient GlobalPointer
-    form: Literal["full", "shared"] = "full"
-    size: int = Field(default=64, ge=1)  # of queries and keys
+    form: Literal["full", "shared"] = Field(
+        default="full", description="full: a query and a key per relation; shared: one product for all relations"
+    )
+    size: int = Field(default=64, ge=1, description="size of queries and keys")
 
 
 class PointerRelations(RelationHead):

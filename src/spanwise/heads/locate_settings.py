@@ -37,24 +37,34 @@ class LocateSettings(SpanSettings):
     applies to training: filter and regressor learn from the adjusted spans as well as from the seeds.
     """
 
-    lengths: tuple[int, ...] | None = Field(default=None, min_length=1)  # words of a seed span
-    regressor: bool = True
-    filter: bool = True
-    refine: int = Field(default=1, ge=1)  # how often stage 1 is applied, each time to the adjusted spans
-    positive_overlap: float = Field(default=0.7, gt=0.0, lt=1.0)  # alpha 1: a seed with a larger overlap is a proposal
-    label_overlap: float = Field(default=1.0, gt=0.0, le=1.0)  # alpha 2: overlap at which a moved span has the entity's label
-    negatives: int = Field(default=20, ge=1)  # sampled per positive seed in training
-    softness: float = Field(default=1.0, ge=0.0)  # eta: the power of the soft weights
-    focus: float = Field(default=2.0, ge=0.0)  # gamma of the filter's focal loss
-    filter_weight: float = Field(default=1.0, ge=0.0)  # lambda 1 to 3: weights of the losses
-    regressor_weight: float = Field(default=0.1, ge=0.0)
-    classifier_weight: float = Field(default=1.0, ge=0.0)
-    proposal_threshold: float = Field(default=1 / 6, ge=0.0, lt=1.0)  # of the filter
-    decay: float = Field(default=0.7, gt=0.0, le=1.0)  # u: factor by which soft-NMS reduces a score
-    overlap: float = Field(default=0.5, gt=0.0, le=1.0)  # k: overlap from which soft-NMS does so
-    threshold: float = Field(default=0.45, ge=0.0, lt=1.0)  # delta: minimum score of an entity
-    dropout: float = Field(default=0.2, ge=0.0, lt=1.0)  # before filter, regressor and classifier
-    paper: tuple[Published, ...] = ()
+    lengths: tuple[int, ...] | None = Field(
+        default=None,
+        min_length=1,
+        description="widths of the seed spans in words; by default all that cover 99 % of the training entities",
+    )
+    regressor: bool = Field(default=True, description="adjust the boundaries of proposals")
+    filter: bool = Field(default=True, description="drop seeds that contain no entity")
+    refine: int = Field(default=1, ge=1, description="how often stage 1 is applied, each time to the adjusted spans")
+    positive_overlap: float = Field(
+        default=0.7, gt=0.0, lt=1.0, description="a seed with a larger overlap is a proposal (alpha 1)"
+    )
+    label_overlap: float = Field(
+        default=1.0, gt=0.0, le=1.0, description="overlap at which an adjusted span has the entity's label (alpha 2)"
+    )
+    negatives: int = Field(default=20, ge=1, description="negative seeds sampled per positive seed in training")
+    softness: float = Field(default=1.0, ge=0.0, description="power of the soft weights (eta); 0: no soft examples")
+    focus: float = Field(default=2.0, ge=0.0, description="gamma of the filter's focal loss")
+    filter_weight: float = Field(default=1.0, ge=0.0, description="weight of the filter's loss (lambda 1)")
+    regressor_weight: float = Field(default=0.1, ge=0.0, description="weight of the regressor's loss (lambda 2)")
+    classifier_weight: float = Field(default=1.0, ge=0.0, description="weight of the classifier's loss (lambda 3)")
+    proposal_threshold: float = Field(default=1 / 6, ge=0.0, lt=1.0, description="minimum score of a proposal in the filter")
+    decay: float = Field(
+        default=0.7, gt=0.0, le=1.0, description="factor by which soft-NMS reduces a score (u); 1: no soft-NMS"
+    )
+    overlap: float = Field(default=0.5, gt=0.0, le=1.0, description="overlap from which soft-NMS reduces a score (k)")
+    threshold: float = Field(default=0.45, ge=0.0, lt=1.0, description="minimum score of an entity (delta)")
+    dropout: float = Field(default=0.2, ge=0.0, lt=1.0, description="dropout before filter, regressor and classifier")
+    paper: tuple[Published, ...] = Field(default=(), description="differences of the authors' program to enable")
 
     @field_validator("lengths")
     @classmethod

@@ -35,11 +35,13 @@ class PointerSettings(SpanSettings):
 
     allows_several_types: ClassVar[bool] = True
 
-    size: int = Field(default=64, ge=2)  # of queries and keys
-    rotation: bool = True  # rotary position embedding
-    loss: Literal["imbalance", "binary"] = "imbalance"
-    threshold: float = Field(default=0.5, gt=0.0, lt=1.0)
-    dropout: float = Field(default=0.1, ge=0.0, lt=1.0)
+    size: int = Field(default=64, ge=2, description="size of queries and keys; even")
+    rotation: bool = Field(default=True, description="use rotary position embeddings")
+    loss: Literal["imbalance", "binary"] = Field(
+        default="imbalance", description="imbalance: the paper's loss; binary: a cross-entropy per span and type"
+    )
+    threshold: float = Field(default=0.5, gt=0.0, lt=1.0, description="minimum probability of an entity")
+    dropout: float = Field(default=0.1, ge=0.0, lt=1.0, description="dropout on the words")
 
     @field_validator("size")
     @classmethod

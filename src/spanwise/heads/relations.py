@@ -39,10 +39,12 @@ class RelationSettings(HeadSettings):
     threshold below 0.5 is often better.
     """
 
-    entities: dict[str, Any]
-    weight: float = Field(default=1.0, gt=0.0)  # of the relation loss; the entity loss has weight 1
-    threshold: Annotated[float, Field(gt=0.0, lt=1.0)] | Literal["dev"] = "dev"
-    dropout: float = Field(default=0.1, ge=0.0, lt=1.0)
+    entities: dict[str, Any] = Field(description="the head for entities: its kind and settings")
+    weight: float = Field(default=1.0, gt=0.0, description="weight of the relation loss; the entity loss has weight 1")
+    threshold: Annotated[float, Field(gt=0.0, lt=1.0)] | Literal["dev"] = Field(
+        default="dev", description="minimum probability of a relation; dev: chosen for the best F1 on dev"
+    )
+    dropout: float = Field(default=0.1, ge=0.0, lt=1.0, description="dropout on the words")
 
     @model_validator(mode="after")
     def _check(self) -> Self:

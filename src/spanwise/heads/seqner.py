@@ -24,9 +24,13 @@ from spanwise.heads.sentence_cache import Ints, SentenceCache
 class SeqnerSettings(HeadSettings):
     """Settings of ``SeqNer``; the defaults are the paper's, except ``constrained``."""
 
-    tagging: Literal["softmax", "crf"] = "softmax"
-    constrained: bool = True  # softmax: the best valid BIO sequence; False: the best tag of each word, as published
-    dropout: float = Field(default=0.1, ge=0.0, lt=1.0)
+    tagging: Literal["softmax", "crf"] = Field(
+        default="softmax", description="softmax: each word separately; crf: a linear-chain CRF over the sentence"
+    )
+    constrained: bool = Field(
+        default=True, description="softmax: predict the best valid BIO sequence; false: the best tag of each word, as published"
+    )
+    dropout: float = Field(default=0.1, ge=0.0, lt=1.0, description="dropout on the words")
 
 
 class SeqNer(HasSpanProbabilities):

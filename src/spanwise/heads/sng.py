@@ -24,12 +24,18 @@ from spanwise.spans.span_lstm import SpanLstm, lstm_layout
 class SngSettings(ClassifierSettings):
     """Settings of ``Sng``. The paper uses neither dropout nor context and only types given spans."""
 
-    task: Literal["entities", "typing"] = "entities"  # predict entities, or type given ones
-    fragments: Literal["together", "separate"] = "together"  # of a given entity: typed as one, or separately as in the paper
-    hidden: int = Field(default=200, ge=1)  # per direction, of the LSTM over a span's words
-    context: bool = False  # adds a BiLSTM over the sentence before the spans
-    context_hidden: int = Field(default=200, ge=1)  # per direction, of that BiLSTM
-    dropout: float = Field(default=0.0, ge=0.0, lt=1.0)  # on span vectors and on the output of the context BiLSTM
+    task: Literal["entities", "typing"] = Field(
+        default="entities", description="entities: predict entities; typing: type given spans"
+    )
+    fragments: Literal["together", "separate"] = Field(
+        default="together", description="type the fragments of a given entity together, or separately as in the paper"
+    )
+    hidden: int = Field(default=200, ge=1, description="size of the LSTM over a span's words, per direction")
+    context: bool = Field(default=False, description="add a BiLSTM over the sentence before the spans")
+    context_hidden: int = Field(default=200, ge=1, description="size of that BiLSTM, per direction")
+    dropout: float = Field(
+        default=0.0, ge=0.0, lt=1.0, description="dropout on span vectors and on the output of the context BiLSTM"
+    )
 
     @property
     def discontinuous_types(self) -> tuple[str, ...]:
@@ -53,8 +59,8 @@ class Sng(SpanClassifier):
     >>> head = Sng(8, Labels(("Drug", "Place")), SngSettings(task="typing", max_width=3, decoding="flat"))
     >>> sentence = Sentence("s1", ("in", "Oslo"), (Entity("?", ((1, 2),)),))
     >>> states = TokenStates(torch.zeros(1, 2, 8), torch.zeros(1, 8), torch.ones(1, 2, dtype=torch.bool))
-    >>> (found,) = head.decode(head.score(states, head.targets([sentence], gold=False)), 1)
-    >>> [entity.range for entity in found.entities]
+    >>> (predictions,) = head.decode(head.score(states, head.targets([sentence], gold=False)), 1)
+    >>> [entity.range for entity in predictions.entities]
     [Span(start=1, end=2)]
     """
 

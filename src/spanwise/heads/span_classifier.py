@@ -26,7 +26,7 @@ class ClassifierSettings(SoftmaxSettings):
 
     coverage: ClassVar[float | None] = 99
 
-    negatives: int = Field(default=100, ge=1)  # spans without entity, sampled per sentence in training
+    negatives: int = Field(default=100, ge=1, description="spans without entity, sampled per sentence in training")
 
 
 class SpanClassifier(SoftmaxHead, HasSpanVectors, HasSpanProbabilities):

@@ -26,8 +26,10 @@ MAX_PAIRS = 1 << 16  # scored at a time
 class SpanRelationSettings(RelationSettings):
     """Settings of ``SpanRelations``; ``entities`` may be any entity head."""
 
-    entities: dict[str, Any] = Field(default_factory=lambda: {"kind": "biaffine"})
-    wrong: int = Field(default=2, ge=0)  # negative spans per sentence that are paired in training
+    entities: dict[str, Any] = Field(
+        default_factory=lambda: {"kind": "biaffine"}, description="the head for entities: its kind and settings"
+    )
+    wrong: int = Field(default=2, ge=0, description="negative spans per sentence that are paired in training")
 
 
 class GoldPairs(NamedTuple):

@@ -23,9 +23,11 @@ class SpannerSettings(ClassifierSettings):
     does not give the size of the width embedding; 25 is SpERT's.
     """
 
-    representation: Literal["boundary", "pooling", "hybrid"] = "hybrid"
-    width_size: int = Field(default=25, ge=1)
-    dropout: float = Field(default=0.1, ge=0.0, lt=1.0)
+    representation: Literal["boundary", "pooling", "hybrid"] = Field(
+        default="hybrid", description="boundary: first and last word; pooling: maximum over all words; hybrid: both"
+    )
+    width_size: int = Field(default=25, ge=1, description="size of the width embedding")
+    dropout: float = Field(default=0.1, ge=0.0, lt=1.0, description="dropout on span vectors")
 
 
 class SpanNer(SpanClassifier):

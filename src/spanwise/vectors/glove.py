@@ -13,7 +13,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -36,12 +36,12 @@ _LINE = 16  # values in a cache line
 class GloveSettings:
     """Settings of a GloVe training."""
 
-    dim: int = 300  # size of the vectors
-    window: int = 15  # words on each side that count as context
-    x_max: float = 10  # pairs with this count or more have the full weight
-    min_count: int = 1  # rarer words get no vector
-    iterations: int = 50  # passes over all pairs
-    seed: int = 1
+    dim: int = field(default=300, metadata={"description": "size of the vectors"})
+    window: int = field(default=15, metadata={"description": "words on each side that count as context"})
+    x_max: float = field(default=10, metadata={"description": "pairs with this count or more have the full weight"})
+    min_count: int = field(default=1, metadata={"description": "rarer words get no vector"})
+    iterations: int = field(default=50, metadata={"description": "passes over all pairs"})
+    seed: int = field(default=1, metadata={"description": "seed of all random numbers"})
 
     def __post_init__(self) -> None:
         for name, value in asdict(self).items():

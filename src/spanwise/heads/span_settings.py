@@ -1,0 +1,147 @@
+"""Settings of heads that score spans, and how they follow from the training entities."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import ceil
+from typing import ClassVar, Literal, Self
+
+from pydantic import Field, field_validator
+
+from spanwise.core.types import Sentence, Span
+from spanwise.decoding.fragments import discontinuous_entities, discontinuous_types
+from spanwise.heads.base import HeadSettings
+
+
+class SpanSettings(HeadSettings):
+    """Maximum width, decoding policy and discontinuous types; all may follow from the training data."""
+
+    #: Percent of the training entities that an automatic ``max_width`` covers. None: score all widths.
+    coverage: ClassVar[float | None] = None
+    allows_several_types: ClassVar[bool] = False  # on one span
+
+    max_width: int | None = Field(
+        default=None, ge=1, description="words of the widest span; by default chosen from the training entities, or unlimited"
+    )
+    # flat: entities do not overlap; nested: they do not cross; overlapping: any; auto: as the training entities
+    decoding: Literal["auto", "overlapping", "nested", "flat"] = Field(
+        default="auto", description="flat: no overlaps; nested: no crossings; overlapping: any; auto: as in the training data"
+    )
+    # types whose entities may have several fragments (heads/discontinuous.py); auto: as in training; false: none
+    discontinuous: Literal["auto", False] | tuple[str, ...] = Field(
+        default="auto", description="types whose entities may have several fragments; auto: as in training; false: none"
+    )
+
+    @field_validator("discontinuous", mode="before")
+    @classmethod
+    def _check_discontinuous(cls, value: object) -> object:
+        if value != "auto" and value is not False and not isinstance(value, list | tuple):
+            raise ValueError("expected auto, false or a list of types")
+        return value
+
+    def resolve(self, sentences: Sequence[Sentence]) -> Self:
+        """Replace automatic values; without any entity, the settings stay as they are.
+
+        Width and decoding follow from the contiguous entities or, if there are none, from all
+        fragments. An automatic width also covers the fragments of discontinuous types.
+
+        >>> from spanwise.core.types import Entity
+        >>> SpanSettings().resolve([Sentence("s1", ("a", "b", "c"), (Entity("X", ((0, 2),)),))]).decoding
+        'flat'
+        >>> SpanSettings().resolve([Sentence("s1", ("a", "b", "c"), (Entity("X", ((0, 1), (2, 3))),))]).discontinuous
+        ('X',)
+        """
+        spans = contiguous_spans(sentences)
+        if not any(spans):
+            return self
+        update: dict[str, object] = {}
+        types = discontinuous_types(sentences) if self.discontinuous == "auto" else self.discontinuous_types
+        if self.discontinuous == "auto":
+            update["discontinuous"] = types or False
+        if self.max_width is None and self.coverage is not None:
+            span_widths = [span.width for sentence_spans in spans for span in sentence_spans]
+            fragment_widths = [
+                fragment.width
+                for sentence in sentences
+                for entity in discontinuous_entities(sentence, types)
+                for fragment in entity.fragments
+            ]
+            update["max_width"] = max(
+                width_covering(widths, self.coverage) for widths in (span_widths, fragment_widths) if widths
+            )
+        if self.decoding == "auto":
+            update["decoding"] = self._strictest_decoding(spans)
+        return self.model_copy(update=update)
+
+    @property
+    def discontinuous_types(self) -> tuple[str, ...]:
+        return self.discontinuous if isinstance(self.discontinuous, tuple) else ()
+
+    def _strictest_decoding(self, spans: Sequence[Sequence[Span]]) -> str:
+        """The strictest policy that can predict all of these spans."""
+        if any(count_without_crossing(own) < len(set(own)) for own in spans):
+            return "overlapping"
+        count = len if self.allows_several_types else count_distinct
+        return "nested" if any(count_disjoint(own) < count(own) for own in spans) else "flat"
+
+
+class SoftmaxSettings(SpanSettings):
+    """Boundary smoothing, for heads that give each span one class."""
+
+    smoothing: float = Field(
+        default=0.0, ge=0.0, lt=1.0, description="probability of a gold span that its neighbours share (epsilon)"
+    )
+    smoothing_distance: int = Field(default=1, ge=1, description="words to the farthest of these neighbours (D)")
+
+
+def contiguous_spans(sentences: Iterable[Sentence]) -> list[list[Span]]:
+    """The spans of each sentence's contiguous entities; all fragments if no sentence has any such entity."""
+    sentences = list(sentences)
+    spans = [
+        [entity.range for entity in dict.fromkeys(sentence.entities) if not entity.is_discontinuous] for sentence in sentences
+    ]
+    if any(spans):
+        return spans
+    return [[fragment for entity in sentence.entities for fragment in entity.fragments] for sentence in sentences]
+
+
+def width_covering(widths: Sequence[int], percent: float) -> int:
+    """The smallest width that is at least as large as ``percent`` percent of the widths.
+
+    >>> width_covering([1, 1, 2, 9], 75), width_covering([1, 1, 2, 9], 76)
+    (2, 9)
+    """
+    return sorted(widths)[ceil(len(widths) * percent / 100) - 1]
+
+
+def count_distinct(spans: Iterable[Span]) -> int:
+    return len(set(spans))
+
+
+def count_disjoint(spans: Iterable[Span]) -> int:
+    """The size of the largest set of spans that do not overlap.
+
+    >>> count_disjoint([Span(0, 5), Span(0, 2), Span(2, 3), Span(1, 4)])
+    2
+    """
+    count, end = 0, 0
+    for span in sorted(spans, key=lambda span: span.end):
+        if span.start >= end:
+            count, end = count + 1, span.end
+    return count
+
+
+def count_without_crossing(spans: Iterable[Span]) -> int:
+    """How many spans remain after repeatedly removing the one that crosses the most others.
+
+    >>> count_without_crossing([Span(0, 3), Span(2, 5), Span(4, 7), Span(0, 9)])
+    3
+    """
+    remaining = set(spans)
+    while remaining:
+        crossings = {span: sum(map(span.crosses, remaining)) for span in remaining}
+        worst = max(remaining, key=lambda span: (crossings[span], span))
+        if not crossings[worst]:
+            break
+        remaining.remove(worst)
+    return len(remaining)
