@@ -165,7 +165,7 @@ def test_changed_data_is_reported_before_derived_settings(train: Runner, tmp_pat
         train("run", *options)
     for words in (options, ()):
         result = train("run", *words, "--resume", data=other)
-        complaint = f"{tmp_path / 'run'}: cannot resume: the train data has changed since the training was started\n"
+        complaint = f"{tmp_path / 'run'}: cannot resume: the train data has changed since the run was started\n"
         assert (result.code, result.err) == (2, complaint)
 
 
@@ -223,10 +223,10 @@ def test_several_runs_need_an_empty_folder(train: Runner, tmp_path: Path, kind: 
         train("part", *options, *SEVERAL[other])
     assert not (tmp_path / "part" / f"{other}.json").exists()
     for out, complaint in (
-        ("single", "has a finished training (run.json exists); "),
-        ("unfinished", "has an unfinished training of a single run; choose another folder"),
-        ("other", f"has a training with --{other} ("), ("part", f"has a training with --{other} ("),
-        ("same", f"has a finished training ({kind}.json exists); pass --resume to add runs, or choose another folder"),
+        ("single", "contains a finished run (run.json exists); "),
+        ("unfinished", "contains an unfinished single run; choose another folder"),
+        ("other", f"contains runs of --{other} ("), ("part", f"contains runs of --{other} ("),
+        ("same", f"contains finished runs ({kind}.json exists); pass --resume to add runs, or choose another folder"),
     ):  # fmt: skip
         before = contents(tmp_path / out)
         for resume in ((), ("--resume",)) if out != "same" else ((),):
@@ -258,7 +258,7 @@ def test_several_runs_resume_with_the_recorded_settings(
         assert result.err.endswith(names)
     assert contents(tmp_path / "runs") == before
     assert train("runs", *OPTIONS, *two(kind)).err == (
-        f"{tmp_path / 'runs'}: has an unfinished training; pass --resume to continue it, or choose another folder\n"
+        f"{tmp_path / 'runs'}: contains an unfinished run; pass --resume to continue it, or choose another folder\n"
     )
     result = train("runs", "--resume")
     assert (result.code, result.err) == (0, "")
@@ -301,7 +301,7 @@ def test_several_runs_remember_init(train: Runner, tmp_path: Path) -> None:
     before = contents(tmp_path / "runs")
     result = train("runs", "--resume", "--init", tmp_path / "whole/seed-3")
     assert (result.code, result.err) == (
-        2, f"{tmp_path / 'runs'}: cannot resume with --init {tmp_path / 'whole/seed-3'}: the training was started with --init {tmp_path / 'first'}\n"
+        2, f"{tmp_path / 'runs'}: cannot resume with --init {tmp_path / 'whole/seed-3'}: the run was started with --init {tmp_path / 'first'}\n"
     )  # fmt: skip
     assert contents(tmp_path / "runs") == before
     train("runs", "--resume")
@@ -395,7 +395,7 @@ def test_compare_reads_the_runs_of_the_summary(train: Runner, run: Runner, data:
     for content, complaint in (
         ('{"seeds": [1, 4]}', f"{tmp_path / 'runs'}: seeds.json lists seed-4, which does not exist\n"),
         ("{}", f"{summary}: expected a list of seeds\n"),
-        ("{", f"{summary}: cannot be read; it may be truncated: not JSON: "),
+        ("{", f"{summary}: not valid JSON ("),
     ):
         summary.write_text(content)
         result = compared()

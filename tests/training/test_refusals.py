@@ -30,8 +30,8 @@ def refused(*arguments: Any, **options: Any) -> str:
 
 def test_a_finished_run_is_not_changed(run: Path) -> None:
     before = {path: path.read_bytes() for path in run.iterdir()}
-    assert "has a finished training (run.json exists); choose another folder" in refused(run)
-    assert "has a finished training (run.json exists); there is nothing to resume" in refused(run, resume=True)
+    assert "contains a finished run (run.json exists); choose another folder" in refused(run)
+    assert "contains a finished run (run.json exists); there is nothing to resume" in refused(run, resume=True)
     assert {path: path.read_bytes() for path in run.iterdir()} == before
 
 
@@ -52,7 +52,7 @@ def test_an_exported_model_is_not_changed(run: Path, tmp_path: Path) -> None:
     export(run, tmp_path / "exported")
     before = {path: path.read_bytes() for path in (tmp_path / "exported").iterdir()}
     for resume in (False, True):
-        message = "has a model without training files; choose another folder"
+        message = "contains a model without training files; choose another folder"
         assert message in refused(tmp_path / "exported", resume=resume)
     assert {path: path.read_bytes() for path in (tmp_path / "exported").iterdir()} == before
 

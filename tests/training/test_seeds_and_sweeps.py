@@ -49,7 +49,7 @@ def test_a_finished_run_is_reused_only_with_the_same_settings_and_data(tmp_path:
         train_seeds(corpus(), tmp_path, [1], FAST, RESUME)
     with pytest.raises(SpanwiseError, match=r"training.head_rate"):
         train_seeds(corpus(), tmp_path, [1], choices.adding("training.head_rate=0.02"), RESUME)
-    with pytest.raises(SpanwiseError, match="the train data has changed since the training was started"):
+    with pytest.raises(SpanwiseError, match="the train data has changed since the run was started"):
         train_seeds(corpus(70), tmp_path, [1], choices, RESUME)
 
 

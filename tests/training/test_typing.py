@@ -164,7 +164,7 @@ def test_training_examples_of_typing() -> None:
 
 
 def test_heads_that_cannot_type() -> None:
-    with pytest.raises(SpanwiseError, match="--task typing: not possible with the head spanner; expected one of: sng"):
+    with pytest.raises(SpanwiseError, match="--task typing: the head spanner does not support it; use one of sng"):
         resolve_config("spanner", task="typing")
     with pytest.raises(SpanwiseError, match="unknown task 'typng'"):
         resolve_config("sng", task="typng")
@@ -188,4 +188,4 @@ except SpanwiseError as error:
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(tiny.__file__).parent
     )
-    assert done.stdout == "learning word vectors needs numba: pip install 'spanwise[vectors]'\n"
+    assert done.stdout == "training word vectors requires numba; run pip install 'spanwise[vectors]'\n"

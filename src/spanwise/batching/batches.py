@@ -67,7 +67,7 @@ class TrainingBatches(Dataset[PackedBatch]):
     """Every batch of every epoch, in order: item k is the k-th step of training.
 
     An item depends only on the seed and k, so worker processes may build items in any order, and a
-    resumed training sees the same batches.
+    resumed run gets the same batches.
     """
 
     def __init__(

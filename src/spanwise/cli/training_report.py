@@ -1,4 +1,4 @@
-"""Print the scores of a finished training."""
+"""Print the scores of a finished run."""
 
 from __future__ import annotations
 

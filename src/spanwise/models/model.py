@@ -59,7 +59,7 @@ class Model(nn.Module):
     def build(
         cls, config: Config, corpus: Corpus, *, saved: Path | None = None, log: Callable[[str], None] = lambda line: None
     ) -> Model:
-        """Build a model for a corpus: labels and open settings come from the training sentences.
+        """Build a model for a corpus: labels and automatic settings come from the training sentences.
 
         With ``saved``, a run folder, the encoder is loaded from there without its weights.
         """

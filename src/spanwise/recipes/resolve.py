@@ -1,4 +1,4 @@
-"""From a user's choices to a checked configuration."""
+"""Resolve a user's choices to a validated configuration."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from spanwise.recipes.catalog import DEFAULT_RECIPE, configure
 
 @dataclass(frozen=True)
 class Choices:
-    """The choices of a user who starts a training; all have defaults.
+    """A user's choices for a run; all have defaults.
 
     ``settings`` are those of ``TrainingSettings``, ``overrides`` are ``section.key=value``.
     """
@@ -42,9 +42,9 @@ def resolve_config(
     recipe: str | None = None, *, encoder: str | None = None, task: str | None = None,
     settings: Mapping[str, Any] | None = None, overrides: Iterable[str] = (), resumed: Config | None = None,
 ) -> Config:  # fmt: skip
-    """Return the configuration of a run, with all settings of encoder and head checked.
+    """Return the configuration of a run, with all settings of encoder and head validated.
 
-    ``resumed`` is the configuration of a training that is resumed: it gives the defaults, if it is of the same recipe.
+    ``resumed`` is the configuration of a resumed run. It gives the defaults if it has the same recipe.
     """
     if resumed is not None and recipe not in (None, resumed.recipe):
         resumed = None
@@ -65,5 +65,5 @@ def _task_overrides(config: Config, task: str) -> tuple[str, ...]:
         raise unknown_name("task", task, TASKS)
     if task not in tasks:
         heads = ", ".join(other for other in HEADS if task in head_class(other).tasks)
-        raise SpanwiseError(f"--task {task}: not possible with the head {kind}; expected one of: {heads}")
+        raise SpanwiseError(f"--task {task}: the head {kind} does not support it; use one of {heads}")
     return (f"head.task={task}",) if len(tasks) > 1 else ()

@@ -35,7 +35,7 @@ _ENCODER_PART = re.compile(r"part-\d+")  # the folder of one encoder of several
 
 
 class RunState(Enum):
-    """State of a folder. Files cannot tell a running training from an interrupted one: both are unfinished."""
+    """State of a folder. A run in progress and an interrupted one have the same files: both are unfinished."""
 
     EMPTY = "empty"  # or missing
     UNFINISHED = "unfinished"  # training was started, there is no report yet
@@ -71,7 +71,7 @@ class RunFolder:
 
     @property
     def report_file(self) -> Path:
-        """Scores, settings, versions and timings of a finished training."""
+        """Scores, settings, versions and timings of a finished run."""
         return self.path / _REPORT
 
     @property
@@ -81,7 +81,7 @@ class RunFolder:
 
     @property
     def record_file(self) -> Path:
-        """What an unfinished training was started with."""
+        """The settings and data that an unfinished run was started with."""
         return self.path / _TRAINING_RECORD
 
     @property
@@ -95,7 +95,7 @@ class RunFolder:
 
     @property
     def group_file(self) -> Path:
-        """What a group of runs was started with."""
+        """The settings that a group of runs was started with."""
         return self.path / _GROUP_RECORD
 
     def summary_file(self, kind: str) -> Path:
@@ -128,17 +128,17 @@ class RunFolder:
 
     @property
     def is_run(self) -> bool:
-        """Whether the folder has a model, or a training that was started."""
+        """Whether the folder has a model, or a run that was started."""
         return self.has_model or self.is_onnx or self.is_started
 
     @property
     def is_started(self) -> bool:
-        """Whether a training was started here, finished or not. Exported models have no trace of their training."""
+        """Whether a run was started here, finished or not. Exported models contain no files of their training."""
         return self.record_file.is_file() or self.report_file.is_file()
 
     @property
     def is_unfinished(self) -> bool:
-        """Whether a training was started here and has no report yet."""
+        """Whether a run was started here and has no report yet."""
         return self.record_file.is_file() and not self.report_file.is_file()
 
     @property
@@ -170,14 +170,14 @@ class RunFolder:
         try:
             return {split: dict(scores) for split, scores in self.read_report()["scores"].items()}
         except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise SpanwiseError(f"{self.report_file}: cannot be read: no scores ({error!r})") from None
+            raise SpanwiseError(f"{self.report_file}: not a valid report; no scores found ({error!r})") from None
 
     def read_record(self) -> TrainingRecord | None:
-        """What an unfinished training was started with; None where there is none."""
+        """Read the record of an unfinished run; None if there is none."""
         return TrainingRecord.read(self.record_file) if self.record_file.is_file() else None
 
     def read_group(self) -> RunGroup | None:
-        """What a group of runs was started with; None where there is none."""
+        """Read the record of a group of runs; None if there is none."""
         return RunGroup.read(self.group_file)
 
     def runs(self) -> list[RunFolder]:
@@ -186,7 +186,7 @@ class RunFolder:
         return [RunFolder(folder) for folder in sorted(folders, key=lambda folder: (len(folder.name), folder.name))]
 
     def started_runs(self) -> set[str]:
-        """The names of the runs in a group whose training was started."""
+        """The names of the runs of a group that were started."""
         return {folder.name for folder in self.path.iterdir() if RunFolder(folder).is_started} if self.path.is_dir() else set()
 
     def checkpoint_folders(self) -> list[Path]:

@@ -11,14 +11,14 @@ from pathlib import Path
 from spanwise.core.errors import SpanwiseError
 from spanwise.runs.folder import GROUPS, RunFolder
 
-_UNFINISHED = "has an unfinished training; pass --resume to continue it, or choose another folder"
+_UNFINISHED = "contains an unfinished run; pass --resume to continue it, or choose another folder"
 
 
 @contextmanager
 def open_run_folder(out: Path, *, should_resume: bool) -> Iterator[None]:
-    """Open a folder that is new, empty, or has an unfinished training to resume.
+    """Open a folder that is new, empty, or contains an unfinished run to resume.
 
-    A folder that was created here is removed again if the training fails before it writes anything.
+    A folder that was created here is removed again if training fails before it writes anything.
     """
     run = RunFolder(out)
     _check_not_finished(run, should_resume)
@@ -46,11 +46,11 @@ def check_group_folder(out: Path, kind: str, *, should_resume: bool) -> None:
     folder = RunFolder(out)
     _check_not_finished(folder, should_resume)
     if folder.is_run:
-        contents = "an unfinished training of a single run" if folder.is_unfinished else "a model without training files"
-        raise SpanwiseError(f"{out}: has {contents}; choose another folder")
+        contents = "an unfinished single run" if folder.is_unfinished else "a model without training files"
+        raise SpanwiseError(f"{out}: contains {contents}; choose another folder")
     if folder.summary_file(kind).is_file() and not should_resume:
         raise SpanwiseError(
-            f"{out}: has a finished training ({kind}.json exists); pass --resume to add runs, or choose another folder"
+            f"{out}: contains finished runs ({kind}.json exists); pass --resume to add runs, or choose another folder"
         )
     for other, pattern in GROUPS.items():
         if other == kind:
@@ -58,7 +58,7 @@ def check_group_folder(out: Path, kind: str, *, should_resume: bool) -> None:
         runs = [run.path.name for run in folder.runs() if re.fullmatch(pattern, run.path.name)]
         if folder.summary_file(other).is_file() or runs:
             evidence = runs[0] if runs else f"{other}.json"
-            raise SpanwiseError(f"{out}: has a training with --{other} ({evidence} exists); choose another folder")
+            raise SpanwiseError(f"{out}: contains runs of --{other} ({evidence} exists); choose another folder")
     if folder.started_runs() and not should_resume:
         raise SpanwiseError(f"{out}: {_UNFINISHED}")
 
@@ -68,17 +68,17 @@ def _check_not_finished(run: RunFolder, should_resume: bool) -> None:
         raise SpanwiseError(f"{run.path}: expected a run folder, found a file")
     if run.is_finished:
         advice = "there is nothing to resume" if should_resume else "choose another folder"
-        raise SpanwiseError(f"{run.path}: has a finished training ({run.report_file.name} exists); {advice}")
+        raise SpanwiseError(f"{run.path}: contains a finished run ({run.report_file.name} exists); {advice}")
 
 
 def _check_contents(run: RunFolder, should_resume: bool) -> None:
-    """Accept a folder that is empty or is resumed, and remove temporary files of killed writes."""
+    """Accept a folder that is empty or is resumed, and remove temporary files left by killed processes."""
     files = (run.record_file, run.config_file, run.labels_file, run.weights_file, run.metrics_file, run.report_file)
     prefixes = tuple(f".{file.name}." for file in files)  # see ``atomic_output``
     leftovers = [path for path in run.path.iterdir() if path.name.startswith(prefixes)]
     if len(leftovers) < len(list(run.path.iterdir())):
         if not run.is_started:
-            contents = "has a model without training files" if run.is_run else "not empty and not a run folder"
+            contents = "contains a model without training files" if run.is_run else "not empty and not a run folder"
             raise SpanwiseError(f"{run.path}: {contents}; choose another folder")
         if not should_resume:
             raise SpanwiseError(f"{run.path}: {_UNFINISHED}")

@@ -1,4 +1,4 @@
-"""The records that a resumed training needs: of one run, and of a group of runs."""
+"""The records needed to resume a run or a group of runs."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from spanwise.files.writing import write_json
 
 @dataclass(frozen=True)
 class TrainingRecord:
-    """What a training was started with.
+    """The settings and data that a run was started with.
 
-    ``config`` is the requested configuration, before the data fills in open settings. ``data`` has a
+    ``config`` is the requested configuration, before automatic settings are resolved. ``data`` has a
     fingerprint of each split, ``init`` the run folder of the initial weights.
     """
 
@@ -30,13 +30,13 @@ class TrainingRecord:
 
     @classmethod
     def read(cls, path: Path) -> TrainingRecord:
-        """Read the record of an unfinished training."""
+        """Read the record of an unfinished run."""
         values = read_json(path)
         return cls._parse(path, values.get("config"), values.get("data"), values.get("init"))
 
     @classmethod
     def read_report(cls, path: Path) -> TrainingRecord:
-        """Read the same from the report of a finished training."""
+        """Read the same from the report of a finished run."""
         values = read_json(path)
         data = values.get("data")
         try:
@@ -60,7 +60,7 @@ class TrainingRecord:
 
 
 class RunGroup(BaseModel):
-    """What a group of runs was started with: seeds, grid or folds, the names of the runs, and a configuration.
+    """The settings that a group of runs was started with: seeds, grid or folds, the names of the runs, and a configuration.
 
     ``config`` is that of the first run. The others differ only in their seed or their point of the
     grid. The record stays after training, so that runs can be added.
@@ -87,13 +87,13 @@ class RunGroup(BaseModel):
 def check_same(
     folder: Path, config: Mapping[str, Any], data: Mapping[str, str], new_config: Mapping[str, Any], new_data: Mapping[str, str]
 ) -> None:  # fmt: skip
-    """Refuse to resume with other data or settings than a training was started with.
+    """Refuse to resume if data or settings have changed since the run was started.
 
-    Data comes first, because open settings are filled in from the data.
+    Data is checked first, because automatic settings depend on it.
     """
     for split in ("train", "dev"):
         if data.get(split) != new_data.get(split):
-            raise SpanwiseError(f"{folder}: cannot resume: the {split} data has changed since the training was started")
+            raise SpanwiseError(f"{folder}: cannot resume: the {split} data has changed since the run was started")
     if changed := sorted(_differences(config, new_config)):
         raise SpanwiseError(f"{folder}: cannot resume with changed settings: {', '.join(changed)}")
 
@@ -102,7 +102,7 @@ def check_same_init(folder: Path, init: str | Path | None, new_init: str | Path 
     """Refuse to resume with other initial weights (``--init``); None for ``new_init`` means the same."""
     if new_init is not None and (init is None or Path(new_init).absolute() != Path(init)):
         started = f"with --init {init}" if init else "without --init"
-        raise SpanwiseError(f"{folder}: cannot resume with --init {new_init}: the training was started {started}")
+        raise SpanwiseError(f"{folder}: cannot resume with --init {new_init}: the run was started {started}")
 
 
 def _differences(left: Any, right: Any, name: str = "") -> set[str]:
@@ -114,4 +114,4 @@ def _differences(left: Any, right: Any, name: str = "") -> set[str]:
 
 
 def _unreadable(path: Path, problem: str) -> SpanwiseError:
-    return SpanwiseError(f"{path}: cannot be read: no record of a training ({problem})")
+    return SpanwiseError(f"{path}: not a valid training record ({problem})")

@@ -20,7 +20,7 @@ def check_head(
     The head is trained on a tiny corpus on the CPU, which takes a second or two. The rules:
 
     * the loss is finite and decreases while the head overfits the corpus;
-    * an interrupted and resumed training gives the same weights, bit by bit;
+    * an interrupted and resumed run gives the same weights, bit for bit;
     * a saved model gives the same predictions and scores when it is loaded;
     * losses and predictions of a sentence do not depend on the other sentences of its batch, nor on
       the states of padding;

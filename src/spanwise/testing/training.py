@@ -26,7 +26,7 @@ INTERRUPTED_STEP = 11  # of 30, between two checkpoints
 
 
 class _Interruption(BaseException):
-    """Stops a training like a kill: not caught by ``except Exception``."""
+    """Stops training like a kill: not caught by ``except Exception``."""
 
 
 def train_tiny(recipe: str, folder: Path, *, encoder: str, overrides: Sequence[str], resume: bool = False) -> Run:
@@ -48,7 +48,7 @@ def check_loss_decreases(run: Run) -> None:
 
 
 def check_resume(run: Run, folder: Path, *, encoder: str, overrides: Sequence[str]) -> None:
-    """A training that is interrupted and resumed ends with the weights and metrics of ``run``."""
+    """A run that is interrupted and resumed ends with the weights and metrics of ``run``."""
     recipe, head = run.model.config.recipe, head_class(run.model.config.head["kind"])
     loss, calls = head.loss, 0
 
@@ -67,8 +67,8 @@ def check_resume(run: Run, folder: Path, *, encoder: str, overrides: Sequence[st
         else:
             raise AssertionError("Head.loss must be called once for each step of training")
     resumed = train_tiny(recipe, folder, encoder=encoder, overrides=overrides, resume=True)
-    _assert_same_weights(resumed.model, run.model, "the weights of a resumed training differ")
-    assert _metrics(folder) == _metrics(run.folder), "the metrics of a resumed training differ"
+    _assert_same_weights(resumed.model, run.model, "the weights of a resumed run differ")
+    assert _metrics(folder) == _metrics(run.folder), "the metrics of a resumed run differ"
 
 
 def check_saved_model(run: Run) -> None:

@@ -1,4 +1,4 @@
-"""Device and precision of a training."""
+"""Device and precision of training."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from spanwise.training.optimization import SMALL_ENCODER
 
 
 def choose_precision(requested: str, encoder: Encoder, *, on_cpu: bool) -> str:
-    """The precision of a training: fp32 on a CPU and, by default, for small encoders; else bf16."""
+    """The precision of training: fp32 on a CPU and, by default, for small encoders; else bf16."""
     if on_cpu:
         return "fp32"
     if requested != "auto":

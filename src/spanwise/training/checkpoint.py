@@ -39,7 +39,7 @@ def save_checkpoint(
 ) -> None:
     """Write the checkpoint of a step, then remove older ones. ``random`` has the ``random_states`` of each process."""
     run.checkpoints.mkdir(parents=True, exist_ok=True)
-    for leftover in run.checkpoints.glob(".step-*"):  # of a killed write
+    for leftover in run.checkpoints.glob(".step-*"):  # left by a killed process
         shutil.rmtree(leftover, ignore_errors=True)
     temporary = run.checkpoints / f".step-{step}"
     temporary.mkdir()

@@ -1,4 +1,4 @@
-"""Problems of the data that a user should know before training, and likely causes of a score of 0."""
+"""Problems in the data that a user should know about before training, and likely causes of a score of 0."""
 
 from __future__ import annotations
 

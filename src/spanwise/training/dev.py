@@ -16,7 +16,7 @@ from spanwise.prediction.windows import merge_windows, split_into_windows
 
 
 class DevScorer:
-    """Predicts dev as prediction will (long sentences in windows) and scores the result.
+    """Predicts dev in the same way as a loaded model (long sentences in windows) and scores the result.
 
     The sentences are prepared once for all epochs.
     """

@@ -1,4 +1,4 @@
-"""Stop a training whose loss or gradient is not finite."""
+"""Stop training if the loss or gradient is not finite."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MAX_IDS = 8  # sentences of a batch that an error lists
 
 
 class FiniteCheck:
-    """Checks losses and gradients, ``interval`` values at once, because reading each one would make a GPU wait."""
+    """Checks losses and gradients, ``interval`` values at a time, because reading each one would make a GPU wait."""
 
     def __init__(self, batches: TrainingBatches, sentences: Sequence[Sentence], interval: int) -> None:
         self.batches, self.sentences, self.interval = batches, sentences, interval

@@ -48,7 +48,7 @@ def train_folds(
         log(f"note: {untested:,} sentences are in no fold: they are used for training and never tested")
     for number, part in parts:
         part_with_dev, note = ensure_dev_split(part)
-        log(f"fold {number}: {note or 'splits as given'}")
+        log(f"fold {number}: {note or 'unchanged splits'}")
         runs[f"fold-{number}"] = config, part_with_dev
     metrics = [_metrics(scores["test"]) for scores in group.train(folds.absolute(), runs)]
 

@@ -75,7 +75,7 @@ class GroupTraining:
 
     @contextmanager
     def _recorded(self, record: RunGroup) -> Iterator[None]:
-        """Write the record; take it back if training fails before a run is started."""
+        """Write the record; remove it if training fails before a run is started."""
         path, before = self.folder.group_file, self.folder.started_runs()
         record.write(path)
         try:
@@ -90,7 +90,7 @@ class GroupTraining:
             raise
 
     def _check(self, runs: Mapping[str, tuple[Config, Corpus]]) -> None:
-        """Before anything is written: refuse to resume with fewer runs, or with changed settings or data."""
+        """Before anything is written, refuse to resume with fewer runs, or with changed settings or data."""
         if self.record is not None:
             started = self.folder.started_runs()
             missing = [name for name in self.record.runs if name in started and name not in runs]

@@ -12,7 +12,7 @@ from spanwise.runtime.progress import ProgressBar
 
 
 class Progress:
-    """Shows how far a training is. It rarely reads the loss, because reading it makes a GPU wait."""
+    """Shows the progress of training. It rarely reads the loss, because reading it makes a GPU wait."""
 
     def __init__(self, total: int, done: int, log: Callable[[str], None], *, shows: bool = True) -> None:
         self.done, self.log, self.dev_scores = done, log, ""

@@ -1,4 +1,4 @@
-"""The report of a finished training."""
+"""The report of a finished run."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from spanwise.training.loop import Trainer
 def training_report(
     trainer: Trainer, requested: Config, scores: dict[str, Any], notes: list[str], seconds: float
 ) -> dict[str, Any]:
-    """Return the contents of the report file; ``requested`` is the configuration before the data filled in open settings."""
+    """Return the contents of the report file; ``requested`` is the configuration before automatic settings were resolved."""
     model, corpus = trainer.model, trainer.corpus
     return {
         "scores": scores,

@@ -1,4 +1,4 @@
-"""Repeat a training with several seeds."""
+"""Train with several seeds."""
 
 from __future__ import annotations
 
