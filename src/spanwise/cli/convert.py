@@ -31,14 +31,14 @@ def convert(
     from spanwise.files.writing import is_stream
 
     result = run(source, target, source_format, target_format, lossy=lossy)
-    to_stream = is_stream(target)  # the data may go to standard output, so messages go to standard error
+    is_to_stream = is_stream(target)  # the data may go to standard output, so messages go to standard error
     for split, counts in result.read.items():
         written = result.written[split]
-        suffix = "" if written == counts else f"; written: {_counted(written)}"
-        typer.echo(f"{split}: {_counted(counts)}{suffix}", err=to_stream)
+        suffix = "" if written == counts else f"; written: {_format_counts(written)}"
+        typer.echo(f"{split}: {_format_counts(counts)}{suffix}", err=is_to_stream)
     print_ledger(result.ledger)
-    typer.echo(f"wrote {target} ({result.format})", err=to_stream)
+    typer.echo(f"wrote {target} ({result.format})", err=is_to_stream)
 
 
-def _counted(counts: Mapping[str, int]) -> str:
+def _format_counts(counts: Mapping[str, int]) -> str:
     return f"{counts['sentences']:,} sentences, {counts['entities']:,} entities, {counts['relations']:,} relations"

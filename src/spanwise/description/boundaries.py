@@ -22,7 +22,7 @@ from functools import lru_cache
 from typing import Literal
 
 from spanwise.core.types import Sentence
-from spanwise.description.duplicates import EXAMPLES, Example, make_example
+from spanwise.description.duplicates import MAX_EXAMPLES, Example, make_example
 
 SAMPLE = 20_000  # entities to examine; more would use memory and not change the result
 MIN_ENTITIES = 100  # entities needed for a result
@@ -106,7 +106,7 @@ class EntityEnds:
                 self.last_word.add(name[:-1], name[-1])
 
     def _add_example(self, verdict: str, sentence: Sentence, text: str) -> None:
-        if len(self.examples[verdict]) < EXAMPLES:
+        if len(self.examples[verdict]) < MAX_EXAMPLES:
             self.examples[verdict].append(make_example(self.split, sentence, text))
 
     def verdict(self, vocabulary: Counter[str]) -> Literal["early", "late"] | None:

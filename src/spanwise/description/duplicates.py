@@ -12,8 +12,8 @@ from typing import Any
 
 from spanwise.core.types import Entity, Sentence
 
-SIZE = 16
-EXAMPLES = 5
+DIGEST_SIZE = 16
+MAX_EXAMPLES = 5
 Example = dict[str, str]  # split, id, text
 
 
@@ -23,7 +23,7 @@ def digest(value: object) -> bytes:
     >>> digest(("a", "b")) == digest(("a", "b")), digest(("a b",)) == digest(("a", "b"))
     (True, False)
     """
-    return blake2b(repr(value).encode("utf-8"), digest_size=SIZE).digest()
+    return blake2b(repr(value).encode("utf-8"), digest_size=DIGEST_SIZE).digest()
 
 
 UNLABELLED = digest(([], []))
@@ -63,7 +63,7 @@ class Conflicts:
 
 
 class DuplicateSentences:
-    """Finds repeated sentences; add the sentences of one split after the other.
+    """Finds repeated sentences. Add all sentences of a split before those of the next.
 
     >>> overlap = DuplicateSentences(["train", "test"])
     >>> overlap.add("train", Sentence("a", ("Hello", "!")))
@@ -83,8 +83,8 @@ class DuplicateSentences:
     def add(self, split: str, sentence: Sentence) -> bool:
         """Add a sentence; return True if its words are new in the split."""
         words, labels = digest(sentence.words), label_digest(sentence)
-        if len(self._examples) < EXAMPLES and any(
-            words in known and not _has(known[words], labels) for known in self._labels.values()
+        if len(self._examples) < MAX_EXAMPLES and any(
+            words in known and not _has_digest(known[words], labels) for known in self._labels.values()
         ):
             self._examples.append(make_example(split, sentence, sentence.text))
         known = self._labels[split]
@@ -93,7 +93,7 @@ class DuplicateSentences:
             return True
         repeats = self._repeats[split]
         repeats[words] = repeats.get(words, 0) + 1
-        if not _has(known[words], labels):
+        if not _has_digest(known[words], labels):
             known[words] += labels
         return False
 
@@ -115,12 +115,12 @@ class DuplicateSentences:
     def conflicts(self) -> Conflicts:
         result, conflicting = Conflicts(examples=self._examples), set[bytes]()
         for split, known in self._labels.items():
-            within = {words for words, labels in known.items() if len(labels) > SIZE}
+            within = {words for words, labels in known.items() if len(labels) > DIGEST_SIZE}
             result.within[split] = len(within)
             conflicting |= within
         for a, b in combinations(self._labels, 2):
             first, second = self._labels[a], self._labels[b]
-            across = {words for words in self._common(a, b) if first[words] != second[words] or len(first[words]) > SIZE}
+            across = {words for words in self._common(a, b) if first[words] != second[words] or len(first[words]) > DIGEST_SIZE}
             result.across[f"{a}&{b}"] = len(across)
             conflicting |= across
         result.sequences = len(conflicting)
@@ -130,8 +130,8 @@ class DuplicateSentences:
         return self._labels[a].keys() & self._labels[b].keys()
 
 
-def _has(joined: bytes, labels: bytes) -> bool:
-    return any(joined[start : start + SIZE] == labels for start in range(0, len(joined), SIZE))
+def _has_digest(joined: bytes, labels: bytes) -> bool:
+    return any(joined[start : start + DIGEST_SIZE] == labels for start in range(0, len(joined), DIGEST_SIZE))
 
 
 def make_example(split: str, sentence: Sentence, excerpt: Entity | str) -> Example:

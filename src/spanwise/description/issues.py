@@ -9,13 +9,14 @@ from typing import Any
 
 from spanwise.core.types import Entity, Sentence
 from spanwise.description.boundaries import VERDICTS, EntityEnds, is_punctuation
-from spanwise.description.duplicates import EXAMPLES, Example, make_example
+from spanwise.description.duplicates import MAX_EXAMPLES, Example, make_example
 
-LONG = 512  # words; more than the window of most encoders
-WHOLE_SENTENCES = 0.05  # report entities that are a whole sentence if they exceed this share of the sentences
-STRAY = 2  # and this count, in small splits
+MAX_SENTENCE_WORDS = 512  # more than the window of most encoders
+# Entities that are a whole sentence are reported if they exceed this share of the sentences and this count.
+MAX_WHOLE_SENTENCE_SHARE = 0.05
+MAX_WHOLE_SENTENCE_COUNT = 2
 
-# The verb for one and for several, and the rest of the message; in order of importance.
+# Start of the message in singular and plural, and its end; the most important kind first.
 KINDS = {
     "duplicate entities": ("entity repeats another one", "entities repeat another one", "of the same type and words"),
     "whole sentences": ("entity is", "entities are", "a whole sentence"),
@@ -24,7 +25,7 @@ KINDS = {
     "shared ids": ("sentence has", "sentences have", "the id of an earlier one"),
     "white space in words": ("word has", "words have", "white space inside"),
     "empty sentences": ("sentence has", "sentences have", "no words"),
-    "long sentences": ("sentence has", "sentences have", f"more than {LONG} words"),
+    "long sentences": ("sentence has", "sentences have", f"more than {MAX_SENTENCE_WORDS} words"),
 }
 
 # Opening marks and their closing marks: an entity with both may start and end with them.
@@ -73,7 +74,7 @@ class SentenceChecks:
         self.ids.add(sentence.id)
         if not words:
             self._note("empty sentences", sentence, "")
-        if len(words) > LONG:
+        if len(words) > MAX_SENTENCE_WORDS:
             self._note("long sentences", sentence, f"{len(words)} words")
         if " ".join(words).split() != list(words):
             for word in words:
@@ -98,7 +99,7 @@ class SentenceChecks:
     def _note(self, kind: str, sentence: Sentence, excerpt: Entity | str) -> None:
         self.counts[kind] += 1
         examples = self.examples.setdefault(kind, [])
-        if len(examples) < EXAMPLES:
+        if len(examples) < MAX_EXAMPLES:
             examples.append(make_example(self.split, sentence, excerpt))
 
     def issues(self, vocabulary: Counter[str]) -> Iterator[Issue]:
@@ -107,9 +108,11 @@ class SentenceChecks:
         if verdict:
             message, examples = f"{self.split}: {VERDICTS[verdict]}", self.boundaries.examples[verdict]
             yield Issue(f"ends too {verdict}", self.split, self.boundaries.entities, message, examples)
+        max_whole_sentences = max(MAX_WHOLE_SENTENCE_COUNT, MAX_WHOLE_SENTENCE_SHARE * self.sentences)
         for kind in KINDS:
             count = self.counts[kind]
-            if count and not (kind == "whole sentences" and count <= max(STRAY, WHOLE_SENTENCES * self.sentences)):
+            is_few = kind == "whole sentences" and count <= max_whole_sentences
+            if count and not is_few:
                 yield Issue(kind, self.split, count, f"{self.split}: {format_issue(kind, count)}", self.examples[kind])
 
 

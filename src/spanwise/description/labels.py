@@ -10,7 +10,7 @@ from typing import Any
 
 from spanwise.core.types import Link, Relation, Sentence
 from spanwise.description.counts import sort_by_count
-from spanwise.description.duplicates import EXAMPLES, Example, make_example
+from spanwise.description.duplicates import MAX_EXAMPLES, Example, make_example
 from spanwise.description.issues import Issue
 
 _SEPARATORS = re.compile(r"[\s_./:\\|-]+")
@@ -98,10 +98,10 @@ class TypeCounts:
                 yield Issue(f"{kind} types seen once", None, len(once), message, self._examples(kind, once))
 
     def _examples(self, kind: str, names: list[str]) -> list[Example]:
-        return [{**self.first[kind, name], "type": name} for name in names[:EXAMPLES]]
+        return [{**self.first[kind, name], "type": name} for name in names[:MAX_EXAMPLES]]
 
 
-def join_names(names: list[str], max_count: int = EXAMPLES) -> str:
+def join_names(names: list[str], max_count: int = MAX_EXAMPLES) -> str:
     """Join the first names, and count the rest.
 
     >>> join_names(["a", "b", "c"], max_count=2)

@@ -15,8 +15,8 @@ from spanwise.description.describe import Description
 from spanwise.description.duplicates import Example, printable_line
 from spanwise.description.findings import findings
 
-TYPES = 30  # rows of a table of types; further types are summed
-EXAMPLES = 3
+TYPES = 30  # rows of a table of types; other types are summed
+MAX_EXAMPLES = 3
 _LABEL, _COLUMN = 29, 14  # characters of the first column and of one split
 _EXAMPLE_WIDTH = 40
 _ALWAYS = ("sentences", "words", "entities", "  nested", "  crossing", "  discontinuous")
@@ -29,7 +29,7 @@ def print_description(description: Description, console: Console) -> None:
     splits = list(description.splits.items())
     if not splits:
         console.print(Text("no splits to describe"))
-    columns = max(1, (console.width - _LABEL) // _COLUMN)  # splits side by side; further splits follow below
+    columns = max(1, (console.width - _LABEL) // _COLUMN)  # splits side by side; other splits follow below
     for start in range(0, len(splits), columns):
         group = dict(splits[start : start + columns])
         _print_table(console, "", group, _statistics(list(group.values())))
@@ -84,7 +84,7 @@ def _print_types(console: Console, title: str, splits: dict[str, Counter[str]]) 
 def _type_rows(splits: list[Counter[str]]) -> Rows:
     """Yield the most frequent types, and one row for the others."""
     names = list(sort_by_count(sum(splits, Counter())))
-    # A single further type gets its row instead of a row "1 more".
+    # A single remaining type gets its row instead of a row "1 more".
     limit = TYPES if len(names) > TYPES + 1 else len(names)
     for name in names[:limit]:
         yield (printable_line(name), *(f"{counts[name]:,}" for counts in splits))
@@ -115,7 +115,7 @@ def _print_findings(description: Description, console: Console) -> None:
     for finding in to_print:
         _print_indented(console, "- ", finding.message)
         if finding.examples:
-            _print_indented(console, "  ", "e.g. " + ", ".join(map(_format_example, finding.examples[:EXAMPLES])))
+            _print_indented(console, "  ", "e.g. " + ", ".join(map(_format_example, finding.examples[:MAX_EXAMPLES])))
 
 
 def _print_indented(console: Console, mark: str, message: str) -> None:
