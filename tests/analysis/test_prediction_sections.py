@@ -64,7 +64,7 @@ def test_scores() -> None:
         ("Protein", 0.5, 1.0, 1),
         ("Date", 0.0, 0.0, 0),
     ]
-    assert "The predictions have types that gold does not have: Date." in section.text
+    assert "Predicted types that do not occur in gold: Date." in section.text
 
 
 def test_relaxed_score_shows_no_correct_count() -> None:

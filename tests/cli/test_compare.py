@@ -128,10 +128,10 @@ def test_errors_are_one_line_with_exit_code_2(run: Runner, files: dict[str, Path
     corpus = tmp_path / "corpus"
     usage = "spanwise compare: "
     for arguments, message in (
-        ([one, other], f"{usage}give either --gold FILE or --data DATA"),
-        ([one, other, "--gold", gold, "--data", corpus], f"{usage}give either --gold FILE or --data DATA"),
+        ([one, other], f"{usage}pass either --gold FILE or --data DATA"),
+        ([one, other, "--gold", gold, "--data", corpus], f"{usage}pass either --gold FILE or --data DATA"),
         ([one, "--gold", gold], f"{usage}expected two or more systems"),
-        ([one, one, "--gold", gold], "two systems are named 'one'; give each a name with NAME=PATH"),
+        ([one, one, "--gold", gold], "two systems are named 'one'; name each of them with NAME=PATH"),
         ([one, "none.jsonl", "--gold", gold], "none.jsonl: no such file or folder"),
         ([one, f"={other}", "--gold", gold], f"={other}: expected [NAME=]PATH[,PATH…]"),
         ([one, other, "--gold", corpus], f"{corpus}: expected one split, found dev, test; pass the file of one split"),

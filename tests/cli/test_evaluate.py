@@ -23,7 +23,7 @@ PREDICTED = [
     {"id": "s1", "tokens": ["Oslo", "and", "New", "York"], "entities": [["Place", 0, 1], ["Place", 3, 4]]},
 ]
 
-EITHER = "spanwise evaluate: give either MODEL and DATA, or --pred FILE and --gold FILE (see spanwise evaluate --help)"
+EITHER = "spanwise evaluate: pass either MODEL and DATA, or --pred FILE and --gold FILE (see spanwise evaluate --help)"
 
 
 @pytest.fixture
@@ -200,7 +200,7 @@ def test_find_threshold(run: Run, tmp_path: Path) -> None:
     assert (scores["micro"]["predicted"], scores["micro"]["f1"]) == (1, 1.0)
     assert (scores["threshold"]["threshold"], scores["threshold"]["types"]["X"]["threshold"]) == (0.5, 0.5)
     assert run("--pred", pred, "--gold", gold, "--find-threshold", "--threshold", "0.5")[2].startswith(
-        "spanwise evaluate: give either --threshold or --find-threshold"
+        "spanwise evaluate: pass either --threshold or --find-threshold"
     )
     assert run("--pred", gold, "--gold", gold, "--find-threshold") == (
         2, "", "some predicted entities have no score; calibration and thresholds need the scores of all\n",

@@ -19,8 +19,8 @@ from spanwise.models.model import Model
 from spanwise.recipes.catalog import configure
 from spanwise.spans.rotary import Rotary
 
-pytest.importorskip("onnxruntime", reason="onnxruntime is not installed: pip install 'spanwise[onnx]'")
-pytest.importorskip("onnx", reason="onnx is not installed: pip install 'spanwise[onnx]'")
+pytest.importorskip("onnxruntime", reason="onnxruntime is not installed; run pip install 'spanwise[onnx]'")
+pytest.importorskip("onnx", reason="onnx is not installed; run pip install 'spanwise[onnx]'")
 
 FILES = ["config.yaml", "encoder.onnx", "head.onnx", "labels.json", "onnx.json", "tokenizer.json"]
 IN_ONNX = "is an ONNX model, which can only predict; pass the run folder it was exported from"
@@ -166,7 +166,7 @@ def test_errors(tiny_bert: Path, tmp_path: Path, run: Runner, monkeypatch: pytes
     assert (missing.code, missing.err) == (2, f"{out}: the exported model is incomplete; missing head.onnx\n")
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     failed = run("export", folder, "--onnx", "--out", tmp_path / "new")
-    assert (failed.code, failed.err) == (2, "export to ONNX requires onnxruntime: pip install 'spanwise[onnx]'\n")
+    assert (failed.code, failed.err) == (2, "export to ONNX requires onnxruntime; run pip install 'spanwise[onnx]'\n")
     (out / "head.onnx").write_bytes(b"")
     failed = run("predict", out, tmp_path / "text.txt")
     assert (failed.code, failed.err) == (2, f"{out}: onnxruntime is not installed; run pip install 'spanwise[onnx]'\n")

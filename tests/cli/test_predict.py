@@ -292,7 +292,7 @@ def test_partly_annotated_brat_folder(run: Runner, model: Path, tmp_path: Path) 
         (("-", "--threshold", "Drugs=0.5"), "unknown type with a threshold 'Drugs' (did you mean 'Drug'?)"),
         (
             ("-", "--threshold", "0.5", "--threshold", "Drug=0.5"),
-            "give either one threshold for all types or thresholds by type",
+            "pass either one threshold for all types or thresholds by type",
         ),
         (("-", "--overlap", "none"), "unknown overlap policy 'none'"),
     ],

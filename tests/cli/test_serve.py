@@ -49,7 +49,7 @@ def no_service(monkeypatch: pytest.MonkeyPatch) -> Iterator[FakePredictor]:
 def test_warning_without_token(run: Runner, no_service: FakePredictor, options: list[str], warns: bool) -> None:
     result = run("serve", "MODEL", "--port", "0", *options)
     assert result.code == 0
-    assert result.err == (f"warning: {server.OPEN}\n" if warns else "")
+    assert result.err == (f"warning: {server.NO_TOKEN_WARNING}\n" if warns else "")
     assert result.out.startswith("serving MODEL at http://")
 
 
@@ -78,7 +78,7 @@ def test_missing_packages() -> None:
     code = "import sys; sys.modules['fastapi'] = None; from spanwise.cli import main; main(['serve', 'RUN'])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert done.returncode == 2
-    assert done.stderr == "serving needs FastAPI, uvicorn and prometheus-client; run pip install 'spanwise[serve]'\n"
+    assert done.stderr == "serving requires FastAPI, uvicorn and prometheus-client; run pip install 'spanwise[serve]'\n"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signal")

@@ -66,7 +66,7 @@ def test_vectors_are_not_data(run: Runner, vectors: Path, tmp_path: Path) -> Non
         ["vectors", "train", folder, "--out", tmp_path / "new"],
     ):
         result = run(*command)
-        message = f"{folder}: expected text, found a folder of word vectors; see spanwise vectors similar\n"
+        message = f"{folder}: expected text, found a folder of word vectors; query it with spanwise vectors similar\n"
         assert (result.code, result.out, result.err) == (2, "", message), command
 
 

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from spanwise import Sentence, SpanwiseError
 from spanwise.encoders.base import Encoder, TokenStates
-from spanwise.encoders.static import StaticEncoder, StaticSettings
+from spanwise.encoders.static import CharacterCNN, StaticEncoder, StaticSettings
 from spanwise.encoders.vocabulary import UNKNOWN
 
 WORDS = "Colon cancer arises from the APC gene , the adenomatous polyposis coli tumour suppressor of chromosome 5q21 .".split()
@@ -35,6 +35,7 @@ SENTENCES = random_sentences()
 
 VARIANTS: dict[str, dict[str, Any]] = {
     "all parts": {"pos_size": 3, "layers": 2},
+    "characters by a CNN": {"char_reader": "cnn"},
     "words": {"char_hidden": 0},
     "characters": {"word_size": 0},
     "tags": {"word_size": 0, "char_hidden": 0, "pos_size": 6},
@@ -254,7 +255,7 @@ def test_missing_and_invalid_records(tmp_path: Path) -> None:
         json.dumps({"settings": {"hidden": -1}, "vocabulary": {}, "word_size": 3}),
     ):
         (tmp_path / "static_encoder.json").write_text(text)
-        with pytest.raises(SpanwiseError, match="not the record of a static encoder"):
+        with pytest.raises(SpanwiseError, match="not a valid static encoder file"):
             StaticEncoder.load(None, tmp_path)
 
 
@@ -290,3 +291,15 @@ def test_real_sentences_have_the_same_states_in_batches(shared_data: Path) -> No
         for row, item in enumerate(prepared):
             alone = encoder(encoder.collate([item]))
             torch.testing.assert_close(together.words[row, : len(item.words)], alone.words[0], atol=1e-5, rtol=0)
+
+
+def test_a_cnn_reads_every_triple_of_characters() -> None:
+    reader = CharacterCNN(9, 5, 4)
+    short, long = torch.tensor([[3, 0], [4, 5]]), torch.tensor([[2, 6, 7, 8]])
+    with torch.no_grad():
+        rows = reader(short, long)
+        for row, spelling in zip(rows, ([3], [4, 5], [2, 6, 7, 8]), strict=True):
+            padded = reader.vectors(torch.tensor([0, *spelling, 0]))
+            triples = [padded[start : start + 3].T.flatten() for start in range(len(spelling))]
+            values = [reader.convolution.weight.flatten(1) @ triple + reader.convolution.bias for triple in triples]
+            torch.testing.assert_close(row, torch.stack(values).relu().amax(0))

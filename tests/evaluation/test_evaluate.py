@@ -116,7 +116,7 @@ def test_other_fields(evaluation: Evaluation) -> None:
     assert result["interval"] is None  # too few sentences
     assert result["notes"] == [
         "gold sentences without a prediction, whose entities count as missed: 1 of 4 (first: 's3')",
-        "the predictions have types that gold does not have: RNA",
+        "predicted types that do not occur in gold: RNA",
     ]
     assert json.loads(json.dumps(result)) == result
 
@@ -194,7 +194,7 @@ def test_notes_on_order_and_unknown_types() -> None:
     predicted = [Sentence("p", words(9), tuple(entity(f"T{n}", (n, n + 1)) for n in range(7)))]
     assert evaluate(gold, predicted).notes == (
         "sentences are paired in order: their ids differ, but their text is the same",
-        "the predictions have types that gold does not have: T0, T1, T2, T3, T4, …",
+        "predicted types that do not occur in gold: T0, T1, T2, T3, T4, …",
     )
 
 

@@ -242,9 +242,9 @@ def test_json() -> None:
 
 def test_comparison_errors() -> None:
     gold = [Sentence("1", ("a",))]
-    with pytest.raises(SpanwiseError, match="equally many of both systems, found 2 and 1"):
+    with pytest.raises(SpanwiseError, match="the same number of runs of both systems, found 2 and 1"):
         compare(gold, [gold, gold], [gold])
-    with pytest.raises(SpanwiseError, match="equally many of both systems, found 0 and 0"):
+    with pytest.raises(SpanwiseError, match="the same number of runs of both systems, found 0 and 0"):
         compare(gold, [], [])
     with pytest.raises(SpanwiseError, match="no gold sentences"):
         compare([], [[]], [[]])

@@ -74,7 +74,7 @@ def test_init_refuses_another_encoder(run: Path, tiny_bert: Path, tmp_path: Path
             if encoder != "static"
             else r"context.backwards.0.bias_hh_l0 is \[\d+\] there and \[20\] here"
         )
-        with pytest.raises(SpanwiseError, match=rf"its encoder does not match this configuration \(.*{why}\); pass the same"):
+        with pytest.raises(SpanwiseError, match=rf"the encoder does not match this configuration \(.*{why}\); pass the same"):
             fit(tmp_path / "next", corpus(), overrides, encoder=encoder, epochs=1, init=run)
         assert not (tmp_path / "next").exists()
     with pytest.raises(SpanwiseError, match="no trained model here"):

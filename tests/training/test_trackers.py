@@ -20,7 +20,7 @@ def test_an_unknown_tracker() -> None:
 
 def test_a_tracker_that_is_not_installed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("accelerate.tracking.get_available_trackers", lambda: ["mlflow"])
-    with pytest.raises(SpanwiseError, match="tracker 'tensorboard' is not installed: pip install tensorboard"):
+    with pytest.raises(SpanwiseError, match="tracker 'tensorboard' is not installed; run pip install tensorboard"):
         fit(tmp_path / "run", trackers=["tensorboard"])
     assert not (tmp_path / "run").exists()
     assert check_trackers(["mlflow"]) == ("mlflow",)

@@ -144,7 +144,7 @@ def test_invalid_settings_are_rejected(values: dict[str, Any]) -> None:
 
 def test_the_error_without_numba_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "numba", None)
-    with pytest.raises(SpanwiseError, match=r"learning word vectors needs numba: pip install 'spanwise\[vectors\]'"):
+    with pytest.raises(SpanwiseError, match=r"training word vectors requires numba; run pip install 'spanwise\[vectors\]'"):
         compiled(lambda: 1)()
 
 
@@ -198,7 +198,7 @@ def test_plain_text_and_annotated_text_with_the_same_extension(tmp_path: Path) -
     assert len(list(corpus_text(tmp_path / "letter", "text"))) == 3
     with pytest.raises(SpanwiseError, match=r"letter: cannot detect the format; pass the format \(text, jsonl, "):
         next(corpus_text(tmp_path / "letter"))
-    with pytest.raises(SpanwiseError, match="is a folder; --from text expects a file"):
+    with pytest.raises(SpanwiseError, match="expected a file for --from text, found a folder"):
         list(corpus_text(tmp_path, "text"))
     with pytest.raises(SpanwiseError, match=r"unknown format 'txt' .*did you mean 'text'"):
         list(corpus_text(tmp_path / "letter", "txt"))

@@ -14,7 +14,7 @@ try:
     from sklearn.decomposition import PCA
     from sklearn.manifold import TSNE
 except ImportError:
-    raise SpanwiseError("projections need scikit-learn: pip install 'spanwise[analysis]'") from None
+    raise SpanwiseError("projections require scikit-learn; run pip install 'spanwise[analysis]'") from None
 
 PROJECTIONS = {"pca": "component", "tsne": "t-SNE", "umap": "UMAP"}  # names and axis labels
 
@@ -48,7 +48,7 @@ def check_projection(method: str) -> None:
     if method not in PROJECTIONS:
         raise unknown_name("projection", method, PROJECTIONS)
     if method == "umap" and find_spec("umap") is None:  # importing it takes seconds
-        raise SpanwiseError("this projection needs UMAP: pip install umap-learn")
+        raise SpanwiseError("the projection umap requires UMAP; run pip install umap-learn")
 
 
 def project(vectors: npt.NDArray[Any], method: str, seed: int) -> Projection:

@@ -74,7 +74,7 @@ def analyze(
     elif pred is not None and gold is not None and model is None:
         analysis_input = input_from_predictions(pred, gold, train=train, against=against or (), options=options)
     else:
-        raise typer.BadParameter("give either MODEL and DATA, or --pred FILE and --gold FILE")
+        raise typer.BadParameter("pass either MODEL and DATA, or --pred FILE and --gold FILE")
     report = run(analysis_input, out)
     print_ledger(options.ledger)
     typer.echo(f"wrote {report}")

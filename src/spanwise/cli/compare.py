@@ -67,7 +67,7 @@ def compare(
     from spanwise.prediction.systems import parse_systems, system_predictions
 
     if (gold is None) == (data is None):
-        raise typer.BadParameter("give either --gold FILE or --data DATA")
+        raise typer.BadParameter("pass either --gold FILE or --data DATA")
     source = gold or data
     assert source is not None
     attributes, compared, ledger, gold_ledger = parse_buckets(buckets), parse_systems(systems), Ledger(), Ledger()

@@ -67,7 +67,7 @@ def evaluate(
     from dataclasses import replace
 
     if should_find_threshold and threshold:
-        raise typer.BadParameter("give either --threshold or --find-threshold")
+        raise typer.BadParameter("pass either --threshold or --find-threshold")
     check_target(json_file, model, data, pred, gold, train)
 
     from spanwise.corpora.splits import read_train_split
@@ -99,7 +99,7 @@ def evaluate(
         predicted = list(apply_threshold(predicted, search.threshold if search else threshold))
         evaluation = run(gold_sentences, predicted, known, last_words=last_words)
     else:
-        raise typer.BadParameter("give either MODEL and DATA, or --pred FILE and --gold FILE")
+        raise typer.BadParameter("pass either MODEL and DATA, or --pred FILE and --gold FILE")
     if gold_ledger.lost:
         # Gold annotations that could not be read are missing from recall, so the report must mention them.
         evaluation = replace(

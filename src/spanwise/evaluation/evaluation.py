@@ -167,7 +167,7 @@ def _notes(pairing: Pairing, scores: Scores) -> Iterable[str]:
         )
     if types := sorted(type for type, score in scores.types.items() if not score.support):
         names = ", ".join(types[:MAX_TYPES_IN_NOTE]) + (", …" if len(types) > MAX_TYPES_IN_NOTE else "")
-        yield f"the predictions have types that gold does not have: {names}"
+        yield f"predicted types that do not occur in gold: {names}"
 
 
 def _relation_notes(gold: int, predicted: int) -> Iterable[str]:

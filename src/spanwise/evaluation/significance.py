@@ -103,8 +103,8 @@ def compare(
     (0.6, True)
     """
     if not first or len(first) != len(second):
-        counts_found = f"{len(first)} and {len(second)}"
-        raise SpanwiseError(f"runs are compared in pairs: expected equally many of both systems, found {counts_found}")
+        sizes = f"{len(first)} and {len(second)}"
+        raise SpanwiseError(f"runs are compared in pairs: expected the same number of runs of both systems, found {sizes}")
     if resamples < 1:
         raise SpanwiseError(f"expected at least one resample, found {resamples}")
     gold = list(gold)

@@ -158,4 +158,4 @@ def _require_onnx() -> None:
         import onnx  # noqa: F401
         import onnxruntime  # noqa: F401
     except ImportError as error:
-        raise SpanwiseError(f"export to ONNX requires {error.name}: pip install 'spanwise[onnx]'") from None
+        raise SpanwiseError(f"export to ONNX requires {error.name}; run pip install 'spanwise[onnx]'") from None

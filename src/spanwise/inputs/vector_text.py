@@ -35,7 +35,7 @@ def corpus_text(
 def _sentences(path: Path, format: str | None, ledger: Ledger | None) -> Iterator[Sentence]:
     is_text = names_format(format, TEXT)
     if is_text and path.is_dir():
-        raise SpanwiseError(f"{path}: is a folder; --from text expects a file")
+        raise SpanwiseError(f"{path}: expected a file for --from text, found a folder")
     if is_text or (format is None and path.is_file() and path.suffix.lower() == ".txt" and not can_detect(path)):
         return sentences_from_stream(path.open("rb"), stem(path), str(path))
     if format is not None:

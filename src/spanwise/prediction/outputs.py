@@ -39,7 +39,7 @@ def parse_thresholds(texts: Iterable[str]) -> Threshold:
         else:
             for_all = score
     if for_all and by_type:
-        raise SpanwiseError("give either one threshold for all types or thresholds by type, not both")
+        raise SpanwiseError("pass either one threshold for all types or thresholds by type, not both")
     return by_type or for_all
 
 

@@ -51,11 +51,11 @@ def predict_split(
 ) -> PredictedSplit:
     """Predict one split of a corpus; a file is one split.
 
-    The model reads the data without annotations. A model of given spans reads the spans without
+    The model reads the data without annotations. A model that types given spans reads the spans without
     their types. Document context may come from any split.
     """
     if is_stream(Path(data)):
-        raise SpanwiseError(f"{data}: gold is read twice, which a pipe does not allow; give a file")
+        raise SpanwiseError(f"{data}: gold is read twice and cannot come from a pipe; pass a file")
     corpus = read_corpus(data, format, ledger)
     split = select_split(corpus, split, data)
     if not corpus[split]:

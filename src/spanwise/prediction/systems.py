@@ -26,13 +26,13 @@ class System:
 def parse_systems(texts: Iterable[str]) -> list[System]:
     """Parse systems of the form ``[NAME=]PATH[,PATH…]``.
 
-    Several paths are several runs, and so is the folder of a training with ``--seeds``. The default
+    Several paths are several runs, and so is a folder written by ``--seeds``. The default
     name is that of the first path.
     """
     systems = [_parse_system(text) for text in texts]
     for name in {system.name for system in systems}:
         if sum(system.name == name for system in systems) > 1:
-            raise SpanwiseError(f"two systems are named {name!r}; give each a name with NAME=PATH")
+            raise SpanwiseError(f"two systems are named {name!r}; name each of them with NAME=PATH")
     return systems
 
 

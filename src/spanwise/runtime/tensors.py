@@ -35,7 +35,7 @@ def read_tensors(path: Path) -> dict[str, Tensor]:
     try:
         return load_file(path)
     except (SafetensorError, OSError) as error:
-        raise SpanwiseError(f"{path}: cannot be read; it may be truncated: {error}") from None
+        raise SpanwiseError(f"{path}: cannot be read ({error}); the file may be truncated") from None
 
 
 def load_weights(model: nn.Module, path: Path) -> None:

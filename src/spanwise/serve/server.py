@@ -18,14 +18,14 @@ try:
     import prometheus_client as prometheus_client
     import uvicorn
 except ImportError:
-    raise SpanwiseError("serving needs FastAPI, uvicorn and prometheus-client; run pip install 'spanwise[serve]'") from None
+    raise SpanwiseError("serving requires FastAPI, uvicorn and prometheus-client; run pip install 'spanwise[serve]'") from None
 
 from spanwise.files.names import printable
 from spanwise.prediction.load import load
 from spanwise.serve.app import make_app
 from spanwise.serve.limits import Limits
 
-OPEN = "anyone who can reach this address can use the model; pass --token to require a token"
+NO_TOKEN_WARNING = "anyone who can reach this address can use the model; pass --token to require a token"
 
 
 def serve(
@@ -51,14 +51,14 @@ def serve(
             timeout_graceful_shutdown=int(limits.timeout) + 1,
         )  # fmt: skip
         if token is None and not is_loopback(listener):
-            sys.stderr.write(f"warning: {OPEN}\n")
-        listener.listen(2048)  # connections that arrive before uvicorn starts have to wait
+            sys.stderr.write(f"warning: {NO_TOKEN_WARNING}\n")
+        listener.listen(2048)  # connections that arrive before uvicorn starts wait in this queue
         log(f"serving {printable(str(source))} at {url(listener)} (press Ctrl+C to stop)")
         run(uvicorn.Server(config), listener)
 
 
 def run(server: uvicorn.Server, listener: socket.socket) -> None:
-    """Run until a signal stops the server, which counts as success; a second interrupt does not.
+    """Run until a signal stops the server; raise ``KeyboardInterrupt`` after a second interrupt.
 
     uvicorn completes open requests and then repeats the signal for the previous handler. ``stop``
     is that handler; it also stops a server that is still starting.

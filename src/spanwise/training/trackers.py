@@ -20,7 +20,7 @@ def check_trackers(names: Iterable[str]) -> tuple[str, ...]:
         if name not in LOGGER_TYPE_TO_CLASS:
             raise unknown_name("tracker", name, LOGGER_TYPE_TO_CLASS)
         if name not in available:
-            raise SpanwiseError(f"tracker {name!r} is not installed: pip install {name}")
+            raise SpanwiseError(f"tracker {name!r} is not installed; run pip install {name}")
     return names
 
 

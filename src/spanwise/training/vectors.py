@@ -1,4 +1,4 @@
-"""Learn word vectors from corpora and write them to a folder."""
+"""Train word vectors on corpora and write them to a folder."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def train_vectors(
     ledger: Ledger | None = None,
     log: Callable[[str], None] = lambda line: None,
 ) -> GloveResult:
-    """Learn vectors from the text of corpora and write them to a new or empty folder.
+    """Train vectors on the text of corpora and write them to a new or empty folder.
 
     ``training.json`` in the folder has the settings, the size of the text, and the loss of each iteration.
     """

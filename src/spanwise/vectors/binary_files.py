@@ -48,7 +48,7 @@ def read_binary(path: Path) -> tuple[list[str], Floats]:
             table[index] = np.frombuffer(content[space + 1 : end], _VALUE)
             offset = end
         if content[offset:].strip():
-            raise FormatError(path, None, f"the file has more words than its header says ({count})")
+            raise FormatError(path, None, f"the file has more words than its header declares ({count})")
     bad = np.flatnonzero(~np.isfinite(table).all(1))
     if len(bad):
         raise FormatError(path, None, f"word {bad[0] + 1} of {count} ({words[bad[0]]!r}) has a value that is not finite")

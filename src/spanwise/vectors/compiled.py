@@ -23,7 +23,7 @@ def compiled(function: Function) -> Function:
         try:
             from numba import njit
         except ImportError:
-            raise SpanwiseError("learning word vectors needs numba: pip install 'spanwise[vectors]'") from None
+            raise SpanwiseError("training word vectors requires numba; run pip install 'spanwise[vectors]'") from None
         machine_code: Callable[..., Any] = njit(nogil=True, fastmath=True, error_model="numpy")(function)
         return machine_code
 

@@ -29,7 +29,7 @@ Counts = npt.NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Memory:
-    """The number of pairs in the buffer, and in memory in total; further pairs go to disk."""
+    """The number of pairs in the buffer, and in memory in total; additional pairs go to disk."""
 
     buffer: int = 1 << 23
     max_pairs: int = 1 << 24

@@ -70,7 +70,7 @@ def _parquet_words(path: Path) -> list[str]:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
-        raise SpanwiseError(f"{path}: reading .parquet needs pyarrow: pip install 'spanwise[datasets]'") from None
+        raise SpanwiseError(f"{path}: reading .parquet requires pyarrow; run pip install 'spanwise[datasets]'") from None
     try:
         table = pyarrow.parquet.read_table(path)
     except (pyarrow.ArrowException, OSError) as error:

@@ -36,7 +36,7 @@ class Vectors:
 def check_no_vectors(folder: Path) -> None:
     """Raise an error if a folder that should have text is one that ``spanwise vectors train`` wrote."""
     if (folder / _TABLE).is_file() and (folder / _WORDS).is_file():
-        raise SpanwiseError(f"{folder}: expected text, found a folder of word vectors; see spanwise vectors similar")
+        raise SpanwiseError(f"{folder}: expected text, found a folder of word vectors; query it with spanwise vectors similar")
 
 
 def read_vectors(path: Path) -> Vectors:

@@ -38,9 +38,9 @@ def read_text(path: Path) -> tuple[list[str], Floats]:
         pieces = line.split(" ")
         if not size:
             if len(pieces) == 2 and not words and pieces[0].isdecimal() and pieces[1].isdecimal():
-                header_count, size, reason = int(pieces[0]), int(pieces[1]), "as the header says"
+                header_count, size, reason = int(pieces[0]), int(pieces[1]), "as the header declares"
                 if not size:
-                    raise FormatError(path, number, "the header specifies vectors of 0 values")
+                    raise FormatError(path, number, "the header declares vectors of 0 values")
                 continue
             size, reason = _count_values(pieces), f"as in line {number}"
             if not size:
@@ -59,7 +59,7 @@ def read_text(path: Path) -> tuple[list[str], Floats]:
     if not words:
         raise FormatError(path, None, "found no word vectors; expected lines of a word and its values")
     if header_count is not None and header_count != len(words):
-        raise FormatError(path, None, f"the header says {header_count} words, but the file has {len(words)}")
+        raise FormatError(path, None, f"the header declares {header_count} words, but the file has {len(words)}")
     table = np.frombuffer(values, dtype=np.float32).reshape(len(words), size)
     bad = np.flatnonzero(~np.isfinite(table).all(1))
     if len(bad):

@@ -8,8 +8,8 @@ each word.
 
 Tiles that share no block can be visited in parallel (Gemulla et al. 2011, "Large-scale matrix
 factorization with distributed stochastic gradient descent"). A *round* is a set of such tiles that
-covers all blocks; as many rounds as there are blocks cover all pairs. No two threads access the same
-values, so the result does not depend on the number of threads.
+covers all blocks. There are as many rounds as blocks, and together they cover all pairs. No two
+threads access the same values, so the result does not depend on the number of threads.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from spanwise.vectors.indexing import Ints, Numbers
 Floats = npt.NDArray[np.float32]
 
 _MIN_BLOCKS = 16
-_REUSE = 8  # min. pairs of a tile per word of its blocks, so that loading the blocks pays off
+_REUSE = 8  # minimum pairs per word of a tile's blocks, which make loading the blocks worthwhile
 _BLOCK_BYTES = 1 << 20
 _CHUNK = 1 << 22
 

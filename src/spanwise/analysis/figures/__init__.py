@@ -5,4 +5,4 @@ from spanwise.core.errors import SpanwiseError
 try:
     import matplotlib as matplotlib
 except ImportError:
-    raise SpanwiseError("figures need matplotlib: pip install 'spanwise[analysis]'") from None
+    raise SpanwiseError("figures require matplotlib; run pip install 'spanwise[analysis]'") from None

@@ -151,7 +151,7 @@ def _load_indexer(folder: Path, record: Record) -> Indexer:
         tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
     except Exception as error:  # tokenizers raises plain Exception
         name = TOKENIZER if record.subwords else VOCABULARY
-        raise SpanwiseError(f"{folder / name}: cannot be read; {' '.join(str(error).split())}") from None
+        raise SpanwiseError(f"{folder / name}: cannot be read: {' '.join(str(error).split())}") from None
     return SubwordIndexer(WordTokenizer(tokenizer, record.unknown_id), record.subwords)
 
 
@@ -175,7 +175,7 @@ def session(path: Path, device: str = "cpu", threads: int | None = None) -> Any:
     try:
         return onnxruntime.InferenceSession(str(path), options, providers=[*providers, "CPUExecutionProvider"])
     except Exception as error:  # a truncated file, an operator that this version lacks
-        raise SpanwiseError(f"{path}: cannot be read; it may be truncated: {' '.join(str(error).split())}") from None
+        raise SpanwiseError(f"{path}: cannot be read ({' '.join(str(error).split())}); the file may be truncated") from None
 
 
 def _environment_threads() -> int:
