@@ -23,7 +23,7 @@ def model_sections(
 
     ``run`` is the run folder with the metrics of the training. ``context`` are the sentences that the
     model may read as neighbours, as in prediction. ``projection`` ("pca", "tsne" or "umap") draws the
-    span vectors in addition to PCA. If the model does not support a section, its text says why.
+    span vectors in addition to PCA. If the model does not support a section, its text gives the reason.
     """
     check_projection(projection)
     correct = correct_entities(gold, predicted)

@@ -25,7 +25,7 @@ def demo(
     ] = None,
     epochs: Annotated[int, typer.Option("--epochs", metavar="N", min=1, help="Number of training epochs.")] = 30,
 ) -> None:
-    """Train, score and try a model on the bundled corpus, without network."""
+    """Train, score and try a model on the bundled corpus, offline."""
     from rich.console import Console
 
     from spanwise.cli.training_report import print_scores

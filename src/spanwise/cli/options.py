@@ -81,7 +81,7 @@ def show(json_file: Path | None, to_json: Callable[[], Any], print_text: Callabl
 
 
 def print_ledger(ledger: Ledger) -> None:
-    """Print to standard error what was changed or dropped while reading and writing."""
+    """Print repairs and losses of reading and writing to standard error."""
     for change, count in ledger.notes.items():
         sys.stderr.write(f"note: {count:,} {change}\n")
     if ledger.lost:

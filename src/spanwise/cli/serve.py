@@ -13,9 +13,9 @@ DEFAULT = Limits()
 
 
 def serve(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="Run folder, or model name on the Hugging Face hub.")],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="Run folder, or hf:OWNER/NAME on the Hugging Face hub.")],
     host: Annotated[
-        str, typer.Option("--host", metavar="ADDRESS", help="Address to listen on; 0.0.0.0 accepts other machines.")
+        str, typer.Option("--host", metavar="ADDRESS", help="Address to listen on; 0.0.0.0 is reachable from other machines.")
     ] = "127.0.0.1",
     port: Annotated[
         int, typer.Option("--port", metavar="N", min=0, max=65535, help="Port to listen on; 0 picks a free one.")

@@ -25,7 +25,7 @@ def train(
     encoder: Annotated[
         str | None,
         typer.Option(
-            "--encoder", metavar="NAME", help="static, minilm, a model folder, or hf:NAME on the hub; the default works offline."
+            "--encoder", metavar="NAME", help="static, minilm, a model folder, or hf:NAME on the hub; offline by default."
         ),
     ] = None,
     task: Annotated[

@@ -68,7 +68,7 @@ class Entity:
 
     Fragments must be in order and must not overlap. Adjacent fragments are joined, because they cover
     the same words as one fragment. Two entities are equal if type and fragments are equal. ``score``
-    (any finite number) and ``extra`` (further data of a format, such as brat's notes) are not compared.
+    (any finite number) and ``extra`` (additional data of a format, such as brat's notes) are not compared.
 
     >>> Entity("Disease", ((3, 4), (6, 7))).is_discontinuous
     True

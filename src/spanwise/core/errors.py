@@ -16,7 +16,7 @@ class SpanwiseError(Exception):
 
 
 class SpanwiseWarning(UserWarning):
-    """Something the user should know that does not stop the work."""
+    """A problem that the user should know about, but that does not stop the command."""
 
 
 class FormatError(SpanwiseError):

@@ -1,4 +1,4 @@
-// Draws in the browser what sentence.py draws, from the answer of the service, so that a drawing follows a slider at once.
+// Draws a response of the service in the browser as sentence.py does, so that a slider needs no new request.
 // Also draws relations, as lines above the words from the first word of one entity to that of the other.
 const drawSentence = (() => {
   // See sentence.py for the meaning of these numbers.

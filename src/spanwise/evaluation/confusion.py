@@ -17,7 +17,7 @@ class Confusion:
 
     ``missed`` counts gold entities without a matching prediction, ``spurious`` predictions without a
     matching gold entity; a wrong boundary adds one to each. An entity matches at most one other,
-    preferably one of its own type. A row plus its ``missed`` therefore sums to the type's support,
+    preferably one of the same type. A row plus its ``missed`` therefore sums to the type's support,
     and a column plus its ``spurious`` to the number of predictions. Several wrong types on the same
     words are matched in alphabetical order.
 

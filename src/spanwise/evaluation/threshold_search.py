@@ -30,7 +30,7 @@ class ThresholdSearch:
 
     @property
     def lines(self) -> list[str]:
-        """The best threshold overall and per type, and the number of entities out of reach, as text."""
+        """The best threshold overall and per type, and the number of unreachable entities, as text."""
         best, unfiltered = self.calibration.best, self.calibration.unfiltered
         if best is None:
             return [f"no best threshold on {self.data}: none of the predictions is correct"]

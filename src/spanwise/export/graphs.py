@@ -79,7 +79,7 @@ def write_graphs(encoder: GraphEncoder, head: Head, graph: OnnxGraph, folder: Pa
 
 
 def _example(encoder: GraphEncoder, lengths: Sequence[int]) -> tuple[Tensors, Tensors, Tensors]:
-    """Inputs of the encoder, states (random numbers) and further inputs of the head for two sentences."""
+    """Inputs of the encoder, states (random numbers) and other inputs of the head for two sentences."""
     random = torch.Generator().manual_seed(0)
     if isinstance(encoder, TransformerEncoder):
         arrays = _tensors(add_empty_tables(encoder.indexer.collate([_subwords(length) for length in lengths])))

@@ -33,7 +33,7 @@ def head_graph(head: Head) -> OnnxGraph:
 
 
 def make_record(encoder: GraphEncoder, head: Head, graph: OnnxGraph, precision: Literal["float32", "int8"]) -> Record:
-    """Describe what prediction needs in addition to the graphs."""
+    """Return the settings that prediction needs in addition to the graphs."""
     indexer = encoder.indexer if isinstance(encoder, TransformerEncoder) else None
     return Record(
         returns=graph.returns,

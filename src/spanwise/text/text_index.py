@@ -1,4 +1,4 @@
-"""Look-ups of words in a text by binary search, independent of white space."""
+"""Binary search for words in a text, independent of white space."""
 
 from __future__ import annotations
 
