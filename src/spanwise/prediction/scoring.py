@@ -51,7 +51,7 @@ def predict_split(
 ) -> PredictedSplit:
     """Predict one split of a corpus; a file is one split.
 
-    The model reads the data without annotations. A model that types given spans reads the spans without
+    The model reads the data without annotations. A model that types given spans gets them without
     their types. Document context may come from any split.
     """
     if is_stream(Path(data)):
