@@ -55,25 +55,20 @@ def test_loading_a_model_never_executes_its_code(
     saved: Path, tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     lines, marker = answer_yes(monkeypatch), tmp_path / "executed"
-    for source in (saved, tiny_bert):
-        for file, values in (
-            ("config.json", {"auto_map": CONFIG, "model_type": "other"}),
-            ("tokenizer_config.json", {"auto_map": TOKENIZER, "tokenizer_class": "OtherTokenizer"}),
-        ):
-            folder = tmp_path / f"{source.name}-{file}"
-            shutil.copytree(source, folder)
-            change(folder / file, **values)
-            (folder / "other.py").write_text(CODE.format(marker=str(marker)))
-            try:
-                load(folder, "cpu") if source == saved else transformer(folder)
-            except SpanwiseError as error:
-                assert str(error) == (
-                    f"encoder {folder}: needs its own Python code ({file}), and loading a model never executes code; "
-                    "use a model that the transformers library supports"
-                )
-            else:
-                assert file != "config.json"  # some tokenizers can be loaded without their code
-            assert not marker.exists()
+    for source, use in ((saved, lambda folder: load(folder, "cpu")), (tiny_bert, transformer)):
+        folder = tmp_path / source.name
+        shutil.copytree(source, folder)
+        (folder / "other.py").write_text(CODE.format(marker=str(marker)))
+        change(folder / "tokenizer_config.json", auto_map=TOKENIZER, tokenizer_class="OtherTokenizer")
+        use(folder)  # the library has a tokenizer for this type of model
+        change(folder / "config.json", auto_map=CONFIG, model_type="other")
+        with pytest.raises(SpanwiseError) as caught:
+            use(folder)
+        assert str(caught.value) == (
+            f"encoder {folder}: needs its own Python code (config.json), and loading a model never executes code; "
+            "use a model that the transformers library supports"
+        )
+        assert not marker.exists()
     assert lines.tell() == 0, "standard input is not read"
 
 
