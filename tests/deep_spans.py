@@ -1,4 +1,4 @@
-"""Encoders, heads and batches for the tests of deep spans, pruned or not."""
+"""Encoders, heads and batches for the tests of deep and pruned spans."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ LABELS = Labels(("Drug", "Place"))
 SENTENCES = mixed_sentences()
 
 
-def encoder_of(architecture: str, folder: Path, **values: Any) -> TransformerEncoder:
-    """A random encoder of an architecture, three layers, with the tokenizer of the folder's BERT."""
+def random_encoder(architecture: str, folder: Path, **values: Any) -> TransformerEncoder:
+    """Build a random encoder with three layers and the tokenizer in ``folder``."""
     from transformers import AutoConfig, AutoModel, AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(folder)
@@ -35,68 +35,70 @@ def encoder_of(architecture: str, folder: Path, **values: Any) -> TransformerEnc
     )  # fmt: skip
     torch.manual_seed(5)
     model = AutoModel.from_config(config)
-    with torch.no_grad():  # larger weights than a fresh model's, so that attention is not even
+    with torch.no_grad():  # larger weights, so that attention is not uniform
         for parameter in model.parameters():
             if parameter.ndim > 1:
                 parameter.mul_(6)
     return TransformerEncoder(TransformerSettings(name=architecture, **values), model, tokenizer).eval()
 
 
-def made(encoder: TransformerEncoder, kind: type[DeepSpan] = DeepSpan, **options: Any) -> DeepSpan:
+def build_head(encoder: TransformerEncoder, kind: type[DeepSpan] = DeepSpan, **options: Any) -> DeepSpan:
     torch.manual_seed(7)
     values = {"max_width": 5, "decoding": "nested", "lstm": 6, "hidden": 10, **options}
     settings_class = ShallowSpanSettings if kind is ShallowSpan else DeepSpanSettings
     return kind.build(encoder, LABELS, settings_class(**values)).eval()
 
 
-def read(encoder: TransformerEncoder, head: Head, gold: bool = False, chosen: Any = SENTENCES) -> tuple[TokenStates, Any]:
-    batch = make_batch(encoder, head, chosen, encoder.prepare(chosen), np.arange(len(chosen)), gold=gold)
+def encode_batch(
+    encoder: TransformerEncoder, head: Head, gold: bool = False, sentences: Any = SENTENCES
+) -> tuple[TokenStates, Any]:
+    batch = make_batch(encoder, head, sentences, encoder.prepare(sentences), np.arange(len(sentences)), gold=gold)
     return encoder(batch.inputs), batch.targets
 
 
-def logits(head: DeepSpan, states: TokenStates, targets: Any) -> dict[tuple[int, int, int], Tensor]:
-    places, vectors = head.represent(states, targets)
-    actual = head.class_logits(vectors)
-    rows = zip(*(column.tolist() for column in places[:3]), strict=True)
-    return {row: actual[n] for n, row in enumerate(rows) if places.is_span[n]}
+def span_logits(head: DeepSpan, states: TokenStates, targets: Any) -> dict[tuple[int, int, int], Tensor]:
+    spans, vectors = head.represent(states, targets)
+    logits = head.class_logits(vectors)
+    rows = zip(*(column.tolist() for column in spans[:3]), strict=True)
+    return {row: logits[n] for n, row in enumerate(rows) if spans.is_span[n]}
 
 
-def check_alone_and_together(encoder: TransformerEncoder, head: Head) -> None:
-    def actual(states: TokenStates, targets: Any) -> dict[int, dict[tuple[int, int, int], float]]:
+def check_batch_invariance(encoder: TransformerEncoder, head: Head) -> None:
+    def scores(states: TokenStates, targets: Any) -> dict[int, dict[tuple[int, int, int], float]]:
         scored = head.score(states, targets)
-        result: dict[int, dict[tuple[int, int, int], float]] = {}
+        by_sentence: dict[int, dict[tuple[int, int, int], float]] = {}
         columns = (scored.sentence, scored.start, scored.end, scored.label, scored.score)
         for number, start, end, label, score in zip(*(column.tolist() for column in columns), strict=True):
-            result.setdefault(number, {})[start, end, label] = score
-        return result
+            by_sentence.setdefault(number, {})[start, end, label] = score
+        return by_sentence
 
-    losses = head.loss(*read(encoder, head, gold=True))
-    together = actual(*read(encoder, head))
-    assert together
+    losses = head.loss(*encode_batch(encoder, head, gold=True))
+    batch_scores = scores(*encode_batch(encoder, head))
+    assert batch_scores
     for number, sentence in enumerate(SENTENCES):
-        alone = head.loss(*read(encoder, head, gold=True, chosen=[sentence]))
-        torch.testing.assert_close(losses.sums[number], alone.sums[0], rtol=1e-4, atol=1e-4)
-        assert losses.counts[number] == alone.counts[0]
-        own = actual(*read(encoder, head, chosen=[sentence])).get(0, {})
-        assert own.keys() == together.get(number, {}).keys()
-        assert list(own.values()) == pytest.approx([together[number][place] for place in own], abs=1e-4)
+        single_losses = head.loss(*encode_batch(encoder, head, gold=True, sentences=[sentence]))
+        torch.testing.assert_close(losses.sums[number], single_losses.sums[0], rtol=1e-4, atol=1e-4)
+        assert losses.counts[number] == single_losses.counts[0]
+        single_scores = scores(*encode_batch(encoder, head, sentences=[sentence])).get(0, {})
+        assert single_scores.keys() == batch_scores.get(number, {}).keys()
+        assert list(single_scores.values()) == pytest.approx([batch_scores[number][span] for span in single_scores], abs=1e-4)
 
 
-def overfitted(encoder: TransformerEncoder, head: Head, chosen: Sequence[Sentence], steps: int = 150) -> bool:
-    """Trains both on a few sentences; true when every entity and nothing else is found."""
+def overfits(encoder: TransformerEncoder, head: Head, sentences: Sequence[Sentence], steps: int = 150) -> bool:
+    """Train both on a few sentences and return whether exactly the gold entities are predicted."""
     torch.manual_seed(0)
     parameters = [*encoder.parameters(), *head.parameters()]
     optimizer = torch.optim.AdamW(parameters, lr=3e-3)
     encoder.train(), head.train()
     for _ in range(steps):
-        loss = head.loss(*read(encoder, head, gold=True, chosen=chosen)).mean
+        loss = head.loss(*encode_batch(encoder, head, gold=True, sentences=sentences)).mean
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(parameters, 1.0)
         optimizer.step()
     encoder.eval(), head.eval()
     with torch.no_grad():
-        scored = head.score(*read(encoder, head, chosen=chosen))
+        scored = head.score(*encode_batch(encoder, head, sentences=sentences))
     rows = zip(*(column.tolist() for column in (scored.sentence, scored.start, scored.end, scored.label)), strict=True)
-    expected = {(n, *e.range, LABELS.entities.index(e.type)) for n, sentence in enumerate(chosen) for e in sentence.entities}
+    expected = {(n, *e.range, LABELS.entities.index(e.type)) for n, sentence in enumerate(sentences) for e in sentence.entities}
     return set(rows) == expected

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from deep_spans import SENTENCES, check_alone_and_together, encoder_of, logits, made, overfitted, read
+from deep_spans import SENTENCES, build_head, check_batch_invariance, encode_batch, overfits, random_encoder, span_logits
 from literal_spans import LiteralSpan
 from tiny import assert_close, model, sentences, transformer
 from torch import Tensor
@@ -61,11 +61,11 @@ OPTIONS: list[dict[str, Any]] = [
 
 def test_logits_match_the_reference(tiny_bert: Path) -> None:
     for options in OPTIONS:
-        encoder = encoder_of("bert", tiny_bert)
-        head, reference = both(made(encoder, **options))
+        encoder = random_encoder("bert", tiny_bert)
+        head, reference = both(build_head(encoder, **options))
         with torch.no_grad():
-            states, targets = read(encoder, head)
-            actual, expected = logits(head, states, targets), logits(reference, states, targets)
+            states, targets = encode_batch(encoder, head)
+            actual, expected = span_logits(head, states, targets), span_logits(reference, states, targets)
         lengths = [head.length(sentence) for sentence in SENTENCES]
         spans = {
             (n, start, end)
@@ -81,22 +81,22 @@ def test_logits_match_the_reference(tiny_bert: Path) -> None:
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 @pytest.mark.parametrize("pooling", ["max", "mean", "first"])
 def test_all_supported_architectures(tiny_bert: Path, architecture: str, pooling: str) -> None:
-    encoder = encoder_of(architecture, tiny_bert, pooling=pooling)
-    head, reference = both(made(encoder))
+    encoder = random_encoder(architecture, tiny_bert, pooling=pooling)
+    head, reference = both(build_head(encoder))
     with torch.no_grad():
-        states, targets = read(encoder, head)
-        ours, theirs = logits(head, states, targets), logits(reference, states, targets)
+        states, targets = encode_batch(encoder, head)
+        ours, theirs = span_logits(head, states, targets), span_logits(reference, states, targets)
     assert_close(torch.stack(list(ours.values())), torch.stack([theirs[place] for place in ours]))
 
 
 @pytest.mark.parametrize("options", [{}, {"share_weights": True}, {"chunk": 3}, {"aggregation": "additive", "depth": 2}])
 def test_losses_and_gradients_match_the_reference(tiny_bert: Path, options: dict[str, Any]) -> None:
-    encoder = encoder_of("bert", tiny_bert)
+    encoder = random_encoder("bert", tiny_bert)
     results = []
-    for head in both(made(encoder, **options)):
+    for head in both(build_head(encoder, **options)):
         encoder.zero_grad()
         head.zero_grad()
-        states, targets = read(encoder, head, gold=True)
+        states, targets = encode_batch(encoder, head, gold=True)
         losses = head.loss(states, targets)
         losses.mean.backward()
         parameters = [*encoder.model.named_parameters(), *head.named_parameters()]
@@ -111,13 +111,13 @@ def test_losses_and_gradients_match_the_reference(tiny_bert: Path, options: dict
 
 @pytest.mark.parametrize("chunk", [1, 2, 5])
 def test_chunks_change_neither_loss_nor_gradients(tiny_bert: Path, chunk: int) -> None:
-    encoder = encoder_of("bert", tiny_bert)
-    whole = made(encoder, start_dropout=0.0)
-    parts = made(encoder, start_dropout=0.0, chunk=chunk)
+    encoder = random_encoder("bert", tiny_bert)
+    whole = build_head(encoder, start_dropout=0.0)
+    parts = build_head(encoder, start_dropout=0.0, chunk=chunk)
     parts.load_state_dict(whole.state_dict())
     gradients = []
     for head in (whole, parts):
-        states, targets = read(encoder, head, gold=True)
+        states, targets = encode_batch(encoder, head, gold=True)
         assert sum(name.startswith("chunk") for name in targets) == (-(-len(SENTENCES) // chunk) if head is parts else 0)
         losses = head.loss(states, targets)
         actual = torch.autograd.grad(losses.mean, [*head.parameters(), *encoder.model.encoder.parameters()])
@@ -128,11 +128,11 @@ def test_chunks_change_neither_loss_nor_gradients(tiny_bert: Path, chunk: int) -
 
 @pytest.mark.parametrize("depth", [0, 1, 3])
 def test_single_words_keep_their_top_state(tiny_bert: Path, depth: int) -> None:
-    encoder = encoder_of("bert", tiny_bert)
-    head = made(encoder, depth=depth, lstm=0)
+    encoder = random_encoder("bert", tiny_bert)
+    head = build_head(encoder, depth=depth, lstm=0)
     seen: list[Tensor] = []
     head.hidden.register_forward_pre_hook(lambda module, inputs: seen.append(inputs[0]))
-    states, targets = read(encoder, head)
+    states, targets = encode_batch(encoder, head)
     places, _ = head.represent(states, targets)
     single = places.is_span & (places.width == 1)
     torch.testing.assert_close(seen[0][single, : encoder.width], states.words[places.sentence[single], places.start[single]])
@@ -141,8 +141,8 @@ def test_single_words_keep_their_top_state(tiny_bert: Path, depth: int) -> None:
 
 def test_lower_layers_are_pooled_to_words(tiny_bert: Path) -> None:
     """Each layer equals the output of an encoder with that layer on top."""
-    encoder = encoder_of("bert", tiny_bert, pooling="mean")
-    plain = encoder_of("bert", tiny_bert, pooling="mean")
+    encoder = random_encoder("bert", tiny_bert, pooling="mean")
+    plain = random_encoder("bert", tiny_bert, pooling="mean")
     encoder.request_outputs(layers=3)
     inputs = encoder.collate(encoder.prepare(SENTENCES))
     with torch.no_grad():
@@ -157,21 +157,21 @@ def test_lower_layers_are_pooled_to_words(tiny_bert: Path) -> None:
 
 
 def test_spans_of_subwords(tiny_bert: Path) -> None:
-    encoder = encoder_of("bert", tiny_bert)
-    head = made(encoder, unit="subwords", max_width=4)
+    encoder = random_encoder("bert", tiny_bert)
+    head = build_head(encoder, unit="subwords", max_width=4)
     one = Sentence(
         "s", ("the", "xyz", "oslo", "ab"), (Entity("Drug", ((1, 2),)), Entity("Place", ((2, 4),)), Entity("Drug", ((0, 3),)))
     )
     assert encoder.subword_counts(one).tolist() == [1, 3, 1, 2]
     assert head.length(one) == 7
-    states, targets = read(encoder, head, chosen=[one], gold=True)
+    states, targets = encode_batch(encoder, head, sentences=[one], gold=True)
     assert states.mask.tolist() == [[True] * 7]
     assert head._gold(one).tolist() == [[1, 4, 0], [4, 7, 1]]  # five subwords are too wide
     assert head.count_unreachable(one) == 1
     with torch.no_grad():
         head.classifier.weight.zero_()
         head.classifier.bias.copy_(torch.tensor([2.0, 1.0, 0.0]))  # all spans are drugs
-        states, targets = read(encoder, head, chosen=[one])
+        states, targets = encode_batch(encoder, head, sentences=[one])
         actual = head.score(states, targets)
     spans = set(zip(actual.start.tolist(), actual.end.tolist(), strict=True))
     assert spans == {(0, 1), (1, 2), (2, 3), (3, 4), (0, 2), (1, 3), (2, 4)}  # words, at most four subwords
@@ -179,16 +179,16 @@ def test_spans_of_subwords(tiny_bert: Path) -> None:
 
 def test_loss_uses_smoothed_gold(tiny_bert: Path) -> None:
     """Compute the loss from dense soft labels, span by span."""
-    encoder = encoder_of("bert", tiny_bert)
-    head = made(encoder, max_width=3, smoothing=0.2)
+    encoder = random_encoder("bert", tiny_bert)
+    head = build_head(encoder, max_width=3, smoothing=0.2)
     one = Sentence("s", ("the", "oslo", "was", "seen"), (Entity("Place", ((1, 3),)), Entity("Drug", ((0, 1),))))
-    states, targets = read(encoder, head, gold=True, chosen=[one])
+    states, targets = encode_batch(encoder, head, gold=True, sentences=[one])
     soft = {
         (1, 3): {1: 0.8}, (0, 3): {1: 0.05}, (2, 3): {1: 0.05}, (1, 2): {1: 0.05}, (1, 4): {1: 0.05},
         (0, 1): {0: 0.95}, (0, 2): {0: 0.05},
     }  # fmt: skip
     total = torch.zeros(())
-    for (_, start, end), row in logits(head, states, targets).items():
+    for (_, start, end), row in span_logits(head, states, targets).items():
         masses = soft.get((start, end), {})
         probabilities = [masses.get(0, 0.0), masses.get(1, 0.0)]
         total = total - (torch.tensor([*probabilities, 1 - sum(probabilities)]) * row.log_softmax(0)).sum()
@@ -203,41 +203,41 @@ def test_loss_uses_smoothed_gold(tiny_bert: Path) -> None:
     "options", [{}, {"unit": "subwords", "max_width": 6}, {"lstm": 0, "aggregation": "additive"}, {"chunk": 2}]
 )
 def test_results_do_not_depend_on_the_batch(tiny_bert: Path, options: dict[str, Any]) -> None:
-    encoder = encoder_of("bert", tiny_bert)
-    head = made(encoder, **options)
+    encoder = random_encoder("bert", tiny_bert)
+    head = build_head(encoder, **options)
     with torch.no_grad():
         head.classifier.weight.mul_(5)
-        check_alone_and_together(encoder, head)
+        check_batch_invariance(encoder, head)
 
 
 def test_empty_sentences_and_sentences_without_spans(tiny_bert: Path) -> None:
-    encoder = encoder_of("bert", tiny_bert)
+    encoder = random_encoder("bert", tiny_bert)
     for options in ({}, {"chunk": 1}, {"unit": "subwords"}):
-        head = made(encoder, **options)
+        head = build_head(encoder, **options)
         for chosen in ([Sentence("a", ())], [Sentence("a", ("the",)), Sentence("b", ())]):
-            losses = head.loss(*read(encoder, head, gold=True, chosen=chosen))
+            losses = head.loss(*encode_batch(encoder, head, gold=True, sentences=chosen))
             assert losses.counts.tolist() == [float(bool(s.words)) for s in chosen]
             assert bool(losses.sums.isfinite().all())
-            head.score(*read(encoder, head, chosen=chosen))
+            head.score(*encode_batch(encoder, head, sentences=chosen))
 
 
 def test_scoring_synchronises_once_and_training_never(tiny_bert: Path, synchronisations: Any) -> None:
-    encoder = encoder_of("bert", tiny_bert)
+    encoder = random_encoder("bert", tiny_bert)
     for options in ({}, {"unit": "subwords"}, {"chunk": 2}, {"aggregation": "additive"}):
-        head = made(encoder, **options).train()
-        states, targets = read(encoder, head, gold=True)
+        head = build_head(encoder, **options).train()
+        states, targets = encode_batch(encoder, head, gold=True)
         with synchronisations() as actual:
             head.loss(states, targets).mean.backward()
         assert not actual
-        states, targets = read(encoder, head)
+        states, targets = encode_batch(encoder, head)
         with synchronisations() as actual:
             head.score(states, targets)
         assert sum(actual.values()) == 1
 
 
 def test_copied_layers_are_pretrained_and_shared_layers_are_not_copied(tiny_bert: Path) -> None:
-    encoder = encoder_of("bert", tiny_bert, frozen_layers=1)
-    head = made(encoder, depth=3)
+    encoder = random_encoder("bert", tiny_bert, frozen_layers=1)
+    head = build_head(encoder, depth=3)
     copied = list(head.pretrained_parameters())
     block = encoder.model.encoder.layer[1]
     assert len(copied) == 3 * len(list(block.parameters()))
@@ -245,7 +245,7 @@ def test_copied_layers_are_pretrained_and_shared_layers_are_not_copied(tiny_bert
     ours = head.transformer.copies[1]["query"].weight
     assert torch.equal(ours, block.attention.self.query.weight)
     assert ours is not block.attention.self.query.weight
-    shared = made(encoder, depth=3, share_weights=True)
+    shared = build_head(encoder, depth=3, share_weights=True)
     assert list(shared.pretrained_parameters()) == []
     assert not any("copies" in name for name, _ in shared.named_parameters())
     assert shared.transformer._layers[1].modules["query"] is block.attention.self.query
@@ -254,21 +254,21 @@ def test_copied_layers_are_pretrained_and_shared_layers_are_not_copied(tiny_bert
 def test_unsupported_depths_and_encoders_are_refused(tiny_bert: Path) -> None:
     from transformers import AutoModel, AutoTokenizer, DistilBertConfig
 
-    encoder = encoder_of("bert", tiny_bert)
+    encoder = random_encoder("bert", tiny_bert)
     with pytest.raises(SpanwiseError, match="expected at most 3, the layers of the encoder, found 4"):
-        made(encoder, depth=4)
+        build_head(encoder, depth=4)
     config = DistilBertConfig(vocab_size=100, dim=32, n_layers=2, n_heads=2, hidden_dim=64)
     distil = AutoModel.from_config(config)
     other = TransformerEncoder(TransformerSettings(name="x"), distil, AutoTokenizer.from_pretrained(tiny_bert))
     with pytest.raises(SpanwiseError, match=r"cannot copy the layers of a distilbert .* shallow-span"):
-        made(other)
-    made(other, ShallowSpan)
+        build_head(other)
+    build_head(other, ShallowSpan)
     with pytest.raises(SpanwiseError, match="shallow-span"):
         model("static", "deep-span")
     assert model("static", "shallow-span").head.widest == 2
     with pytest.raises(SpanwiseError, match="use a transformer encoder"):
         model("static", "shallow-span", ["head.unit=subwords", "head.max_width=4"])
-    with pytest.raises(SpanwiseError, match="max_width must be given"):
+    with pytest.raises(SpanwiseError, match="requires max_width"):
         model(tiny_bert, "deep-span", ["head.unit=subwords"])
     with pytest.raises(SpanwiseError, match="depth"):
         model(tiny_bert, "shallow-span", ["head.depth=2"])
@@ -288,8 +288,8 @@ def test_automatic_width_covers_almost_all_entities_and_is_bounded() -> None:
 def test_overfits_a_few_sentences(tiny_bert: Path, kind: type[DeepSpan]) -> None:
     encoder = transformer(tiny_bert)
     nested = Sentence("n", ("new", "york", "later"), (Entity("Place", ((0, 2),)), Entity("Drug", ((1, 2),))))
-    head = made(encoder, kind, max_width=3, lstm=16, hidden=32, dropout=0.1, lstm_dropout=0.1, hidden_dropout=0.0)
-    assert overfitted(encoder, head, [*sentences(6), nested])
+    head = build_head(encoder, kind, max_width=3, lstm=16, hidden=32, dropout=0.1, lstm_dropout=0.1, hidden_dropout=0.0)
+    assert overfits(encoder, head, [*sentences(6), nested])
 
 
 @pytest.mark.parametrize("recipe", ["deep-span", "shallow-span", "deep-span-pruned"])
@@ -333,7 +333,7 @@ def test_span_vectors_are_the_input_of_the_last_layer(tiny_bert: Path, recipe: s
     head: Any = built.head
     with torch.no_grad():
         scores = head.class_logits(torch.from_numpy(every[0].vectors)).softmax(-1).amax(-1)
-        actual = head.score(*read(built.encoder, head, chosen=chosen[:1]))
+        actual = head.score(*encode_batch(built.encoder, head, sentences=chosen[:1]))
     by_span = {tuple(span): float(score) for span, score in zip(every[0].spans.tolist(), scores, strict=True)}
     assert len(actual.start)
     for start, end, score in zip(actual.start.tolist(), actual.end.tolist(), actual.score.tolist(), strict=True):
@@ -350,7 +350,7 @@ def test_heads_without_span_vectors_are_refused(tiny_bert: Path) -> None:
 def test_half_precision_losses_and_gradients_are_finite(tiny_bert: Path, recipe: str, dtype: torch.dtype) -> None:
     built = model(tiny_bert, recipe, ["head.max_width=4"])
     head = built.head
-    states, targets = read(built.encoder, head, gold=True)  # type: ignore[arg-type]
+    states, targets = encode_batch(built.encoder, head, gold=True)  # type: ignore[arg-type]
     single = head.loss(states, targets)
     half = copy.deepcopy(head).to(dtype)
     layers = tuple(layer.detach().to(dtype).requires_grad_() for layer in states.layers)
@@ -364,7 +364,7 @@ def test_half_precision_losses_and_gradients_are_finite(tiny_bert: Path, recipe:
 
 def test_recorded_encoders_return_the_same_layers(tiny_bert: Path) -> None:
     """Run the function that CUDA graphs record without recording."""
-    encoder = encoder_of("bert", tiny_bert)
+    encoder = random_encoder("bert", tiny_bert)
     encoder.request_outputs(layers=2)
     inputs = encoder.collate(encoder.prepare(SENTENCES))
     with torch.no_grad():
@@ -376,7 +376,7 @@ def test_recorded_encoders_return_the_same_layers(tiny_bert: Path) -> None:
 
 def test_deep_span_in_a_bundle(tiny_bert: Path) -> None:
     built = model(tiny_bert, "bl-spanner", ["head.span={kind: deep-span, max_width: 3}"])
-    states, targets = read(built.encoder, built.head, gold=True)  # type: ignore[arg-type]
+    states, targets = encode_batch(built.encoder, built.head, gold=True)  # type: ignore[arg-type]
     branch = built.head.branches["span"]
     losses = built.head.loss(states, targets)
     torch.testing.assert_close(

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from deep_spans import SENTENCES, encoder_of, read
+from deep_spans import SENTENCES, encode_batch, random_encoder
 from tiny import assert_close, transformer
 from torch import Tensor, nn
 
@@ -77,17 +77,17 @@ def test_recorded_encoder_equals_the_original(tiny_bert: Path, recordings: list[
 
 
 def test_synchronising_architectures_are_not_recorded(tiny_bert: Path) -> None:
-    encoder = encoder_of("mpnet", tiny_bert)
+    encoder = random_encoder("mpnet", tiny_bert)
     encoder.enable_cuda_graphs()
     assert encoder.graphs is None
 
 
 @pytest.mark.parametrize("share", [False, True])
 def test_recorded_span_transformer_equals_the_original(tiny_bert: Path, recordings: list[Any], share: bool) -> None:
-    encoder = encoder_of("bert", tiny_bert)
+    encoder = random_encoder("bert", tiny_bert)
     values = {"kind": "deep-span-pruned", "max_width": 5, "decoding": "nested", "budget": 0.3, "share_weights": share}
     head = make_head(encoder, Labels(("A", "B", "C")), head_settings(values).model_dump() | {"kind": "deep-span-pruned"}).eval()
-    states, targets = read(encoder, head, gold=True)
+    states, targets = encode_batch(encoder, head, gold=True)
     plain = head.loss(states, targets)
     head.enable_cuda_graphs()
     head.training = True
