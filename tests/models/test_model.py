@@ -121,8 +121,11 @@ BROKEN: dict[str, tuple[Callable[[Path], Any], str]] = {
         lambda f: (f / "config.yaml").write_text("recipe: x\nencoder: {kind: statik}\nhead: {kind: seqner}"),
         "unknown kind of encoder 'statik' .did you mean 'static'",
     ),
-    "invalid labels.json": (lambda f: (f / "labels.json").write_text("{"), "cannot be read"),
-    "list in labels.json": (lambda f: (f / "labels.json").write_text("[]"), "cannot be read"),
+    "invalid labels.json": (
+        lambda f: (f / "labels.json").write_text("{"),
+        "labels.json: not valid JSON .*; the file may be truncated",
+    ),
+    "list in labels.json": (lambda f: (f / "labels.json").write_text("[]"), "labels.json: expected a JSON object, found list"),
     "empty labels.json": (lambda f: (f / "labels.json").write_text("{}"), "cannot be read"),
     "truncated weights": (
         lambda f: (f / "model.safetensors").write_bytes((f / "model.safetensors").read_bytes()[:5000]),
