@@ -217,3 +217,17 @@ def test_a_saved_encoder_gives_the_same_states(tiny_bert: Path, tmp_path: Path) 
     for one, other in zip(prepared, again.prepare(MIXED), strict=True):
         assert [row.tolist() for row in one.rows] == [row.tolist() for row in other.rows]
     assert torch.equal(encoded(encoder, prepared).words, encoded(again, prepared).words)
+
+
+def test_training_masks_a_share_of_the_subwords(tiny_bert: Path) -> None:
+    encoder = transformer(tiny_bert, masking=0.3)
+    ids = encoder.collate(encoder.prepare(sentences(200)))["ids"]
+    assert torch.equal(encoder._mask_subwords(ids), ids)  # only in training
+    encoder.train()
+    torch.manual_seed(0)
+    masked = encoder._mask_subwords(ids)
+    changed = masked != ids
+    assert set(masked[changed].tolist()) == {encoder.tokenizer.mask_token_id}
+    special = torch.isin(ids, torch.tensor(encoder.tokenizer.all_special_ids))
+    assert not changed[special].any()
+    assert float(changed[~special].float().mean()) == pytest.approx(0.3, abs=0.03)

@@ -39,6 +39,8 @@ RECIPES: dict[str, list[tuple[str, tuple[str, ...]]]] = {
         ("spanner", ("head.max_width=9", "head.representation=pooling")),
         ("biaffine", ()),
         ("biaffine", ("head.max_width=5", "head.width_size=0")),
+        ("grid", ()),
+        ("grid", ("head.max_width=1", "head.rank=0", "head.pooling=false")),
         ("bl-spanner", ()),
     ],
     "pointers": [

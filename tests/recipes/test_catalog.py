@@ -216,3 +216,10 @@ def test_the_readme_names_every_recipe() -> None:
 def test_nested_heads_must_predict_entities_of_words(recipe: str, override: str, problem: str) -> None:
     with pytest.raises(SpanwiseError, match=problem):
         head_settings(configure(recipe, encoder="static", overrides=[override]).head)
+
+
+def test_the_recipe_spanwise_with_and_without_a_transformer() -> None:
+    parts = configure("spanwise", encoder="minilm").encoder["parts"]
+    assert [part["kind"] for part in parts] == ["transformer", "static"]
+    assert parts[0]["name"] == "minilm"
+    assert configure("spanwise", encoder="static").encoder == {"kind": "static"}

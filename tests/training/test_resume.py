@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from interruptions import Interrupted, interrupt
 from tiny import corpus, digest, fit
 
 from spanwise import Corpus, SpanwiseError, SpanwiseWarning
@@ -32,26 +33,6 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "adversarial, accumulated": {"epochs": 3, "adversarial": 0.5, "accumulate": 3, "checkpoint_steps": 1},
     "token budget": {"recipe": "spanner", "epochs": 2, "token_budget": 60, "checkpoint_steps": 4, "overrides": SAMPLED},
 }
-
-
-class Interrupted(BaseException):
-    """Like a kill signal: no handler catches it."""
-
-
-def interrupt(monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, after: int, *, done: bool = False) -> None:
-    """Interrupt the call number ``after`` of a function: before it starts or, with ``done``, after it ends."""
-    function, calls = getattr(owner, name), []
-
-    def failing(*arguments: Any, **options: Any) -> Any:
-        calls.append(1)
-        if len(calls) == after and not done:
-            raise Interrupted
-        result = function(*arguments, **options)
-        if len(calls) == after:
-            raise Interrupted
-        return result
-
-    monkeypatch.setattr(owner, name, failing)
 
 
 def run_to_end(folder: Path, interruptions: list[Callable[[pytest.MonkeyPatch], None]], **options: Any) -> int:
@@ -87,6 +68,16 @@ def test_a_transformer_with_dropout_resumes_identically(tiny_bert: Path, tmp_pat
     options |= {"data": corpus(), "encoder_rate": 1e-3, "overrides": SAMPLED}
     fit(tmp_path / "whole", **options)
     interruptions = [lambda patch, n=n: interrupt(patch, Trainer, "_backward", n) for n in (2, 4)]
+    assert run_to_end(tmp_path / "parts", interruptions, **options) == 2
+    assert digest(tmp_path / "parts") == digest(tmp_path / "whole")
+
+
+def test_the_recipe_spanwise_resumes_identically(tiny_bert: Path, tmp_path: Path) -> None:
+    """Masking, dropout, sampling and the adversarial pass all draw random numbers."""
+    options: dict[str, Any] = {"encoder": str(tiny_bert), "epochs": 2, "checkpoint_steps": 2, "recipe": "spanwise"}
+    options |= {"data": corpus(), "encoder_rate": 1e-3, "overrides": ("head.sampling=0.5",)}
+    fit(tmp_path / "whole", **options)
+    interruptions = [lambda patch, n=n: interrupt(patch, Trainer, "_backward", n) for n in (4, 6)]
     assert run_to_end(tmp_path / "parts", interruptions, **options) == 2
     assert digest(tmp_path / "parts") == digest(tmp_path / "whole")
 
@@ -163,13 +154,11 @@ def test_changed_data_is_refused(unfinished: Path) -> None:
     data = corpus(60)
     shorter = Corpus({**data.splits, "dev": data["dev"][1:]})
     assert (
-        refused(unfinished, data=shorter)
-        == f"{unfinished}: cannot resume: the dev data has changed since the run was started"
+        refused(unfinished, data=shorter) == f"{unfinished}: cannot resume: the dev data has changed since the run was started"
     )
     other = Corpus({**data.splits, "train": (*data["train"][:-1], replace(data["train"][-1], entities=()))})
     assert (
-        refused(unfinished, data=other)
-        == f"{unfinished}: cannot resume: the train data has changed since the run was started"
+        refused(unfinished, data=other) == f"{unfinished}: cannot resume: the train data has changed since the run was started"
     )
 
 

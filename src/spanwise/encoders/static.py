@@ -45,7 +45,7 @@ class StaticSettings(BaseModel):
     char_size: int = Field(25, ge=1, description="size of a character vector")
     char_hidden: int = Field(50, ge=0, description="size of the character LSTM, per direction; 0: no characters")
     char_reader: Literal["lstm", "cnn"] = Field(
-        "lstm", description="read characters with a BiLSTM, or with a CNN of the same size"
+        "lstm", description="BiLSTM or CNN over the characters, of the same size"
     )
     pos_size: int = Field(0, ge=0, description="size of a part-of-speech vector; 0: no tags")
     hidden: int = Field(200, ge=1, description="size of the LSTM over the words, per direction")

@@ -25,6 +25,7 @@ HEADS = Registry(
         "efficient-global-pointer": "spanwise.heads.pointer:EfficientGlobalPointer",
         "global-pointer": "spanwise.heads.pointer:GlobalPointer",
         "gp-relations": "spanwise.heads.gp_relations:PointerRelations",
+        "grid": "spanwise.heads.grid:Grid",
         "locate-label": "spanwise.heads.locate_label:LocateLabel",
         "seqner": "spanwise.heads.seqner:SeqNer",
         "shallow-span": "spanwise.heads.deep_span:ShallowSpan",

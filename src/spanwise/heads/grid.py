@@ -1,0 +1,216 @@
+"""Spans on a grid, where convolutions compare neighbouring spans (after CNN-NER, Yan et al. 2023)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import ClassVar, Self
+
+import numpy as np
+import torch
+import torch.nn.functional as F  # noqa: N812
+from pydantic import Field, field_validator
+from torch import Tensor, nn
+
+from spanwise.core.types import Sentence
+from spanwise.encoders.base import Encoder, TokenStates
+from spanwise.heads.abilities import HasSpanProbabilities, HasSpanVectors
+from spanwise.heads.base import Labels, Losses, OnnxGraph, ScoredSpans, SpanVectors
+from spanwise.heads.span_head import SoftmaxHead
+from spanwise.heads.span_settings import SoftmaxSettings
+from spanwise.losses.smoothing import soft_cross_entropy
+from spanwise.runtime.device import is_traced
+
+NONE_BIAS = 3.0  # log odds of NONE before training
+MAX_AUTOMATIC_WIDTH = 16
+
+
+class GridSettings(SoftmaxSettings):
+    """Settings of ``Grid``. By default, ``max_width`` covers 99.5 % of the training entities and is at most 16."""
+
+    coverage: ClassVar[float | None] = 99.5
+
+    smoothing: float = Field(
+        default=0.1, ge=0.0, lt=1.0, description="probability of a gold span that its neighbours share (epsilon)"
+    )
+    channels: int = Field(default=96, ge=1, description="size of a cell")
+    rank: int = Field(default=96, ge=0, description="rank of the product of first and last word; 0: no product")
+    depth: int = Field(default=2, ge=0, description="number of convolutions")
+    kernel: int = Field(default=3, ge=1, description="rows and columns of a convolution")
+    sampling: float = Field(default=1.0, gt=0.0, le=1.0, description="share of the NONE spans used in a training step")
+    pooling: bool = Field(default=True, description="add the maximum over the words of a span")
+    dropout: float = Field(default=0.2, ge=0.0, lt=1.0, description="dropout on the words")
+    hidden_dropout: float = Field(default=0.2, ge=0.0, lt=1.0, description="dropout on the cells")
+
+    @field_validator("kernel")
+    @classmethod
+    def _check_kernel(cls, value: int) -> int:
+        if value % 2 == 0:
+            raise ValueError("expected an odd number, so that a span is in the middle of its neighbours")
+        return value
+
+    def resolve(self, sentences: Sequence[Sentence]) -> Self:
+        resolved = super().resolve(sentences)
+        if self.max_width is not None or resolved.max_width is None:
+            return resolved
+        return resolved.model_copy(update={"max_width": min(resolved.max_width, MAX_AUTOMATIC_WIDTH)})
+
+
+class Grid(SoftmaxHead, HasSpanProbabilities, HasSpanVectors):
+    """Classifies the cells of a grid [starts, widths] after residual convolutions over it.
+
+    Spans that share a boundary or overlap compete or nest, but most heads score each of them alone.
+    Here the spans of a sentence form an image with one row per start and one column per width, and
+    small convolutions compare each span with its neighbours. A cell is the sum of projections of its
+    first and last word, their product, the maximum over its words and a width embedding. Only widths
+    up to ``max_width`` have a column, so that the cost grows with T x width and not with T x T. The
+    loss is summed over all spans of a sentence and averaged over sentences.
+
+    Paper: after Yan et al., "An Embarrassingly Easy but Strong Baseline for Nested Named Entity
+    Recognition", ACL 2023 (CNN-NER), whose grid is T x T.
+
+    Use it for accuracy on flat and nested entities of moderate width. Prefer ``GlobalPointer`` if a
+    span may have several types or entities are long, and ``SpanNer`` if memory is short.
+
+    >>> head = Grid(8, Labels(("Drug",)), GridSettings(max_width=2, decoding="nested"))
+    >>> states = TokenStates(torch.zeros(1, 3, 8), torch.zeros(1, 8), torch.ones(1, 3, dtype=torch.bool))
+    >>> head.span_probabilities(states, {}).vectors.shape  # 5 spans; Drug and NONE
+    torch.Size([5, 2])
+    """
+
+    settings_class = GridSettings
+    settings: GridSettings
+
+    def __init__(self, width: int, labels: Labels, settings: GridSettings) -> None:
+        super().__init__(labels, settings)
+        assert settings.max_width is not None
+        self.widest = settings.max_width
+        channels, rank = settings.channels, settings.rank
+        self.sizes = [channels, channels, rank, rank, channels if settings.pooling else 0]
+        self.dropout = nn.Dropout(settings.dropout)
+        self.hidden_dropout = nn.Dropout(settings.hidden_dropout)
+        self.projection = nn.Linear(width, sum(self.sizes))
+        self.product = nn.Linear(rank, channels, bias=False) if rank else None
+        self.widths = nn.Parameter(torch.randn(self.widest, channels) * 0.02)
+        self.norms = nn.ModuleList(nn.LayerNorm(channels) for _ in range(settings.depth + 1))
+        self.convolutions = nn.ModuleList(
+            nn.Conv2d(channels, channels, settings.kernel, padding=settings.kernel // 2) for _ in range(settings.depth)
+        )
+        self.classifier = nn.Linear(channels, len(labels.entities) + 1)
+        with torch.no_grad():
+            self.classifier.bias[-1] = NONE_BIAS  # nearly all spans are NONE
+
+    @classmethod
+    def build(cls, encoder: Encoder, labels: Labels, settings: GridSettings) -> Grid:
+        return cls(encoder.width, labels, settings)
+
+    def targets(
+        self, sentences: Sequence[Sentence], *, gold: bool, generator: np.random.Generator | None = None
+    ) -> dict[str, Tensor]:
+        """Smoothed gold rows: ``sentence``, ``start``, ``end``, ``label``, ``mass``. Empty for scoring."""
+        if not gold:
+            return {}
+        sentence, soft = self.smoothed_gold(sentences)
+        columns = {"sentence": sentence, **soft._asdict()}
+        return {name: torch.from_numpy(np.ascontiguousarray(column)) for name, column in columns.items()}
+
+    def loss(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Losses:
+        logits, inside = self.score_cells(states)
+        start, end = targets["start"], targets["end"]
+        gold = (targets["sentence"] * inside.shape[1] + start) * self.widest + end - start - 1
+        values = soft_cross_entropy(logits.flatten(0, 1).transpose(1, 2), gold, targets["label"], targets["mass"])
+        counted = inside
+        if self.training and self.settings.sampling < 1:
+            is_sampled = (torch.rand_like(values) < self.settings.sampling).view(-1).index_fill(0, gold, True)
+            counted = inside & is_sampled.view_as(inside)
+        sums = values.view_as(inside).masked_fill(~counted, 0.0).flatten(1).sum(1)
+        return Losses(sums, inside.flatten(1).any(1).float(), instance_counts=inside.flatten(1).sum(1).float())
+
+    def score(self, states: TokenStates, targets: Mapping[str, Tensor]) -> ScoredSpans:
+        logits, inside = self.score_cells(states)
+        score, label = logits.softmax(-1).max(-1)
+        cells = ((label != self.none) & inside).view(-1).nonzero().squeeze(1)
+        spans = self._spans(cells, inside.shape[1])
+        return ScoredSpans(*spans, label.view(-1).index_select(0, cells), score.view(-1).index_select(0, cells))
+
+    def span_probabilities(self, states: TokenStates, targets: Mapping[str, Tensor]) -> SpanVectors:
+        logits, inside = self.score_cells(states)
+        cells = inside.view(-1).nonzero().squeeze(1)
+        return SpanVectors(*self._spans(cells, inside.shape[1]), logits.flatten(0, 2).index_select(0, cells).softmax(-1))
+
+    def span_vectors(self, states: TokenStates, targets: Mapping[str, Tensor]) -> SpanVectors:
+        """The cells after the convolutions."""
+        vectors, inside = self.cells(states)
+        cells = inside.view(-1).nonzero().squeeze(1)
+        return SpanVectors(*self._spans(cells, inside.shape[1]), vectors.flatten(0, 2).index_select(0, cells))
+
+    @property
+    def class_weights(self) -> Tensor:
+        return self.classifier.weight
+
+    @property
+    def onnx(self) -> OnnxGraph | str:
+        return OnnxGraph.of_spans(self.score, self.decoding, self.max_width)
+
+    def score_cells(self, states: TokenStates) -> tuple[Tensor, Tensor]:
+        """The logits of all classes [B, T, W, C + 1] in float32, and which cells are spans [B, T, W]."""
+        cells, inside = self.cells(states)
+        return self.classifier(self.hidden_dropout(cells)).float(), inside
+
+    def cells(self, states: TokenStates) -> tuple[Tensor, Tensor]:
+        """The vectors that are classified [B, T, W, channels], and which cells are spans [B, T, W].
+
+        Cells outside the sentence are 0 before each convolution, so that padding changes nothing.
+        """
+        mask = states.mask.bool()
+        inside = windows(mask.unsqueeze(2), self.widest).squeeze(-1) & mask.unsqueeze(2)
+        outside = ~inside.unsqueeze(-1)
+        cells = self._single_cells(states.words.to(self.projection.weight.dtype))
+        cells = self.hidden_dropout(F.gelu(self.norms[0](cells))).masked_fill(outside, 0.0)
+        for norm, convolution in zip(self.norms[1:], self.convolutions, strict=True):
+            neighbours = convolution(cells.permute(0, 3, 1, 2)).permute(0, 2, 3, 1)
+            cells = (cells + F.gelu(norm(neighbours))).masked_fill(outside, 0.0)
+        return cells, inside
+
+    def _single_cells(self, words: Tensor) -> Tensor:
+        """The cells before the convolutions: [B, T, W, channels]."""
+        first, last, left, right, content = self.projection(self.dropout(words)).split(self.sizes, -1)
+        cells: Tensor = first.unsqueeze(2) + windows(last, self.widest) + self.widths
+        if self.product is not None:
+            cells = cells + self.product(left.unsqueeze(2) * windows(right, self.widest))
+        if self.settings.pooling:
+            cells = cells + running_maximum(windows(content, self.widest))
+        return cells
+
+    def _spans(self, cells: Tensor, length: int) -> tuple[Tensor, Tensor, Tensor]:
+        """Sentence, start and end of cells that are given by flat indices."""
+        row, column = cells // self.widest, cells % self.widest
+        start = row % length
+        return row // length, start, start + column + 1
+
+
+def windows(words: Tensor, width: int) -> Tensor:
+    """The ``width`` words that start at each word: [B, T, d] to [B, T, width, d], with zeros after the last word.
+
+    >>> windows(torch.tensor([[[1], [2]]]), 2).squeeze(-1).tolist()
+    [[[1, 2], [2, 0]]]
+    """
+    length = words.shape[1]
+    padded = F.pad(words, (0, 0, 0, width - 1))
+    if is_traced():
+        indices = torch.arange(length).unsqueeze(1) + torch.arange(width)
+        return padded.index_select(1, indices.view(-1)).view(words.shape[0], length, width, words.shape[2])
+    return padded.unfold(1, width, 1).movedim(-1, 2)
+
+
+def running_maximum(cells: Tensor) -> Tensor:
+    """The maximum over each column and the columns before it: [B, T, W, d] to the same shape.
+
+    >>> running_maximum(torch.tensor([[[[1.0], [3.0], [2.0]]]])).flatten().tolist()
+    [1.0, 3.0, 3.0]
+    """
+    if not is_traced():
+        return cells.cummax(2).values
+    columns = [cells[:, :, 0]]
+    for column in cells.unbind(2)[1:]:
+        columns.append(torch.maximum(columns[-1], column))
+    return torch.stack(columns, 2)
