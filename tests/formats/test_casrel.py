@@ -7,8 +7,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from spanwise import Entity, FormatError, Relation, Sentence
+from spanwise import Entity, FormatError, Relation, Sentence, Span
 from spanwise.formats import casrel
 
 TEXT = "Oslo , the capital of Norway , is near Oslo Fjord in Norway ."
@@ -126,3 +128,15 @@ def test_real_samples(workbench: Any, corpus: Any, shared_data: Path, name: str)
     reread, written = workbench.round_trip(casrel, sentences)
     assert reread == sentences
     assert (ledger.lost, written.lost) == (0, 0)
+
+
+@given(st.lists(st.sampled_from("abc"), max_size=12), st.lists(st.sampled_from("abcd"), max_size=3), st.booleans())
+def test_phrases_are_found_as_by_a_plain_search(words: list[str], phrase: list[str], is_common: bool) -> None:
+    """With the index of rare words, and with the search of the text for common words."""
+    size = len(phrase)
+    starts = range(len(words) - size + 1) if phrase else ()
+    expected = [Span(start, start + size) for start in starts if words[start : start + size] == phrase]
+    index = casrel._PhraseIndex(tuple(words))
+    spans = list(index._search_text(tuple(phrase)) if is_common and phrase else index.find(tuple(phrase)))
+    assert spans == expected
+    assert index.first_two(tuple(phrase)) == expected[:2]
