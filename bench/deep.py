@@ -36,6 +36,7 @@ from spanwise.batching.batches import make_batch
 from spanwise.core.types import Entity, Sentence
 from spanwise.encoders.transformer import TransformerEncoder, TransformerSettings
 from spanwise.heads import head_settings
+from spanwise.heads.abilities import UsesCudaGraphs, heads_with
 from spanwise.heads.base import Head, Labels
 from spanwise.heads.deep_span import DeepSpan, ShallowSpan
 from spanwise.heads.pruned_span import PrunedSpan
@@ -69,7 +70,8 @@ class Contender:
         head = head_class.build(encoder, Labels(tuple("ABCDE")), settings)
         if self.device.type == "cuda":
             encoder.enable_cuda_graphs()
-            head.enable_cuda_graphs()
+            for part in heads_with(head, UsesCudaGraphs):
+                part.enable_cuda_graphs()
         self.encoder, self.head = encoder.to(self.device).train(), head.to(self.device).train()
         self.parameters = [*encoder.parameters(), *head.parameters()]
         numbers = np.arange(len(sentences))

@@ -1,0 +1,136 @@
+"""Optional abilities of heads: base classes that a head adds to ``Head``.
+
+Ask for one with ``find_ability``, which also searches the head inside a wrapper.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
+
+from torch import Tensor, nn
+
+from spanwise.core.types import Sentence
+from spanwise.encoders.base import TokenStates
+from spanwise.heads.base import Head
+from spanwise.heads.outputs import SpanVectors
+from spanwise.heads.wrapper import HeadWrapper
+
+
+class HasThreshold(Head):
+    """Predicts entities above a threshold, which can be lowered to get more.
+
+    A head that takes the best label of each span or word has no second best and no threshold.
+    """
+
+    @abstractmethod
+    def set_threshold(self, threshold: float) -> float | None:
+        """Set the threshold and return the previous one; return None if it cannot be changed."""
+
+
+class HasSpanProbabilities(Head):
+    """Gives every span that it scores a probability for each class."""
+
+    @abstractmethod
+    def span_probabilities(self, states: TokenStates, targets: Mapping[str, Tensor]) -> SpanVectors:
+        """Probabilities of all types and, if the task is to predict entities, of NONE as the last class.
+
+        ``targets`` are those for scoring. Spans that are not scored (too wide, pruned) are omitted.
+        """
+
+
+class HasSpanVectors(Head):
+    """Gives every span that it scores a vector, which one linear layer classifies."""
+
+    @abstractmethod
+    def span_vectors(self, states: TokenStates, targets: Mapping[str, Tensor]) -> SpanVectors:
+        """The vector before the logits of every span that is scored; ``targets`` are those for scoring."""
+
+    @property
+    @abstractmethod
+    def class_weights(self) -> Tensor:
+        """The weights [classes, d] of the layer that classifies the span vectors."""
+
+
+class Tunable(Head):
+    """Has settings that are chosen on dev after training."""
+
+    @abstractmethod
+    def tune(self, gold: Sequence[Sentence], predict: Callable[[], Iterable[Sentence]]) -> bool:
+        """Choose the open settings on dev and return whether anything changed.
+
+        ``predict`` returns the sentences of ``gold`` with the current predictions of the head.
+        """
+
+    def predict_tuned(self, gold: Sequence[Sentence], predict: Callable[[], Iterable[Sentence]]) -> list[Sentence]:
+        """Return the predictions that ``tune`` would lead to, without changing the head.
+
+        Epochs are compared by them. A head whose settings do not change its predictions needs no
+        other implementation.
+        """
+        return list(predict())
+
+
+class Prunes(Head):
+    """Drops most candidate spans after a cheap first look."""
+
+    @abstractmethod
+    def count_kept_gold(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Tensor:
+        """How many gold spans of each sentence survive pruning [B]; ``targets`` are those with gold."""
+
+
+class UsesCudaGraphs(Head):
+    """Can record a part of its forward and backward pass as CUDA graphs."""
+
+    @abstractmethod
+    def enable_cuda_graphs(self) -> None:
+        """Record from now on. Requires one device and gradients that are used before the next batch."""
+
+
+class CachesSentences(Head):
+    """Remembers values of sentences between calls."""
+
+    @abstractmethod
+    def clear_cache(self) -> None:
+        """Free the cached values; called while predicting a stream of sentences."""
+
+
+class HasParameterGroups(Head):
+    """Has parameters that are optimised differently from the rest of the head."""
+
+    def pretrained_parameters(self) -> Iterator[nn.Parameter]:
+        """Pretrained parameters, trained with the encoder's learning rate."""
+        return iter(())
+
+    def separately_clipped_parameters(self) -> Iterator[nn.Parameter]:
+        """Parameters with a loss of their own, whose gradients are clipped separately."""
+        return iter(())
+
+
+class RenamesWeights(Head):
+    """Has other weight names than the head that its configuration names."""
+
+    @abstractmethod
+    def transfer_name(self, name: str) -> str:
+        """The name under which a weight is matched with another model's when training starts from it."""
+
+
+Ability = TypeVar("Ability", bound=Head)
+
+
+def find_ability(head: Head, ability: type[Ability]) -> Ability | None:
+    """The head or the head inside its wrappers that has an ability; None if neither has it.
+
+    Call ``targets`` of the result: a wrapper may name its targets differently.
+    """
+    while not isinstance(head, ability):
+        if not isinstance(head, HeadWrapper):
+            return None
+        head = head.wrapped
+    return head
+
+
+def heads_with(module: nn.Module, ability: type[Ability]) -> list[Ability]:
+    """All heads inside a module that have an ability."""
+    return [part for part in module.modules() if isinstance(part, ability)]
