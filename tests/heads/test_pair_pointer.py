@@ -39,7 +39,7 @@ def make(kind: type[PairPointer]) -> Any:
 
 
 def positives() -> tuple[list[np.ndarray], Tensor]:
-    """Pairs with a shared first word, a shared last word, a duplicate, and a span paired with itself."""
+    """Pairs with a shared first or last word, a duplicate, and a span paired with itself."""
     first = np.array([[0, 0, 2, 3, 4], [0, 0, 1, 3, 5], [2, 0, 2, 3, 4], [2, 0, 2, 3, 4], [1, 3, 5, 3, 5]])
     last = np.array([[1, 3, 4, 0, 4]])
     cells = [pair_cells(pairs, LABELS) for pairs in (first, np.empty((0, 5), np.int64), last)]
@@ -47,18 +47,19 @@ def positives() -> tuple[list[np.ndarray], Tensor]:
 
 
 @torch.no_grad()
-def reference_score(pointer: PairPointer, one: Tensor, other: Tensor, matrix: int) -> float:
+def reference_score(pointer: PairPointer, query_word: Tensor, key_word: Tensor, matrix: int) -> float:
+    """Compute the score of two words in one matrix: first words of each label, then last words."""
     size = pointer.size
     if isinstance(pointer, FullPairPointer):
         low = matrix * 2 * size
         weight, bias = pointer.projection.weight, pointer.projection.bias
-        query = weight[low : low + size] @ one + bias[low : low + size]
-        key = weight[low + size : low + 2 * size] @ other + bias[low + size : low + 2 * size]
+        query = weight[low : low + size] @ query_word + bias[low : low + size]
+        key = weight[low + size : low + 2 * size] @ key_word + bias[low + size : low + 2 * size]
         return float(query @ key) / size**0.5 + float(pointer.prior[matrix])
     assert isinstance(pointer, SharedPairPointer)
-    kind, label = divmod(matrix, LABELS)
-    projected = [(pointer.projection(word)[kind * 2 * size :])[: 2 * size] for word in (one, other)]
-    row, column = (pointer.typing[kind](vector) for vector in projected)
+    part, label = divmod(matrix, LABELS)
+    projected = [(pointer.projection(word)[part * 2 * size :])[: 2 * size] for word in (query_word, key_word)]
+    row, column = (pointer.typing[part](vector) for vector in projected)
     product = float(projected[0][:size] @ projected[1][size:]) / size**0.5
     return product + float(row[label]) / 2 + float(column[LABELS + label]) / 2 + float(pointer.prior[matrix])
 
@@ -72,16 +73,16 @@ def test_scores_match_the_reference(kind: type[PairPointer], words: Tensor) -> N
     torch.testing.assert_close(pointer.scores(words, 1, 5), scores[:, 1:5])
 
 
-@pytest.mark.parametrize("cells", [1 << 25, 2 * 75, 1])
+@pytest.mark.parametrize("max_cells", [1 << 25, 2 * 75, 1])
 @pytest.mark.parametrize("kind", KINDS)
 def test_loss_matches_the_reference_at_once_and_in_groups(
-    kind: type[PairPointer], words: Tensor, mask: Tensor, cells: int, monkeypatch: pytest.MonkeyPatch
+    kind: type[PairPointer], words: Tensor, mask: Tensor, max_cells: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pair_pointer, "MAX_CELLS", cells)
+    monkeypatch.setattr(pair_pointer, "MAX_CELLS", max_cells)
     pointer = make(kind)
     cells_by_sentence, packed = positives()
-    actual = pointer.loss(words, mask, packed).detach()
-    assert actual.shape == (3, 2 * LABELS)
+    losses = pointer.loss(words, mask, packed).detach()
+    assert losses.shape == (3, 2 * LABELS)
     for b, m in product(range(3), range(2 * LABELS)):
         gold = {(i, j) for matrix, i, j in cells_by_sentence[b].tolist() if matrix == m}
         negative = positive = 1.0
@@ -91,31 +92,31 @@ def test_loss_matches_the_reference_at_once_and_in_groups(
                 positive += exp(-score)
             else:
                 negative += exp(score)
-        assert float(actual[b, m]) == pytest.approx(log(negative) + log(positive), abs=1e-4)
+        assert float(losses[b, m]) == pytest.approx(log(negative) + log(positive), abs=1e-4)
 
 
 def test_groups_have_the_same_gradients(words: Tensor, mask: Tensor, monkeypatch: pytest.MonkeyPatch) -> None:
     pointer = make(FullPairPointer)
     gradients = []
-    for cells in (1 << 25, 2 * 75):
-        monkeypatch.setattr(pair_pointer, "MAX_CELLS", cells)
+    for max_cells in (1 << 25, 2 * 75):
+        monkeypatch.setattr(pair_pointer, "MAX_CELLS", max_cells)
         pointer.zero_grad()
         states = words.clone().requires_grad_()
         pointer.loss(states, mask, positives()[1]).sum().backward()
         gradients.append((states.grad, pointer.projection.weight.grad.clone()))  # type: ignore[union-attr]
-    for whole, parts in zip(*gradients, strict=True):
-        torch.testing.assert_close(whole, parts)
+    for at_once, in_groups in zip(*gradients, strict=True):
+        torch.testing.assert_close(at_once, in_groups)
 
 
-class Largest(TorchDispatchMode):
-    """Records the size of the largest tensor that any operation returns."""
+class LargestTensor(TorchDispatchMode):
+    """Record the size of the largest tensor that any operation returns."""
 
     size = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         for value in result if isinstance(result, tuple | list) else (result,):
-            if isinstance(value, Tensor):  # views need no memory
+            if isinstance(value, Tensor):  # counts the storage, because views need no memory
                 self.size = max(self.size, value.untyped_storage().nbytes() // value.element_size())
         return result
 
@@ -127,35 +128,35 @@ def test_no_tensor_grows_with_the_number_of_labels(kind: type[PairPointer], monk
     pointer: Any = kind(WIDTH, 40, 4)  # type: ignore[call-arg, arg-type]
     words, mask = torch.randn(2, 16, WIDTH, requires_grad=True), torch.ones(2, 16, dtype=torch.bool)
     cells = pack_cells([pair_cells(np.array([[39, 1, 3, 5, 7], [2, 1, 3, 8, 9]]), 40)] * 2)
-    with Largest() as seen:
+    with LargestTensor() as largest:
         pointer.loss(words, mask, cells).sum().backward()
-    every = 2 * 80 * 16 * 16
-    assert 4096 <= seen.size < 1.1 * 4096 < every
+    all_cells = 2 * 80 * 16 * 16
+    assert 4096 <= largest.size < 1.1 * 4096 < all_cells
 
 
-@pytest.mark.parametrize("cells", [1 << 25, 1])
-def test_no_positives_and_no_words(mask: Tensor, words: Tensor, cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pair_pointer, "MAX_CELLS", cells)
+@pytest.mark.parametrize("max_cells", [1 << 25, 1])
+def test_no_positives_and_no_words(mask: Tensor, words: Tensor, max_cells: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pair_pointer, "MAX_CELLS", max_cells)
     pointer = make(FullPairPointer)
-    none = pack_cells([np.empty((0, 3), np.int64)] * 3)
-    actual = pointer.loss(words, torch.zeros_like(mask), none)
-    assert torch.equal(actual, torch.zeros(3, 2 * LABELS))
-    assert bool((pointer.loss(words, mask, none) > 0).all())
+    no_cells = pack_cells([np.empty((0, 3), np.int64)] * 3)
+    losses = pointer.loss(words, torch.zeros_like(mask), no_cells)
+    assert torch.equal(losses, torch.zeros(3, 2 * LABELS))
+    assert bool((pointer.loss(words, mask, no_cells) > 0).all())
 
 
-@pytest.mark.parametrize("cells", [1 << 25, 1])
+@pytest.mark.parametrize("max_cells", [1 << 25, 1])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("cutoff", [0.0, 0.1])
 def test_pairs_match_a_loop_over_spans(
-    kind: type[PairPointer], words: Tensor, cutoff: float, cells: int, monkeypatch: pytest.MonkeyPatch
+    kind: type[PairPointer], words: Tensor, cutoff: float, max_cells: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pair_pointer, "MAX_CELLS", cells)
+    monkeypatch.setattr(pair_pointer, "MAX_CELLS", max_cells)
     torch.manual_seed(2)
     pointer = make(kind)
     spans = [(2, 0, 4), (0, 1, 3), (0, 1, 2), (2, 2, 3), (0, 4, 5), (0, 0, 5)]  # unordered; sentence 1 has none
     packed = PackedSpans(*(torch.tensor(column) for column in zip(*spans, strict=True)))
     with torch.no_grad():
-        actual = pointer.score_pairs(words, packed, cutoff)
+        scored = pointer.score_pairs(words, packed, cutoff)
     expected = {}
     for (x, (b, s1, e1)), (y, (c, s2, e2)) in product(enumerate(spans), repeat=2):
         for label in range(LABELS) if b == c else ():
@@ -163,32 +164,32 @@ def test_pairs_match_a_loop_over_spans(
             last = reference_score(pointer, words[b, e1 - 1], words[b, e2 - 1], LABELS + label)
             if min(first, last) > cutoff:
                 expected[x, y, label] = 1 / (1 + exp(-min(first, last)))
-    columns = zip(actual.first.tolist(), actual.second.tolist(), actual.label.tolist(), actual.score.tolist(), strict=True)
-    got = {(x, y, label): score for x, y, label, score in columns}
+    columns = zip(scored.first.tolist(), scored.second.tolist(), scored.label.tolist(), scored.score.tolist(), strict=True)
+    actual = {(x, y, label): score for x, y, label, score in columns}
     assert expected
-    assert len(got) == len(actual.score)
-    assert got == pytest.approx(expected, abs=1e-5)
+    assert len(actual) == len(scored.score)
+    assert actual == pytest.approx(expected, abs=1e-5)
 
 
 def test_no_pairs_without_spans(words: Tensor) -> None:
-    none = torch.empty(0, dtype=torch.int64)
-    actual = FullPairPointer(WIDTH, LABELS).score_pairs(words, PackedSpans(none, none, none))
-    assert len(actual.first) == len(actual.second) == len(actual.label) == len(actual.score) == 0
+    empty = torch.empty(0, dtype=torch.int64)
+    scored = FullPairPointer(WIDTH, LABELS).score_pairs(words, PackedSpans(empty, empty, empty))
+    assert len(scored.first) == len(scored.second) == len(scored.label) == len(scored.score) == 0
 
 
-@pytest.mark.parametrize("cells", [1 << 25, 2 * 75])
+@pytest.mark.parametrize("max_cells", [1 << 25, 2 * 75])
 @pytest.mark.parametrize("kind", KINDS)
 def test_loss_does_not_synchronise(
     kind: type[PairPointer],
     words: Tensor,
     mask: Tensor,
-    cells: int,
+    max_cells: int,
     synchronisations: Callable[[], Any],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(pair_pointer, "MAX_CELLS", cells)
+    monkeypatch.setattr(pair_pointer, "MAX_CELLS", max_cells)
     pointer = make(kind)
     packed = positives()[1]
-    with synchronisations() as count:
+    with synchronisations() as counts:
         pointer.loss(words.requires_grad_(), mask, packed).sum().backward()
-    assert not count
+    assert not counts
