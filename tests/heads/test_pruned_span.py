@@ -162,22 +162,22 @@ def test_deep_loss_covers_the_kept_spans(tiny_bert: Path) -> None:
 @pytest.mark.parametrize("options", [{}, {"unit": "subwords", "max_width": 12}])
 def test_kept_spans_are_read_in_text_order(tiny_bert: Path, options: dict[str, Any]) -> None:
     encoder = random_encoder("bert", tiny_bert)
-    head, without_lstm = build_pruned_head(encoder, **options), build_pruned_head(encoder, lstm=0, **options)
-    without_lstm.transformer.load_state_dict(head.transformer.state_dict())
-    recorded: list[torch.Tensor] = []
-    without_lstm.hidden_vectors = lambda spans, size: recorded.append(spans) or spans  # type: ignore[assignment, func-returns-value, misc]
+    head, plain = build_pruned_head(encoder, **options), build_pruned_head(encoder, lstm=0, **options)
+    plain.transformer.load_state_dict(head.transformer.state_dict())
+    inputs: list[torch.Tensor] = []
+    plain.hidden_vectors = lambda spans, size: inputs.append(spans) or spans  # type: ignore[assignment, func-returns-value, misc]
     with torch.no_grad():
         states, _ = encode_batch(encoder, head)
         kept = head._prune(head.scorer.score_cells(states), states.mask)
         vectors = head._vectors(states, kept).view(*kept.is_span.shape, -1)
-        without_lstm._vectors(states, kept)
+        plain._vectors(states, kept)
         assert head.lstm is not None
         unordered = 0
         for number, is_span in enumerate(kept.is_span):
             spans = [(int(kept.start[number, m]), int(kept.end[number, m]), m) for m in is_span.nonzero().squeeze(1).tolist()]
             order = [m for _, _, m in sorted(spans)]
             if order:
-                sequence = recorded[0][number, order]
+                sequence = inputs[0][number, order]
                 forward_states, _ = head.lstm.forwards[0](sequence)
                 backward_states, _ = head.lstm.backwards[0](sequence.flip(0))
                 size = (kept.end - kept.start)[number, order]

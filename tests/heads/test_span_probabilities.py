@@ -23,7 +23,8 @@ from spanwise.recipes.catalog import configure, recipes
 # "sng-paper" only types given spans; "locate-label-paper" uses the head of "locate-label".
 RECIPES = sorted(set(recipes()) - {"sng-paper", "locate-label-paper"})
 WITHOUT_VECTORS = {
-    "biaffine", "bl-seqner", "efficient-global-pointer", "global-pointer", "gp-relations", "seqner", "seqner-crf", "span-relations",
+    "biaffine", "bl-seqner", "efficient-global-pointer", "global-pointer", "gp-relations", "seqner", "seqner-crf",
+    "span-relations",
 }  # fmt: skip
 INDEPENDENT_TYPES = {"efficient-global-pointer", "global-pointer", "gp-relations"}  # per-type scores
 SENTENCES = (*sentences(5), Sentence("one", ("quito",)), Sentence("empty", ()))
