@@ -115,13 +115,18 @@ def test_leftovers_of_a_live_process_and_folders_of_the_user_stay(tmp_path: Path
     assert sorted(path.name for path in tmp_path.iterdir()) == [".out.txt.abcdefgh", "out.txt"]
 
 
+def write_to_full_disk(path: Path, code: int) -> None:
+    with atomic_output(path) as temporary:
+        temporary.write_text("half")
+        raise OSError(code, os.strerror(code), str(temporary))
+
+
 @pytest.mark.parametrize("code", [errno.ENOSPC, errno.EFBIG, errno.EDQUOT])
 def test_a_full_disk_is_one_line_and_the_old_file_stays(tmp_path: Path, code: int) -> None:
     path = tmp_path / "out.txt"
     path.write_text("old")
-    with pytest.raises(SpanwiseError) as caught, atomic_output(path) as temporary:
-        temporary.write_text("half")
-        raise OSError(code, os.strerror(code), str(temporary))
+    with pytest.raises(SpanwiseError) as caught:
+        write_to_full_disk(path, code)
     assert str(caught.value) == f"{path}: not written: {os.strerror(code)}; free some space and try again"
     assert path.read_text() == "old"
     assert [file.name for file in tmp_path.iterdir()] == ["out.txt"]

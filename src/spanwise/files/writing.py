@@ -54,10 +54,10 @@ def atomic_output(
             flush_tree(temporary)
             if is_folder and path.is_dir():
                 if may_replace(path):
-                    os.replace(path, old_output(work, path))
+                    path.replace(old_output(work, path))
                 elif os.name == "nt":
                     path.rmdir()
-            os.replace(temporary, path)  # fails if files were added to an empty folder in the meantime
+            temporary.replace(path)  # fails if files were added to an empty folder in the meantime
             flush(parent)
     except Exception as error:
         output_error = _output_error(path, error)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 from collections.abc import Iterator
 from enum import Enum
 from fnmatch import fnmatchcase
@@ -15,6 +16,7 @@ import yaml
 from spanwise.config.settings import Config
 from spanwise.config.validation import validate_settings
 from spanwise.core.errors import SpanwiseError
+from spanwise.files.locks import LOCK_NAME
 from spanwise.files.reading import read_json
 from spanwise.runs.records import RunGroup, TrainingRecord
 
@@ -24,8 +26,10 @@ GROUPS = {"seeds": r"seed-\d+", "folds": r"fold-\d+", "sweep": r".+=.*"}
 _CONFIG, _LABELS, _WEIGHTS = "config.yaml", "labels.json", "model.safetensors"
 _TRAINING_RECORD, _REPORT, _METRICS, _CHECKPOINTS = "resume.json", "run.json", "metrics.jsonl", "checkpoints"
 _ONNX_RECORD, _GROUP_RECORD = "onnx.json", "runs.json"
-_MODEL_FILES = (_CONFIG, _LABELS, _WEIGHTS, _TRAINING_RECORD, _REPORT, _METRICS, _ONNX_RECORD, "*.onnx", "*.onnx.data")
-_GROUP_FILES = (_GROUP_RECORD, *(f"{kind}.json" for kind in GROUPS))
+_MODEL_FILES = (
+    _CONFIG, _LABELS, _WEIGHTS, _TRAINING_RECORD, _REPORT, _METRICS, _ONNX_RECORD, "*.onnx", "*.onnx.data", LOCK_NAME,
+)  # fmt: skip
+_GROUP_FILES = (_GROUP_RECORD, *(f"{kind}.json" for kind in GROUPS), LOCK_NAME)
 # Configurations, vocabularies and tokenizers, as the encoders and Transformers write them.
 _ENCODER_FILES = (
     "static_encoder.json", "config.json", "tokenizer*.json", "*vocab*.json", "vocab.txt", "merges.txt", "bpe.codes", "*.model",
@@ -89,6 +93,11 @@ class RunFolder:
         return self.path / _CHECKPOINTS
 
     @property
+    def lock_file(self) -> Path:
+        """Held by the process that trains in the folder; without meaning if no process holds it."""
+        return self.path / LOCK_NAME
+
+    @property
     def onnx_file(self) -> Path:
         """The record of a model that was exported to ONNX."""
         return self.path / _ONNX_RECORD
@@ -114,7 +123,7 @@ class RunFolder:
             return RunState.EXPORTED
         if self.is_group or self.runs():
             return RunState.GROUP
-        is_empty = not self.path.exists() or (self.path.is_dir() and not any(self.path.iterdir()))
+        is_empty = not self.path.exists() or (self.path.is_dir() and not set(self.path.iterdir()) - {self.lock_file})
         return RunState.EMPTY if is_empty else RunState.FOREIGN
 
     @property
@@ -148,7 +157,7 @@ class RunFolder:
     @property
     def is_group(self) -> bool:
         """Whether the folder has a record or a summary of a group, and runs of it."""
-        if not any((self.path / name).is_file() for name in _GROUP_FILES):
+        if not any((self.path / name).is_file() for name in _GROUP_FILES if name != LOCK_NAME):
             return False
         names = [run.path.name for run in self.runs()] + list(self.started_runs())
         return any(re.fullmatch(pattern, name) for pattern in GROUPS.values() for name in names)
@@ -193,6 +202,11 @@ class RunFolder:
         """The checkpoints, in the order of their steps."""
         folders = [path for path in self.checkpoints.glob("step-*") if path.name[5:].isdigit()]
         return sorted(folders, key=lambda path: int(path.name[5:]))
+
+    def remove_training_state(self) -> None:
+        """Remove checkpoints and training record of a finished run: there is nothing left to resume."""
+        shutil.rmtree(self.checkpoints, ignore_errors=True)
+        self.record_file.unlink(missing_ok=True)
 
     # --- ownership ---------------------------------------------------------------------------------------------------
 

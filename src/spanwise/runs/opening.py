@@ -4,27 +4,67 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from spanwise.core.errors import SpanwiseError
+from spanwise.files.locks import LocksUnavailableError, lock_holder, try_lock
+from spanwise.files.work_folders import remove_leftovers
 from spanwise.runs.folder import GROUPS, RunFolder
 
 _UNFINISHED = "contains an unfinished run; pass --resume to continue it, or choose another folder"
 
 
 @contextmanager
-def open_run_folder(out: Path, *, should_resume: bool) -> Iterator[None]:
-    """Open a folder that is new, empty, or contains an unfinished run to resume.
+def open_run_folder(out: Path, *, should_resume: bool, log: Callable[[str], None]) -> Iterator[None]:
+    """Open a folder that is new, empty, or contains an unfinished run to resume, as its only writer.
 
     A folder that was created here is removed again if training fails before it writes anything.
     """
     run = RunFolder(out)
+    if should_resume:
+        clean_finished_run(run)
     _check_not_finished(run, should_resume)
-    with create_folder(out):
+    with create_folder(out), _only_writer(out, log):
+        _check_not_finished(run, should_resume)  # by the writer before
         _check_contents(run, should_resume)
         yield
+
+
+@contextmanager
+def open_group_folder(out: Path, kind: str, *, should_resume: bool, log: Callable[[str], None]) -> Iterator[None]:
+    """Open a folder for a group of runs, as its only writer; ``kind`` is a key of ``GROUPS``."""
+    _check_not_finished(RunFolder(out), should_resume)
+    with create_folder(out), _only_writer(out, log):
+        _check_group_folder(out, kind, should_resume)
+        remove_leftovers(out)
+        yield
+
+
+@contextmanager
+def _only_writer(folder: Path, log: Callable[[str], None]) -> Iterator[None]:
+    """Hold the lock of a folder. Where there are no locks, say so."""
+    try:
+        lock = try_lock(folder)
+    except LocksUnavailableError:
+        log(f"note: {folder} cannot be locked on this system; make sure that no other process trains in it")
+        yield
+        return
+    if lock is None:
+        message = f"{lock_holder(folder)} is training in this folder; wait for it, or choose another folder"
+        raise SpanwiseError(f"{folder}: {message}")
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def clean_finished_run(run: RunFolder) -> None:
+    """Remove the training state and lock file of a run whose process was killed after the report was written."""
+    if run.is_finished and (run.record_file.exists() or run.checkpoints.exists() or run.lock_file.exists()):
+        with suppress(SpanwiseError), _only_writer(run.path, lambda line: None):
+            run.remove_training_state()
 
 
 @contextmanager
@@ -41,8 +81,8 @@ def create_folder(path: Path) -> Iterator[None]:
         raise
 
 
-def check_group_folder(out: Path, kind: str, *, should_resume: bool) -> None:
-    """Refuse a folder for a group of runs if it has a single run or another group; ``kind`` is a key of ``GROUPS``."""
+def _check_group_folder(out: Path, kind: str, should_resume: bool) -> None:
+    """Refuse a folder for a group of runs if it has a single run or another group."""
     folder = RunFolder(out)
     _check_not_finished(folder, should_resume)
     if folder.is_run:
@@ -75,11 +115,13 @@ def _check_contents(run: RunFolder, should_resume: bool) -> None:
     """Accept a folder that is empty or is resumed, and remove temporary files left by killed processes."""
     files = (run.record_file, run.config_file, run.labels_file, run.weights_file, run.metrics_file, run.report_file)
     prefixes = tuple(f".{file.name}." for file in files)  # see ``atomic_output``
-    leftovers = [path for path in run.path.iterdir() if path.name.startswith(prefixes)]
-    if len(leftovers) < len(list(run.path.iterdir())):
+    remove_leftovers(run.path)
+    contents = [path for path in run.path.iterdir() if path != run.lock_file]
+    leftovers = [path for path in contents if path.name.startswith(prefixes)]  # where there are no locks
+    if len(leftovers) < len(contents):
         if not run.is_started:
-            contents = "contains a model without training files" if run.is_run else "not empty and not a run folder"
-            raise SpanwiseError(f"{run.path}: {contents}; choose another folder")
+            problem = "contains a model without training files" if run.is_run else "not empty and not a run folder"
+            raise SpanwiseError(f"{run.path}: {problem}; choose another folder")
         if not should_resume:
             raise SpanwiseError(f"{run.path}: {_UNFINISHED}")
     for path in leftovers:

@@ -7,7 +7,7 @@ from typing import Any
 
 from spanwise.core.types import Sentence
 from spanwise.evaluation.tasks import EntityTask
-from spanwise.heads.abilities import Prunes, find_ability
+from spanwise.heads.abilities import Prunes, Tunable, find_ability
 from spanwise.heads.base import Head
 from spanwise.models.model import Model
 from spanwise.prediction.predictor import predict_with_heads
@@ -32,7 +32,7 @@ class DevScorer:
     def score(self) -> tuple[dict[str, Any], list[Sentence]]:
         """Return the current scores, with those of each branch of a bundle, and the predicted sentences."""
         head = self.model.head
-        predicted = self._predict([head.prediction_head, *head.branches.values()])
+        predicted = self._predict_tuned([head.prediction_head, *head.branches.values()])
         scores = self.model.task.score_dev(self.gold, predicted[head.prediction_head])
         if self._is_pruned:
             scores["pruning_recall"] = pruning_recall(self.model, self.gold, self._prepared_gold)
@@ -40,6 +40,20 @@ class DevScorer:
             task = EntityTask()
             scores["branches"] = {name: task.score_dev(self.gold, predicted[branch]) for name, branch in head.branches.items()}
         return scores, predicted[head.prediction_head]
+
+    def _predict_tuned(self, heads: list[Head]) -> dict[Head, list[Sentence]]:
+        """Predict once with all heads; the first of them with the settings that are best on dev now."""
+        tunable = find_ability(heads[0], Tunable)
+        if tunable is None:
+            return self._predict(heads)
+        predicted: dict[Head, list[Sentence]] = {}
+
+        def predict() -> list[Sentence]:
+            predicted.update(self._predict(heads))
+            return predicted[heads[0]]
+
+        first = tunable.predict_tuned(self.gold, predict)
+        return {**predicted, heads[0]: first}
 
     def _predict(self, heads: list[Head]) -> dict[Head, list[Sentence]]:
         predicted = predict_with_heads(heads, self.model, self._windows, self._prepared)

@@ -39,27 +39,28 @@ def train_folds(
     and dev is split off from them. (SpERT's protocol for ADE has no dev and takes the last epoch. It
     reports macro scores.)
     """
-    group, log = GroupTraining(out, "folds", choices, options, [data, folds]), options.log
-    config = group.config()
-    corpus = read_data(data, options.data_format, log)
-    parts, runs = list(cut_folds(corpus, folds)), {}
-    untested = sum(map(len, corpus.splits.values())) - sum(len(part["test"]) for _, part in parts)
-    if untested:
-        log(f"note: {untested:,} sentences are in no fold: they are used for training and never tested")
-    for number, part in parts:
-        part_with_dev, note = ensure_dev_split(part)
-        log(f"fold {number}: {note or 'unchanged splits'}")
-        runs[f"fold-{number}"] = config, part_with_dev
-    metrics = [_metrics(scores["test"]) for scores in group.train(folds.absolute(), runs)]
+    log = options.log
+    with GroupTraining(out, "folds", choices, options, [data, folds]).open() as group:
+        config = group.config()
+        corpus = read_data(data, options.data_format, log)
+        parts, runs = list(cut_folds(corpus, folds)), {}
+        untested = sum(map(len, corpus.splits.values())) - sum(len(part["test"]) for _, part in parts)
+        if untested:
+            log(f"note: {untested:,} sentences are in no fold: they are used for training and never tested")
+        for number, part in parts:
+            part_with_dev, note = ensure_dev_split(part)
+            log(f"fold {number}: {note or 'unchanged splits'}")
+            runs[f"fold-{number}"] = config, part_with_dev
+        metrics = [_metrics(scores["test"]) for scores in group.train(folds.absolute(), runs)]
 
-    summary: dict[str, Any] = {"folds": [number for number, _ in parts], "scores": {}}
-    for name in dict.fromkeys(chain.from_iterable(metrics)):
-        values = [row[name] for row in metrics if name in row]  # a fold may have no relations
-        row: dict[str, Any] = {**mean_and_deviation(values), "folds": values}
-        summary["scores"][name] = row
-        log(f"{name}: {row['mean']:.4f} ± {row['deviation']:.4f} over {len(values)} folds")
-    write_json(group.folder.summary_file("folds"), summary)
-    return summary
+        summary: dict[str, Any] = {"folds": [number for number, _ in parts], "scores": {}}
+        for name in dict.fromkeys(chain.from_iterable(metrics)):
+            values = [row[name] for row in metrics if name in row]  # a fold may have no relations
+            row: dict[str, Any] = {**mean_and_deviation(values), "folds": values}
+            summary["scores"][name] = row
+            log(f"{name}: {row['mean']:.4f} ± {row['deviation']:.4f} over {len(values)} folds")
+        write_json(group.folder.summary_file("folds"), summary)
+        return summary
 
 
 def _metrics(scores: Mapping[str, Any]) -> dict[str, float]:

@@ -15,7 +15,7 @@ from spanwise.core.types import Corpus
 from spanwise.corpora.splits import fingerprints
 from spanwise.recipes.resolve import Choices
 from spanwise.runs.folder import RunFolder
-from spanwise.runs.opening import check_group_folder, create_folder
+from spanwise.runs.opening import clean_finished_run, open_group_folder
 from spanwise.runs.outputs import check_not_input, check_output
 from spanwise.runs.records import RunGroup, TrainingRecord, check_same_init
 from spanwise.runtime.device import is_single_process
@@ -40,10 +40,17 @@ class GroupTraining:
         check_output(out, paths, can_be_run=True)
         for file in (self.folder.group_file, self.folder.summary_file(kind)):
             check_not_input(file, paths)
-        check_group_folder(out, kind, should_resume=options.resume)
-        self.record = self.folder.read_group() if options.resume else None
-        if options.resume and not self.folder.started_runs():
-            options.log(f"nothing to resume in {out}: training from the start")
+        self.record: RunGroup | None = None
+
+    @contextmanager
+    def open(self) -> Iterator[GroupTraining]:
+        """Open the folder of the group as its only writer."""
+        path, options = self.folder.path, self.options
+        with open_group_folder(path, self.kind, should_resume=options.resume, log=options.log):
+            self.record = self.folder.read_group() if options.resume else None
+            if options.resume and not self.folder.started_runs():
+                options.log(f"nothing to resume in {path}: training from the start")
+            yield self
 
     def config(self, *overrides: str, **settings: Any) -> Config:
         """The configuration of a run: the common choices with its overrides and training settings."""
@@ -62,12 +69,13 @@ class GroupTraining:
             runs=list(runs), config=first_config, init=None if init is None else Path(init).absolute(), **{self.kind: requested}
         )
         options = replace(self.options, init=init, data_format=None)
-        with create_folder(self.folder.path), self._recorded(record):
+        with self._recorded(record):
             return [self._train_run(name, config, corpus, options) for name, (config, corpus) in runs.items()]
 
     def _train_run(self, name: str, config: Config, corpus: Corpus, options: RunOptions) -> Scores:
         run = RunFolder(self.folder.path / name)
         if options.resume and run.is_finished:
+            clean_finished_run(run)
             return run.read_scores()
         options.log(f"== {name}")
         options = replace(options, resume=options.resume and run.path.is_dir())

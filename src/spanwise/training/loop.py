@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-import shutil
 import time
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -248,7 +247,7 @@ class Trainer:
         is_best = self._record_score(score)
 
         # report
-        progress.epoch(row, task.format_epoch(dev), is_best)
+        progress.epoch(row, task.format_epoch(dev), score, is_best=is_best)
         if self.epoch == 1 and score == 0:
             cause = explain_zero_score(self.dev.gold, predicted, self.model.head, self.settings.head_rate)
             self.log(f"dev {task.metric} is 0 after the first epoch: {cause}")
@@ -316,5 +315,4 @@ class Trainer:
             self.accelerator.log({f"{split}_{task.metric_key}": task.metric_value(row) for split, row in scores.items()})
             self.accelerator.end_training()
         if self.accelerator.is_main_process:
-            shutil.rmtree(self.folder.checkpoints, ignore_errors=True)
-            self.folder.record_file.unlink(missing_ok=True)
+            self.folder.remove_training_state()

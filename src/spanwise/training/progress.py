@@ -29,8 +29,8 @@ class Progress:
         self.done += 1
         self.bar.show(self.done, lambda: f"loss {float(loss):.4f} {self.dev_scores}")
 
-    def epoch(self, row: dict[str, Any], dev_scores: str, is_best: bool) -> None:
-        """Show the metrics of an epoch; ``dev_scores`` is their dev part as text."""
+    def epoch(self, row: dict[str, Any], dev_scores: str, score: float, *, is_best: bool) -> None:
+        """Show the metrics of an epoch; ``dev_scores`` is their dev part as text, ``score`` selects the epoch."""
         self.dev_scores = f"dev {dev_scores}"
-        mark = " (best)" if is_best else ""
+        mark = " (best)" if is_best and score > 0 else ""
         self.bar.line(f"epoch {row['epoch']}: loss {row['loss']:.4f}, dev {dev_scores}{mark}, {row['seconds']:.1f} s", self.log)

@@ -116,8 +116,9 @@ def train_config(data: str | Path | Corpus, out: Path, config: Config, options: 
         options = replace(options, log=_discard)
 
     folder = RunFolder(out)
-    record = folder.read_record() if options.resume else None
-    with open_run_folder(out, should_resume=options.resume) if is_main_process() else nullcontext():
+    opened = open_run_folder(out, should_resume=options.resume, log=options.log) if is_main_process() else nullcontext()
+    with opened:
+        record = folder.read_record() if options.resume else None
         if options.resume and not folder.is_started:
             options.log(f"nothing to resume in {out}: training from the start")
             options = replace(options, resume=False)

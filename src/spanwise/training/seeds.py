@@ -22,24 +22,25 @@ def train_seeds(
     """Train one run per seed in ``out/seed-N``; write mean and standard deviation to ``out/seeds.json``."""
     if len(set(seeds)) < len(seeds):
         raise SpanwiseError(f"--seeds {','.join(map(str, seeds))}: a seed is repeated")
-    group, log = GroupTraining(out, "seeds", choices, options, [data]), options.log
-    corpus = read_training_corpus(data, options.data_format, log)
-    runs = group.train(seeds, {f"seed-{seed}": (group.config(seed=seed), corpus) for seed in seeds})
+    log = options.log
+    with GroupTraining(out, "seeds", choices, options, [data]).open() as group:
+        corpus = read_training_corpus(data, options.data_format, log)
+        runs = group.train(seeds, {f"seed-{seed}": (group.config(seed=seed), corpus) for seed in seeds})
 
-    summary: dict[str, Any] = {"seeds": list(seeds), "scores": {}}
-    for split in runs[0]:
-        task = task_from_scores(runs[0][split])
-        values = [task.metric_value(scores[split]) for scores in runs]
-        row: dict[str, Any] = {**mean_and_deviation(values), task.metric_key: values}
-        summary["scores"][split] = row
-        if all(scores[split].get("relations") for scores in runs):
-            f1 = [scores[split]["relations"]["strict"]["micro"]["f1"] for scores in runs]
-            row["relations"] = {**mean_and_deviation(f1), "f1": f1}
-            log(f"{split}: relations F1 {_format(row['relations'])} over {len(seeds)} seeds")
-        listed = ", ".join(f"{value:.4f}" for value in values)
-        log(f"{split}: {task.metric} {_format(row)} over {len(seeds)} seeds ({listed})")
-    write_json(group.folder.summary_file("seeds"), summary)
-    return summary
+        summary: dict[str, Any] = {"seeds": list(seeds), "scores": {}}
+        for split in runs[0]:
+            task = task_from_scores(runs[0][split])
+            values = [task.metric_value(scores[split]) for scores in runs]
+            row: dict[str, Any] = {**mean_and_deviation(values), task.metric_key: values}
+            summary["scores"][split] = row
+            if all(scores[split].get("relations") for scores in runs):
+                f1 = [scores[split]["relations"]["strict"]["micro"]["f1"] for scores in runs]
+                row["relations"] = {**mean_and_deviation(f1), "f1": f1}
+                log(f"{split}: relations F1 {_format(row['relations'])} over {len(seeds)} seeds")
+            listed = ", ".join(f"{value:.4f}" for value in values)
+            log(f"{split}: {task.metric} {_format(row)} over {len(seeds)} seeds ({listed})")
+        write_json(group.folder.summary_file("seeds"), summary)
+        return summary
 
 
 def _format(row: dict[str, Any]) -> str:

@@ -31,28 +31,29 @@ def train_sweep(
     points = {"+".join(point).replace("/", "_"): point for point in grid}
     if len(points) < len(grid):
         raise SpanwiseError(f"--sweep {' '.join(sweep)}: two points have the same folder name (/ becomes _)")
-    group, log = GroupTraining(out, "sweep", choices, replace(options, test=False), [data]), options.log
-    configs = {name: group.config(*point) for name, point in points.items()}
-    corpus = read_training_corpus(data, options.data_format, log)
-    runs = group.train(sweep, {name: (config, corpus) for name, config in configs.items()})
+    log = options.log
+    with GroupTraining(out, "sweep", choices, replace(options, test=False), [data]).open() as group:
+        configs = {name: group.config(*point) for name, point in points.items()}
+        corpus = read_training_corpus(data, options.data_format, log)
+        runs = group.train(sweep, {name: (config, corpus) for name, config in configs.items()})
 
-    rows: list[dict[str, Any]] = []
-    for (name, point), scores in zip(points.items(), runs, strict=True):
-        task = task_from_scores(scores["dev"])
-        metric, value = task.selection_metric(scores["dev"])
-        rows.append({"settings": list(point), "folder": name, "dev": value})
-    rows.sort(key=lambda row: -row["dev"])
-    for row in rows:
-        log(f"dev {metric} {row['dev']:.4f}  {' '.join(row['settings'])}")
+        rows: list[dict[str, Any]] = []
+        for (name, point), scores in zip(points.items(), runs, strict=True):
+            task = task_from_scores(scores["dev"])
+            metric, value = task.selection_metric(scores["dev"])
+            rows.append({"settings": list(point), "folder": name, "dev": value})
+        rows.sort(key=lambda row: -row["dev"])
+        for row in rows:
+            log(f"dev {metric} {row['dev']:.4f}  {' '.join(row['settings'])}")
 
-    best = rows[0]
-    scores = _score_test(RunFolder(out / best["folder"]), corpus, options.device)
-    if "test" in scores:
-        metric, value = task.selection_metric(scores["test"])
-        log(f"best on dev: {' '.join(best['settings'])}; test {metric} {value:.4f}")
-    summary = {"chosen": best["settings"], "test": scores.get("test"), "grid": rows}
-    write_json(group.folder.summary_file("sweep"), summary)
-    return summary
+        best = rows[0]
+        scores = _score_test(RunFolder(out / best["folder"]), corpus, options.device)
+        if "test" in scores:
+            metric, value = task.selection_metric(scores["test"])
+            log(f"best on dev: {' '.join(best['settings'])}; test {metric} {value:.4f}")
+        summary = {"chosen": best["settings"], "test": scores.get("test"), "grid": rows}
+        write_json(group.folder.summary_file("sweep"), summary)
+        return summary
 
 
 def _parse_axis(text: str) -> list[str]:
