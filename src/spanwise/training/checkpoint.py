@@ -3,14 +3,16 @@
 A checkpoint is a folder ``checkpoints/step-N``. It has the weights, the optimiser state and the random
 states as safetensors, and position, schedule, best score and metrics as JSON. It is written under a
 temporary name and then renamed, so that a killed process leaves the old checkpoint or the new one.
+``checksums.json`` has the SHA-256 of each file. The newest two checkpoints are kept: if the newest is
+damaged, the one before it is used.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
-import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +23,14 @@ from torch.optim.lr_scheduler import LambdaLR
 
 from spanwise.core.errors import SpanwiseError
 from spanwise.files.reading import read_json
+from spanwise.files.writing import atomic_output
 from spanwise.models.model import Model
 from spanwise.runs.folder import RunFolder
 from spanwise.runtime.tensors import load_weights, read_tensors, state_tensors, write_tensors
 
 RandomStates = Mapping[str, Tensor]
+_STATE, _CHECKSUMS = "state.json", "checksums.json"
+_FILES = {_STATE, "model.safetensors", "optimizer.safetensors", "random.safetensors"}
 
 
 def save_checkpoint(
@@ -37,36 +42,48 @@ def save_checkpoint(
     state: dict[str, Any],
     random: Sequence[RandomStates],
 ) -> None:
-    """Write the checkpoint of a step, then remove older ones. ``random`` has the ``random_states`` of each process."""
+    """Write the checkpoint of a step; keep the one before it. ``random`` has the ``random_states`` of each process."""
     run.checkpoints.mkdir(parents=True, exist_ok=True)
-    for leftover in run.checkpoints.glob(".step-*"):  # left by a killed process
-        shutil.rmtree(leftover, ignore_errors=True)
-    temporary = run.checkpoints / f".step-{step}"
-    temporary.mkdir()
-    write_tensors(state_tensors(model), temporary / "model.safetensors")
-    write_tensors(_optimizer_tensors(optimizer), temporary / "optimizer.safetensors")
-    by_rank = {f"{rank}.{name}": value for rank, states in enumerate(random) for name, value in states.items()}
-    write_tensors(by_rank, temporary / "random.safetensors")
-    position = {"step": step, "schedule": schedule.last_epoch, **state}
-    (temporary / "state.json").write_text(json.dumps(position), encoding="utf-8")
-    for path in (*temporary.iterdir(), temporary):
-        _flush(path)
-    temporary.rename(run.checkpoints / f"step-{step}")
-    _flush(run.checkpoints)
-    for old in run.checkpoint_folders()[:-1]:
-        shutil.rmtree(old, ignore_errors=True)
+    for old in run.checkpoint_folders()[:-1]:  # before the new one is written, to save space
+        _remove(old)
+    with atomic_output(run.checkpoints / f"step-{step}", is_folder=True) as temporary:
+        write_tensors(state_tensors(model), temporary / "model.safetensors")
+        write_tensors(_optimizer_tensors(optimizer), temporary / "optimizer.safetensors")
+        by_rank = {f"{rank}.{name}": value for rank, states in enumerate(random) for name, value in states.items()}
+        write_tensors(by_rank, temporary / "random.safetensors")
+        position = {"step": step, "schedule": schedule.last_epoch, **state}
+        (temporary / _STATE).write_text(json.dumps(position), encoding="utf-8")
+        checksums = {path.name: _checksum(path) for path in sorted(temporary.iterdir())}
+        (temporary / _CHECKSUMS).write_text(json.dumps(checksums), encoding="utf-8")
 
 
-def read_state(run: RunFolder) -> dict[str, Any] | None:
-    """Read the newest checkpoint without its tensors; None if there is none."""
-    folders = run.checkpoint_folders()
-    return read_json(folders[-1] / "state.json") if folders else None
+def find_checkpoint(run: RunFolder, log: Callable[[str], None], *, should_remove: bool = True) -> Path | None:
+    """Return the newest intact checkpoint, or None if there is none at all; remove newer, damaged ones."""
+    damaged: dict[Path, str] = {}
+    for folder in reversed(run.checkpoint_folders()):
+        problem = _find_damage(folder)
+        if problem is None:
+            for other, name in damaged.items():
+                log(f"note: {other} is damaged ({name}); using the checkpoint before it")
+                if should_remove:
+                    _remove(other)
+            return folder
+        damaged[folder] = problem
+    if damaged:
+        listed = ", ".join(f"{folder.name} ({name})" for folder, name in damaged.items())
+        advice = "delete this folder to train from the beginning"
+        raise SpanwiseError(f"{run.checkpoints}: all checkpoints are damaged: {listed}; {advice}")
+    return None
 
 
-def load_checkpoint(run: RunFolder, model: Model, optimizer: Optimizer, schedule: LambdaLR, rank: int = 0) -> None:
-    """Restore model, optimiser, schedule and random states from the newest checkpoint."""
-    folder = run.checkpoint_folders()[-1]
-    state = read_state(run) or {}
+def read_state(folder: Path) -> dict[str, Any]:
+    """Read a checkpoint without its tensors."""
+    return read_json(folder / _STATE)
+
+
+def load_checkpoint(folder: Path, model: Model, optimizer: Optimizer, schedule: LambdaLR, rank: int = 0) -> None:
+    """Restore model, optimiser, schedule and random states from a checkpoint."""
+    state = read_state(folder)
     load_weights(model, folder / "model.safetensors")
     random = read_tensors(folder / "random.safetensors")
     try:
@@ -117,10 +134,32 @@ def _fill_optimizer(optimizer: Optimizer, tensors: dict[str, Tensor]) -> None:
         optimizer.state[parameter][name] = value.to(parameter.device) if is_on_device else value
 
 
-def _flush(path: Path) -> None:
-    """Make sure that a file is on disk before it is renamed."""
-    handle = os.open(path, os.O_RDONLY)
+def _checksum(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _find_damage(folder: Path) -> str | None:
+    """Return the name of the first damaged or missing file of a checkpoint; None if it is intact."""
     try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        checksums = read_json(folder / _CHECKSUMS)
+    except SpanwiseError:
+        return _CHECKSUMS
+    if not checksums.keys() >= _FILES:
+        return _CHECKSUMS
+    # A damaged entry of the checksums makes an intact file look damaged; the list itself has no checksum.
+    for name in sorted(_FILES):
+        try:
+            if _checksum(folder / name) != checksums[name]:
+                return name
+        except OSError:
+            return name
+    return None
+
+
+def _remove(folder: Path) -> None:
+    """Remove a checkpoint. Its name goes first, so that a kill leaves no checkpoint with missing files."""
+    hidden = folder.with_name(f".{folder.name}")
+    shutil.rmtree(hidden, ignore_errors=True)  # of a killed removal
+    folder.rename(hidden)
+    shutil.rmtree(hidden, ignore_errors=True)

@@ -120,9 +120,9 @@ class Trainer:
             f"{parameters / 1e6:.1f} M weights, {self.device_name}, {self.precision}, seed {settings.seed}"
         )
 
-    def train(self, *, resume: bool = False) -> None:
-        """Train all epochs, or the remaining ones."""
-        done = self._resume() if resume else 0
+    def train(self, checkpoint: Path | None = None) -> None:
+        """Train all epochs, or those that remain after a checkpoint."""
+        done = 0 if checkpoint is None else self._resume(checkpoint)
         is_main = self.accelerator.is_main_process
         if self.trackers:
             self.accelerator.init_trackers("spanwise", config=flatten(self.model.config.model_dump()))
@@ -290,15 +290,12 @@ class Trainer:
             save_checkpoint(self.folder, step, self.model, self.optimizer, self.schedule, state, random)
         self.accelerator.wait_for_everyone()
 
-    def _resume(self) -> int:
-        """Restore the newest checkpoint; return the number of steps done."""
-        state = read_state(self.folder)
-        if state is None:
-            self.log("no checkpoint to resume from: starting from the beginning")
-            return 0
+    def _resume(self, checkpoint: Path) -> int:
+        """Restore a checkpoint; return the number of steps done."""
+        state = read_state(checkpoint)
         config = self.model.config.model_dump(mode="json")
         check_same(self.folder.path, state["config"], state["data"], config, self.fingerprints)
-        load_checkpoint(self.folder, self.model, self.optimizer, self.schedule, self.accelerator.process_index)
+        load_checkpoint(checkpoint, self.model, self.optimizer, self.schedule, self.accelerator.process_index)
         if state["scaler"] and self.accelerator.scaler:
             self.accelerator.scaler.load_state_dict(state["scaler"])
         self.epoch, self.seconds, self.metrics = state["epoch"], state["seconds"], state["metrics"]

@@ -26,7 +26,7 @@ from spanwise.runs.outputs import check_output
 from spanwise.runs.records import TrainingRecord, check_same_init
 from spanwise.runtime.device import is_main_process, should_use_cuda
 from spanwise.runtime.tensors import load_weights
-from spanwise.training.checkpoint import read_state
+from spanwise.training.checkpoint import find_checkpoint
 from spanwise.training.checks import check_corpus
 from spanwise.training.data import all_sentences, read_training_corpus
 from spanwise.training.init_weights import initialize_from
@@ -134,9 +134,9 @@ def _train(corpus: Corpus, folder: RunFolder, config: Config, options: RunOption
     """Train in an open folder on data that has been read."""
     # Build the model. All random numbers follow from the seed.
     torch.manual_seed(config.training.seed)
-    has_checkpoint = options.resume and read_state(folder) is not None
-    model = Model.build(config, corpus, saved=folder.path if has_checkpoint else None, log=options.log)
-    if options.init is not None and not has_checkpoint:
+    checkpoint = find_checkpoint(folder, options.log, should_remove=is_main_process()) if options.resume else None
+    model = Model.build(config, corpus, saved=folder.path if checkpoint else None, log=options.log)
+    if options.init is not None and checkpoint is None:
         options.log(initialize_from(model, Path(options.init)))
 
     # Report problems in the data.
@@ -147,11 +147,13 @@ def _train(corpus: Corpus, folder: RunFolder, config: Config, options: RunOption
     # Train. From here on the run can be resumed, because its record is written.
     trainer = Trainer(model, corpus, folder.path, device=options.device, trackers=options.trackers, log=options.log)
     options.log(trainer.plan)
-    if is_main_process() and not has_checkpoint:
+    if is_main_process() and checkpoint is None:
         init = None if options.init is None else str(Path(options.init).absolute())
         TrainingRecord(config, trainer.fingerprints, init).write(folder.record_file)
     started = time.perf_counter()
-    trainer.train(resume=options.resume)
+    if options.resume and checkpoint is None:
+        options.log("no checkpoint to resume from: starting from the beginning")
+    trainer.train(checkpoint)
 
     # Tune and score the best weights.
     load_weights(model, folder.weights_file)
