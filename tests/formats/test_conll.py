@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import spanwise
-from spanwise import Entity, FormatError, Relation, Sentence
+from spanwise import Entity, FormatError, Relation, Sentence, SpanwiseError
 from spanwise.formats import Ledger, detect
 from spanwise.formats.conll import read, write
 
@@ -250,3 +250,32 @@ def test_a_word_that_looks_like_a_comment(tmp_path: Path) -> None:
     path = tmp_path / "x.conll"
     path.write_text("Paris LOC\nis O\n# O\n#1 LOC\n")
     assert next(iter(spanwise.read(path))).words == ("Paris", "is", "#", "#1")
+
+
+NUMBERED = "# sent_id = s1\n1\twhere\tO\t-\tann\n2\tis\tO\t-\tann\n3\tOslo\tB-LOC\t-\tann\n\n1\tNorway\tB-LOC\t-\tann\n"
+
+
+def test_the_word_column_is_found_the_same_way_with_given_labels(tmp_path: Path) -> None:
+    for labels in ((2,), (-3,)):
+        first, second = load(tmp_path, NUMBERED, labels=labels)
+        assert (first.words, second.words) == (("where", "is", "Oslo"), ("Norway",))
+        assert entity_texts(first) == [("LOC", "Oslo")]
+
+
+def test_a_token_column_that_counts_is_refused(tmp_path: Path) -> None:
+    problem = r"the word column \(0\) only counts the words: 1, 2, 3, 1; use conll:words=1,labels=2$"
+    with pytest.raises(FormatError, match=problem):
+        load(tmp_path, NUMBERED, words=0, labels=(2,))
+
+
+def test_the_error_suggests_the_columns_that_work(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match=r"column 2 looks like tags; use conll:words=1,labels=2$"):
+        load(tmp_path, NUMBERED)
+    (tmp_path / "data.txt").write_text(NUMBERED)
+    with pytest.raises(
+        SpanwiseError, match=r"cannot detect the format; .* column 2 looks like tags; use conll:words=1,labels=2$"
+    ):
+        list(spanwise.read(tmp_path / "data.txt"))
+    (tmp_path / "letter.txt").write_text("Dear all,\nI take vitamin B-12 daily.\n")
+    with pytest.raises(SpanwiseError, match=r"hf_dataset, .*\)$"):
+        list(spanwise.read(tmp_path / "letter.txt"))

@@ -71,12 +71,11 @@ def strip_tag(cell: str) -> str:
 def guess_layout(lines: Sequence[str]) -> Layout | None:
     """Return the layout of the first lines of a file; None if there is no tag column."""
     lines = _filled_lines(lines)
-    split = split_at_tabs if lines and all("\t" in line for line in lines) else split_at_spaces
+    split = _guess_splitter(lines)
     rows = [split(line) for line in lines]
     if not rows:
         return None
-    width = _common_width(rows)
-    columns = list(zip(*(map(strip_tag, row[:width]) for row in rows if len(row) >= width), strict=True))
+    columns = _columns(rows)
     while len(columns) > 1 and not any(columns[-1]):  # LitBank ends its lines with a tab
         columns.pop()
     first = len(columns)
@@ -91,9 +90,19 @@ def guess_layout(lines: Sequence[str]) -> Layout | None:
         labels, is_plain = (len(columns) - 1,), True
     else:
         return None
-    words = 1 if labels[0] > 1 and _are_word_numbers(columns[0]) else 0
+    words = _find_words(columns, labels[0])
     untyped = tags.UNTYPED if is_plain and tags.are_untyped(columns[-1]) else None
     return Layout(split, words, labels, is_plain=is_plain, untyped=untyped)
+
+
+def _guess_splitter(lines: Sequence[str]) -> Callable[[str], list[str]]:
+    return split_at_tabs if lines and all("\t" in line for line in lines) else split_at_spaces
+
+
+def _columns(rows: Sequence[list[str]]) -> list[tuple[str, ...]]:
+    """Return the cells of the columns that all rows have."""
+    width = _common_width(rows) if rows else 0
+    return list(zip(*(map(strip_tag, row[:width]) for row in rows if len(row) >= width), strict=True))
 
 
 def _common_width(rows: Sequence[list[str]]) -> int:
@@ -116,6 +125,11 @@ def _are_chunks(column: Sequence[str]) -> bool:
     return len(types) > 1 and types <= _CHUNK_TYPES
 
 
+def _find_words(columns: Sequence[Sequence[str]], first_label: int) -> int:
+    """Return the column of words: the first, or the second if the first numbers the words."""
+    return 1 if first_label > 1 and _are_word_numbers(columns[0]) else 0
+
+
 def _are_word_numbers(column: Sequence[str]) -> bool:
     """Return True for a column that numbers the words of each sentence."""
     if not all(cell.isascii() and cell.isdigit() and len(cell) < 10 for cell in column):
@@ -134,17 +148,58 @@ def find_layout(
     if labels is None and guess is None:
         if not lines and sample.is_complete:
             return Layout(split_at_tabs, 0, (1,))
-        raise FormatError(path, None, "no tag column (B-X, I-X, O) found; name it, as in conll:labels=3")
+        advice = suggest_columns(sample.lines) or "name it, as in conll:labels=3"
+        raise FormatError(path, None, f"no tag column (B-X, I-X, O) found at the end of the lines; {advice}")
     chosen = labels if labels is not None else guess.labels if guess else ()
-    split = _SPLITTERS[separator] if separator else guess.split if guess else split_at_spaces
+    split = _SPLITTERS[separator] if separator else guess.split if guess else _guess_splitter(lines)
     rows = [split(line) for line in lines]
     found_tags = {strip_tag(cell) for row in rows for label in chosen for cell in cells_at(row, label)} - {"O"}
     untyped = type if tags.are_untyped(found_tags) else None
     is_plain = bool(found_tags) and not untyped and not any(map(tags.is_tag, found_tags))
-    if words is None:  # the detected column, unless it is given another role
+    others = _unassigned_columns(rows, (*chosen, pos))
+    if words is None:  # the first column that is given no other role and does not count the words
         words = guess.words if guess and guess.words not in (pos, *chosen) else 0
+        if words == 0 and 0 in others and 1 in others and _are_word_numbers(others[0]) and _may_be_words(others[1]):
+            words = 1
+    elif words in others and len(rows) > 1 and _are_word_numbers(others[words]):
+        _refuse_numbers(path, words, others, chosen)
     widths = frozenset(map(len, rows))
     return Layout(split, words, chosen, pos, is_plain, untyped, widths, frozenset((*found_tags, "O")))
+
+
+def _unassigned_columns(rows: Sequence[list[str]], assigned: Sequence[int | None]) -> dict[int, tuple[str, ...]]:
+    """Return the cells of the columns that hold no tags or parts of speech, by number."""
+    columns = _columns(rows)
+    taken = {column + len(columns) * (column < 0) for column in assigned if column is not None}
+    return {number: column for number, column in enumerate(columns) if number not in taken}
+
+
+def _refuse_numbers(path: Path, words: int, others: dict[int, tuple[str, ...]], labels: tuple[int, ...]) -> None:
+    """Raise an error for a given word column that counts, if another column may have the words."""
+    for number, column in others.items():
+        if number != words and _may_be_words(column):
+            listed = ", ".join(others[words][:4])
+            advice = f"use conll:words={number},labels={'+'.join(map(str, labels))}"
+            raise FormatError(path, None, f"the word column ({words}) only counts the words: {listed}; {advice}")
+
+
+def _may_be_words(column: Sequence[str]) -> bool:
+    return all(column) and not all(map(tags.is_tag, column)) and not _are_word_numbers(column)
+
+
+def suggest_columns(lines: Sequence[str]) -> str:
+    """Return the advice to read a column of tags that is not at the end of the lines, or an empty string.
+
+    >>> suggest_columns(["1\\tOslo\\tB-LOC\\tann", "2\\tis\\tO\\tann"])
+    'column 2 looks like tags; use conll:words=1,labels=2'
+    """
+    filled = _filled_lines(lines)
+    split = _guess_splitter(filled)
+    columns = _columns([split(line) for line in filled])
+    for number, column in enumerate(columns[1:], 1):
+        if all(map(tags.is_tag, column)) and set(column) != {"O"} and len(column) > 1:
+            return f"column {number} looks like tags; use conll:words={_find_words(columns, number)},labels={number}"
+    return ""
 
 
 def cells_at(row: list[str], column: int) -> list[str]:

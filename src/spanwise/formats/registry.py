@@ -15,6 +15,7 @@ from spanwise.core.registry import Registry
 from spanwise.core.types import Sentence
 from spanwise.files.writing import atomic_output, is_stream
 from spanwise.formats.base import ALL_METADATA, Format, Ledger, parse_options
+from spanwise.formats.conll_layout import suggest_columns
 from spanwise.formats.shared.metadata import note_dropped_metadata
 from spanwise.formats.shared.sample import Sample
 
@@ -118,7 +119,8 @@ def _describe(sample: Sample) -> str:
     first = sample.text.lstrip()[:1]
     if first and first in "[{" and sample.is_complete:
         return "; it starts like JSON, but is neither an array of records nor one record per line"
-    return ""
+    advice = suggest_columns(sample.lines)
+    return f"; {advice}" if advice else ""
 
 
 def read(
