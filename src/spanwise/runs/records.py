@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -21,18 +21,20 @@ class TrainingRecord:
     """The settings and data that a run was started with.
 
     ``config`` is the requested configuration, before automatic settings are resolved. ``data`` has a
-    fingerprint of each split, ``init`` the run folder of the initial weights.
+    fingerprint of each split, ``init`` the run folder of the initial weights, ``conditions`` the number
+    of threads, the device and the versions of libraries.
     """
 
     config: Config
     data: Mapping[str, str]
     init: str | None = None
+    conditions: Mapping[str, str | int] = field(default_factory=dict)
 
     @classmethod
     def read(cls, path: Path) -> TrainingRecord:
         """Read the record of an unfinished run."""
         values = read_json(path)
-        return cls._parse(path, values.get("config"), values.get("data"), values.get("init"))
+        return cls._parse(path, values.get("config"), values.get("data"), values.get("init"), values.get("conditions"))
 
     @classmethod
     def read_report(cls, path: Path) -> TrainingRecord:
@@ -46,13 +48,16 @@ class TrainingRecord:
         return cls._parse(path, values.get("requested"), fingerprints, None)
 
     @classmethod
-    def _parse(cls, path: Path, config: Any, data: Any, init: Any) -> TrainingRecord:
+    def _parse(cls, path: Path, config: Any, data: Any, init: Any, conditions: Any = None) -> TrainingRecord:
         if config is None or not isinstance(data, Mapping):
             raise _unreadable(path, "configuration or data is missing")
-        return cls(validate_settings(Config, config, str(path)), dict(data), init)
+        if conditions is not None and not isinstance(conditions, Mapping):
+            raise _unreadable(path, "the conditions are not an object")
+        return cls(validate_settings(Config, config, str(path)), dict(data), init, dict(conditions or {}))
 
     def write(self, path: Path) -> None:
-        write_json(path, {"config": self.config.model_dump(mode="json"), "data": self.data, "init": self.init})
+        config = self.config.model_dump(mode="json")
+        write_json(path, {"config": config, "data": self.data, "init": self.init, "conditions": self.conditions})
 
     def check_same(self, folder: Path, config: Config, data: Mapping[str, str]) -> None:
         """Refuse to resume with other data or settings."""

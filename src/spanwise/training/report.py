@@ -9,11 +9,12 @@ from typing import Any
 from spanwise.config.settings import Config
 from spanwise.core.version import __version__
 from spanwise.models.model import count_parameters
+from spanwise.training.conditions import Conditions
 from spanwise.training.loop import Trainer
 
 
 def training_report(
-    trainer: Trainer, requested: Config, scores: dict[str, Any], notes: list[str], seconds: float
+    trainer: Trainer, requested: Config, scores: dict[str, Any], notes: list[str], conditions: Conditions, seconds: float
 ) -> dict[str, Any]:
     """Return the contents of the report file; ``requested`` is the configuration before automatic settings were resolved."""
     model, corpus = trainer.model, trainer.corpus
@@ -34,6 +35,7 @@ def training_report(
         "device": trainer.device_name,
         "precision": trainer.precision,
         "notes": notes,
+        "conditions": dict(conditions),
         "versions": {"spanwise": __version__, "python": platform.python_version(), **_package_versions()},
     }  # fmt: skip
 

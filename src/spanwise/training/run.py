@@ -28,6 +28,7 @@ from spanwise.runtime.device import is_main_process, should_use_cuda
 from spanwise.runtime.tensors import load_weights
 from spanwise.training.checkpoint import find_checkpoint
 from spanwise.training.checks import check_corpus
+from spanwise.training.conditions import current_conditions, describe_changes
 from spanwise.training.data import all_sentences, read_training_corpus
 from spanwise.training.init_weights import initialize_from
 from spanwise.training.loop import Trainer
@@ -127,10 +128,10 @@ def train_config(data: str | Path | Corpus, out: Path, config: Config, options: 
             record.check_same(out, config, fingerprints(corpus))
             check_same_init(out, record.init, options.init)
             options = replace(options, init=record.init)
-        return _train(corpus, folder, config, options)
+        return _train(corpus, folder, config, options, record)
 
 
-def _train(corpus: Corpus, folder: RunFolder, config: Config, options: RunOptions) -> Run:
+def _train(corpus: Corpus, folder: RunFolder, config: Config, options: RunOptions, record: TrainingRecord | None) -> Run:
     """Train in an open folder on data that has been read."""
     # Build the model. All random numbers follow from the seed.
     torch.manual_seed(config.training.seed)
@@ -147,9 +148,13 @@ def _train(corpus: Corpus, folder: RunFolder, config: Config, options: RunOption
     # Train. From here on the run can be resumed, because its record is written.
     trainer = Trainer(model, corpus, folder.path, device=options.device, trackers=options.trackers, log=options.log)
     options.log(trainer.plan)
+    conditions = current_conditions(trainer.device_name, trainer.accelerator.num_processes)
     if is_main_process() and checkpoint is None:
         init = None if options.init is None else str(Path(options.init).absolute())
-        TrainingRecord(config, trainer.fingerprints, init).write(folder.record_file)
+        TrainingRecord(config, trainer.fingerprints, init, conditions).write(folder.record_file)
+    elif record is not None and (change := describe_changes(record.conditions, conditions)):
+        options.log(f"note: {change}")
+        notes.append(change)
     started = time.perf_counter()
     if options.resume and checkpoint is None:
         options.log("no checkpoint to resume from: starting from the beginning")
@@ -162,7 +167,7 @@ def _train(corpus: Corpus, folder: RunFolder, config: Config, options: RunOption
 
     # Write the report, which marks the run as finished.
     if is_main_process():
-        report = training_report(trainer, config, scores, notes, time.perf_counter() - started)
+        report = training_report(trainer, config, scores, notes, conditions, time.perf_counter() - started)
         write_json(folder.report_file, report)
     trainer.finish(scores)
     return Run(folder.path, model.eval(), scores)
