@@ -11,16 +11,19 @@ from spanwise.core.errors import FormatError, SpanwiseError, UnknownFormatError
 from spanwise.core.types import Sentence
 from spanwise.files.names import printable, stem
 from spanwise.files.reading import read_json_records
+from spanwise.files.writing import is_stream
 from spanwise.formats import Ledger, can_detect, read
-from spanwise.formats.registry import FORMATS, find_format, names_format
+from spanwise.formats.registry import FORMATS, detect, find_format, names_format
 from spanwise.formats.shared.sample import Sample
 from spanwise.formats.shared.unique_names import UniqueIds, UniqueNames
+from spanwise.inputs.recognition import TEXT_RECORDS, copied, has_text_records, note_recognised, recognise, sample_stream
 from spanwise.inputs.texts import NEEDS_SPANS
 from spanwise.text.reading import TEXT, sentences_from_stream, sentences_from_text
 from spanwise.vectors import check_no_vectors
 
 STDIN = "-"
 _STDIN_FILE = Path("/dev/stdin")
+_STDIN_NAME = "standard input"
 INPUT_FORMATS = (TEXT, *FORMATS)
 
 
@@ -29,10 +32,11 @@ def read_inputs(
 ) -> Iterator[Sentence]:  # fmt: skip
     """Yield the sentences of all sources: files, folders, and ``-`` for standard input.
 
-    ``.txt`` files and standard input are raw text by default; with the format ``text`` every file
-    is. Texts are named after their files, and repeated names get a number. Data keeps its ids; ids
-    that occur in an earlier file get a number. Annotations are read only if the model
-    ``needs_spans``. Unknown formats and missing files raise an error before anything is read.
+    ``.txt`` files and standard input are raw text, unless their content is clearly in another format,
+    which the ledger notes; with the format ``text`` every file is raw text. Texts are named after
+    their files, and repeated names get a number. Data keeps its ids; ids that occur in an earlier file
+    get a number. Annotations are read only if the model ``needs_spans``. Unknown formats and missing
+    files raise an error before anything is read.
     """
     files = _all_files(sources, format)
     if needs_spans and any(_is_raw_text(path, format) for path, _ in files):
@@ -47,6 +51,17 @@ def read_inputs(
 def input_paths(sources: Iterable[str], format: str | None = None) -> list[Path]:
     """List the paths that ``read_inputs`` reads; standard input is ``/dev/stdin``."""
     return [path or _STDIN_FILE for path, _ in _all_files(sources, format)]
+
+
+def check_input_formats(sources: Iterable[str], format: str | None = None) -> None:
+    """Raise an error for a file whose format is not given and cannot be detected; reads only samples."""
+    for path, _ in _all_files(sources, format):
+        if path is None or format is not None or is_stream(path) or _is_raw_text(path, format) or has_texts(path):
+            continue
+        try:
+            detect(path)
+        except UnknownFormatError as error:
+            raise error.with_changes(names=INPUT_FORMATS) from None
 
 
 def _all_files(sources: Iterable[str], format: str | None) -> list[tuple[Path | None, str]]:
@@ -85,32 +100,62 @@ def _is_single_input(folder: Path, format: str | None) -> bool:
 
 
 def _is_raw_text(path: Path | None, format: str | None) -> bool:
-    return names_format(format, TEXT) or (format is None and (path is None or path.suffix.lower() == ".txt"))
+    """Whether an input is raw text; standard input may still turn out to be data."""
+    if format is not None:
+        return names_format(format, TEXT)
+    return path is None or (path.suffix.lower() == ".txt" and _recognise_file(path) is None)
+
+
+def _recognise_file(path: Path) -> str | None:
+    """Return the format of a ``.txt`` file that is not raw text."""
+    return None if path.suffix.lower() != ".txt" or not path.is_file() else recognise(Sample(path))
 
 
 def _sentences(
     path: Path | None, name: str, format: str | None, ledger: Ledger | None, names: UniqueNames, with_annotations: bool
 ) -> Iterator[Sentence]:  # fmt: skip
-    if _is_raw_text(path, format):
-        file, shown = (sys.stdin.buffer, "standard input") if path is None else (path.open("rb"), str(path))
+    if path is None and format is None:
+        yield from _standard_input(name, ledger, names)
+    elif _is_raw_text(path, format):
+        file, shown = (sys.stdin.buffer, _STDIN_NAME) if path is None else (path.open("rb"), str(path))
         yield from sentences_from_stream(file, names.make_unique(name), shown)
     elif path is not None and format is None and not with_annotations and has_texts(path):
         yield from text_records(path, names)
     else:
+        recognised = _recognise_file(path) if path is not None and format is None else None
+        if recognised is not None:
+            note_recognised(ledger, recognised)
+        if recognised == TEXT_RECORDS and path is not None:
+            yield from text_records(path, names)
+            return
         try:
-            yield from read(path or _STDIN_FILE, format, ledger, with_annotations=with_annotations)
+            yield from read(path or _STDIN_FILE, format or recognised, ledger, with_annotations=with_annotations)
         except UnknownFormatError as error:
             raise error.with_changes(names=INPUT_FORMATS) from None
+
+
+def _standard_input(name: str, ledger: Ledger | None, names: UniqueNames) -> Iterator[Sentence]:
+    """Yield the sentences of raw text as its lines arrive, or of data that the first lines show."""
+    sample, file = sample_stream(sys.stdin.buffer)
+    format = recognise(sample)
+    if format is None:
+        yield from sentences_from_stream(file, names.make_unique(name), _STDIN_NAME)
+        return
+    note_recognised(ledger, format)
+    with copied(file, "stdin") as copy:
+        try:
+            yield from (
+                text_records(copy, names) if format == TEXT_RECORDS else read(copy, format, ledger, with_annotations=False)
+            )
+        except SpanwiseError as error:
+            raise SpanwiseError(str(error).replace(str(copy), _STDIN_NAME)) from None
 
 
 def has_texts(path: Path) -> bool:
     """Whether a file in no known format holds JSON records with a ``text`` each."""
     if path.is_dir() or path.suffix.lower() not in (".jsonl", ".json"):
         return False
-    if can_detect(path):
-        return False
-    records = Sample(path).records
-    return bool(records) and all(isinstance(record, dict) and isinstance(record.get("text"), str) for record in records)
+    return not can_detect(path) and has_text_records(Sample(path))
 
 
 def text_records(path: Path, names: UniqueNames) -> Iterator[Sentence]:

@@ -33,6 +33,13 @@ class Sample:
                     self.raw += file.readline(MAX_LINE_BYTES)
                 self.is_complete = not file.read(1)
 
+    @classmethod
+    def from_bytes(cls, raw: bytes) -> Sample:
+        """Return a sample of the start of a stream, which has no path."""
+        sample = cls.__new__(cls)
+        sample.path, sample.is_folder, sample.raw, sample.is_complete = Path(), False, raw, True
+        return sample
+
     @cached_property
     def text(self) -> str:
         return self.raw.decode("utf-8", errors="replace").removeprefix("\ufeff")
