@@ -9,13 +9,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from itertools import product
 
-import uvicorn
 from fastapi import FastAPI
 
 from spanwise.core.types import Entity, Relation, Sentence
 from spanwise.decoding.thresholds import Threshold, apply_threshold
 from spanwise.prediction.base import BasePredictor
-from spanwise.serve.server import open_listener, url
+from spanwise.serve.limits import Limits
+from spanwise.serve.server import make_server, open_listener, url
 
 # Words of an entity, its type and score; "_" is a word between two fragments.
 KNOWN = (
@@ -75,10 +75,10 @@ def wait_until(condition: Callable[[], object]) -> None:
 
 
 @contextmanager
-def serve_app(app: FastAPI) -> Iterator[str]:
+def serve_app(app: FastAPI, limits: Limits | None = None) -> Iterator[str]:
     """Serve the app on a free local port; yield its URL."""
     with open_listener("127.0.0.1", 0) as listener:
-        server = uvicorn.Server(uvicorn.Config(app, lifespan="on", log_level="warning", access_log=False))
+        server = make_server(app, limits or Limits())
         listener.listen(100)  # connections that arrive before the server starts have to wait
         thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
         thread.start()

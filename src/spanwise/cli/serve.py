@@ -39,6 +39,19 @@ def serve(
     timeout: Annotated[
         float, typer.Option("--timeout", min=0.1, metavar="SECONDS", help="Maximum time to receive and to answer a request.")
     ] = DEFAULT.timeout,
+    max_texts: Annotated[
+        int, typer.Option("--max-texts", metavar="N", min=1, help="Maximum number of texts in a request.")
+    ] = DEFAULT.max_texts,
+    max_connections: Annotated[
+        int, typer.Option("--max-connections", metavar="N", min=1, help="Maximum number of open connections.")
+    ] = DEFAULT.max_connections,
+    idle_timeout: Annotated[
+        float, typer.Option("--idle-timeout", min=0.1, metavar="SECONDS", help="Maximum time between requests of a connection.")
+    ] = DEFAULT.idle_timeout,
+    allowed_host: Annotated[
+        list[str] | None,
+        typer.Option("--allowed-host", metavar="NAME", help="Host name that requests may use; repeatable, * allows all."),
+    ] = None,
     device: DeviceOption = "auto",
 ) -> None:
     """Serve a model over HTTP: a web page and a JSON API.
@@ -52,5 +65,9 @@ def serve(
 
     if token is not None and not (token and token.isascii() and token.isprintable() and " " not in token):
         raise SpanwiseError("--token: expected printable ASCII characters without spaces")
-    limits = Limits(max_body, max_characters, max_words, max_requests, timeout)
-    run(model, host=host, port=port, token=token, limits=limits, device=device, log=typer.echo)
+    limits = Limits(
+        max_body, max_characters, max_words, max_requests, timeout, max_texts, max_connections, idle_timeout,
+        min(DEFAULT.header_timeout, idle_timeout),
+    )  # fmt: skip
+    hosts = allowed_host or ()
+    run(model, host=host, port=port, token=token, limits=limits, allowed_hosts=hosts, device=device, log=typer.echo)

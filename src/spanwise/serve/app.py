@@ -1,33 +1,39 @@
-"""FastAPI application: routes and error responses."""
+"""FastAPI application: routes and error responses.
+
+Large requests are parsed, and their responses built, in threads, so that they block no others.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import asynccontextmanager
 from typing import Annotated, Any, cast
 
 from fastapi import Body, FastAPI, Request, Response
-from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from spanwise.core.version import __version__
 from spanwise.prediction.base import BasePredictor
 from spanwise.serve import schema
-from spanwise.serve.batching import Batcher, Query
+from spanwise.serve.batching import Batcher, Results
 from spanwise.serve.errors import RequestError
+from spanwise.serve.hosts import AllowedHosts
 from spanwise.serve.limits import Limits
 from spanwise.serve.metrics import Metrics
 from spanwise.serve.middleware import METRICS, PREDICT, RequestMiddleware, to_bytes
 from spanwise.serve.page import make_page
+from spanwise.serve.parsing import INVALID_JSON, parse_request
 from spanwise.serve.responses import to_response
+from spanwise.serve.workers import Workers
 
 JSON = "application/json"
-INVALID_JSON = "the body is not valid JSON in UTF-8"
 ERRORS: dict[int | str, dict[str, Any]] = {
     400: {"model": schema.ErrorResponse, "description": "The body is not valid JSON."},
     401: {"model": schema.ErrorResponse, "description": "The token is missing or wrong."},
     408: {"model": schema.ErrorResponse, "description": "The body did not arrive in time."},
-    413: {"model": schema.ErrorResponse, "description": "The body or its text is too long."},
+    413: {"model": schema.ErrorResponse, "description": "The body or its text is too long, or has too many items."},
     415: {"model": schema.ErrorResponse, "description": "The content type is not application/json."},
     422: {"model": schema.ErrorResponse, "description": "The request does not match the schema."},
     500: {"model": schema.ErrorResponse, "description": "The model failed."},
@@ -37,23 +43,29 @@ ERRORS: dict[int | str, dict[str, Any]] = {
 
 
 def make_app(
-    predictor: BasePredictor, *, title: str = "model", limits: Limits | None = None, token: str | None = None
-) -> FastAPI:  # fmt: skip
-    """Build the ASGI application that serves one model."""
-    limits, metrics = limits or Limits(), Metrics()
-    batcher = Batcher(predictor, limits, metrics)
+    predictor: BasePredictor,
+    *,
+    title: str = "model",
+    limits: Limits | None = None,
+    token: str | None = None,
+    hosts: AllowedHosts | None = None,
+) -> FastAPI:
+    """Build the ASGI application that serves one model. ``hosts`` restricts the Host header."""
+    limits, metrics, workers = limits or Limits(), Metrics(), Workers()
+    batcher = Batcher(predictor, limits, metrics, workers)
     page = make_page(title, predictor.types, threshold=predictor.default_threshold, has_token=token is not None)
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         async with batcher.running():
             yield
+        workers.close()
 
     app = FastAPI(
         title="Spanwise", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None,
         description="Predict entities and relations in text.",
     )  # fmt: skip
-    app.add_middleware(RequestMiddleware, limits=limits, metrics=metrics, token=token)
+    app.add_middleware(RequestMiddleware, limits=limits, metrics=metrics, token=token, hosts=hosts)
 
     @app.get("/", include_in_schema=False)
     async def show_page() -> Response:
@@ -69,22 +81,31 @@ def make_app(
         """Metrics in the Prometheus text format."""
         return Response(metrics.text(), media_type=Metrics.content_type)
 
-    @app.post(PREDICT, response_class=Response, responses={200: {"model": schema.PredictResponse}, **ERRORS})
+    async def answer(request: Request) -> Response:
+        body = await request.body()
+        content_type = request.headers.get("content-type", "")
+        try:
+            async with asyncio.timeout(limits.timeout), workers.slot(len(body)):
+                query = await workers.call(len(body), parse_request, body, content_type, limits)
+                results = await batcher.predict(query)
+                return Response(await workers.call(query.characters, _encode, results), media_type=JSON)
+        except TimeoutError:
+            raise RequestError(504, f"no prediction within {limits.timeout:g} s") from None
+
+    class PredictRoute(APIRoute):
+        """Replaces FastAPI's handler, which parses and validates bodies in the event loop."""
+
+        def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
+            return answer
+
     async def predict(request: Annotated[schema.PredictRequest, Body()]) -> Response:
         """Predict entities and relations in a text, several texts, or the words of a sentence."""
-        query = _to_query(request)
-        if query.characters > limits.max_characters:
-            raise RequestError(413, f"the text has {query.characters:,} characters; the limit is {limits.max_characters:,}")
-        return Response(to_bytes(to_response(await batcher.predict(query))), media_type=JSON)
+        raise NotImplementedError  # describes the route; `answer` handles it
 
-    @app.exception_handler(RequestValidationError)
-    async def handle_validation_error(request: Request, error: Exception) -> Response:
-        first = cast(RequestValidationError, error).errors()[0]
-        if first["type"] == "json_invalid":
-            return _error_response(400, INVALID_JSON)
-        if isinstance(first.get("input"), bytes):  # FastAPI did not parse the body because of its content type
-            return _error_response(415, "expected the content type application/json")
-        return _error_response(422, schema.validation_message(first))
+    app.router.add_api_route(
+        PREDICT, predict, methods=["POST"], response_class=Response, route_class_override=PredictRoute,
+        responses={200: {"model": schema.PredictResponse}, **ERRORS},
+    )  # fmt: skip
 
     @app.exception_handler(HTTPException)
     async def handle_http_error(request: Request, error: Exception) -> Response:
@@ -103,13 +124,8 @@ def _list_types(app: FastAPI, types: list[str]) -> None:
         by_type["propertyNames"] = {"enum": types}
 
 
-def _to_query(request: schema.TextRequest | schema.TextsRequest | schema.TokensRequest) -> Query:
-    texts: list[str] | list[list[str]]
-    if isinstance(request, schema.TokensRequest):
-        texts = [request.tokens]
-    else:
-        texts = [request.text] if isinstance(request, schema.TextRequest) else request.texts
-    return Query(texts, request.threshold, request.overlap)
+def _encode(results: Results) -> bytes:
+    return to_bytes(to_response(results))
 
 
 def _error_response(status: int, message: str, headers: Mapping[str, str] | None = None) -> Response:

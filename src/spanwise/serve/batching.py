@@ -25,6 +25,7 @@ from spanwise.prediction.streaming import CONTEXT
 from spanwise.serve.errors import RequestError, to_request_error
 from spanwise.serve.limits import Limits
 from spanwise.serve.metrics import Metrics
+from spanwise.serve.workers import SMALL, Workers
 
 WORDS_PER_TURN = 4096
 WORDS_PER_SHARE = 1024  # of one request in a turn
@@ -64,7 +65,7 @@ def _bounded(threshold: float) -> float:
 
 @dataclass(eq=False)
 class _Job:
-    """A query in progress. All methods run in the model's thread."""
+    """A query in progress. Methods run in the model's thread; long texts are split in another one before."""
 
     id: int
     query: Query
@@ -73,6 +74,7 @@ class _Job:
     counts: list[int] = field(default_factory=list)  # sentences per text
     predicted: list[Sentence] = field(default_factory=list)
     share: list[Sentence] = field(default_factory=list)  # of the current turn
+    is_split: bool = False
 
     def split_texts(self, max_words: int) -> None:
         """Split the texts. Document names are unique, so that no text serves as context of another."""
@@ -85,6 +87,7 @@ class _Job:
                 )
             self.sentences += sentences
             self.counts.append(len(sentences))
+        self.is_split = True
 
     def take_share(self) -> int:
         """Select the next sentences; return their number of words."""
@@ -116,20 +119,19 @@ class _Job:
 class Batcher:
     """Predicts queries in batches within ``running()``."""
 
-    def __init__(self, predictor: BasePredictor, limits: Limits, metrics: Metrics) -> None:
-        self.predictor, self.limits, self.metrics = predictor, limits, metrics
+    def __init__(self, predictor: BasePredictor, limits: Limits, metrics: Metrics, workers: Workers) -> None:
+        self.predictor, self.limits, self.metrics, self.workers = predictor, limits, metrics, workers
         self._arriving: asyncio.Queue[_Job] = asyncio.Queue()
         self._waiting: deque[_Job] = deque()  # used by the model's thread during a turn
         self._ids = count()
 
     async def predict(self, query: Query) -> Results:
-        """Predict the texts of a query; raise ``RequestError`` if this fails or takes too long."""
+        """Predict the texts of a query; raise ``RequestError`` if this fails."""
         job = _Job(next(self._ids), query, asyncio.get_running_loop().create_future())
+        if query.characters > SMALL:
+            await self.workers.call(query.characters, job.split_texts, self.limits.max_words)
         self._arriving.put_nowait(job)
-        try:
-            return await asyncio.wait_for(job.future, self.limits.timeout)
-        except TimeoutError:  # `wait_for` has cancelled the future
-            raise RequestError(504, f"no prediction within {self.limits.timeout:g} s") from None
+        return await job.future  # a caller that stops waiting cancels it
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -166,7 +168,7 @@ class Batcher:
             if job.future.done():  # timed out, or the client disconnected
                 continue
             try:
-                if not job.sentences:
+                if not job.is_split:
                     job.split_texts(self.limits.max_words)
                 words += job.take_share()
                 by_options.setdefault(job.query.options, []).append(job)

@@ -1,4 +1,4 @@
-"""Limits that protect the service from large or many requests."""
+"""Limits that protect the service from large requests, many requests and slow clients."""
 
 from __future__ import annotations
 
@@ -14,3 +14,7 @@ class Limits:
     max_words: int = 1000  # of a sentence, which is predicted at once (422)
     max_requests: int = 256  # that wait or are being answered (503)
     timeout: float = 30.0  # seconds to receive a request (408), and to answer it (504)
+    max_texts: int = 1000  # of a request (413)
+    max_connections: int = 512  # a further one replaces the one that has waited longest
+    idle_timeout: float = 30.0  # seconds between the requests of a connection
+    header_timeout: float = 10.0  # seconds from the first byte of a request to the end of its headers (408)

@@ -13,6 +13,7 @@ from anyio import CancelScope
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from spanwise.serve.errors import RequestError, to_request_error
+from spanwise.serve.hosts import NOT_ALLOWED, AllowedHosts
 from spanwise.serve.limits import Limits
 from spanwise.serve.metrics import Metrics
 
@@ -20,6 +21,8 @@ PREDICT, METRICS = "/predict", "/metrics"
 PATHS = ("/", PREDICT, "/health", METRICS, "/openapi.json")
 DISCONNECTED = 499  # status in the metrics if the client disconnects before the response; never sent
 MAX_DISCARDED = 32 * 1024 * 1024  # bytes of a too large body that are read, so that the client receives the error
+LARGE_BODY = 64 * 1024  # bytes; larger bodies are received a few at a time, which bounds memory
+LARGE_BODIES = 32
 HEADERS = {
     b"cache-control": b"no-store",
     b"referrer-policy": b"no-referrer",
@@ -31,10 +34,13 @@ HEADERS = {
 class RequestMiddleware:
     """Check requests and read their bodies before the application; send error responses."""
 
-    def __init__(self, app: ASGIApp, limits: Limits, metrics: Metrics, token: str | None) -> None:
-        self.app, self.limits, self.metrics = app, limits, metrics
+    def __init__(
+        self, app: ASGIApp, limits: Limits, metrics: Metrics, token: str | None, hosts: AllowedHosts | None = None
+    ) -> None:
+        self.app, self.limits, self.metrics, self.hosts = app, limits, metrics, hosts
         self._authorization = None if token is None else f"Bearer {token}".encode()
         self._in_progress = 0
+        self._large_bodies = asyncio.Semaphore(LARGE_BODIES)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -62,20 +68,23 @@ class RequestMiddleware:
             self.metrics.seconds.labels(path).observe(time.perf_counter() - start)
 
     async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self.hosts is not None and not self.hosts.allows(dict(scope["headers"]).get(b"host", b"")):
+            raise RequestError(403, NOT_ALLOWED)
         if scope["path"] in (PREDICT, METRICS) and not self._is_authorized(scope["headers"]):
             message = "missing or wrong token; send the header Authorization: Bearer TOKEN"
             raise RequestError(401, message, {"www-authenticate": "Bearer"})
         if scope["path"] != PREDICT:
             await self.app(scope, receive, send)
             return
+        body = await self._read_body(scope, receive)
+        if body is None:
+            return
         if self._in_progress >= self.limits.max_requests:
             raise RequestError(503, f"{self._in_progress} requests are already waiting; try again later", {"retry-after": "1"})
         self._in_progress += 1
         self.metrics.in_progress.set(self._in_progress)
         try:
-            body = await self._read_body(scope, receive)
-            if body is not None:
-                await self._respond(scope, body, receive, send)
+            await self._respond(scope, body, receive, send)
         finally:
             self._in_progress -= 1
             self.metrics.in_progress.set(self._in_progress)
@@ -99,7 +108,7 @@ class RequestMiddleware:
         declared = dict(scope["headers"]).get(b"content-length", b"")
         if declared.isdigit() and int(declared) > MAX_DISCARDED:
             raise too_large
-        parts, size = [], 0
+        body, size, has_slot = bytearray(), 0, False
         try:
             async with asyncio.timeout(self.limits.timeout):
                 while True:
@@ -108,14 +117,20 @@ class RequestMiddleware:
                         return None
                     size += len(message.get("body", b""))
                     if size <= self.limits.max_body:
-                        parts.append(message.get("body", b""))
+                        body += message.get("body", b"")
                     if size > MAX_DISCARDED or not message.get("more_body", False):
                         break
+                    if size > LARGE_BODY and not has_slot:
+                        has_slot = await self._large_bodies.acquire()
         except TimeoutError:
-            raise RequestError(408, f"the body did not arrive within {self.limits.timeout:g} s") from None
+            problem = f"the body did not arrive within {self.limits.timeout:g} s"
+            raise RequestError(408, problem, {"connection": "close"}) from None
+        finally:
+            if has_slot:
+                self._large_bodies.release()
         if size > self.limits.max_body:
             raise too_large
-        return b"".join(parts)
+        return bytes(body)
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:

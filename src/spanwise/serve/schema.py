@@ -123,11 +123,11 @@ class ErrorResponse(BaseModel):
 def validation_message(error: Mapping[str, Any]) -> str:
     """Describe a validation error without quoting the request.
 
-    >>> error = {"loc": ("body", "text", "threshold", "number"), "type": "float_type", "msg": "Input should be a valid number"}
+    >>> error = {"loc": ("text", "threshold", "number"), "type": "float_type", "msg": "Input should be a valid number"}
     >>> validation_message(error)
     'threshold: Input should be a valid number'
     """
-    path = [str(part) for part in error["loc"][2:] if part not in ("number", "by type", "[key]")]
+    path = [str(part) for part in error["loc"][1:] if part not in ("number", "by type", "[key]")]
     if not path:
         return EXPECTED_KEYS if error["type"] in ("kind", "missing") else str(error["msg"])
     return f"{'.'.join(path)[:80]}: {error['msg']}"

@@ -7,9 +7,11 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
+from typing import Any, cast
 
 from spanwise.core.errors import SpanwiseError
 
@@ -23,9 +25,16 @@ except ImportError:
 from spanwise.files.names import printable
 from spanwise.prediction.load import load
 from spanwise.serve.app import make_app
+from spanwise.serve.connections import ConnectionPool
+from spanwise.serve.hosts import AllowedHosts
 from spanwise.serve.limits import Limits
 
 NO_TOKEN_WARNING = "anyone who can reach this address can use the model; pass --token to require a token"
+
+
+BACKLOG = 2048  # connections that wait until they are accepted
+ACCEPTED_AT_ONCE = 128
+OTHER_FILES = 2 * ACCEPTED_AT_ONCE + 128  # open files that are no connections, or connections being replaced
 
 
 def serve(
@@ -35,26 +44,65 @@ def serve(
     port: int = 8000,
     token: str | None = None,
     limits: Limits | None = None,
+    allowed_hosts: Sequence[str] = (),
     device: str = "auto",
     log: Callable[[str], None] = print,
 ) -> None:
-    """Serve a model until SIGTERM or an interrupt; open requests are then completed."""
-    limits = limits or Limits()
+    """Serve a model until SIGTERM or an interrupt; open requests are then completed.
+
+    On a loopback address the Host header of requests must be an address, ``localhost`` or one of
+    ``allowed_hosts``. On other addresses it is only checked if ``allowed_hosts`` are given.
+    """
+    limits = raise_file_limit(limits or Limits())
     with open_listener(host, port) as listener:
         predictor = load(source, device)
         if predictor.needs_spans:
             raise SpanwiseError("this model types given spans; only models that find entities can be served")
         predictor.predict("A warm-up sentence, so that the first request is not slow.")
-        app = make_app(predictor, title=printable(Path(source).resolve().name), limits=limits, token=token)
-        config = uvicorn.Config(
-            app, lifespan="on", log_level="warning", access_log=False, server_header=False, timeout_keep_alive=30,
-            timeout_graceful_shutdown=int(limits.timeout) + 1,
-        )  # fmt: skip
+        hosts = AllowedHosts((host, *allowed_hosts)) if allowed_hosts or is_loopback(listener) else None
+        app = make_app(predictor, title=printable(Path(source).resolve().name), limits=limits, token=token, hosts=hosts)
         if token is None and not is_loopback(listener):
             sys.stderr.write(f"warning: {NO_TOKEN_WARNING}\n")
-        listener.listen(2048)  # connections that arrive before uvicorn starts wait in this queue
+        listener.listen(BACKLOG)  # connections that arrive before uvicorn starts wait in this queue
         log(f"serving {printable(str(source))} at {url(listener)} (press Ctrl+C to stop)")
-        run(uvicorn.Server(config), listener)
+        run(make_server(app, limits), listener)
+
+
+class Server(uvicorn.Server):
+    """A server with a long queue of new connections, of which it accepts few at a time."""
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        for listener in sockets or ():
+            listener.listen(BACKLOG)
+
+
+def make_server(app: Any, limits: Limits) -> Server:
+    """Build a server whose connections have time limits."""
+    pool = ConnectionPool(limits)
+    # Log neither invalid requests, which a client could send without end, nor request contents.
+    config = uvicorn.Config(
+        app, http=cast(Any, pool.connect), ws="none", lifespan="on", log_level="error", access_log=False,
+        server_header=False, backlog=ACCEPTED_AT_ONCE, timeout_keep_alive=int(limits.idle_timeout) + 1,
+        timeout_graceful_shutdown=int(limits.timeout) + 1,
+    )  # fmt: skip
+    return Server(config)
+
+
+def raise_file_limit(limits: Limits) -> Limits:
+    """Raise the process's limit of open files for the connections; reduce their number if that is not possible."""
+    try:
+        import resource
+    except ImportError:  # Windows has no such limit
+        return limits
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    unlimited = resource.RLIM_INFINITY
+    needed = limits.max_connections + OTHER_FILES
+    if soft != unlimited and soft < needed:
+        soft = needed if hard == unlimited else min(needed, hard)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        return replace(limits, max_connections=max(1, min(limits.max_connections, soft - OTHER_FILES)))
+    return limits
 
 
 def run(server: uvicorn.Server, listener: socket.socket) -> None:
