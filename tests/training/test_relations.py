@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from tiny import STATIC, corpus, digest, fit, with_relations
+from tiny import model as tiny_model
 
 import spanwise
 from spanwise import Corpus, Sentence, SpanwiseError
@@ -23,6 +24,7 @@ from spanwise.prediction.describe import describe_model
 from spanwise.prediction.predictor import Predictor
 from spanwise.recipes.resolve import Choices
 from spanwise.training.checks import check_corpus
+from spanwise.training.dev import DevScorer
 from spanwise.training.run import Run, RunOptions
 from spanwise.training.seeds import train_seeds
 from spanwise.training.sweep import train_sweep
@@ -264,3 +266,26 @@ def test_weights_of_other_relations_are_not_copied(tmp_path: Path) -> None:
         lines: list[str] = []
         fit(tmp_path / message[:3], corpus_, recipe="gp-relations", epochs=1, init=tmp_path / "first", log=lines.append)
         assert any(message in line for line in lines)
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_relation_scores_during_training_use_the_tuned_threshold(tmp_path: Path, recipe: str) -> None:
+    """The dev score of the selected epoch is that of the finished model, whose threshold is tuned."""
+    fit(tmp_path / "run", with_relations(corpus(60, 20, 20)), recipe=recipe, epochs=7, head_rate=0.02)
+    rows = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
+    report = json.loads((tmp_path / "run" / "run.json").read_text())
+    f1 = report["scores"]["dev"]["relations"]["strict"]["micro"]["f1"]
+    assert f1 > 0
+    assert rows[report["best_epoch"] - 1]["dev"]["relations"]["f1"] == f1
+
+
+def test_scoring_dev_does_not_fix_the_threshold_of_relations() -> None:
+    data = with_relations(corpus(60, 20, 20))
+    model = tiny_model("static", "gp-relations", data=data)
+    scorer = DevScorer(model, data["dev"], ())
+    scores, predicted = scorer.score()
+    assert model.head.settings.threshold == "dev"  # type: ignore[attr-defined]
+    assert model.head.cutoff == 0.0
+    relations = evaluate(data["dev"], predicted, finds_relations=True).relations
+    assert relations is not None
+    assert scores["relations"]["f1"] == relations.strict.micro.f1

@@ -15,7 +15,7 @@ from spanwise.corpora.splits import read_train_split, split_name
 from spanwise.decoding.thresholds import apply_threshold
 from spanwise.files.names import printable, stem
 from spanwise.formats import Ledger
-from spanwise.prediction.systems import System, parse_systems, read_gold, read_predictions, system_predictions
+from spanwise.prediction.systems import System, check_systems, parse_systems, read_gold, read_predictions, system_predictions
 from spanwise.runs.folder import RunFolder
 
 RUN_SETTINGS = ("best_epoch", "epochs", "parameters", "data", "seconds", "device", "precision", "versions", "notes")
@@ -68,11 +68,14 @@ def input_from_model(
 ) -> AnalysisInput:
     """Load a trained model and predict one split of the data."""
     from spanwise.analysis.model_sections import model_sections
-    from spanwise.prediction.load import load_torch
-    from spanwise.prediction.scoring import predict_split
+    from spanwise.prediction.load import load_torch, model_folder
+    from spanwise.prediction.scoring import check_split, predict_split
 
     name = printable(run.absolute().name)
     other_systems = _parse_other_systems(against, name)
+    run = model_folder(run)
+    check_split(data, options.split, options.data_format)
+    check_systems(other_systems, options.pred_format)
     predictor = load_torch(run, options.device)
     model = predictor.model
     if model.needs_spans and other_systems:

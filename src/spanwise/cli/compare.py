@@ -64,7 +64,7 @@ def compare(
     from spanwise.evaluation.comparison import compare_systems
     from spanwise.evaluation.comparison_table import print_comparison
     from spanwise.formats import Ledger
-    from spanwise.prediction.systems import parse_systems, system_predictions
+    from spanwise.prediction.systems import check_systems, parse_systems, system_predictions
 
     if (gold is None) == (data is None):
         raise typer.BadParameter("pass either --gold FILE or --data DATA")
@@ -81,6 +81,7 @@ def compare(
         split = select_split(splits, split, source)
         gold_sentences = list(splits[split])
         train = source if train is None and "train" in splits and split != "train" else train
+    check_systems(compared, pred_format)
     known = None if train is None or not attributes else read_train_split(train, gold_format, ledger)
     predictions = {
         system.name: list(

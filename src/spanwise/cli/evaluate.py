@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,13 +19,14 @@ from spanwise.cli.options import (
     PredFormatOption,
     PredOption,
     SplitOption,
-    ThresholdOption,
+    ThresholdsOption,
     check_target,
     print_ledger,
     show,
 )
 
 if TYPE_CHECKING:
+    from spanwise.core.types import Sentence
     from spanwise.evaluation import Evaluation
     from spanwise.evaluation.threshold_search import ThresholdSearch
     from spanwise.evaluation.typing import TypingScores
@@ -46,10 +48,16 @@ def evaluate(
     ] = None,
     pred_format: PredFormatOption = None,
     gold_format: GoldFormatOption = None,
-    threshold: ThresholdOption = 0.0,
+    threshold: ThresholdsOption = None,
     should_find_threshold: Annotated[
         bool,
         typer.Option("--find-threshold", help="Use the threshold with the best F1 on dev (or --pred)."),
+    ] = False,
+    is_per_type: Annotated[
+        bool, typer.Option("--per-type", help="Use the best threshold of each type; needs --find-threshold.")
+    ] = False,
+    should_save: Annotated[
+        bool, typer.Option("--save", help="Save the threshold in MODEL for all predictions; needs --find-threshold.")
     ] = False,
     last_words: Annotated[
         bool, typer.Option("--last-words", help="Also score relations by last words only, as on WebNLG.")
@@ -66,37 +74,54 @@ def evaluate(
     """
     from dataclasses import replace
 
+    from spanwise.prediction.outputs import check_threshold_types, parse_thresholds
+
+    requested = parse_thresholds(threshold or ())
     if should_find_threshold and threshold:
         raise typer.BadParameter("pass either --threshold or --find-threshold")
+    if (should_save or is_per_type) and not should_find_threshold:
+        raise typer.BadParameter(f"{'--save' if should_save else '--per-type'} needs --find-threshold")
     check_target(json_file, model, data, pred, gold, train)
 
     from spanwise.corpora.splits import read_train_split
     from spanwise.formats import Ledger
 
     evaluation: Evaluation | TypingScores
-    ledger, gold_ledger = Ledger(), Ledger()
+    ledger, gold_ledger, saved = Ledger(), Ledger(), ""
     known = None if train is None else read_train_split(train, gold_format, ledger)
     if model is not None and data is not None and pred is None and gold is None:
         from spanwise.prediction.load import load
-        from spanwise.prediction.scoring import score_model
-        from spanwise.prediction.threshold_search import find_threshold
+        from spanwise.prediction.scoring import check_split, score_model
+        from spanwise.prediction.threshold_search import find_dev_split, find_threshold
 
+        # Check the data before the model is loaded.
+        check_split(data, split, gold_format)
+        if should_find_threshold:
+            find_dev_split(data, gold_format)
         predictor = load(model, device)
         search = find_threshold(predictor, data, format=gold_format, batch_size=batch_size) if should_find_threshold else None
+        thresholds = search.thresholds(predictor.types, is_per_type=is_per_type) if search else requested
         evaluation = score_model(
             predictor, data, split=split, format=gold_format, ledger=gold_ledger, train=known, batch_size=batch_size,
-            threshold=search.threshold if search else threshold, last_words=last_words,
+            threshold=thresholds, last_words=last_words,
         )  # fmt: skip
+        if search and should_save:
+            saved = _save(model, search, is_per_type, predictor.types)
     elif pred is not None and gold is not None and model is None:
         from spanwise.evaluation import apply_threshold
         from spanwise.evaluation import evaluate as run
         from spanwise.evaluation.threshold_search import search_threshold
         from spanwise.prediction.systems import read_gold, read_predictions
 
+        if should_save:
+            raise typer.BadParameter("--save needs MODEL and DATA")
         gold_sentences = read_gold(gold, gold_format, gold_ledger)
         predicted = read_predictions(pred, gold_sentences, pred_format, ledger)
+        types, relation_types = _types(gold_sentences, predicted)
+        check_threshold_types(requested, [*types, *relation_types])
         search = search_threshold(gold_sentences, predicted) if should_find_threshold else None
-        predicted = list(apply_threshold(predicted, search.threshold if search else threshold))
+        thresholds = search.thresholds(types, is_per_type=is_per_type) if search else requested
+        predicted = list(apply_threshold(predicted, thresholds))
         evaluation = run(gold_sentences, predicted, known, last_words=last_words)
     else:
         raise typer.BadParameter("pass either MODEL and DATA, or --pred FILE and --gold FILE")
@@ -110,8 +135,31 @@ def evaluate(
         lambda: evaluation.to_json() | ({} if search is None else {"threshold": search.to_json()}),
         lambda: _print(evaluation, search),
     )
+    if saved:
+        typer.echo(saved, err=str(json_file) == "-")
     print_ledger(gold_ledger)
     print_ledger(ledger)
+
+
+def _save(model: Path, search: ThresholdSearch, is_per_type: bool, types: Sequence[str]) -> str:
+    """Save the thresholds in the model's folder; return a line that says so."""
+    from spanwise.core.errors import SpanwiseError
+    from spanwise.runs.folder import RunFolder
+
+    if search.calibration.best is None:
+        raise SpanwiseError(f"no threshold to save: none of the predictions on {search.data} is correct")
+    thresholds = search.thresholds(types, is_per_type=is_per_type)
+    RunFolder(model).save_thresholds(thresholds)
+    listed = ", ".join(f"{type} {score:g}" for type, score in thresholds.items()) if is_per_type else f"{search.threshold:g}"
+    return f"saved in {model}: threshold {listed}; predictions use it by default"
+
+
+def _types(*corpora: Iterable[Sentence]) -> tuple[list[str], list[str]]:
+    """The types of entities, and those of relations."""
+    sentences = [sentence for corpus in corpora for sentence in corpus]
+    entities = {entity.type for sentence in sentences for entity in sentence.entities}
+    relations = {relation.type for sentence in sentences for relation in sentence.relations}
+    return sorted(entities), sorted(relations | {link.type for sentence in sentences for link in sentence.links})
 
 
 def _print(evaluation: Evaluation | TypingScores, search: ThresholdSearch | None) -> None:

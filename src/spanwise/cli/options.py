@@ -35,6 +35,14 @@ GoldFormatOption = Annotated[
     str | None,
     typer.Option("--gold-format", metavar="FORMAT", help="Format of gold and training data; detected by default."),
 ]
+ThresholdsOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--threshold",
+        metavar="[TYPE=]SCORE",
+        help="Drop entities and relations with a lower score. Repeatable by type.",
+    ),
+]
 ThresholdOption = Annotated[
     float, typer.Option("--threshold", metavar="SCORE", min=0, max=1, help="Drop entities and relations with a lower score.")
 ]

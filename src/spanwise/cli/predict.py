@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from spanwise.cli.options import BatchOption, DeviceOption, FromOrTextOption, check_target, print_ledger
+from spanwise.cli.options import BatchOption, DeviceOption, FromOrTextOption, ThresholdsOption, check_target, print_ledger
 
 
 def predict(
@@ -30,14 +30,7 @@ def predict(
             "--to", "--format", metavar="FORMAT", help="Output format or html; detected from the file name by default."
         ),
     ] = None,
-    threshold: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--threshold",
-            metavar="[TYPE=]SCORE",
-            help="Drop entities and relations with a lower score. Repeatable by type.",
-        ),
-    ] = None,
+    threshold: ThresholdsOption = None,
     overlap: Annotated[
         str, typer.Option("--overlap", metavar="nested|flat|outermost", help="Which overlapping entities to keep.")
     ] = "nested",
@@ -53,22 +46,30 @@ def predict(
     that type given spans. All files of a folder are read. Annotations that the output format
     cannot represent are dropped and counted.
     """
+    from spanwise.cli.prediction_progress import PredictionProgress, can_show_bar
     from spanwise.formats import Ledger
-    from spanwise.inputs.sources import STDIN, input_paths, read_inputs
+    from spanwise.inputs.sources import STDIN, check_input_formats, input_paths, read_inputs
     from spanwise.prediction.load import load
     from spanwise.prediction.outputs import check_output_format, parse_thresholds, print_predictions, write_predictions
 
+    # Check the options and inputs before the model is loaded.
     thresholds = parse_thresholds(threshold or ())
     check_output_format(output, target_format)
     check_target(output, Path(model), *input_paths(sources or [STDIN], source_format))
+    check_input_formats(sources or [STDIN], source_format)
+    # Predict.
     ledger = Ledger()
     predictor = load(model, device)
+    progress = PredictionProgress()
     sentences = read_inputs(sources or [STDIN], source_format, ledger, needs_spans=predictor.needs_spans)
-    predicted = predictor.stream(sentences, threshold=thresholds, overlap=overlap, batch_size=batch_size)
-    if output is None:
-        print_predictions(predicted)
-    else:
-        write_predictions(predicted, output, target_format, types=predictor.types, model=model, ledger=ledger)
+    predicted = progress.count(predictor.stream(sentences, threshold=thresholds, overlap=overlap, batch_size=batch_size))
+    with progress.show(is_visible=can_show_bar(output is not None)):
+        if output is None:
+            print_predictions(predicted)
+        else:
+            write_predictions(predicted, output, target_format, types=predictor.types, model=model, ledger=ledger)
     print_ledger(ledger)
-    if output is not None:
-        typer.echo(f"wrote {output}")
+    if output is None:
+        typer.echo(f"predicted {progress.summary}", err=True)
+    else:
+        typer.echo(f"wrote {output}: {progress.summary}")

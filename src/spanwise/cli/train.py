@@ -67,7 +67,7 @@ def train(
     source_format: FromOption = None,
 ) -> None:
     """Train a model on annotated data; write model, scores and settings to a run folder."""
-    from spanwise.cli.training_report import print_scores
+    from spanwise.cli.training_report import print_next_commands, print_scores
     from spanwise.core.errors import SpanwiseError
     from spanwise.recipes.resolve import Choices
     from spanwise.runs.folder import RunFolder
@@ -104,6 +104,7 @@ def train(
             if is_main_process():
                 print_scores(run.scores)
                 typer.echo(f"run folder: {out}")
+                print_next_commands(out, data, run.scores)
 
 
 @contextmanager

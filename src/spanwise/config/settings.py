@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
@@ -67,6 +67,9 @@ class Config(BaseModel):
     encoder: dict[str, Any]
     head: dict[str, Any]
     training: TrainingSettings = TrainingSettings()
+    thresholds: dict[str, Annotated[float, Field(ge=0, le=1)]] | None = Field(
+        default=None, description="minimum score by entity type, found on dev after training; by default the head's"
+    )
 
     def to_yaml(self) -> str:
         return yaml.safe_dump(self.model_dump(), sort_keys=False, allow_unicode=True)

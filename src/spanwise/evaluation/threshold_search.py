@@ -28,6 +28,14 @@ class ThresholdSearch:
         """The best threshold; 0, which keeps all predictions, if none of them is correct."""
         return 0.0 if self.calibration.best is None else self.calibration.best.threshold
 
+    def thresholds(self, types: Iterable[str], *, is_per_type: bool = False) -> dict[str, float]:
+        """Return the threshold of each type: the best for all types or, with ``is_per_type``, for each of them.
+
+        A type without correct predictions gets the threshold for all types.
+        """
+        best = self.calibration.types if is_per_type else {}
+        return {type: point.threshold if (point := best.get(type)) else self.threshold for type in types}
+
     @property
     def lines(self) -> list[str]:
         """The best threshold overall and per type, and the number of unreachable entities, as text."""

@@ -24,7 +24,7 @@ from spanwise.prediction.base import BasePredictor
 from spanwise.prediction.onnx.predictor import OnnxPredictor
 from spanwise.prediction.onnx.record import ENCODER, TOKENIZER
 from spanwise.prediction.predictor import Predictor
-from spanwise.prediction.scoring import predict_split
+from spanwise.prediction.scoring import check_split, predict_split
 from spanwise.runs.folder import RunFolder
 
 MAX_SCORE_DIFFERENCE = 1e-3  # scores of float32 graphs usually differ by about 1e-6
@@ -63,6 +63,8 @@ def export_onnx(run: str | Path, out: str | Path, *, int8: bool = False, data: s
     predictions is an error, and nothing is written.
     """
     _require_onnx()
+    if data is not None:
+        check_split(data)
     with atomic_output(Path(out), is_folder=True) as temporary, TemporaryDirectory() as folder:
         # Loaded again, the encoder outputs only the layers that the prediction head reads.
         export(run, Path(folder) / "model")
@@ -94,7 +96,7 @@ def write(model: Model, folder: Path, *, int8: bool = False) -> None:
     precision: Literal["float32", "int8"] = "int8" if int8 else "float32"
     graph = head_graph(model.head)
     encoder = exportable_encoder(model.encoder, precision)
-    record = make_record(encoder, model.head, graph, precision)
+    record = make_record(encoder, model.head, graph, precision).model_copy(update={"thresholds": model.config.thresholds})
     run = RunFolder(folder)
     run.config_file.write_text(model.config.to_yaml(), encoding="utf-8")
     run.labels_file.write_text(json.dumps(model.labels.to_json(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")

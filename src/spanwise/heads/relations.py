@@ -35,8 +35,8 @@ class RelationSettings(HeadSettings):
     """Settings of relation heads: the entity head, with its ``kind`` and settings, and the relation layer.
 
     A relation is predicted if its probability exceeds ``threshold``. With ``dev``, the threshold is
-    0.5 during training and is then tuned for the best strict F1 on dev: relations are rare, and a
-    threshold below 0.5 is often better.
+    tuned for the best strict F1 on dev, after training and for the dev scores of each epoch: relations
+    are rare, and a threshold below 0.5 is often better.
     """
 
     entities: dict[str, Any] = Field(description="the head for entities: its kind and settings")
@@ -83,6 +83,7 @@ class RelationHead(HeadWrapper, Tunable):
     finds_relations: ClassVar[bool] = True
     wrapped_name = "entities"
     settings: RelationSettings
+    cutoff: float  # of logits
 
     def __init__(self, encoder: Encoder, labels: Labels, settings: RelationSettings) -> None:
         super().__init__(labels, settings)
@@ -174,14 +175,34 @@ class RelationHead(HeadWrapper, Tunable):
         if self.settings.threshold != "dev":
             return False
         self._set_cutoff(MIN_THRESHOLD)
-        support = sum(len(gold_relations(sentence)) for sentence in gold)
-        threshold = min(best_threshold(scored_relations(gold, predict()), support, MIN_THRESHOLD) or 0.5, MAX_THRESHOLD)
+        threshold = _best_relation_threshold(gold, predict())
         self._set_cutoff(threshold)
         self.settings = self.settings.model_copy(update={"threshold": threshold})
         return True
 
+    def predict_tuned(self, gold: Sequence[Sentence], predict: Callable[[], Iterable[Sentence]]) -> list[Sentence]:
+        if self.settings.threshold != "dev":
+            return list(predict())
+        cutoff = self.cutoff
+        try:
+            self._set_cutoff(MIN_THRESHOLD)
+            predicted = list(predict())
+        finally:
+            self.cutoff = cutoff
+        threshold = _best_relation_threshold(gold, predicted)
+        return [
+            replace(s, relations=tuple(relation for relation in s.relations if (relation.score or 0.0) > threshold))
+            for s in predicted
+        ]
+
     def _set_cutoff(self, threshold: float) -> None:
-        self.cutoff = log(threshold / (1 - threshold))  # of logits
+        self.cutoff = log(threshold / (1 - threshold))
+
+
+def _best_relation_threshold(gold: Sequence[Sentence], predicted: Iterable[Sentence]) -> float:
+    """The threshold with the best strict F1 of relations; 0.5 if no relation is correct."""
+    support = sum(len(gold_relations(sentence)) for sentence in gold)
+    return min(best_threshold(scored_relations(gold, predicted), support, MIN_THRESHOLD) or 0.5, MAX_THRESHOLD)
 
 
 def highest_scores(sentence: Floats, score: Floats, count: int) -> Ints:

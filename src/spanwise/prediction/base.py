@@ -26,8 +26,10 @@ class BasePredictor(ABC):
     finds_relations: bool = False
     needs_spans: bool = False  # True for a model that types given spans instead of finding entities
     default_threshold: float | None = None  # None if it cannot be lowered
+    thresholds: Mapping[str, float]  # by type, saved in the model; empty if there are none
 
     def __init__(self) -> None:
+        self.thresholds = {}
         self._lock = threading.Lock()
 
     @abstractmethod
@@ -56,8 +58,9 @@ class BasePredictor(ABC):
         is one sentence of two words. Sentences of a text record their position in it.
 
         ``threshold`` drops entities and relations with a lower score. A mapping sets it by type;
-        other types use the model's default threshold. A value below the model's default makes the
-        model predict more. ``overlap`` is "nested" (the default: all predictions), "flat" (the most
+        other types use the model's default threshold, which is also used by default: the one of its
+        head, or those that ``spanwise evaluate --find-threshold --save`` stored. A value below the
+        head's makes the model predict more. ``overlap`` is "nested" (the default: all predictions), "flat" (the most
         probable of overlapping entities) or "outermost" (no entity inside another).
 
         ``splitter`` maps a text to its sentences, each a list of character ranges of its words.
@@ -83,6 +86,7 @@ class BasePredictor(ABC):
         if not isinstance(items, Iterable) or isinstance(items, bytes):
             raise SpanwiseError(f"cannot predict a {type(texts).__name__}: {EXPECTED_INPUT}")
         self._check_threshold(threshold)
+        threshold = self._with_saved(threshold)
         if batch_size < 1:
             raise SpanwiseError(f"batch_size={batch_size}: expected 1 or more")
         filter_overlaps = overlap_filter(overlap or "nested")
@@ -105,6 +109,12 @@ class BasePredictor(ABC):
         known = (*self.types, *self.relation_types)
         for name in by_type.keys() - known if isinstance(threshold, Mapping) else ():
             raise unknown_name("type with a threshold", name, known)
+
+    def _with_saved(self, threshold: Threshold) -> Threshold:
+        """Add the saved thresholds of types without a given one; one threshold for all types replaces them."""
+        if isinstance(threshold, Mapping):
+            return {**self.thresholds, **threshold}
+        return threshold or self.thresholds or 0.0
 
     def _sentences(self, text: Text, name: str, splitter: Splitter | None) -> Iterator[Sentence]:
         if self.needs_spans and not isinstance(text, Sentence):

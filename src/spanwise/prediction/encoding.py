@@ -12,6 +12,7 @@ from spanwise.batching.batches import to_device
 from spanwise.batching.plan import Ints, plan
 from spanwise.encoders.base import TokenStates
 from spanwise.models.model import Model
+from spanwise.runtime.progress import advance
 
 
 def encode_batches(model: Model, prepared: Sequence[Any], batch_size: int) -> Iterator[tuple[Ints, TokenStates, torch.device]]:
@@ -27,5 +28,6 @@ def encode_batches(model: Model, prepared: Sequence[Any], batch_size: int) -> It
         for indices in plan(costs, batch_size, None, None):
             inputs = model.encoder.collate([prepared[index] for index in indices])
             yield indices, model.encoder(to_device(inputs, device)), device
+            advance(len(indices))
     finally:
         model.train(is_training)

@@ -32,6 +32,7 @@ class Predictor(BasePredictor):
         self.types, self.needs_spans = model.labels.entities, model.needs_spans
         self.finds_relations = model.head.prediction_head.finds_relations
         self.relation_types = model.labels.relations if self.finds_relations else ()
+        self.thresholds = model.config.thresholds or {}
         with temporary_threshold(model.head, 0.5) as default:
             self.default_threshold = default
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Corpus, Sentence
 from spanwise.corpora.splits import open_splits, read_corpus, select_split
+from spanwise.decoding.thresholds import Threshold
 from spanwise.evaluation import Evaluation, evaluate
 from spanwise.evaluation.typing import TypingScores, score_typing
 from spanwise.files.writing import is_stream
@@ -39,6 +40,20 @@ class PredictedSplit:
         return self.corpus["train"] if self.split != "train" and "train" in self.corpus else None
 
 
+def check_split(data: str | Path, split: str = "test", format: str | None = None) -> str:
+    """Return the split that ``predict_split`` will predict; raise an error if it cannot be read.
+
+    Call this before a model is loaded: a missing file or split and an unknown format are then
+    reported at once.
+    """
+    if is_stream(Path(data)):
+        raise SpanwiseError(f"{data}: gold is read twice and cannot come from a pipe; pass a file")
+    splits = open_splits(data, format)
+    split = select_split(splits, split, data)
+    next(splits[split], None)  # detects the format
+    return split
+
+
 def predict_split(
     predictor: BasePredictor,
     data: str | Path,
@@ -46,7 +61,7 @@ def predict_split(
     split: str = "test",
     format: str | None = None,
     ledger: Ledger | None = None,
-    threshold: float = 0.0,
+    threshold: Threshold = 0.0,
     batch_size: int = 64,
 ) -> PredictedSplit:
     """Predict one split of a corpus; a file is one split.
@@ -54,10 +69,8 @@ def predict_split(
     The model reads the data without annotations. A model that types given spans gets them without
     their types. Document context may come from any split.
     """
-    if is_stream(Path(data)):
-        raise SpanwiseError(f"{data}: gold is read twice and cannot come from a pipe; pass a file")
+    split = check_split(data, split, format)
     corpus = read_corpus(data, format, ledger)
-    split = select_split(corpus, split, data)
     if not corpus[split]:
         raise SpanwiseError(f"{data}: {split} has no sentences; expected gold annotations")
     unannotated = {name: list(stream) for name, stream in open_splits(data, format, with_annotations=False).items()}
@@ -76,7 +89,7 @@ def score_model(
     format: str | None = None,
     ledger: Ledger | None = None,
     train: Iterable[Sentence] | None = None,
-    threshold: float = 0.0,
+    threshold: Threshold = 0.0,
     batch_size: int = 64,
     last_words: bool = False,
 ) -> Evaluation | TypingScores:

@@ -11,6 +11,7 @@ from spanwise.core.types import Sentence
 from spanwise.corpora.splits import read_single_split
 from spanwise.evaluation.pairing import pair
 from spanwise.files.reading import read_json
+from spanwise.files.writing import is_stream
 from spanwise.formats import Ledger
 from spanwise.runs.folder import RunFolder
 
@@ -52,6 +53,14 @@ def read_predictions(path: Path, gold: Sequence[Sentence], format: str | None, l
     except SpanwiseError as error:
         raise SpanwiseError(f"{path}: {error}") from None
     return predicted
+
+
+def check_systems(systems: Iterable[System], format: str | None) -> None:
+    """Raise an error for a prediction file that cannot be read; called before a model is loaded."""
+    for system in systems:
+        for path in system.paths:
+            if not RunFolder(path).is_run and not is_stream(path):
+                next(read_single_split(path, format), None)  # detects the format
 
 
 def system_predictions(

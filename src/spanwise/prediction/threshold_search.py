@@ -12,8 +12,17 @@ from spanwise.evaluation.threshold_search import ThresholdSearch
 from spanwise.prediction.base import BasePredictor
 from spanwise.prediction.scoring import predict_split
 
-RELATIONS = "chosen for entities; relations with a lower score are dropped, too"
+RELATIONS = "chosen for entities; relations keep their own threshold"
 BEST_LABELS = "this model predicts only the best label of each span or word; a threshold can only remove predictions"
+
+
+def find_dev_split(data: str | Path, format: str | None = None) -> str:
+    """Return the split on which a threshold is chosen: dev, or the single unnamed one."""
+    splits = tuple(open_splits(data, format))
+    split = "all" if splits == ("all",) else "dev"
+    if split not in splits:
+        raise SpanwiseError(f"{data}: --find-threshold needs a dev split; found {', '.join(splits)}")
+    return split
 
 
 def find_threshold(
@@ -25,10 +34,7 @@ def find_threshold(
     two conflicting entities wins, so the predictions above a threshold equal those of a model that
     uses this threshold.
     """
-    splits = tuple(open_splits(data, format))
-    split = "all" if splits == ("all",) else "dev"
-    if split not in splits:
-        raise SpanwiseError(f"{data}: --find-threshold needs a dev split; found {', '.join(splits)}")
+    split = find_dev_split(data, format)
     if predictor.needs_spans:
         raise SpanwiseError("this model types every given span and has no threshold")
     result = predict_split(predictor, data, split=split, format=format, threshold=MIN_THRESHOLD, batch_size=batch_size)

@@ -5,19 +5,19 @@ from __future__ import annotations
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
-
-import yaml
 
 from spanwise.config.settings import Config
 from spanwise.config.validation import validate_settings
 from spanwise.core.errors import SpanwiseError
 from spanwise.files.locks import LOCK_NAME
 from spanwise.files.reading import read_json
+from spanwise.files.yaml_files import read_yaml
+from spanwise.files.writing import atomic_output, write_json
 from spanwise.runs.records import RunGroup, TrainingRecord
 
 # Summaries of groups of runs, and the names of the runs.
@@ -165,11 +165,25 @@ class RunFolder:
     # --- contents ----------------------------------------------------------------------------------------------------
 
     def read_config(self) -> Config:
-        try:
-            values = yaml.safe_load(self.config_file.read_text(encoding="utf-8"))
-        except (yaml.YAMLError, ValueError) as error:
-            raise SpanwiseError(f"{self.config_file}: cannot be read: {' '.join(str(error).split())}") from None
-        return validate_settings(Config, values, str(self.config_file))
+        return validate_settings(Config, read_yaml(self.config_file), str(self.config_file))
+
+    def read_thresholds(self) -> dict[str, float]:
+        """The minimum scores by type that were saved in the model; empty if there are none."""
+        saved = read_json(self.onnx_file).get("thresholds") if self.is_onnx else self.read_config().thresholds
+        return dict(saved or {})
+
+    def save_thresholds(self, thresholds: Mapping[str, float]) -> None:
+        """Save minimum scores by type in a finished or exported model; prediction then uses them by default."""
+        if self.is_unfinished:
+            raise SpanwiseError(f"{self.path}: training is unfinished and would discard the thresholds; finish it first")
+        if not self.has_model and not self.is_onnx:
+            raise SpanwiseError(f"{self.path}: no trained model here; thresholds are saved in run folders and exported models")
+        if self.is_onnx:
+            write_json(self.onnx_file, {**read_json(self.onnx_file), "thresholds": dict(thresholds)})
+        else:
+            config = self.read_config().model_copy(update={"thresholds": dict(thresholds)})
+            with atomic_output(self.config_file) as temporary:
+                temporary.write_text(config.to_yaml(), encoding="utf-8")
 
     def read_report(self) -> dict[str, Any]:
         return read_json(self.report_file)

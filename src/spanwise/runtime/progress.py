@@ -4,23 +4,33 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from types import TracebackType
 from typing import Any
 
+_listener: ContextVar[Callable[[int], None] | None] = ContextVar("listener", default=None)
+
 
 class ProgressBar:
-    """A progress bar on standard error. Hidden if that is no terminal or ``is_visible`` is False."""
+    """A progress bar on standard error. Hidden if that is no terminal or ``is_visible`` is False.
 
-    def __init__(self, total: int, done: int = 0, *, is_visible: bool = True) -> None:
+    ``total`` is None if the number of steps is unknown.
+    """
+
+    def __init__(self, total: int | None, done: int = 0, *, is_visible: bool = True) -> None:
         self._last_update = 0.0
         self._bar: Any = None
         if is_visible and sys.stderr.isatty():
             from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-            columns = (BarColumn(), MofNCompleteColumn(), TimeRemainingColumn(), TextColumn("{task.description}"))
-            self._bar = Progress(*columns, console=Console(stderr=True), transient=True)
+            counts = () if total is None else (MofNCompleteColumn(), TimeRemainingColumn())
+            columns = (BarColumn(), *counts, TextColumn("{task.description}"))
+            # Text for a file or pipe must not be printed above the bar, on standard error.
+            redirects = sys.stdout.isatty()
+            self._bar = Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=redirects)
             self._task = self._bar.add_task("", total=total, completed=done)
 
     def __enter__(self) -> ProgressBar:
@@ -45,3 +55,19 @@ class ProgressBar:
             self._bar.console.print(text, highlight=False, markup=False)
         else:
             log(text)
+
+
+@contextmanager
+def listen(listener: Callable[[int], None]) -> Iterator[None]:
+    """Call ``listener`` with the number of items of every ``advance`` within the context, in this thread."""
+    token = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(token)
+
+
+def advance(count: int) -> None:
+    """Report finished items, such as the sentences of a batch, to the listener, if there is one."""
+    if (listener := _listener.get()) is not None:
+        listener(count)

@@ -26,6 +26,7 @@ from spanwise.encoders.word_tokenizer import WordTokenizer
 from spanwise.prediction.base import BasePredictor
 from spanwise.prediction.onnx.record import ENCODER, HEAD, TOKENIZER, Record, read_record
 from spanwise.prediction.onnx.tags import decode_tags
+from spanwise.runtime.progress import advance
 from spanwise.spans.candidates import grid, packed
 
 MAX_ROWS = 256  # encoded at once; bounds the memory for batches of long sentences
@@ -55,6 +56,7 @@ class OnnxPredictor(BasePredictor):
         folder = Path(folder)
         self.record = record = read_record(folder)
         self.types, self.default_threshold = record.entities, record.threshold
+        self.thresholds = record.thresholds or {}
         self.indexer = _load_indexer(folder, record)
         self._encoder, self._head = (session(folder / name, device, threads) for name in (ENCODER, HEAD))
         self._head_inputs = [value.name for value in self._head.get_inputs()]
@@ -70,6 +72,7 @@ class OnnxPredictor(BasePredictor):
             batch = self._predict([prepared[index] for index in indices], cutoff, min_scores)
             for index, predictions in zip(indices, batch, strict=True):
                 predicted[index] = replace(sentences[index], **predictions._asdict(), links=())
+            advance(len(indices))
         return list(apply_threshold(predicted, threshold))
 
     def _cutoffs(self, threshold: Threshold) -> tuple[float | None, Mapping[str, float] | None]:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from spanwise.config.validation import validate_settings
 from spanwise.core.errors import SpanwiseError
@@ -55,6 +55,7 @@ class Record(BaseModel):
     policy: str | SoftNms = "flat"
     fragment_types: tuple[str, ...] = ()  # types with discontinuous entities
     tags: Transitions | None = None
+    thresholds: dict[str, Annotated[float, Field(ge=0, le=1)]] | None = None  # by type, found on dev
 
 
 def read_record(folder: Path) -> Record:
