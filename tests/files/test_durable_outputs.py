@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from spanwise import SpanwiseError
-from spanwise.files.writing import atomic_output
+from spanwise.files.writing import atomic_files, atomic_output
 
 KILLED = """
 import os, signal, sys
@@ -139,3 +139,25 @@ def test_a_full_disk_is_recognised_in_errors_of_other_libraries(tmp_path: Path) 
             raise error
     with pytest.raises(RuntimeError, match="other"), atomic_output(tmp_path / "out"):
         raise RuntimeError("other")
+
+
+def save_half(folder: Path) -> None:
+    with atomic_files(folder) as temporary:
+        (temporary / "a").write_text("new")
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+def test_several_files_are_replaced_only_after_all_are_complete(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    (folder / "part-0").mkdir(parents=True)
+    for name in ("a", "part-0/b", "other"):
+        (folder / name).write_text("old")
+    with pytest.raises(SpanwiseError, match="not written: No space left on device"):
+        save_half(folder)
+    assert {path.read_text() for path in folder.rglob("*") if path.is_file()} == {"old"}
+    with atomic_files(folder) as temporary:
+        (temporary / "part-0").mkdir()
+        (temporary / "a").write_text("new")
+        (temporary / "part-0" / "b").write_text("new")
+    assert [(folder / name).read_text() for name in ("a", "part-0/b", "other")] == ["new", "new", "old"]
+    assert sorted(path.name for path in folder.iterdir()) == ["a", "other", "part-0"]

@@ -45,20 +45,48 @@ def atomic_output(
         raise SpanwiseError(f"{path}: {'the folder is not empty' if is_folder else 'expected a file, found a folder'}")
     if is_folder and path.exists() and not path.is_dir():
         raise SpanwiseError(f"{path}: expected a folder, found a file")
+    with _output_errors(path), work_folder(path) as work:
+        temporary = work / path.name
+        if is_folder:
+            temporary.mkdir()
+        yield temporary
+        flush_tree(temporary)
+        if is_folder and path.is_dir():
+            if may_replace(path):
+                path.replace(old_output(work, path))
+            elif os.name == "nt":
+                path.rmdir()
+        temporary.replace(path)  # fails if files were added to an empty folder in the meantime
+        flush(parent)
+
+
+@contextmanager
+def atomic_files(folder: Path) -> Iterator[Path]:
+    """Yield a temporary folder whose files replace those of the same names in ``folder`` if the block succeeds.
+
+    Each file is replaced atomically, one after another; other files stay.
+    """
+    remove_leftovers(folder)
+    with _output_errors(folder), work_folder(folder / "files") as work:
+        temporary = work / "files"
+        temporary.mkdir()
+        yield temporary
+        flush_tree(temporary)
+        for path in sorted(temporary.rglob("*")):  # a folder comes before its files
+            target = folder / path.relative_to(temporary)
+            if path.is_dir():
+                target.mkdir(exist_ok=True)
+            else:
+                path.replace(target)
+        for changed in {folder, *(folder / path.relative_to(temporary) for path in temporary.rglob("*"))}:
+            flush(changed)
+
+
+@contextmanager
+def _output_errors(path: Path) -> Iterator[None]:
+    """Report problems of the disk in one line."""
     try:
-        with work_folder(path) as work:
-            temporary = work / path.name
-            if is_folder:
-                temporary.mkdir()
-            yield temporary
-            flush_tree(temporary)
-            if is_folder and path.is_dir():
-                if may_replace(path):
-                    path.replace(old_output(work, path))
-                elif os.name == "nt":
-                    path.rmdir()
-            temporary.replace(path)  # fails if files were added to an empty folder in the meantime
-            flush(parent)
+        yield
     except Exception as error:
         output_error = _output_error(path, error)
         if output_error is error:

@@ -16,7 +16,7 @@ from spanwise.encoders import build_encoder, load_encoder
 from spanwise.encoders.base import Encoder
 from spanwise.evaluation.tasks import EntityTask, Task, TypingTask
 from spanwise.files.reading import read_json
-from spanwise.files.writing import atomic_output, write_json
+from spanwise.files.writing import atomic_files, atomic_output, write_json
 from spanwise.heads import head_values, make_head
 from spanwise.heads.base import Head, Labels, Losses, ScoredSpans
 from spanwise.runs.folder import RunFolder
@@ -88,7 +88,8 @@ class Model(nn.Module):
         run = RunFolder(folder)
         with atomic_output(run.config_file) as temporary:
             temporary.write_text(self.config.to_yaml(), encoding="utf-8")
-        self.encoder.save(folder)
+        with atomic_files(folder) as files:
+            self.encoder.save(files)
         write_json(run.labels_file, self.labels.to_json())
 
     def save_weights(self, folder: Path) -> None:

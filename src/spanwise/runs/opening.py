@@ -114,7 +114,7 @@ def _check_not_finished(run: RunFolder, should_resume: bool) -> None:
 def _check_contents(run: RunFolder, should_resume: bool) -> None:
     """Accept a folder that is empty or is resumed, and remove temporary files left by killed processes."""
     files = (run.record_file, run.config_file, run.labels_file, run.weights_file, run.metrics_file, run.report_file)
-    prefixes = tuple(f".{file.name}." for file in files)  # see ``atomic_output``
+    prefixes = (*(f".{file.name}." for file in files), ".files.")  # see ``atomic_output`` and ``atomic_files``
     remove_leftovers(run.path)
     contents = [path for path in run.path.iterdir() if path != run.lock_file]
     leftovers = [path for path in contents if path.name.startswith(prefixes)]  # where there are no locks

@@ -12,8 +12,10 @@ from typing import Any
 import torch
 
 from spanwise.config.settings import Config
+from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Corpus
 from spanwise.corpora.splits import fingerprints
+from spanwise.files.disk import DiskFullError
 from spanwise.files.writing import write_json
 from spanwise.heads import head_values
 from spanwise.heads.abilities import Tunable, find_ability
@@ -128,7 +130,13 @@ def train_config(data: str | Path | Corpus, out: Path, config: Config, options: 
             record.check_same(out, config, fingerprints(corpus))
             check_same_init(out, record.init, options.init)
             options = replace(options, init=record.init)
-        return _train(corpus, folder, config, options, record)
+        try:
+            return _train(corpus, folder, config, options, record)
+        except DiskFullError as error:
+            if not folder.is_unfinished:
+                raise
+            message = f"{error.path}: not written: {error.problem}; free some space and continue with --resume"
+            raise SpanwiseError(message) from None
 
 
 def _train(corpus: Corpus, folder: RunFolder, config: Config, options: RunOptions, record: TrainingRecord | None) -> Run:

@@ -11,6 +11,7 @@ at a time.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -172,7 +173,14 @@ class _Runs:
 
 def allocate(path: Path, size: int, type: Any, max_pairs: int) -> npt.NDArray[Any]:
     """Allocate an array in memory, or in a file if it has more than ``max_pairs`` items."""
-    return np.empty(size, type) if size <= max_pairs else np.asarray(np.memmap(path, type, "w+", shape=(size,)))
+    if size <= max_pairs:
+        return np.empty(size, type)
+    with path.open("wb") as file:
+        if hasattr(os, "posix_fallocate"):  # otherwise a full disk would stop the process when the array is filled
+            os.posix_fallocate(file.fileno(), 0, size * np.dtype(type).itemsize)
+        else:
+            file.truncate(size * np.dtype(type).itemsize)
+    return np.asarray(np.memmap(path, type, "r+", shape=(size,)))
 
 
 def _merge(runs: Sequence[Pairs]) -> Pairs:

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import heapq
 import math
-import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from spanwise.core.errors import SpanwiseError
+from spanwise.files.disk import temporary_folder
 from spanwise.runtime.progress import ProgressBar
 from spanwise.vectors.compiled import compiled
 from spanwise.vectors.cooccurrence import MEMORY, Memory, count_pairs
@@ -81,8 +80,8 @@ def learn_vectors(
     (('the', 'is', 'expressed', 'gene', 'protein'), (5, 4), 24)
     """
     random = np.random.default_rng(settings.seed)
-    with tempfile.TemporaryDirectory(prefix="spanwise-") as name:
-        folder, start = Path(name), time.perf_counter()
+    with temporary_folder() as folder:
+        start = time.perf_counter()
         text = index_text(sentences, settings.min_count, folder)
         log(f"{text.length:,} words, {len(text.words):,} different")
         with ProgressBar(len(text.stream)) as bar:
