@@ -10,6 +10,10 @@ A response is correct if it has the same sentences, entities and relations; scor
 because sums are rounded differently in batches of different shapes. Hostile requests follow at the end;
 the service must reject or answer them and keep running.
 
+    python bench/serve_load.py RUN --attack 600 [--clients 64] [--slow 1000] [--hostile 4]
+
+sends valid requests next to hostile ones and slow connections for 600 seconds (bench/serve_attack.py).
+
 A transformer on a CPU keeps the processor busy, so it gains less from batches than a recurrent encoder:
 use ``--ratio 1.5``.
 """
@@ -37,13 +41,13 @@ import spanwise
 
 NEAR = 1e-5
 TEXTS = 320
-PREDICT = b"POST /predict HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
+PREDICT = b"POST /predict HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\ncontent-length: %d\r\n\r\n"
 Reply = tuple[int, bytes]  # status and body; status 0: the connection was closed without a response
 
 
 @contextmanager
-def serving(run: str, threads: int) -> Iterator[tuple[str, int, int]]:
-    """Run a service in a separate process; yield host, port and process."""
+def serving(run: str, threads: int, *, stops: bool = True) -> Iterator[tuple[str, int, int]]:
+    """Run a service in a separate process; yield host, port and process. Without ``stops`` the caller ends it."""
     command = [sys.executable, "-m", "spanwise", "serve", run, "--port", "0", "--device", "cpu"]
     environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "PYTHONUNBUFFERED": "1"}
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
@@ -54,7 +58,8 @@ def serving(run: str, threads: int) -> Iterator[tuple[str, int, int]]:
             assert address.hostname is not None
             assert address.port is not None
             yield address.hostname, address.port, process.pid
-            process.send_signal(signal.SIGTERM)
+            if stops:
+                process.send_signal(signal.SIGTERM)
             print(f"stopped by SIGTERM with code {process.wait(60)}")
         finally:
             process.kill()
@@ -142,7 +147,7 @@ async def load(process: int, clients: list[Client], texts: list[bytes], truth: l
 
 def hostile() -> Iterator[tuple[str, bytes, set[int]]]:
     """Yield hostile requests with the accepted statuses (0: no response)."""
-    post = b"POST /predict HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
+    post = b"POST /predict HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n"
 
     def body(content: bytes) -> bytes:
         return PREDICT % len(content) + content
@@ -164,13 +169,20 @@ def hostile() -> Iterator[tuple[str, bytes, set[int]]]:
     yield "a normal request after it", body(as_request(text="Paris")), {200}
     yield "100,000 marks", body(as_request(text="?!" * 50_000)), {422}
     yield "100,000 line ends", body(as_request(text="\n" * 100_000)), {200}
-    yield "100,000 blank texts", body(as_request(texts=[" "] * 100_000)), {200}
+    yield "1,000 blank texts", body(as_request(texts=[" "] * 1000)), {200}
+    yield "100,000 blank texts", body(as_request(texts=[" "] * 100_000)), {413}
+    yield "690,000 empty texts", body(b'{"texts": [' + b'"",' * 690_000 + b'""]}'), {413}
+    yield "a million numbers as tokens", body(b'{"tokens": [' + b"1," * 1_000_000 + b"1]}"), {413}
+    yield "90,000 numbers as tokens", body(b'{"tokens": [' + b"1," * 90_000 + b"1]}"), {422}
+    yield "50,000 sentences of a word", body(as_request(text="a\n" * 50_000)), {413}
+    yield "90,000 keys", body(b"{" + b",".join(b'"%d":0' % n for n in range(90_000)) + b"}"), {422}
+    yield "another host", b"GET / HTTP/1.1\r\nhost: example.org\r\n\r\n", {403}
     yield "100,000 accents", body(as_request(text="a" + "\u0301" * 99_999)), {200}
     yield "control characters, raw", body(b'{"text": "a\x00\x1b\x08"}'), {400}
     yield "control characters, escaped", body(as_request(text="".join(map(chr, range(32))) + " \u202e\ufeff\u2028")), {200}
     yield "unassigned and private characters", body(as_request(text="\ue000 \U0010ffff \ufffe \U000e0001")), {200}
     yield "half of a surrogate pair", body(b'{"text": "\\ud800"}'), {422}
-    yield "deep JSON", body(b"[" * 1_000_000), {400}
+    yield "deep JSON", body(b"[" * 1_000_000), {413}
     yield "deep JSON that is closed", body(b'{"text": ' * 20_000 + b"1" + b"}" * 20_000), {400, 422}
     yield "deep JSON in an unknown key", body(b'{"text": "a", "x": ' + b"[" * 500 + b"]" * 500 + b"}"), {422}
     yield "a number of a million digits", body(b'{"text": "a", "threshold": ' + b"9" * 1_000_000 + b"}"), {400}
@@ -179,24 +191,38 @@ def hostile() -> Iterator[tuple[str, bytes, set[int]]]:
     yield "an empty token", body(as_request(tokens=["a", ""])), {422}
     yield "no JSON", body(b"text=a"), {400}
     yield "nothing", body(b""), {422}
-    yield "another type", b"POST /predict HTTP/1.1\r\nhost: x\r\ncontent-type: text/plain\r\ncontent-length: 1\r\n\r\na", {415}
-    yield "another method", b"DELETE /predict HTTP/1.1\r\nhost: x\r\n\r\n", {405}
-    yield "another path", b"GET /../../etc/passwd HTTP/1.1\r\nhost: x\r\n\r\n", {404}
+    yield (
+        "another type",
+        b"POST /predict HTTP/1.1\r\nhost: localhost\r\ncontent-type: text/plain\r\ncontent-length: 1\r\n\r\na",
+        {415},
+    )
+    yield "another method", b"DELETE /predict HTTP/1.1\r\nhost: localhost\r\n\r\n", {405}
+    yield "another path", b"GET /../../etc/passwd HTTP/1.1\r\nhost: localhost\r\n\r\n", {404}
     yield "no HTTP", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", {400}
-    yield "a header of a megabyte", b"GET / HTTP/1.1\r\nhost: x\r\nx: " + b"a" * 2**20 + b"\r\n\r\n", {0, 400, 431}
+    yield "a header of a megabyte", b"GET / HTTP/1.1\r\nhost: localhost\r\nx: " + b"a" * 2**20 + b"\r\n\r\n", {0, 400, 431}
 
 
-async def measure(arguments: argparse.Namespace, host: str, port: int, process: int) -> dict[str, Any]:
+def valid_requests() -> list[bytes]:
     corpus = spanwise.bundled_corpus()
     sentences = [sentence for split in corpus for sentence in corpus[split]][:TEXTS]
-    texts = [as_request(text=f"{number}: {sentence.text}") for number, sentence in enumerate(sentences)]
-    alone, many = [Client(host, port)], [Client(host, port) for _ in range(arguments.clients)]
+    return [as_request(text=f"{number}: {sentence.text}") for number, sentence in enumerate(sentences)]
+
+
+async def expected_responses(client: Client, texts: list[bytes]) -> list[bytes]:
+    """Return the responses to single requests; all differ."""
     truth = []
     for text in texts:
-        status, body = await alone[0].predict(text)
+        status, body = await client.predict(text)
         assert status == 200, body
         truth.append(body)
     assert len(set(truth)) == len(truth), "all responses differ"
+    return truth
+
+
+async def measure(arguments: argparse.Namespace, host: str, port: int, process: int) -> dict[str, Any]:
+    texts = valid_requests()
+    alone, many = [Client(host, port)], [Client(host, port) for _ in range(arguments.clients)]
+    truth = await expected_responses(alone[0], texts)
     count = sum(len(s["entities"]) for body in truth for r in json.loads(body)["results"] for s in r["sentences"])
     print(f"{len(texts)} texts, {count} predicted entities")
 
@@ -251,7 +277,14 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1, help="threads of the service")
     parser.add_argument("--ratio", type=float, default=3.0, help="required throughput relative to one client")
     parser.add_argument("--json", type=Path)
+    parser.add_argument("--attack", type=float, default=0, metavar="SECONDS", help="send hostile and slow traffic instead")
+    parser.add_argument("--slow", type=int, default=1000, help="slow connections of --attack")
+    parser.add_argument("--hostile", type=int, default=4, help="hostile clients of --attack")
     arguments = parser.parse_args()
+    if arguments.attack:
+        import serve_attack
+
+        sys.exit(serve_attack.run(arguments))
     with serving(arguments.run, arguments.threads) as (host, port, process):
         result = asyncio.run(measure(arguments, host, port, process))
     if arguments.json:

@@ -70,7 +70,8 @@ def test_one_large_request_does_not_freeze_the_service() -> None:
         b'{"texts": [' + b'"",' * 90_000 + b'""]}': 413,
         b'{"text": "a", "threshold": {' + b",".join(b'"%d": 2' % n for n in range(90_000)) + b"}}": 422,
         b'{"text": "a"' + b"".join(b',"%d": 2' % n for n in range(90_000)) + b"}": 422,
-        json.dumps({"text": "a\n" * 20_000}).encode(): 200,
+        json.dumps({"text": "a\n" * 9_999}).encode(): 200,
+        json.dumps({"text": "a\n" * 10_001}).encode(): 413,
     }
     with serving() as url, ThreadPoolExecutor(1) as threads:
         for body, status in hostile.items():
@@ -185,6 +186,16 @@ def test_many_waiting_connections_leave_the_service_reachable(connections: list[
         assert not all(map(is_closed, connections[-5:])), "the connections that have waited longest are closed"
         for client in connections:
             client.close()
+
+
+def test_shutdown_answers_requests_that_were_sent_before_it(connections: list[socket.socket]) -> None:
+    body = b'{"text": "New York"}'
+    with serving() as url:
+        idle = connect(url)
+        connections += [idle, *(connect(url, HEAD % len(body) + body) for _ in range(50))]
+        connections.append(idle)
+        idle.sendall(HEAD % len(body) + body)
+    assert all(client.recv(20).startswith(b"HTTP/1.1 200") for client in connections[1:])
 
 
 def test_requests_with_another_host_name_are_refused() -> None:

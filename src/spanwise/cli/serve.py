@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from spanwise.cli.options import DeviceOption
+from spanwise.cli.options import DeviceOption, ThreadsOption
 from spanwise.serve.limits import Limits
 
 DEFAULT = Limits()
@@ -42,6 +42,9 @@ def serve(
     max_texts: Annotated[
         int, typer.Option("--max-texts", metavar="N", min=1, help="Maximum number of texts in a request.")
     ] = DEFAULT.max_texts,
+    max_sentences: Annotated[
+        int, typer.Option("--max-sentences", metavar="N", min=1, help="Maximum number of sentences in a request.")
+    ] = DEFAULT.max_sentences,
     max_connections: Annotated[
         int, typer.Option("--max-connections", metavar="N", min=1, help="Maximum number of open connections.")
     ] = DEFAULT.max_connections,
@@ -53,6 +56,7 @@ def serve(
         typer.Option("--allowed-host", metavar="NAME", help="Host name that requests may use; repeatable, * allows all."),
     ] = None,
     device: DeviceOption = "auto",
+    threads: ThreadsOption = None,
 ) -> None:
     """Serve a model over HTTP: a web page and a JSON API.
 
@@ -67,7 +71,7 @@ def serve(
         raise SpanwiseError("--token: expected printable ASCII characters without spaces")
     limits = Limits(
         max_body, max_characters, max_words, max_requests, timeout, max_texts, max_connections, idle_timeout,
-        min(DEFAULT.header_timeout, idle_timeout),
+        max_sentences, min(DEFAULT.header_timeout, idle_timeout),
     )  # fmt: skip
     hosts = allowed_host or ()
     run(model, host=host, port=port, token=token, limits=limits, allowed_hosts=hosts, device=device, log=typer.echo)

@@ -76,16 +76,19 @@ class _Job:
     share: list[Sentence] = field(default_factory=list)  # of the current turn
     is_split: bool = False
 
-    def split_texts(self, max_words: int) -> None:
+    def split_texts(self, limits: Limits) -> None:
         """Split the texts. Document names are unique, so that no text serves as context of another."""
         for index, text in enumerate(self.query.texts):
             sentences = [sentence for sentence in to_sentences(text, f"{self.id}-{index}") if sentence.words]
             words = max((len(sentence.words) for sentence in sentences), default=0)
-            if words > max_words:
+            if words > limits.max_words:
                 raise RequestError(
-                    422, f"a sentence has {words:,} words; the limit is {max_words:,} (a line end ends a sentence)"
+                    422, f"a sentence has {words:,} words; the limit is {limits.max_words:,} (a line end ends a sentence)"
                 )
             self.sentences += sentences
+            if len(self.sentences) > limits.max_sentences:
+                message = f"the text has {len(self.sentences):,} sentences; the limit is {limits.max_sentences:,}"
+                raise RequestError(413, message)
             self.counts.append(len(sentences))
         self.is_split = True
 
@@ -129,7 +132,7 @@ class Batcher:
         """Predict the texts of a query; raise ``RequestError`` if this fails."""
         job = _Job(next(self._ids), query, asyncio.get_running_loop().create_future())
         if query.characters > SMALL:
-            await self.workers.call(query.characters, job.split_texts, self.limits.max_words)
+            await self.workers.call(query.characters, job.split_texts, self.limits)
         self._arriving.put_nowait(job)
         return await job.future  # a caller that stops waiting cancels it
 
@@ -169,7 +172,7 @@ class Batcher:
                 continue
             try:
                 if not job.is_split:
-                    job.split_texts(self.limits.max_words)
+                    job.split_texts(self.limits)
                 words += job.take_share()
                 by_options.setdefault(job.query.options, []).append(job)
             except Exception as error:

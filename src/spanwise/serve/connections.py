@@ -2,8 +2,9 @@
 
 A connection is in one of four phases. In the first three it waits for its client; each phase has a
 time limit that further bytes do not extend. If there are too many connections, the one that has
-waited longest is closed, so new clients are always accepted. A connection whose request is being
-answered is never closed for another.
+waited longest is closed, so new clients are always accepted. Connections without any answered
+request are closed first, unless they are few: clients that only connect cannot displace those that
+use the service. A connection whose request is being answered is never closed for another.
 """
 
 from __future__ import annotations
@@ -44,30 +45,36 @@ class ConnectionPool:
         }
         self.max_connections = limits.max_connections
         self.is_stopping = False
+        self.accepted = 0  # connections so far
         self._open: set[Connection] = set()
-        self._waiting: dict[Connection, None] = {}
+        self._new: dict[Connection, None] = {}  # waiting, without an answered request
+        self._used: dict[Connection, None] = {}  # waiting, with an answered request
 
     def connect(self, *args: Any, **options: Any) -> Connection:
         """Create a connection; the factory that uvicorn calls."""
         return Connection(*args, pool=self, **options)
 
     def add(self, connection: Connection) -> None:
+        self.accepted += 1
         self._open.add(connection)
-        self._waiting[connection] = None
+        self._new[connection] = None
         if len(self._open) > self.max_connections:
-            longest = next(iter(self._waiting))
+            has_few_new = len(self._new) <= self.max_connections // 4
+            longest = next(iter(self._used if has_few_new and self._used else self._new))
             self.discard(longest)
             longest.transport.abort()
 
     def update(self, connection: Connection, phase: Phase) -> None:
         """Move a connection to the end of the queue, or out of it while its request is answered."""
-        self._waiting.pop(connection, None)
+        self._new.pop(connection, None)
+        self._used.pop(connection, None)
         if phase is not Phase.ANSWER and connection in self._open:
-            self._waiting[connection] = None
+            (self._used if connection.was_answered else self._new)[connection] = None
 
     def discard(self, connection: Connection) -> None:
         self._open.discard(connection)
-        self._waiting.pop(connection, None)
+        self._new.pop(connection, None)
+        self._used.pop(connection, None)
 
 
 class Connection(H11Protocol):
@@ -79,6 +86,7 @@ class Connection(H11Protocol):
         self._timer: asyncio.TimerHandle | None = None
         self._state: tuple[Phase, object] | None = None  # the phase and the request it belongs to
         self._has_bytes = False  # of the next request
+        self.was_answered = False
 
     @property
     def phase(self) -> Phase:
@@ -106,6 +114,7 @@ class Connection(H11Protocol):
 
     def on_response_complete(self) -> None:
         self._has_bytes = False
+        self.was_answered = True
         super().on_response_complete()  # may start the next request, if it has already arrived
         self._update()
 

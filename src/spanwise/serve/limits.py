@@ -15,6 +15,7 @@ class Limits:
     max_requests: int = 256  # that wait or are being answered (503)
     timeout: float = 30.0  # seconds to receive a request (408), and to answer it (504)
     max_texts: int = 1000  # of a request (413)
-    max_connections: int = 512  # a further one replaces the one that has waited longest
+    max_connections: int = 1024  # a further one replaces the one that has waited longest
     idle_timeout: float = 30.0  # seconds between the requests of a connection
+    max_sentences: int = 10_000  # of a request (413)
     header_timeout: float = 10.0  # seconds from the first byte of a request to the end of its headers (408)

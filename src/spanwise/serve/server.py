@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import ipaddress
 import signal
 import socket
@@ -71,10 +72,25 @@ def serve(
 class Server(uvicorn.Server):
     """A server with a long queue of new connections, of which it accepts few at a time."""
 
+    def __init__(self, config: uvicorn.Config, pool: ConnectionPool) -> None:
+        super().__init__(config)
+        self.pool = pool
+
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         for listener in sockets or ():
             listener.listen(BACKLOG)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Accept the connections that are already in the queue, so that their requests are completed too."""
+        self.pool.is_stopping = True
+        accepted = -1
+        for _ in range(20):
+            if accepted == self.pool.accepted:
+                break
+            accepted = self.pool.accepted
+            await asyncio.sleep(0.05)
+        await super().shutdown(sockets)
 
 
 def make_server(app: Any, limits: Limits) -> Server:
@@ -86,7 +102,7 @@ def make_server(app: Any, limits: Limits) -> Server:
         server_header=False, backlog=ACCEPTED_AT_ONCE, timeout_keep_alive=int(limits.idle_timeout) + 1,
         timeout_graceful_shutdown=int(limits.timeout) + 1,
     )  # fmt: skip
-    return Server(config)
+    return Server(config, pool)
 
 
 def raise_file_limit(limits: Limits) -> Limits:
