@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 from spanwise.core import tags
 from spanwise.core.errors import FormatError, SpanwiseError
 from spanwise.core.types import Entity, Extra, Sentence, Span
+from spanwise.files.limits import DOCUMENT_TOKENS, MEGABYTE, check_expansion
 from spanwise.files.names import default_id
 from spanwise.formats.base import NAME, Format, Ledger
 from spanwise.formats.shared.documents import Document, Mention, drop_discontinuous, to_documents
@@ -70,9 +71,16 @@ def _docs(path: Path) -> Iterator[Doc]:
     """Yield the documents of a file; all exceptions of spaCy become ``FormatError``."""
     docbin, _, _, vocab = _spacy()
     try:
-        docs = docbin().from_bytes(path.read_bytes()).get_docs(vocab())
+        raw = path.read_bytes()
+        _check_expansion(path, raw)
+        docs = docbin().from_bytes(raw)
+        if (longest := max(map(len, docs.tokens), default=0)) > DOCUMENT_TOKENS:
+            raise FormatError(path, None, f"a document has {longest:,} tokens; the limit is {DOCUMENT_TOKENS:,}")
+        docs = docs.get_docs(vocab())
     except OSError as error:
         raise SpanwiseError(f"{path}: {error.strerror}") from None
+    except SpanwiseError:
+        raise
     except Exception as error:
         raise FormatError(path, None, f"not a valid spaCy DocBin: {_describe(error)}") from None
     while True:
@@ -83,6 +91,15 @@ def _docs(path: Path) -> Iterator[Doc]:
         if doc is None:
             return
         yield doc
+
+
+def _check_expansion(path: Path, raw: bytes) -> None:
+    """Decompress a file piece by piece, before spaCy does so at once."""
+    decompressor, expanded = zlib.decompressobj(), 0
+    while raw and not decompressor.eof:
+        expanded += len(decompressor.decompress(raw, MEGABYTE))
+        check_expansion(path, path.stat().st_size, expanded)
+        raw = decompressor.unconsumed_tail
 
 
 def _describe(error: Exception) -> str:

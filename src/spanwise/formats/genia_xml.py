@@ -10,7 +10,7 @@ terms, ``sem="(AND G#x G#y)"``, are skipped, but not the terms inside them. With
 
 The attributes of a term (``sem`` and ``lex``, its normal form) are stored in ``Entity.extra``, and so are the
 ``parts`` of a coordinated term that have a ``lex`` but no ``sem``. The DTD is not loaded. Files that
-declare XML entities are rejected.
+declare XML entities or attributes are rejected.
 """
 
 from __future__ import annotations
@@ -21,14 +21,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from xml.parsers import expat
 
-from spanwise.core.errors import FormatError
 from spanwise.core.types import Entity, Sentence, Span
-from spanwise.files.json_arrays import CHUNK
 from spanwise.files.names import default_id
 from spanwise.formats.base import Format, Ledger, one_of
 from spanwise.formats.shared.sample import Sample
+from spanwise.formats.shared.xml_parser import SafeXmlParser
 
 _FIVE = re.compile(r"G#(?:(DNA|RNA|protein)(?:_.*)?|(cell_line|cell_type))")
 
@@ -37,13 +35,11 @@ def read(path: Path, ledger: Ledger, /, *, types: str = "five") -> Iterator[Sent
     """Read sentences. ``types`` is "five" or "all"."""
     reader = _XmlReader(path, ledger, types == "five")
     with path.open("rb") as file:
-        while True:
-            chunk = file.read(CHUNK)
-            reader.feed(chunk)
+        has_more = True
+        while has_more:
+            has_more = reader.parser.feed(file)
             yield from reader.ready
             reader.ready.clear()
-            if not chunk:
-                return
 
 
 @dataclass(slots=True)
@@ -71,31 +67,8 @@ class _XmlReader:
         self.in_id = self.in_article = self.in_sentence = False
         self.pieces: list[str] = []  # the text since the last tag
         self._start_sentence()
-        self.parser = expat.ParserCreate()
-        self.parser.buffer_text = True
-        self.parser.StartElementHandler = self._start_element
-        self.parser.EndElementHandler = self._end_element
-        self.parser.CharacterDataHandler = self.pieces.append
-        self.parser.EntityDeclHandler = self._reject_declaration
-        self.parser.SkippedEntityHandler = self._reject_reference
-
-    def feed(self, chunk: bytes) -> None:
-        try:
-            self.parser.Parse(chunk, not chunk)
-        except expat.ExpatError as error:
-            raise FormatError(self.path, error.lineno, f"not XML: {expat.ErrorString(error.code)}") from None
-        except (ValueError, LookupError) as error:  # an unknown encoding
-            raise FormatError(self.path, self.parser.CurrentLineNumber, f"not XML: {error}") from None
-
-    def _error(self, problem: str) -> FormatError:
-        return FormatError(self.path, self.parser.CurrentLineNumber, problem)
-
-    def _reject_declaration(self, name: str, *declaration: object) -> None:
-        raise self._error(f"declares the XML entity {name!r}; files with entity declarations are not supported")
-
-    def _reject_reference(self, name: str, is_parameter: bool) -> None:
-        if not is_parameter:
-            raise self._error(f"the XML entity &{name}; is not defined")
+        self.parser = SafeXmlParser(path, self._start_element, self._end_element, self.pieces.append)
+        self._error = self.parser.error
 
     def _start_sentence(self) -> None:
         self.texts: list[str] = []

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spanwise.core.errors import FormatError, SpanwiseError
+from spanwise.formats.table_limits import check_arrow, check_parquet, split_batch, text_columns
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -41,8 +42,10 @@ def _rows(first: Iterator[pa.RecordBatch], files: list[Path]) -> Iterator[list[d
                 if batch is None:
                     break
                 batch.validate(full=True)
-                rows = batch.to_pylist()
-            yield rows
+            for part in split_batch(batch, file):
+                with _report_errors(file):
+                    rows = part.to_pylist()
+                yield rows
 
 
 def _find_files(folder: Path) -> list[Path]:
@@ -59,6 +62,8 @@ def _find_files(folder: Path) -> list[Path]:
         raise FormatError(state, None, "not a state file of datasets; expected the names of data files") from None
     if has_indices:
         raise FormatError(state, None, "selects rows by an index file, as old versions of datasets did; save the dataset again")
+    if outside := [name for name in names if Path(name).name != name or name == ".."]:
+        raise FormatError(state, None, f"points outside its folder: {outside[0]!r}; expected the name of a file")
     files = [folder / name for name in names] or sorted(folder.glob("*.arrow"))
     if not files:
         raise FormatError(folder, None, "no arrow files in this folder")
@@ -78,12 +83,17 @@ def _parquet(file: Path) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     pyarrow()
     import pyarrow.parquet as pq
 
-    parquet = pq.ParquetFile(file)
+    with pq.ParquetFile(file) as parquet:
+        check_parquet(parquet, file)
+        texts = text_columns(parquet)
+    # A word that is stored once stays one value until a row is read.
+    parquet = pq.ParquetFile(file, read_dictionary=texts)
     return parquet.schema_arrow, parquet.iter_batches(batch_size=BATCH_SIZE)
 
 
 def _arrow(file: Path, is_stream: bool) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     arrow = pyarrow()
+    check_arrow(file, is_stream)
     source = arrow.memory_map(str(file))
     reader = arrow.ipc.open_stream(source) if is_stream else arrow.ipc.open_file(source)
     parts = reader if is_stream else map(reader.get_batch, range(reader.num_record_batches))

@@ -16,8 +16,8 @@ from spanwise.config.validation import validate_settings
 from spanwise.core.errors import SpanwiseError
 from spanwise.files.locks import LOCK_NAME
 from spanwise.files.reading import read_json
-from spanwise.files.yaml_files import read_yaml
 from spanwise.files.writing import atomic_output, write_json
+from spanwise.files.yaml_files import read_yaml
 from spanwise.runs.records import RunGroup, TrainingRecord
 
 # Summaries of groups of runs, and the names of the runs.
