@@ -1,123 +1,249 @@
-"""Kill a short training at random moments, resume it, and compare it with an uninterrupted one.
+"""Kill commands at file operations and at random moments, and check that no output is damaged.
 
-    python bench/kill.py [--kills 20] [--encoder static] [--threads 1] [--seed 0] [--limit 1200] [-- OPTIONS OF spanwise train]
+    python bench/kill.py [--kills 500] [--seed 0] [--only train,convert] [--verbose]
 
-Weights, metrics (without times) and scores must be equal, bit for bit. The moments of SIGKILL are spread
-over the whole training, from its first file to its last. Some are during the start of the process, and
-many during the writing of a checkpoint, which happens every second step. No further kill starts after
-``--limit`` seconds.
+Each kill is a SIGKILL to a command that replaces an old output or writes a new one. Afterwards the
+output must be the old one or the new one, whole. Then the command is repeated (a training with
+``--resume``): the result must be equal to that of an uninterrupted command, bit for bit, and nothing
+else may remain. Half of the kills are placed on file operations: a hook counts every open for writing,
+rename, fsync, lock, mkdir and removal of the command, and kills it before the n-th, for n from the first
+to the last. The other half comes at random moments.
+
+The commands run in processes forked from one that has imported everything, so that 500 kills take minutes.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import io
 import os
 import random
+import shutil
 import signal
-import subprocess
 import sys
 import tempfile
 import time
-from itertools import islice
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import spanwise
+for variable in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")
 
-PATIENCE = 300  # maximum seconds of one process
+from kill_scenarios import SCENARIOS, Scenario, contents, prepare  # noqa: E402
 
-
-def write_data(folder: Path, size: int) -> None:
-    """Return the first part of the bundled corpus."""
-    folder.mkdir()
-    for split, sentences in spanwise.bundled_corpus().splits.items():
-        spanwise.write(islice(sentences, size), folder / f"{split}.jsonl")
-
-
-def start(arguments: argparse.Namespace, data: Path, out: Path, *more: str) -> subprocess.Popen[bytes]:
-    words = [
-        sys.executable, "-m", "spanwise", "train", str(data), "--out", str(out), "--recipe", "spanner", "--encoder",
-        arguments.encoder, "--epochs", "3", "--batch-size", "8", "--device", "cpu", "--set", "training.checkpoint_steps=2",
-        *arguments.options, *more,
-    ]  # fmt: skip
-    with (out.parent / "log.txt").open("ab") as log:
-        environment = {**os.environ, "OMP_NUM_THREADS": str(arguments.threads)}
-        return subprocess.Popen(words, stdout=log, stderr=log, env=environment)
+WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
+OPERATIONS = {"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.chmod", "os.truncate", "fcntl.flock", "shutil.rmtree"}
+TIME_LIMIT = 120.0  # seconds for one command
+SHARES = {"train": 4, "seeds": 2, "convert": 3, "convert-folder": 3, "predict": 3, "analyze": 2, "export": 3, "vectors": 2}
 
 
-def end(process: subprocess.Popen[bytes], out: Path) -> None:
-    """Wait until a process has finished."""
+@dataclass
+class Command:
+    """A running command: a forked process."""
+
+    process: int
+    log: Path
+
+    def wait(self, limit: float | None = None) -> int | None:
+        """Return the exit status, negative for a signal; None if the command still runs after ``limit`` seconds."""
+        end = time.monotonic() + (TIME_LIMIT if limit is None else limit)
+        while True:
+            done, status = os.waitpid(self.process, os.WNOHANG)
+            if done:
+                return os.waitstatus_to_exitcode(status)
+            if time.monotonic() > end:
+                if limit is None:
+                    os.kill(self.process, signal.SIGKILL)
+                    os.waitpid(self.process, 0)
+                    sys.exit(f"a command did not end in {TIME_LIMIT:.0f} s: {self.log.read_text()[-2000:]}")
+                return None
+            time.sleep(0.002)
+
+
+def start(arguments: Sequence[str], folder: Path, *, kill_at: int | None = None, count: Path | None = None) -> Command:
+    """Run a command in a forked process that kills itself at file operation ``kill_at``, or counts them."""
+    log = folder / "log.txt"
+    process = os.fork()
+    if process:
+        return Command(process, log)
+    code = 1
     try:
-        code = process.wait(PATIENCE)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
-        sys.exit(f"a training did not end in {PATIENCE} s: {out.parent / 'log.txt'}")
-    if code:
-        sys.exit(f"a training failed: {out.parent / 'log.txt'}\n{(out.parent / 'log.txt').read_text()[-2000:]}")
+        with log.open("a", encoding="utf-8") as file, redirect_stdout(file), redirect_stderr(file):
+            number = _hook(folder, kill_at)
+            from spanwise.cli import main
+
+            try:
+                main(list(arguments))
+            except SystemExit as ended:
+                code = int(ended.code or 0)
+            if count is not None:
+                count.write_text(str(number()))
+    except BaseException as error:  # a traceback is a failure of the command
+        with log.open("a", encoding="utf-8") as file:
+            file.write(f"{error!r}\n")
+    finally:
+        os._exit(code)
 
 
-def begin(process: subprocess.Popen[bytes], out: Path) -> None:
-    """Wait until a process has written its first file."""
-    while not (out / "config.yaml").exists() and process.poll() is None:
-        time.sleep(0.005)
+def _hook(folder: Path, kill_at: int | None) -> Callable[[], int]:
+    """Count the file operations of this process in ``folder``; kill it before number ``kill_at``."""
+    done, prefix, fsync = [0], str(folder), os.fsync
+
+    def operation() -> None:
+        done[0] += 1
+        if done[0] == kill_at:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    def audit(event: str, arguments: tuple[Any, ...]) -> None:
+        if event == "open":
+            path, _, flags = arguments
+            if isinstance(path, str | bytes) and flags & WRITES and os.fsdecode(path).startswith(prefix):
+                operation()
+        elif event in OPERATIONS:
+            path = arguments[0]
+            if (
+                not isinstance(path, str | bytes)
+                or not os.fsdecode(path).startswith(os.sep)
+                or os.fsdecode(path).startswith(prefix)
+            ):
+                operation()
+
+    def counted_fsync(handle: int) -> None:
+        operation()
+        fsync(handle)
+
+    sys.addaudithook(audit)
+    os.fsync = counted_fsync
+    return lambda: done[0]
 
 
-def result(out: Path) -> tuple[bytes, list[dict[str, Any]], Any]:
-    """Return weights, metrics without times, and scores, which must not depend on interruptions."""
-    metrics = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
-    for row in metrics:
-        del row["seconds"], row["dev_seconds"]
-    return (out / "model.safetensors").read_bytes(), metrics, json.loads((out / "run.json").read_text())["scores"]
+@dataclass
+class Trial:
+    """One scenario: its old and new output, the number of its file operations, and its duration."""
+
+    scenario: Scenario
+    work: Path
+    operations: int = 0
+    seconds: float = 0.0
+    old: Any = None
+    new: Any = None
+    listing: frozenset[str] = frozenset()
+
+    def measure(self) -> None:
+        """Run the command twice without a kill: the second run must give the same result."""
+        self.reset()
+        self.old = self.scenario.result(self.out) if self.out.exists() else None
+        for again in (False, True):
+            self.reset()
+            started = time.monotonic()
+            command = start(self.scenario.arguments(self.work), self.work, count=self.work / "count.txt")
+            if command.wait() != 0:
+                sys.exit(f"{self.scenario.name} failed: {command.log.read_text()[-2000:]}")
+            self.seconds = min(self.seconds or TIME_LIMIT, time.monotonic() - started)
+            result = self.scenario.result(self.out)
+            if again and result != self.new:
+                sys.exit(f"{self.scenario.name}: two runs without a kill differ")
+            self.new = result
+        self.operations = int((self.work / "count.txt").read_text())
+        self.listing = self.names()
+
+    @property
+    def out(self) -> Path:
+        return self.work / "place" / self.scenario.output
+
+    def names(self) -> frozenset[str]:
+        return frozenset(contents(self.work / "place"))
+
+    def reset(self) -> None:
+        """Restore the folder of the output as it is before the command."""
+        shutil.rmtree(self.work / "place", ignore_errors=True)
+        (self.work / "log.txt").unlink(missing_ok=True)
+        (self.work / "place").mkdir(parents=True)
+        self.scenario.set_up(self.work, self.out)
+
+    def kill(self, operation: int | None, moment: float) -> tuple[bool, str | None]:
+        """Kill the command, check its output, repeat it and check again; return whether it was killed, and the problem."""
+        self.reset()
+        command = start(self.scenario.arguments(self.work), self.work, kill_at=operation)
+        status = command.wait(None if operation is not None else moment)
+        if status is None:
+            os.kill(command.process, signal.SIGKILL)
+            status = command.wait()
+        killed = status == -signal.SIGKILL
+        if not killed and status != 0:
+            return killed, f"exit code {status}"
+        if problem := self.scenario.check_killed(self):
+            return killed, problem
+        if not self.scenario.is_complete(self.out):
+            repeated = start(self.scenario.arguments(self.work, again=True), self.work)
+            if (code := repeated.wait()) != 0:
+                return killed, f"the repeated command failed with exit code {code}: {repeated.log.read_text()[-500:]}"
+        self.scenario.clean(self)
+        if self.scenario.result(self.out) != self.new:
+            return killed, "another result after the repeated command"
+        if (names := self.names()) != self.listing:
+            return killed, f"other files: {sorted(names ^ self.listing)}"
+        return killed, None
 
 
-def place(out: Path) -> str:
-    """Describe the progress of a killed training by its checkpoints."""
-    checkpoints = sorted((out / "checkpoints").glob("*"), key=lambda path: path.stat().st_mtime)
-    return ", ".join(path.name for path in checkpoints) or ("no checkpoint yet" if out.is_dir() else "no files yet")
+def kills(trial: Trial, count: int, choose: random.Random) -> Iterator[tuple[int | None, float]]:
+    """Half of the kills at file operations, spread over all of them, and half at random moments."""
+    placed = min((count + 1) // 2, trial.operations)
+    for index in range(placed):
+        yield 1 + int((index + choose.random()) * trial.operations / placed), 0.0
+    for _ in range(count - placed):
+        yield None, choose.uniform(0, 0.9 * trial.seconds)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("options", nargs="*")
-    parser.add_argument("--kills", type=int, default=20)
-    parser.add_argument("--encoder", default="static")
-    parser.add_argument("--sentences", type=int, default=80)
+    parser.add_argument("--kills", type=int, default=500)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--limit", type=float, default=1200)
+    parser.add_argument("--only", default=",".join(SCENARIOS))
+    parser.add_argument("--verbose", action="store_true")
     arguments = parser.parse_args()
-    choose, start_time = random.Random(arguments.seed), time.monotonic()
+    choose, started = random.Random(arguments.seed), time.monotonic()
+    names = arguments.only.split(",")
+    total = sum(SHARES[name] for name in names)
+    counts, problems = Counter[str](), list[str]()
     with tempfile.TemporaryDirectory(prefix="spanwise-kill-") as folder:
         work = Path(folder)
-        write_data(work / "data", arguments.sentences)
-        process = start(arguments, work / "data", work / "whole")
-        begin(process, work / "whole")
-        first_file = time.monotonic()
-        end(process, work / "whole")
-        seconds = time.monotonic() - first_file
-        expected = result(work / "whole")
-        print(f"uninterrupted: {seconds:.1f} s from its first file to its end", flush=True)
-        same = done = killed = 0
-        while done < arguments.kills and time.monotonic() - start_time < arguments.limit:
-            out = work / f"killed-{done}"
-            process = start(arguments, work / "data", out)
-            if done % 10 != 9:  # otherwise during the start of the process
-                begin(process, out)
-            moment = choose.uniform(0, seconds)
-            time.sleep(moment)
-            process.kill()
-            killed += process.wait() == -signal.SIGKILL
-            where = place(out) if not (out / "run.json").exists() else "finished already"
-            if not (out / "run.json").exists():
-                end(start(arguments, work / "data", out, "--resume"), out)
-            is_same = result(out) == expected
-            same, done = same + is_same, done + 1
-            print(f"kill {done} after {moment:.2f} s ({where}): {'same' if is_same else 'DIFFERENT'}", flush=True)
-    took = time.monotonic() - start_time
-    print(f"{same} of {done} equal to the uninterrupted training ({killed} killed before their end); {took:.0f} s")
-    sys.exit(same < done or done < arguments.kills)
+        os.environ["TMPDIR"] = str(work / "temporary")
+        (work / "temporary").mkdir()
+        tempfile.tempdir = None
+        with redirect_stdout(io.StringIO()):
+            prepare(work)
+        remaining = arguments.kills
+        for position, name in enumerate(names):
+            trial = Trial(SCENARIOS[name], work / name)
+            (work / name).mkdir()
+            trial.measure()
+            share = remaining if position == len(names) - 1 else round(arguments.kills * SHARES[name] / total)
+            remaining -= share
+            tally = Counter[str]()
+            for operation, moment in kills(trial, share, choose):
+                killed, problem = trial.kill(operation, moment)
+                while not killed and not problem:  # it ended before the kill
+                    tally["more that ended before their kill"] += 1
+                    moment *= 0.7
+                    killed, problem = trial.kill(None, moment)
+                tally["kills"] += 1
+                tally["placed on an operation" if operation is not None else "at a random moment"] += 1
+                where = f"operation {operation}" if operation is not None else f"{moment:.3f} s"
+                if problem:
+                    problems.append(f"{name}, {where}: {problem}")
+                if problem or arguments.verbose:
+                    print(f"  {name}, {where}: {problem or 'whole, then equal'}", flush=True)
+            counts += tally
+            parts = ", ".join(f"{count} {kind}" for kind, count in tally.items())
+            print(f"{name} ({trial.operations} file operations, {trial.seconds:.2f} s): {parts}", flush=True)
+    took = time.monotonic() - started
+    print(f"total: {', '.join(f'{count} {kind}' for kind, count in counts.items())}; {len(problems)} problems; {took:.0f} s")
+    sys.exit(bool(problems))
 
 
 if __name__ == "__main__":
