@@ -105,7 +105,7 @@ def test_note_on_unfinished_training(
         assert (result.code, re.sub(r"predicted .*\n$", "", result.err)) == (0, note), command[0]
     assert run("evaluate", tmp_path / "exported", data, "--device", "cpu").err == ""
     train("run", "--resume")
-    assert [run(*command).err for command in commands[:4]] == [""] * 4
+    assert [re.sub(r"predicted .*\n$", "", run(*command).err) for command in commands[:4]] == [""] * 4
 
 
 def test_warning_and_card_of_unfinished_training(train: Runner, tmp_path: Path) -> None:
@@ -180,7 +180,9 @@ def test_nothing_to_resume(train: Runner, tmp_path: Path) -> None:
 
 def test_early_failure_leaves_no_folder(train: Runner, tmp_path: Path) -> None:
     (tmp_path / "there").mkdir()
-    bare = {split: tuple(replace(one, entities=()) for one in found) for split, found in corpus().splits.items()}
+    bare = {
+        split: tuple(replace(sentence, entities=()) for sentence in sentences) for split, sentences in corpus().splits.items()
+    }
     unannotated = saved(Corpus(bare), tmp_path / "unannotated")
     before = sorted(tmp_path.iterdir())
     for out in ("new", "far/away/run", "there"):

@@ -51,7 +51,7 @@ def test_a_resume_under_other_conditions_says_so(unfinished: Path) -> None:
     assert note in json.loads((unfinished / "run.json").read_text())["notes"]
 
 
-def test_a_resume_under_the_same_conditions_says_nothing(unfinished: Path) -> None:
+def test_a_resume_under_the_same_conditions_prints_no_note(unfinished: Path) -> None:
     lines: list[str] = []
     fit(unfinished, epochs=1, checkpoint_steps=2, resume=True, log=lines.append)
     assert not any("conditions" in line for line in lines)

@@ -171,7 +171,7 @@ def _type_table(by_type: dict[str, FoundAndMissed]) -> Table:
     for name, outcomes in by_type.items():
         for outcome, values in zip(("found", "missed"), outcomes, strict=True):
             quartiles = np.quantile(values, (0.25, 0.5, 0.75)).tolist() if len(values) else (None, None, None)
-            rows.append((name, len(outcomes.found) + len(outcomes.missed), outcome, len(values), *quartiles))
+            rows.append((name, len(outcomes.hits) + len(outcomes.misses), outcome, len(values), *quartiles))
     return Table(columns, tuple(rows), "Probability of the gold type")
 
 
@@ -191,8 +191,8 @@ def _entity_table(probabilities: GoldProbabilities, volcano: Discrepancy) -> Tab
     )  # fmt: skip
     numbers = zip(probabilities.of_gold, volcano.of_predicted, volcano.ratio, volcano.desire, strict=True)
     rows = (
-        (id, *entity.range, entity.type, probabilities.classes[best], int(found), *(round(float(x), 6) for x in row), tag)
-        for (id, entity), best, found, row, tag in zip(
+        (id, *entity.range, entity.type, probabilities.classes[best], int(is_found), *(round(float(x), 6) for x in row), tag)
+        for (id, entity), best, is_found, row, tag in zip(
             probabilities.entities, volcano.predicted_classes, probabilities.is_found, numbers, volcano.tags, strict=True
         )
     )

@@ -119,7 +119,7 @@ def _add_projection(
 
 def scatter_table(projection: Projection, types: Sequence[str], is_found: npt.NDArray[np.bool_], title: str) -> Table:
     rows = zip(types, is_found.tolist(), *projection.points.T.tolist(), strict=True)
-    return Table(("type", "found", "x", "y"), tuple((type, int(found), x, y) for type, found, x, y in rows), title)
+    return Table(("type", "found", "x", "y"), tuple((type, int(correct), x, y) for type, correct, x, y in rows), title)
 
 
 def _summary(classes: Vectors, cosines: ClassCosines, weights: Vectors) -> Table:

@@ -151,5 +151,5 @@ def _compare_pair(
 def _check_runs(systems: Mapping[str, Sequence[object]]) -> None:
     counts = {name: len(runs) for name, runs in systems.items()}
     if not all(counts.values()) or len(set(counts.values())) > 1:
-        found = ", ".join(f"{name} has {count}" for name, count in counts.items())
-        raise SpanwiseError(f"runs are compared in pairs; expected the same number of runs for all systems, but {found}")
+        listed = ", ".join(f"{name} has {count}" for name, count in counts.items())
+        raise SpanwiseError(f"runs are compared in pairs; expected the same number of runs for all systems, but {listed}")

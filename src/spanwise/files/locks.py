@@ -1,4 +1,4 @@
-"""Locks of folders, which the kernel releases when their process ends, however it ends.
+"""Locks of folders, which the kernel releases when their process exits or dies.
 
 A lock is a file ``.lock`` in the folder, held with ``flock``, with the process id of its holder. The
 file itself means nothing: a killed process leaves it, and the next one takes it over. Windows and some

@@ -104,7 +104,7 @@ class HasParameterGroups(Head):
         return iter(())
 
     def separately_clipped_parameters(self) -> Iterator[nn.Parameter]:
-        """Parameters with a loss of their own, whose gradients are clipped separately."""
+        """Parameters with a separate loss, whose gradients are clipped separately."""
         return iter(())
 
 

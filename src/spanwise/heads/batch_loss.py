@@ -53,7 +53,7 @@ class Losses:
     def weighted_sum(cls, terms: Mapping[str, tuple[float, Losses]]) -> Losses:
         """Add the means per instance of several losses, given as ``name: (weight, losses)``.
 
-        Each sentence gets the weighted sum of its own means per instance, with a count of 1.
+        Each sentence gets the weighted sum of its means per instance, with a count of 1.
 
         >>> from torch import tensor
         >>> words, spans = Losses(tensor([2.0, 0.0]), tensor([4.0, 4.0])), Losses(tensor([1.0, 1.0]), tensor([1.0, 2.0]))

@@ -11,7 +11,7 @@ consists of a few products without a loop.
 
 **Numerical stability.** The log-sum-exp of a step over pairs of tags is a matrix product of
 exponentials of shifted scores. Transitions are clamped to ±20. With this bound the messages of a
-word differ by a factor of at most e^40, whatever the emissions, and neither overflow nor vanish in
+word differ by a factor of at most e^40 for any emissions, and neither overflow nor vanish in
 float32, in which everything is computed. A transition beyond the bound would mean odds of 10^17,
 which training does not reach.
 """

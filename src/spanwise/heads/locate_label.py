@@ -32,7 +32,7 @@ class LocateLabel(SpanHead, HasThreshold, HasSpanVectors, HasSpanProbabilities):
     """Filters seed spans and moves their boundaries (stage 1), then classifies the moved spans (stage 2).
 
     A seed is a positive example, a proposal, if its overlap (IoU) with a gold entity exceeds alpha 1.
-    Training uses all proposals, all gold spans whatever their width, and sampled negatives:
+    Training uses all proposals, all gold spans of any width, and sampled negatives:
     ``negatives`` per proposal, drawn from the whole batch, so that sentences without entities are
     used too. The regressor learns from the proposals only.
 

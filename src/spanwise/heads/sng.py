@@ -39,7 +39,7 @@ class SngSettings(ClassifierSettings):
 
     @property
     def discontinuous_types(self) -> tuple[str, ...]:
-        """None for typing: given entities are typed whatever their fragments."""
+        """None for typing: given entities are typed with any fragments."""
         return () if self.task == "typing" else super().discontinuous_types
 
 
@@ -150,7 +150,7 @@ class Sng(SpanClassifier):
         return self.pack(self.vectors(states, targets), targets)
 
     def pack(self, values: Tensor, targets: Mapping[str, Tensor]) -> SpanVectors:
-        """For typing, only the given entities of one fragment: fragments have no vector of their own."""
+        """For typing, only the given entities of one fragment: fragments have no separate vectors."""
         if self.task == "entities":
             return super().pack(values, targets)
         entity = targets["entity"]

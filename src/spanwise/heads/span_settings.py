@@ -79,10 +79,10 @@ class SpanSettings(HeadSettings):
 
     def _strictest_decoding(self, spans: Sequence[Sequence[Span]]) -> str:
         """The strictest policy that can predict all of these spans."""
-        if any(count_without_crossing(own) < len(set(own)) for own in spans):
+        if any(count_without_crossing(group) < len(set(group)) for group in spans):
             return "overlapping"
         count = len if self.allows_several_types else count_distinct
-        return "nested" if any(count_disjoint(own) < count(own) for own in spans) else "flat"
+        return "nested" if any(count_disjoint(group) < count(group) for group in spans) else "flat"
 
 
 class SoftmaxSettings(SpanSettings):

@@ -20,8 +20,8 @@ MAX_POINTS = 5  # up to this number, values are drawn as points instead of a den
 class FoundAndMissed(NamedTuple):
     """Probabilities of the gold types of found and of missed entities."""
 
-    found: Floats
-    missed: Floats
+    hits: Floats
+    misses: Floats
 
 
 @styled
@@ -32,10 +32,10 @@ def violin_figure(rows: Mapping[str, FoundAndMissed]) -> Figure:
     axes = figure.subplots()
     for y, row in enumerate(shown.values()):
         axes.axhline(y, color=MUTED, linewidth=0.5, alpha=0.5)
-        _draw_half(axes, row.found, y, -0.42, BETTER)
-        _draw_half(axes, row.missed, y, 0.42, WORSE)
-        axes.text(1.02, y - 0.2, f"{len(row.found):,}", va="center", ha="left", color=BETTER, size=8)
-        axes.text(1.02, y + 0.2, f"{len(row.missed):,}", va="center", ha="left", color=WORSE, size=8)
+        _draw_half(axes, row.hits, y, -0.42, BETTER)
+        _draw_half(axes, row.misses, y, 0.42, WORSE)
+        axes.text(1.02, y - 0.2, f"{len(row.hits):,}", va="center", ha="left", color=BETTER, size=8)
+        axes.text(1.02, y + 0.2, f"{len(row.misses):,}", va="center", ha="left", color=WORSE, size=8)
     label_rows(axes, shown)
     axes.set_xlim(0, 1)
     axes.grid(axis="x")
