@@ -160,4 +160,4 @@ def test_notes_are_logged_before_the_first_step(tmp_path: Path) -> None:
     data = Corpus({**corpus().splits, "dev": (make_sentence(("Gene", 0, 1)),)})
     fit(tmp_path / "run", data, epochs=1, log=lines.append)
     notes = [number for number, line in enumerate(lines) if line.startswith("note: dev has entity types that are not in train")]
-    assert notes[0] < next(number for number, line in enumerate(lines) if line.startswith("training seqner on 24 sentences"))
+    assert notes[0] < next(number for number, line in enumerate(lines) if line.startswith("training seqner with "))

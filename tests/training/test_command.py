@@ -44,7 +44,7 @@ def test_training_ends_with_scores_and_the_folder(command: Any, tmp_path: Path) 
     end = lines.index(f"run folder: {tmp_path / 'run'}")
     assert lines[end - 1].startswith("test: P ")
     assert lines[end - 2].startswith("dev: P ")
-    assert "training seqner on 24 sentences, 2 types: 2 epochs, 6 steps" in out
+    assert "training seqner with the encoder static on data, 24 sentences, 2 types: 2 epochs, 6 steps" in out
 
 
 def test_seeds_and_sweep(command: Any, tmp_path: Path) -> None:

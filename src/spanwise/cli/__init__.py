@@ -31,7 +31,9 @@ from spanwise.cli.serve import serve
 from spanwise.cli.train import train
 from spanwise.cli.vectors import vectors
 from spanwise.core.errors import SpanwiseError, SpanwiseWarning
+from spanwise.core.terminal import escape_controls
 from spanwise.core.version import __version__
+from spanwise.runtime.threads import use_passive_waiting
 
 app = typer.Typer(
     name="spanwise",
@@ -91,7 +93,8 @@ def _build_command() -> Callable[..., Any]:
 
 
 def _prepare_process() -> None:
-    """Exit cleanly on signals, which removes temporary files; replace closed output streams."""
+    """Exit cleanly on signals, which removes temporary files; replace closed output streams; set how threads wait."""
+    use_passive_waiting()
     if threading.current_thread() is threading.main_thread():
         for name in ("SIGTERM", "SIGHUP"):
             number = getattr(signal, name, None)
@@ -115,7 +118,7 @@ def _warnings_as_notes() -> Iterator[None]:
 
         def show(message: Warning | str, category: type[Warning], *args: Any, **options: Any) -> None:
             if issubclass(category, SpanwiseWarning):
-                sys.stderr.write(f"note: {message}\n")
+                sys.stderr.write(f"note: {_one_line(str(message))}\n")
             else:
                 show_default(message, category, *args, **options)
 
@@ -139,5 +142,10 @@ def _usage_message(error: Exception) -> str:
 
 
 def _fail(message: str) -> NoReturn:
-    sys.stderr.write(" ".join(message.split("\n")) + "\n")
+    sys.stderr.write(f"{_one_line(message)}\n")
     sys.exit(2)
+
+
+def _one_line(message: str) -> str:
+    """Return a message as one line without control characters, which files and names of others may contain."""
+    return escape_controls(" ".join(message.split("\n")))

@@ -17,6 +17,7 @@ from spanwise.cli.options import (
     PredFormatOption,
     PredOption,
     SplitOption,
+    ThreadsOption,
     ThresholdOption,
     check_target,
     print_ledger,
@@ -50,6 +51,7 @@ def analyze(
     ] = "pca",
     batch_size: BatchOption = 64,
     device: DeviceOption = "auto",
+    threads: ThreadsOption = None,
 ) -> None:
     """Analyse the errors of a model on DATA, or of any system's predictions.
 

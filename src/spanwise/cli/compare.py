@@ -14,6 +14,7 @@ from spanwise.cli.options import (
     JsonOption,
     PredFormatOption,
     SplitOption,
+    ThreadsOption,
     check_target,
     print_ledger,
     show,
@@ -49,6 +50,7 @@ def compare(
     pred_format: PredFormatOption = None,
     gold_format: GoldFormatOption = None,
     device: DeviceOption = "auto",
+    threads: ThreadsOption = None,
     json_file: JsonOption = None,
 ) -> None:
     """Compare systems on the same gold annotations, with significance tests.

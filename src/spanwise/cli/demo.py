@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from spanwise.cli.options import check_target
+from spanwise.cli.options import ThreadsOption, check_target
 
 TEXT = (
     "The University of Nairobi opened a clinic for breast and ovarian cancer in Kisumu in 2021. "
@@ -24,6 +24,7 @@ def demo(
         Path | None, typer.Option("--out", metavar="RUN", help="Run folder to write; a temporary one by default.")
     ] = None,
     epochs: Annotated[int, typer.Option("--epochs", metavar="N", min=1, help="Number of training epochs.")] = 30,
+    threads: ThreadsOption = None,
 ) -> None:
     """Train, score and try a model on the bundled corpus, offline."""
     from rich.console import Console

@@ -19,6 +19,7 @@ from spanwise.cli.options import (
     PredFormatOption,
     PredOption,
     SplitOption,
+    ThreadsOption,
     ThresholdsOption,
     check_target,
     print_ledger,
@@ -64,6 +65,7 @@ def evaluate(
     ] = False,
     batch_size: BatchOption = 64,
     device: DeviceOption = "auto",
+    threads: ThreadsOption = None,
     json_file: JsonOption = None,
 ) -> None:
     """Score a model on DATA, or any system's predictions (--pred) against --gold.

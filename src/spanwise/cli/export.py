@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from spanwise.cli.options import check_target
+from spanwise.cli.options import ThreadsOption, check_target
 
 if TYPE_CHECKING:
     from spanwise.export.onnx import OnnxExport
@@ -22,6 +22,7 @@ def export(
         Path | None,
         typer.Option("--data", metavar="DATA", help="Data to compare predictions and F1 on; needs --onnx."),
     ] = None,
+    threads: ThreadsOption = None,
 ) -> None:
     """Export a trained model without checkpoints and unused branches, or as ONNX graphs.
 

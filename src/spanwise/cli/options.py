@@ -47,6 +47,20 @@ ThresholdOption = Annotated[
     float, typer.Option("--threshold", metavar="SCORE", min=0, max=1, help="Drop entities and relations with a lower score.")
 ]
 BatchOption = Annotated[int, typer.Option("--batch-size", metavar="N", min=1, help="Sentences per batch.")]
+
+
+def _use_threads(count: int | None) -> int | None:
+    """Called with the option's value before the command, which imports torch, starts."""
+    from spanwise.runtime.threads import use_threads
+
+    use_threads(count)
+    return count
+
+
+ThreadsOption = Annotated[
+    int | None,
+    typer.Option("--threads", metavar="N", min=1, callback=_use_threads, help="CPU threads; the available cores by default."),
+]
 DeviceOption = Annotated[str, typer.Option("--device", metavar="cpu|cuda|auto", help="Device to run the model on.")]
 JsonOption = Annotated[
     Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON ('-' for standard output).")

@@ -7,7 +7,15 @@ from typing import Annotated
 
 import typer
 
-from spanwise.cli.options import BatchOption, DeviceOption, FromOrTextOption, ThresholdsOption, check_target, print_ledger
+from spanwise.cli.options import (
+    BatchOption,
+    DeviceOption,
+    FromOrTextOption,
+    ThreadsOption,
+    ThresholdsOption,
+    check_target,
+    print_ledger,
+)
 
 
 def predict(
@@ -36,6 +44,7 @@ def predict(
     ] = "nested",
     batch_size: BatchOption = 64,
     device: DeviceOption = "auto",
+    threads: ThreadsOption = None,
     source_format: FromOrTextOption = None,
 ) -> None:
     """Predict entities and relations in raw text or annotated data.

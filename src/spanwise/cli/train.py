@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from spanwise.cli.options import DeviceOption, FromOption
+from spanwise.cli.options import DeviceOption, FromOption, ThreadsOption
 
 
 def train(
@@ -51,6 +51,7 @@ def train(
         typer.Option("--sweep", metavar="KEY=A,B,C", help="Train a grid; select on dev, score test once. Repeatable."),
     ] = None,
     device: DeviceOption = "auto",
+    threads: ThreadsOption = None,
     resume: Annotated[bool, typer.Option("--resume", help="Resume an interrupted run with its settings.")] = False,
     init: Annotated[
         Path | None, typer.Option("--init", metavar="RUN", help="Start from the weights of this trained model.")

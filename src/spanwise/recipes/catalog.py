@@ -86,6 +86,22 @@ def default_encoder() -> str:
     return "minilm" if alias_folder("minilm") else "static"
 
 
+def names_no_encoder(recipe: str) -> bool:
+    """Whether a recipe leaves the choice of the pretrained encoder to the user."""
+    return recipe in recipes() and _needs_encoder(recipes()[recipe].get("encoder") or {})
+
+
+def encoder_name(values: Mapping[str, Any]) -> str:
+    """Name the encoder of a configuration.
+
+    >>> encoder_name({"kind": "concat", "parts": [{"kind": "transformer", "name": "minilm"}, {"kind": "static"}]})
+    'minilm + static'
+    """
+    if values.get("kind") == "concat":
+        return " + ".join(map(encoder_name, values["parts"]))
+    return str(values.get("name", values["kind"]))
+
+
 def encoder_values(name: str, recipe: Mapping[str, Any]) -> dict[str, Any]:
     """Return the encoder section for a user's choice: ``static``, an alias, a folder, ``hf:NAME`` or a plugin's name.
 

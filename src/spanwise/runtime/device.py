@@ -56,10 +56,3 @@ def full_precision() -> Iterator[None]:
         yield
     finally:
         torch.set_float32_matmul_precision(previous)
-
-
-def available_cores() -> int:
-    """Number of CPU cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

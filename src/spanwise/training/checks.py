@@ -5,15 +5,49 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from spanwise.core.types import Corpus, Entity, Sentence, Span
+from spanwise.encoders.base import Encoder
+from spanwise.encoders.transformer import TransformerEncoder
 from spanwise.heads.base import Head
 from spanwise.models.model import entity_types
+
+COVERAGE_SAMPLE = 20_000  # words of the training data that are checked
+MAX_UNCOVERED = 0.2  # share of words; names and sequences of letters in biomedical text are far below it
 
 
 def check_corpus(corpus: Corpus, head: Head) -> list[str]:
     """Return notes about entities and relations that the head cannot predict, and about labels that differ between splits."""
     return [*_unreachable_entity_notes(corpus, head), *_relation_notes(corpus, head), *_label_notes(corpus)]
+
+
+def check_coverage(corpus: Corpus, encoder: Encoder) -> list[str]:
+    """Return a note for each pretrained encoder that hardly knows the script or language of the training data."""
+    notes = []
+    for part in encoder.modules():
+        if isinstance(part, TransformerEncoder):
+            share = _share_of_uncovered_words(corpus["train"], part)
+            if share > MAX_UNCOVERED:
+                notes.append(
+                    f"the encoder {part.settings.name} hardly knows the script or language of this data: "
+                    f"{100 * share:.0f} % of the words are unknown or split into single characters; "
+                    "use an encoder for this language, such as hf:xlm-roberta-base, or --encoder static"
+                )
+    return notes
+
+
+def _share_of_uncovered_words(sentences: Sequence[Sentence], encoder: TransformerEncoder) -> float:
+    """The share of words with letters that contain an unknown subword, or have no subword longer than a character."""
+    words = [word for word in chain.from_iterable(s.words for s in sentences) if any(map(str.isalpha, word))][:COVERAGE_SAMPLE]
+    counts = Counter(words)
+    tokenize = encoder.indexer.tokenize
+    uncovered = 0
+    for (ids, _), (word, count) in zip(tokenize([[word] for word in counts]), counts.items(), strict=True):
+        # A single character is covered by one subword; bytes of a character are more than one.
+        is_split = len(ids) >= len(word) if len(word) > 2 else len(ids) > len(word)
+        uncovered += count * (is_split or tokenize.unknown_id in ids)
+    return uncovered / max(1, len(words))
 
 
 def _unreachable_entity_notes(corpus: Corpus, head: Head) -> Iterator[str]:

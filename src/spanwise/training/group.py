@@ -48,6 +48,8 @@ class GroupTraining:
         path, options = self.folder.path, self.options
         with open_group_folder(path, self.kind, should_resume=options.resume, log=options.log):
             self.record = self.folder.read_group() if options.resume else None
+            if self.record is None and (reason := self.choices.encoder_reason):
+                options.log(reason)
             if options.resume and not self.folder.started_runs():
                 options.log(f"nothing to resume in {path}: training from the start")
             yield self

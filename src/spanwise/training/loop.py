@@ -20,9 +20,11 @@ from spanwise.core.types import Corpus
 from spanwise.corpora.splits import fingerprints
 from spanwise.files.writing import atomic_output
 from spanwise.models.model import Model
+from spanwise.recipes.catalog import encoder_name
 from spanwise.runs.folder import RunFolder
 from spanwise.runs.records import check_same
 from spanwise.runtime.device import should_use_cuda
+from spanwise.runtime.threads import SlowStepCheck
 from spanwise.training.acceleration import choose_precision, enable_cuda_graphs, make_accelerator
 from spanwise.training.adversarial import perturb, trainable_embeddings
 from spanwise.training.checkpoint import load_checkpoint, random_states, read_state, save_checkpoint
@@ -115,7 +117,8 @@ class Trainer:
         settings = self.settings
         parameters = sum(parameter.numel() for parameter in self.trainable)
         return (
-            f"training {self.model.config.recipe} on {len(self.corpus['train']):,} sentences, "
+            f"training {self.model.config.recipe} with the encoder {encoder_name(self.model.config.encoder)} on "
+            f"{self.corpus.name}{', ' * bool(self.corpus.name)}{len(self.corpus['train']):,} sentences, "
             f"{len(self.model.labels.entities)} types: {settings.epochs} epochs, {self._update_count():,} steps, "
             f"{parameters / 1e6:.1f} M weights, {self.device_name}, {self.precision}, seed {settings.seed}"
         )
@@ -130,7 +133,10 @@ class Trainer:
             self.model.save_without_weights(self.folder.path)  # weights follow after the first epoch
 
         stream = self._stream(done)
-        with Progress(len(self.batches), done, self.log, shows=is_main) as progress:
+        slow_steps = SlowStepCheck(torch.get_num_threads()) if self.device.type == "cpu" else None
+        with Progress(
+            len(self.batches), done, self.log, epochs=self.settings.epochs, shows=is_main, slow_steps=slow_steps
+        ) as progress:
             while self.epoch < self.settings.epochs and not self._is_out_of_patience():
                 # one pass over the training data
                 started = time.perf_counter()

