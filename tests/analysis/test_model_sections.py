@@ -30,7 +30,7 @@ from spanwise.recipes.catalog import configure, recipes
 
 GOLD = sentences(20)
 WITH_VECTORS = {
-    "bl-spanner", "deep-span", "deep-span-pruned", "locate-label", "shallow-span", "sng", "spanner",
+    "bl-spanner", "deep-span", "deep-span-pruned", "grid", "locate-label", "shallow-span", "sng", "spanner", "spanwise",
 }  # fmt: skip
 VECTOR_FIGURES = {"norms", "cosines", "weights", "overlaps", "pca", "pca_all"}
 
