@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from spanwise.core.terminal import escape_controls
+
 if TYPE_CHECKING:
     from spanwise.formats import Ledger
 
@@ -105,6 +107,6 @@ def show(json_file: Path | None, to_json: Callable[[], Any], print_text: Callabl
 def print_ledger(ledger: Ledger) -> None:
     """Print repairs and losses of reading and writing to standard error."""
     for change, count in ledger.notes.items():
-        sys.stderr.write(f"note: {count:,} {change}\n")
+        sys.stderr.write(f"note: {count:,} {escape_controls(change)}\n")
     if ledger.lost:
-        sys.stderr.write(f"lost: {ledger}\n")
+        sys.stderr.write(f"lost: {escape_controls(str(ledger))}\n")

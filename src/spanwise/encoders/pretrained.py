@@ -58,6 +58,8 @@ def load_pretrained(name: str, folder: Path | None = None) -> tuple[Any, Any]:
     """The model and tokenizer of a name. From a run's ``folder`` only the architecture is loaded, without weights."""
     from transformers import AutoConfig, AutoModel, AutoTokenizer
 
+    from spanwise.runtime.tensors import check_finite
+
     _silence_transformers()
     source = str(folder) if folder else resolve(name)
     is_local = Path(source).is_dir()
@@ -80,6 +82,7 @@ def load_pretrained(name: str, folder: Path | None = None) -> tuple[Any, Any]:
             loading = {"output_loading_info": True, "ignore_mismatched_sizes": True}  # mismatches are in the report
             model, report = AutoModel.from_pretrained(source, **options, **access, **loading)
             _check_complete(name, report)
+            check_finite(dict(model.named_parameters()), Path(source) if is_local else Path(name))
     except SpanwiseError:
         raise
     except Exception as error:  # the libraries raise many kinds of errors

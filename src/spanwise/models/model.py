@@ -15,12 +15,14 @@ from spanwise.core.types import Corpus, Sentence
 from spanwise.encoders import build_encoder, load_encoder
 from spanwise.encoders.base import Encoder
 from spanwise.evaluation.tasks import EntityTask, Task, TypingTask
+from spanwise.files.limits import MODEL_BUFFER_BYTES, MODEL_EXPANSION
 from spanwise.files.reading import read_json
 from spanwise.files.writing import atomic_files, atomic_output, write_json
 from spanwise.heads import head_values, make_head
 from spanwise.heads.base import Head, Labels, Losses, ScoredSpans
 from spanwise.runs.folder import RunFolder
-from spanwise.runtime.tensors import load_weights, state_tensors, write_tensors
+from spanwise.runtime.allocation import AllocationLimit
+from spanwise.runtime.tensors import check_finite, load_weights, state_tensors, write_tensors
 
 
 class Model(nn.Module):
@@ -104,13 +106,12 @@ class Model(nn.Module):
         if missing:
             raise SpanwiseError(f"{folder}: {_why_no_model(run, missing)}")
         config = run.read_config()
-        try:
-            labels = Labels.from_json(read_json(run.labels_file))
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise SpanwiseError(f"{run.labels_file}: cannot be read: {' '.join(str(error).split())}") from None
-        encoder = load_encoder(config.encoder, folder)
-        model = cls(encoder, make_head(encoder, labels, config.head), config)
+        labels = Labels.from_json(read_json(run.labels_file), str(run.labels_file))
+        with AllocationLimit(MODEL_EXPANSION * run.weights_file.stat().st_size + MODEL_BUFFER_BYTES, run.weights_file):
+            encoder = load_encoder(config.encoder, folder)
+            model = cls(encoder, make_head(encoder, labels, config.head), config)
         load_weights(model, run.weights_file)
+        check_finite(dict(model.named_parameters()), run.weights_file)
         if run.is_unfinished:
             warnings.warn(f"{folder}: training is unfinished; using its best epoch so far", SpanwiseWarning, stacklevel=2)
         return model.eval()

@@ -6,8 +6,25 @@ import logging
 import traceback
 
 from spanwise.core.errors import SpanwiseError
+from spanwise.core.terminal import escape_controls
 
 log = logging.getLogger("spanwise.serve")
+
+
+class SafeMessages(logging.Filter):
+    """Escapes control characters, and drops the messages of exceptions, which may quote a request."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        message = record.getMessage()
+        if record.exc_info and record.exc_info[0]:
+            lines = traceback.format_tb(record.exc_info[2])
+            message = f"{message.rstrip()}: {record.exc_info[0].__name__}\n{''.join(lines).rstrip()}"
+        record.msg, record.args, record.exc_info = escape_controls(message), (), None
+        return True
+
+
+for name in (log.name, "uvicorn.error"):
+    logging.getLogger(name).addFilter(SafeMessages())
 
 
 class RequestError(Exception):

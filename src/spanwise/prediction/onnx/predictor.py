@@ -16,7 +16,7 @@ from spanwise.batching.plan import plan
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
 from spanwise.decoding.decode import Predictions, add_entities, decode
-from spanwise.decoding.fragments import PackedSpans, join_fragments
+from spanwise.decoding.fragments import LINK_LABELS, PackedSpans, join_fragments
 from spanwise.decoding.soft_nms import SoftNms
 from spanwise.decoding.thresholds import Threshold, apply_threshold, lowest_threshold
 from spanwise.encoders.subword_indexing import Arrays, SubwordIndexer
@@ -24,8 +24,10 @@ from spanwise.encoders.word_indexing import FILE as VOCABULARY
 from spanwise.encoders.word_indexing import WordIndexer
 from spanwise.encoders.word_tokenizer import WordTokenizer
 from spanwise.prediction.base import BasePredictor
+from spanwise.prediction.onnx.graphs import Graph
 from spanwise.prediction.onnx.record import ENCODER, HEAD, TOKENIZER, Record, read_record
 from spanwise.prediction.onnx.tags import decode_tags
+from spanwise.prediction.onnx.weights import check_weights
 from spanwise.runtime.progress import advance
 from spanwise.spans.candidates import grid, packed
 
@@ -58,8 +60,11 @@ class OnnxPredictor(BasePredictor):
         self.types, self.default_threshold = record.entities, record.threshold
         self.thresholds = record.thresholds or {}
         self.indexer = _load_indexer(folder, record)
-        self._encoder, self._head = (session(folder / name, device, threads) for name in (ENCODER, HEAD))
-        self._head_inputs = [value.name for value in self._head.get_inputs()]
+        for name in (ENCODER, HEAD):
+            if (folder / name).is_file():
+                check_weights(folder / name)
+        paths = folder / ENCODER, folder / HEAD
+        self._encoder, self._head = (Graph(path, session(path, device, threads)) for path in paths)
 
     def predict_chunk(
         self, sentences: Sequence[Sentence], context: Sequence[Sentence], *, threshold: Threshold, batch_size: int
@@ -94,12 +99,16 @@ class OnnxPredictor(BasePredictor):
         inputs["threshold"] = np.array(0.5 if cutoff is None else cutoff, np.float32)
         if record.span_widths:
             inputs |= candidate_spans(inputs["mask"].sum(1), record.span_widths)
-        columns = self._head.run(None, {name: inputs[name] for name in self._head_inputs})
+        columns = self._head.run(inputs)
         policy = record.policy
         if record.tags is not None:
+            self._head.check_tags(columns, inputs["mask"], len(record.tags.start))
             columns = list(decode_tags(columns[0], inputs["mask"], record.tags))
         elif isinstance(policy, SoftNms) and cutoff is not None:
             policy = replace(policy, threshold=cutoff)
+        if record.tags is None:
+            tables = (len(self.types), len(record.fragment_types), len(LINK_LABELS))
+            self._head.check_spans(columns, inputs["mask"], tables if record.returns == "fragments" else tables[:1])
         entities = decode(*columns[:5], count=count, types=self.types, policy=policy, min_scores=min_scores)
         predictions = [Predictions(contiguous) for contiguous in entities]
         if record.returns != "fragments":
@@ -111,15 +120,15 @@ class OnnxPredictor(BasePredictor):
 
     def _encode(self, arrays: Arrays) -> Arrays:
         """Add the outputs of the encoder's graph to the inputs of the head's graph."""
-        inputs = {value.name: arrays[value.name] for value in self._encoder.get_inputs()}
+        inputs = self._encoder.select(arrays)
         rows = len(inputs.get("ids", ()))
         if rows <= MAX_ROWS:
-            outputs = self._encoder.run(None, inputs)
+            outputs = self._encoder.run(inputs)
         else:  # rows are independent of each other
             starts = range(0, rows, MAX_ROWS)
             parts = [{name: array[start : start + MAX_ROWS] for name, array in inputs.items()} for start in starts]
-            outputs = [np.concatenate([self._encoder.run(None, part)[0] for part in parts])]
-        return arrays | {value.name: array for value, array in zip(self._encoder.get_outputs(), outputs, strict=True)}
+            outputs = [np.concatenate([self._encoder.run(part)[0] for part in parts])]
+        return arrays | dict(zip(self._encoder.outputs, outputs, strict=True))
 
 
 def candidate_spans(lengths: npt.NDArray[np.int64], widths: Sequence[int]) -> Arrays:
