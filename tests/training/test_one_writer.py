@@ -132,3 +132,18 @@ def test_without_locks_a_training_works_and_says_so(tmp_path: Path, monkeypatch:
 def test_the_lock_file_belongs_to_the_run_folder(tmp_path: Path) -> None:
     fit(tmp_path / "run", epochs=1)
     assert RunFolder(tmp_path / "run").owns(tmp_path / "run" / ".lock")
+
+
+def test_leftovers_of_a_run_killed_after_its_report_are_removed(tmp_path: Path) -> None:
+    out = tmp_path / "run"
+    with pytest.MonkeyPatch.context() as patch:
+        interrupt(patch, Trainer, "finish", 1)
+        with pytest.raises(Interrupted):
+            fit(out, epochs=1)
+    assert {"resume.json", "checkpoints", "run.json"} <= {path.name for path in out.iterdir()}
+    (out / ".run.json.12345678").mkdir()
+    (out / ".lock").write_text("")
+    with pytest.raises(SpanwiseError, match="there is nothing to resume"):
+        fit(out, epochs=1, resume=True)
+    fit(tmp_path / "whole", epochs=1)
+    assert {path.name for path in out.iterdir()} == {path.name for path in (tmp_path / "whole").iterdir()}

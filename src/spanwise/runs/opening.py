@@ -61,9 +61,10 @@ def _only_writer(folder: Path, log: Callable[[str], None]) -> Iterator[None]:
 
 
 def clean_finished_run(run: RunFolder) -> None:
-    """Remove the training state and lock file of a run whose process was killed after the report was written."""
-    if run.is_finished and (run.record_file.exists() or run.checkpoints.exists() or run.lock_file.exists()):
+    """Remove what a process left that was killed after it wrote the report: training state, work folders, lock file."""
+    if run.is_finished:
         with suppress(SpanwiseError), _only_writer(run.path, lambda line: None):
+            remove_leftovers(run.path)
             run.remove_training_state()
 
 
