@@ -286,7 +286,7 @@ def test_openapi_document(client: TestClient) -> None:
     description = client.get("/openapi.json").json()
     assert set(description["paths"]) == {"/predict", "/health", "/metrics"}
     responses = description["paths"]["/predict"]["post"]["responses"]
-    assert set(responses) == {"200", "400", "401", "408", "413", "415", "422", "500", "503", "504"}
+    assert set(responses) == {"200", "400", "401", "403", "408", "413", "415", "422", "500", "503", "504"}
     assert responses["200"]["content"]["application/json"]["schema"]["$ref"].endswith("/PredictResponse")
     number, by_type = description["components"]["schemas"]["TextRequest"]["properties"]["threshold"]["oneOf"]
     assert (number["type"], by_type["propertyNames"]) == ("number", {"enum": ["Disease", "Organization", "Place", "treats"]})

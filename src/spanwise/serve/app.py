@@ -32,6 +32,7 @@ JSON = "application/json"
 ERRORS: dict[int | str, dict[str, Any]] = {
     400: {"model": schema.ErrorResponse, "description": "The body is not valid JSON."},
     401: {"model": schema.ErrorResponse, "description": "The token is missing or wrong."},
+    403: {"model": schema.ErrorResponse, "description": "The Host header is not allowed."},
     408: {"model": schema.ErrorResponse, "description": "The body did not arrive in time."},
     413: {"model": schema.ErrorResponse, "description": "The body or its text is too long, or has too many items."},
     415: {"model": schema.ErrorResponse, "description": "The content type is not application/json."},
