@@ -31,6 +31,7 @@ class Case:
     has_ids: bool = True
     type: Callable[[str], str] = str  # how the format changes the name of a type
     relation_type: Callable[[str], str] = str
+    text: Callable[[str], str] = str  # and the text of a document
     prepare: Callable[[list[Sentence]], list[Sentence]] = list  # makes sentences that the format can represent
 
     @property
@@ -76,6 +77,11 @@ def without_tabs(name: str) -> str:
     return re.sub(r"[\t\r\n]", " ", name)
 
 
+def valid_in_xml(name: str) -> str:
+    invalid = "[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
+    return re.sub(invalid, lambda match: " " if match.group().isspace() else "\ufffd", name)
+
+
 CASES = (
     Case("jsonl"),
     Case("dygie", has_ids=False),
@@ -94,6 +100,8 @@ CASES = (
     Case("docbin", "document", "ink"),
     Case("hf_dataset"),
     Case("pubtator", "document", "ink", has_ids=False, type=without_tabs),
+    Case("bioc_json", "document", "ink"),
+    Case("bioc_xml", "document", "ink", has_ids=False, type=valid_in_xml, relation_type=valid_in_xml, text=valid_in_xml),
     Case("ade_rel", by="ink", has_ids=False, prepare=about_drugs),
     Case("ade_rel:kind=dose", by="ink", reading="ade_rel:kind=dose", has_ids=False, prepare=partial(about_drugs, head="Dose")),
     Case("multihead", has_ids=False),
@@ -183,7 +191,7 @@ def assert_losses_are_counted(case: Case, sentences: Sequence[Sentence], reread:
         assert [name for name, _ in before.units] == [name for name, _ in after.units]
     if case.unit == "document" and case.name != "pubtator":  # PubTator writes line ends as spaces
         texts = ["".join(sentence.text for sentence in group) for group in group_by_document(reread)]
-        assert texts == [document.text for document in to_documents(sentences, Ledger())]
+        assert texts == [case.text(document.text) for document in to_documents(sentences, Ledger())]
     contents = ((a, b) for u, v in zip(before.units, after.units, strict=True) for a, b in zip(u[1], v[1], strict=True))
     assert sum(a != b for a, b in contents) == missing["words"]
 

@@ -79,6 +79,26 @@ TEXTS = {
     "<bibliomisc>M:1</bibliomisc></articleinfo>\n<title><sentence>A <cons lex=\"B_c\" sem=\"G#protein_molecule\">"
     '<cons sem="G#DNA_N/A">B</cons> c</cons>-like &gt; d.</sentence></title>\n<abstract>\n'
     '<sentence><cons lex="x" sem="(AND G#cell_line G#virus)"><cons lex="y">E</cons></cons></sentence></abstract></article></set>\n',
+    "bioc_xml": '<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE collection SYSTEM "BioC.dtd">\n<collection><source>PubMed</source>'
+    "<date>2024</date><key>x.key</key>\n<document><id>11</id><infon key=\"license\">CC0</infon>\n<passage><infon key=\"type\">title</infon>"
+    '<offset>0</offset><text>Zinc fume &amp; x</text><annotation id="a1"><infon key="type">Chemical</infon><infon key="MESH">C1</infon>'
+    '<location offset="0" length="4"/><text>Zinc</text></annotation></passage>\n<passage><infon key="type">abstract</infon><offset>14</offset>'
+    '<text>Renal and liver pain.</text><annotation id="a2"><infon key="type">Disease</infon><location offset="14" length="5"/>'
+    '<location offset="30" length="4"/><text>Renal pain</text></annotation></passage><relation id="R1"><infon key="type">CID</infon>'
+    '<node refid="a1" role="Chemical"/><node refid="a2" role="Disease"/></relation>\n<relation id="R2"><infon key="relation">CID</infon>'
+    '<infon key="Chemical">C1</infon></relation></document></collection>\n',
+    "bioc_json": _lines(
+        {"source": "PubTator", "date": "", "key": "", "infons": {}, "documents": [
+            {"id": "11", "infons": {"license": "CC0"}, "passages": [
+                {"offset": 0, "infons": {"type": "title"}, "text": "Zinc fume", "annotations": [
+                    {"id": "a1", "infons": {"type": "Chemical", "score": 0.5}, "text": "Zinc", "locations": [{"offset": 0, "length": 4}]}]},
+                {"offset": 10, "infons": {"type": "abstract"}, "text": "Renal 🌊 and liver pain.", "annotations": [
+                    {"id": "a2", "infons": {"type": "Disease"}, "text": "Renal pain",
+                     "locations": [{"offset": 10, "length": 5}, {"offset": 28, "length": 4}]}], "relations": []}],
+             "relations": [{"id": "R1", "infons": {"type": "CID"}, "nodes": [{"refid": "a1", "role": "x"}, {"refid": "a2", "role": ""}]},
+                           {"id": "R2", "infons": {"type": "CID", "Chemical": "C1"}, "nodes": []}]},
+            {"id": 12, "passages": [{"offset": 0, "text": "Iron"}]}]},
+    ),
     "pubtator": "11|t|Zinc fume\n11|a|Zinc oxide harms.\n11\t0\t4\tZinc\tChemical\tC1\n11\t10\t20\tZinc oxide\tChemical\tC2\tx\n"
     "11\tCID\tC1\tD1\n\n12|t|Iron\n12\t0\t4\tIron\tC\n",
     "ade_rel": "1|Zinc gave rash | pain.|rash|20|24|Zinc|10|14\n1|Zinc gave rash | pain.|pain|27|31|Zinc|10|14\n",

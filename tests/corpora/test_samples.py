@@ -76,6 +76,10 @@ def test_default_ids_count_from_0(tmp_path: Path) -> None:
         "conll": "a\tO\n\n" * 2,
         "weibo": "a0\tO\n\n" * 2,
         "multihead": "#doc\n0\ta\tO\t['N']\t[0]\n" * 2,
+        "bioc_json": '{"passages": [{"offset": 0, "text": "a"}]}\n' * 2,
+        "bioc_xml": "<collection>"
+        + "<document><passage><offset>0</offset><text>a</text></passage></document>" * 2
+        + "</collection>",
         "genia_xml": f"<set>{'<article><sentence>a</sentence></article>' * 2}</set>",
     }
     assert formats().keys() - texts.keys() == {"ade_rel", "brat", "docbin", "hf_dataset", "pubtator"}

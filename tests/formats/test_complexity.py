@@ -93,7 +93,7 @@ def nested_sentence(count: int) -> Sentence:
 
 
 # Formats that repeat the words of each entity: a file of nested entities grows with the square of their number.
-REPEATING_WORDS = ("w2ner", "casrel", "cmeee", "cluener", "label_studio", "pubtator", "brat")
+REPEATING_WORDS = ("w2ner", "casrel", "cmeee", "cluener", "label_studio", "pubtator", "bioc_json", "bioc_xml", "brat")
 
 
 def write_and_read(sentence: Sentence, path: Path, name: str) -> None:

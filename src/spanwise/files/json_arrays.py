@@ -1,10 +1,10 @@
-"""Streaming reader for a file that is one JSON array."""
+"""Streaming reader for a file that is one JSON array, or JSON objects with arrays."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from pathlib import Path
 from typing import IO, Any
 
@@ -38,30 +38,68 @@ def read_array_items(path: Path) -> Iterator[tuple[int, Any]]:
         yield from _ArrayReader(path, file).items()
 
 
+def read_object_members(path: Path, streamed: Set[str]) -> Iterator[tuple[int, str | None, Any]]:
+    """Yield the members of the objects in a file, with their line numbers and keys.
+
+    Arrays under the ``streamed`` keys are yielded item by item. The key None marks the end of an object.
+    """
+    with path.open(encoding="utf-8-sig", newline="") as file:
+        yield from _ArrayReader(path, file).members(streamed)
+
+
 class _ArrayReader:
-    """Reads an array with one chunk of text in memory; the chunk grows only if one item needs more."""
+    """Reads an array or objects with one chunk of text in memory; the chunk grows only if one item needs more."""
 
     def __init__(self, path: Path, file: IO[str]) -> None:
         self.path, self.file = path, file
+        self.container = "array"  # or "object"
         self.buffer, self.offset, self.line, self.is_at_end = "", 0, 1, False
 
     def items(self) -> Iterator[tuple[int, Any]]:
         self._peek()
-        self._go_to(self.offset + 1)  # skip the opening bracket, which read_json_records has checked
-        mark = self._peek()
-        while mark != "]":
+        yield from self._array()  # its opening bracket was checked by read_json_records
+        if self._peek():
+            raise self._error("unexpected text after the end of the JSON array")
+
+    def members(self, streamed: Set[str]) -> Iterator[tuple[int, str | None, Any]]:
+        self.container = "object"
+        while mark := self._peek():
+            if mark != "{":
+                raise self._error(f"expected a JSON object, found {mark!r}")
+            line = self.line
+            for _ in self._separated("}", "a member of the JSON object"):
+                key, end = self._item()
+                self._go_to(end)
+                if not isinstance(key, str) or self._peek() != ":":
+                    raise self._error("expected a key and ':' in the JSON object")
+                self._go_to(self.offset + 1)
+                if self._peek() == "[" and key in streamed:
+                    yield from ((number, key, item) for number, item in self._array())
+                else:
+                    value, end = self._item()
+                    yield self.line, key, value
+                    self._go_to(end)
+            yield line, None, None
+
+    def _array(self) -> Iterator[tuple[int, Any]]:
+        for _ in self._separated("]", "an item of the JSON array"):
             item, end = self._item()
             yield self.line, item
             self._go_to(end)
+
+    def _separated(self, close: str, description: str) -> Iterator[None]:
+        """Yield at the start of each part between the opening bracket here and the closing one."""
+        self._go_to(self.offset + 1)
+        mark = self._peek()
+        while mark != close:
+            yield
             mark = self._peek()
-            if mark not in (",", "]"):
-                raise self._error("expected ',' or ']' after an item of the JSON array")
+            if mark not in (",", close):
+                raise self._error(f"expected ',' or {close!r} after {description}")
             if mark == ",":
                 self._go_to(self.offset + 1)
                 self._peek()
         self._go_to(self.offset + 1)
-        if self._peek():
-            raise self._error("unexpected text after the end of the JSON array")
 
     def _error(self, problem: str) -> FormatError:
         return FormatError(self.path, self.line, problem)
@@ -90,7 +128,7 @@ class _ArrayReader:
     def _item(self) -> tuple[Any, int]:
         """Return the item that starts here, and its end in the buffer."""
         if self.offset == len(self.buffer):
-            raise self._error("the JSON array does not end; the file may be truncated")
+            raise self._error(f"the JSON {self.container} does not end; the file may be truncated")
         size = CHUNK
         while True:
             try:

@@ -22,7 +22,8 @@ from spanwise.formats.shared.sample import Sample
 # The order of detection: specific formats before general ones, formats of other packages last.
 _BUILTIN = (
     "jsonl", "dygie", "w2ner", "casrel", "cmeee", "cluener", "tablert", "spert", "prodigy", "doccano",
-    "label_studio", "docbin", "hf_dataset", "genia_xml", "pubtator", "ade_rel", "multihead", "weibo", "brat", "conll",
+    "label_studio", "docbin", "hf_dataset", "genia_xml", "bioc_xml", "bioc_json", "pubtator", "ade_rel", "multihead", "weibo",
+    "brat", "conll",
 )  # fmt: skip
 FORMATS = Registry("format", "spanwise.formats", {name: f"spanwise.formats.{name}:FORMAT" for name in _BUILTIN})
 
