@@ -15,6 +15,7 @@ The commands run in processes forked from one that has imported everything, so t
 from __future__ import annotations
 
 import argparse
+import gc
 import io
 import os
 import random
@@ -34,6 +35,9 @@ for variable in ("OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ.setdefault(variable, "1")
 
 from kill_scenarios import SCENARIOS, Scenario, contents, prepare  # noqa: E402
+
+from spanwise.cli import _build_command  # noqa: E402
+from spanwise.cli import main as run_command  # noqa: E402
 
 WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 OPERATIONS = {"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.chmod", "os.truncate", "fcntl.flock", "shutil.rmtree"}
@@ -74,10 +78,8 @@ def start(arguments: Sequence[str], folder: Path, *, kill_at: int | None = None,
     try:
         with log.open("a", encoding="utf-8") as file, redirect_stdout(file), redirect_stderr(file):
             number = _hook(folder, kill_at)
-            from spanwise.cli import main
-
             try:
-                main(list(arguments))
+                run_command(list(arguments))
             except SystemExit as ended:
                 code = int(ended.code or 0)
             if count is not None:
@@ -169,7 +171,10 @@ class Trial:
         """Kill the command, check its output, repeat it and check again; return whether it was killed, and the problem."""
         self.reset()
         command = start(self.scenario.arguments(self.work), self.work, kill_at=operation)
+        started = time.monotonic()
         status = command.wait(None if operation is not None else moment)
+        if status is not None and operation is None:  # it ended early, because the machine is less busy now
+            self.seconds = min(self.seconds, time.monotonic() - started)
         if status is None:
             os.kill(command.process, signal.SIGKILL)
             status = command.wait()
@@ -195,7 +200,7 @@ def kills(trial: Trial, count: int, choose: random.Random) -> Iterator[tuple[int
     placed = min((count + 1) // 2, trial.operations)
     for index in range(placed):
         yield 1 + int((index + choose.random()) * trial.operations / placed), 0.0
-    for _ in range(count - placed):
+    for _ in range(count - placed):  # the duration may have been corrected meanwhile
         yield None, choose.uniform(0, 0.9 * trial.seconds)
 
 
@@ -217,6 +222,8 @@ def main() -> None:
         tempfile.tempdir = None
         with redirect_stdout(io.StringIO()):
             prepare(work)
+        _build_command()  # in this process, so that the forked ones need not
+        gc.freeze()
         remaining = arguments.kills
         for position, name in enumerate(names):
             trial = Trial(SCENARIOS[name], work / name)
@@ -229,7 +236,7 @@ def main() -> None:
                 killed, problem = trial.kill(operation, moment)
                 while not killed and not problem:  # it ended before the kill
                     tally["more that ended before their kill"] += 1
-                    moment *= 0.7
+                    moment = choose.uniform(0, 0.9 * trial.seconds)
                     killed, problem = trial.kill(None, moment)
                 tally["kills"] += 1
                 tally["placed on an operation" if operation is not None else "at a random moment"] += 1
