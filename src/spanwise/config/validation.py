@@ -3,13 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
 from spanwise.core.errors import SpanwiseError, unknown_name
 
 T = TypeVar("T", bound=BaseModel)
+
+
+def _check_unique(names: tuple[str, ...]) -> tuple[str, ...]:
+    if len(set(names)) < len(names):
+        raise ValueError("a name occurs twice")
+    return names
+
+
+# The names of entity or relation types.
+TypeNames = Annotated[tuple[Annotated[str, Field(min_length=1)], ...], AfterValidator(_check_unique)]
 
 
 def validate_settings(model: type[T], values: Any, source: str) -> T:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import torch
 from torch import Tensor, nn
 
@@ -30,9 +32,11 @@ class BiLSTM(nn.Module):
 
     def __init__(self, size: int, hidden: int, layers: int = 1, dropout: float = 0.0) -> None:
         super().__init__()
-        sizes = [size, *[2 * hidden] * (layers - 1)]
-        self.forwards = nn.ModuleList(nn.LSTM(n, hidden, batch_first=True) for n in sizes)
-        self.backwards = nn.ModuleList(nn.LSTM(n, hidden, batch_first=True) for n in sizes)
+
+        def lstms() -> Iterator[nn.LSTM]:
+            return (nn.LSTM(2 * hidden if depth else size, hidden, batch_first=True) for depth in range(layers))
+
+        self.forwards, self.backwards = nn.ModuleList(lstms()), nn.ModuleList(lstms())
         self.between = VariationalDropout(dropout)
         self.width = 2 * hidden
 

@@ -18,12 +18,13 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from torch import Tensor, nn
 
+from spanwise.config.validation import validate_settings
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.encoders.recurrent import BiLSTM, VariationalDropout, masked_max
 from spanwise.encoders.vocabulary import PADDING, UNKNOWN, Vocabulary
-from spanwise.encoders.word_indexing import FILE, IndexedWords, WordIndexer
+from spanwise.encoders.word_indexing import FILE, IndexedWords, StaticRecord, WordIndexer
 from spanwise.vectors.glove import GloveSettings, learn_vectors
 from spanwise.vectors.store import Floats, Vectors, read_vectors
 
@@ -44,9 +45,7 @@ class StaticSettings(BaseModel):
     min_count: int = Field(1, ge=1, description="rarer words of the training sentences are unknown")
     char_size: int = Field(25, ge=1, description="size of a character vector")
     char_hidden: int = Field(50, ge=0, description="size of the character LSTM, per direction; 0: no characters")
-    char_reader: Literal["lstm", "cnn"] = Field(
-        "lstm", description="BiLSTM or CNN over the characters, of the same size"
-    )
+    char_reader: Literal["lstm", "cnn"] = Field("lstm", description="BiLSTM or CNN over the characters, of the same size")
     pos_size: int = Field(0, ge=0, description="size of a part-of-speech vector; 0: no tags")
     hidden: int = Field(200, ge=1, description="size of the LSTM over the words, per direction")
     layers: int = Field(1, ge=0, description="layers of that LSTM; 0: no LSTM, for parts of a concat encoder")
@@ -134,14 +133,9 @@ class StaticEncoder(Encoder):
     @classmethod
     def load(cls, settings: StaticSettings | None, folder: Path) -> Self:
         """Rebuild a saved encoder. The settings in its file are used, so ``settings`` may be None."""
-        try:
-            record = json.loads((folder / FILE).read_text(encoding="utf-8"))
-            settings, vocabulary = StaticSettings(**record["settings"]), Vocabulary.from_json(record["vocabulary"])
-            return cls(settings, vocabulary, record["word_size"])
-        except FileNotFoundError:
-            raise SpanwiseError(f"{folder}: {FILE} is missing; the static encoder needs it") from None
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise SpanwiseError(f"{folder / FILE}: not a valid static encoder file ({error})") from None
+        record = StaticRecord.read(folder)
+        settings = validate_settings(StaticSettings, record.settings, str(folder / FILE))
+        return cls(settings, record.vocabulary.build(), record.word_size)
 
     def embeddings(self) -> Iterator[Tensor]:
         """The trained vectors of words and characters; the given vectors are fixed."""

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from spanwise.core.types import Sentence
 from spanwise.encoders.document_context import context_subwords, document_positions, with_context_sentences
@@ -19,6 +19,7 @@ from spanwise.encoders.word_tokenizer import WordTokenizer
 Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 Pooling: TypeAlias = Literal["first", "max", "mean"]
 Context: TypeAlias = Literal["sentence", "document"]
+SubwordId = Annotated[int, Field(ge=0, lt=1 << 31)]
 
 
 class SubwordSettings(BaseModel):
@@ -26,9 +27,9 @@ class SubwordSettings(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    before: tuple[int, ...]
-    after: tuple[int, ...]
-    padding: int
+    before: tuple[SubwordId, ...]
+    after: tuple[SubwordId, ...]
+    padding: SubwordId
     window: int
     pooling: Pooling
     context: Context
@@ -37,6 +38,12 @@ class SubwordSettings(BaseModel):
     def capacity(self) -> int:
         """The maximum number of subwords in a row, without special tokens."""
         return self.window - len(self.before) - len(self.after)
+
+    @model_validator(mode="after")
+    def _check_window(self) -> Self:
+        if self.capacity < 1:
+            raise ValueError(f"a window of {self.window} subwords has no room for a word")
+        return self
 
 
 class SubwordIndexer:

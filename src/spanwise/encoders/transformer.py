@@ -10,6 +10,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 
+from spanwise.config.validation import validate_settings
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder, TokenStates
@@ -63,6 +64,7 @@ class TransformerEncoder(Encoder):
         self._mask_id, self._special_ids = tokenizer.mask_token_id, sorted(set(tokenizer.all_special_ids))
         if settings.masking and self._mask_id is None:
             raise SpanwiseError(f"masking={settings.masking:g}, but the tokenizer of {settings.name} has no mask token")
+        self._vocabulary_size = len(model.get_input_embeddings().weight)
         self._freeze()
         self.graphs: CudaGraphs | None = None
         self.lower_layers = 0  # how many layers below the top are returned too
@@ -138,6 +140,9 @@ class TransformerEncoder(Encoder):
         arrays = self.indexer.collate(
             prepared, multiple=1 if self.graphs is None else LENGTH_MULTIPLE, subwords=self._returns_subwords
         )
+        if (largest := int(arrays["ids"].max())) >= self._vocabulary_size:
+            size = self._vocabulary_size
+            raise SpanwiseError(f"encoder {self.settings.name}: its tokenizer has the subword {largest}, its model only {size}")
         return {name: torch.from_numpy(array) for name, array in arrays.items()}
 
     # --- on the device ---------------------------------------------------------------------------------------------
@@ -209,14 +214,17 @@ class TransformerEncoder(Encoder):
 def _subword_settings(settings: TransformerSettings, model: Any, tokenizer: Any) -> SubwordSettings:
     marked = tokenizer("a", return_special_tokens_mask=True)
     ids, inner = marked["input_ids"], [i for i, special in enumerate(marked["special_tokens_mask"]) if not special]
-    return SubwordSettings(
-        before=ids[: inner[0]],
-        after=ids[inner[-1] + 1 :],
-        padding=tokenizer.pad_token_id or 0,
-        window=min(_limit(model, tokenizer), settings.window or 1 << 30),
-        pooling=settings.pooling,
-        context=settings.context,
-    )
+    if not inner:
+        raise SpanwiseError(f"encoder {settings.name}: the tokenizer returns no subwords for a word")
+    layout = {
+        "before": ids[: inner[0]],
+        "after": ids[inner[-1] + 1 :],
+        "padding": tokenizer.pad_token_id or 0,
+        "window": min(_limit(model, tokenizer), settings.window or 1 << 30),
+        "pooling": settings.pooling,
+        "context": settings.context,
+    }
+    return validate_settings(SubwordSettings, layout, f"encoder {settings.name}")
 
 
 def _limit(model: Any, tokenizer: Any) -> int:

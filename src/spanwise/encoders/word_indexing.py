@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,12 +9,47 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import BaseModel, ConfigDict, Field
 
+from spanwise.config.validation import validate_settings
+from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
 from spanwise.encoders.vocabulary import Ints, Vocabulary
+from spanwise.files.reading import read_json
 
 Array: TypeAlias = npt.NDArray[Any]
 FILE = "static_encoder.json"  # the settings and the vocabulary of the encoder
+
+
+class VocabularyRecord(BaseModel):
+    """The words, characters and tags of a saved ``Vocabulary``."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    learned: tuple[str, ...] = ()
+    given: tuple[str, ...] = ()
+    characters: tuple[str, ...] = ()
+    tags: tuple[str, ...] = ()
+
+    def build(self) -> Vocabulary:
+        return Vocabulary(self.learned, self.given, self.characters, self.tags)
+
+
+class StaticRecord(BaseModel):
+    """The content of ``static_encoder.json``. ``settings`` are those of the encoder."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    settings: dict[str, Any]
+    word_size: int = Field(ge=0)
+    vocabulary: VocabularyRecord
+
+    @classmethod
+    def read(cls, folder: Path) -> StaticRecord:
+        path = folder / FILE
+        if not path.exists():
+            raise SpanwiseError(f"{folder}: {FILE} is missing; the static encoder needs it")
+        return validate_settings(cls, read_json(path), str(path))
 
 
 @dataclass(slots=True)
@@ -36,9 +70,9 @@ class WordIndexer:
     @classmethod
     def load(cls, folder: Path) -> WordIndexer:
         """The indexer of a saved encoder."""
-        record = json.loads((folder / FILE).read_text(encoding="utf-8"))
-        settings, vocabulary = record["settings"], Vocabulary.from_json(record["vocabulary"])
-        return cls(vocabulary, characters=bool(settings["char_hidden"]), tags=bool(settings["pos_size"]))
+        record = StaticRecord.read(folder)
+        characters, tags = (bool(record.settings.get(name)) for name in ("char_hidden", "pos_size"))
+        return cls(record.vocabulary.build(), characters=characters, tags=tags)
 
     def prepare(self, sentences: Sequence[Sentence], context: Sequence[Sentence] = ()) -> list[IndexedWords]:
         """Indices of words, tags and characters; ``context`` is not used."""

@@ -15,7 +15,7 @@ class _PlainLoader(yaml.SafeLoader):
     """Builds plain values and refuses aliases, with which a few lines become millions of values."""
 
     def compose_node(self, parent: Any, index: Any) -> Any:
-        if self.check_event(yaml.AliasEvent):  # type: ignore[no-untyped-call]
+        if self.check_event(yaml.AliasEvent):
             raise yaml.YAMLError("aliases (*name) are not supported")
         return super().compose_node(parent, index)
 

@@ -8,9 +8,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 
+from spanwise.config.validation import TypeNames, validate_settings
 from spanwise.core.types import Sentence
 from spanwise.decoding.decode import Policy, Predictions, decode
 from spanwise.encoders.base import Encoder, TokenStates
@@ -21,6 +22,15 @@ from spanwise.heads.outputs import ScoredPairs, ScoredSpans, SpanVectors
 __all__ = [
     "Head", "HeadSettings", "Labels", "Losses", "OnnxGraph", "ScoredPairs", "ScoredSpans", "SpanVectors",
 ]  # fmt: skip
+
+
+class _LabelsRecord(BaseModel):
+    """The content of ``labels.json``."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    entities: TypeNames = Field(min_length=1)
+    relations: TypeNames = ()
 
 
 @dataclass(frozen=True)
@@ -34,8 +44,10 @@ class Labels:
         return {"entities": list(self.entities), "relations": list(self.relations)}
 
     @classmethod
-    def from_json(cls, record: Mapping[str, Sequence[str]]) -> Self:
-        return cls(tuple(record["entities"]), tuple(record.get("relations", ())))
+    def from_json(cls, record: Mapping[str, Any], source: str = "labels") -> Self:
+        """Validate a record; ``source`` is its file, for errors."""
+        labels = validate_settings(_LabelsRecord, record, source)
+        return cls(labels.entities, labels.relations)
 
 
 class HeadSettings(BaseModel):

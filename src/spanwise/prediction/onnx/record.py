@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
-from spanwise.config.validation import validate_settings
+from spanwise.config.validation import TypeNames, validate_settings
 from spanwise.core.errors import SpanwiseError
 from spanwise.decoding.soft_nms import SoftNms
 from spanwise.encoders.subword_indexing import SubwordSettings
@@ -16,6 +16,8 @@ from spanwise.files.reading import read_json
 from spanwise.runs.folder import RunFolder
 
 TOKENIZER, ENCODER, HEAD = "tokenizer.json", "encoder.onnx", "head.onnx"
+POLICIES = ("overlapping", "nested", "flat")
+SpanWidth = Annotated[int, Field(ge=1, lt=1 << 31)]
 
 
 class Transitions(BaseModel):
@@ -23,10 +25,16 @@ class Transitions(BaseModel):
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    transitions: list[list[float]]
-    start: list[float]
-    end: list[float]
+    transitions: list[list[FiniteFloat]]
+    start: list[FiniteFloat]
+    end: list[FiniteFloat]
     is_crf: bool  # False: the softmax over a word's scores gives the probability of its tag
+
+    @model_validator(mode="after")
+    def _check_sizes(self) -> Self:
+        if {len(self.start), len(self.end), *map(len, self.transitions)} != {len(self.transitions)}:
+            raise ValueError("expected as many rows, columns, start scores and end scores as tags")
+        return self
 
 
 class Record(BaseModel):
@@ -47,15 +55,27 @@ class Record(BaseModel):
     format: Literal[1] = 1
     returns: Literal["spans", "fragments", "tags"]  # by head.onnx
     precision: Literal["float32", "int8"]
-    entities: tuple[str, ...]
+    entities: TypeNames = Field(min_length=1)
     subwords: SubwordSettings | None = None  # of a transformer; None for the static encoder
     unknown_id: int = 0  # of words without subwords
-    span_widths: tuple[int, ...] = ()  # of the candidate spans, if the graph takes them as input
-    threshold: float | None = None  # default; None if the head has none
+    span_widths: tuple[SpanWidth, ...] = ()  # of the candidate spans, if the graph takes them as input
+    threshold: FiniteFloat | None = None  # default; None if the head has none
     policy: str | SoftNms = "flat"
-    fragment_types: tuple[str, ...] = ()  # types with discontinuous entities
+    fragment_types: TypeNames = ()  # types with discontinuous entities
     tags: Transitions | None = None
     thresholds: dict[str, Annotated[float, Field(ge=0, le=1)]] | None = None  # by type, found on dev
+
+    @model_validator(mode="after")
+    def _check_consistency(self) -> Self:
+        policy = self.policy.policy if isinstance(self.policy, SoftNms) else self.policy
+        if policy not in POLICIES:
+            raise ValueError(f"policy: expected {', '.join(POLICIES)}, found {policy!r:.60}")
+        if (self.returns == "tags") != (self.tags is not None):
+            raise ValueError("tags: expected for a graph that returns tags, and for no other")
+        if self.tags is not None and len(self.tags.start) != 2 * len(self.entities) + 1:
+            expected = f"expected {2 * len(self.entities) + 1} for {len(self.entities)} types"
+            raise ValueError(f"tags: {expected}, found {len(self.tags.start)}")
+        return self
 
 
 def read_record(folder: Path) -> Record:
