@@ -37,7 +37,7 @@ TRAIN = (
 
 
 def prepare(work: Path) -> None:
-    """Write the data and, in processes of their own, the outputs that the commands need or replace."""
+    """Write the data and, in separate processes, the outputs that the commands need or replace."""
     from kill import start
 
     learn_vectors([["a", "b", "c"]] * 2, GloveSettings(dim=8, iterations=1))  # compiles once, before processes are forked
