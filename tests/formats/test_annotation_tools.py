@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from mutations import with_wrong_values
 from samples import NEEDS
 
-from spanwise import Entity, Link, Relation, Sentence, Span
+from spanwise import Entity, Link, Relation, Sentence, Span, read
 from spanwise.core.errors import SpanwiseError
 from spanwise.formats import Ledger, docbin, doccano, hf_dataset, jsonl, label_studio, prodigy
 from spanwise.formats.shared.documents import to_documents
@@ -243,3 +243,15 @@ def test_wrong_json_values(tmp_path: Path) -> None:
             path.write_text(json.dumps(changed))
             with in_case(module.FORMAT.name):
                 expect_sentences_or_error(module, path)
+
+
+def test_split_no_keeps_a_text_as_one_sentence(tmp_path: Path) -> None:
+    for name, record in {
+        "doccano": {"text": "Oslo waits. Zinc too.", "label": [[0, 4, "Place"]]},
+        "prodigy": {"text": "Oslo waits. Zinc too.", "spans": [{"start": 0, "end": 4, "label": "Place"}]},
+        "label_studio": {"data": {"text": "Oslo waits. Zinc too."}, "annotations": [{"result": []}]},
+    }.items():
+        path = tmp_path / f"{name}.jsonl"
+        path.write_text(json.dumps(record))
+        assert len(list(read(path, name))) == 2
+        assert [s.text for s in read(path, f"{name}:split=no")] == ["Oslo waits. Zinc too."]

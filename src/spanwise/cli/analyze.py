@@ -11,6 +11,7 @@ from spanwise.cli.options import (
     BatchOption,
     DataArgument,
     DeviceOption,
+    EncodingOption,
     GoldFormatOption,
     GoldOption,
     ModelArgument,
@@ -21,6 +22,7 @@ from spanwise.cli.options import (
     ThresholdOption,
     check_target,
     print_ledger,
+    with_encoding,
 )
 
 
@@ -45,6 +47,7 @@ def analyze(
     ] = None,
     pred_format: PredFormatOption = None,
     gold_format: GoldFormatOption = None,
+    encoding: EncodingOption = None,
     threshold: ThresholdOption = 0.0,
     projection: Annotated[
         str, typer.Option("--projection", metavar="pca|tsne|umap", help="Projection of the span vectors.")
@@ -60,6 +63,8 @@ def analyze(
     """
     from spanwise.prediction.systems import parse_systems
 
+    pred_format = with_encoding(pred_format, encoding)
+    gold_format = with_encoding(gold_format, encoding)
     compared = [path for system in parse_systems(against or ()) for path in system.paths]
     check_target(out, model, data, pred, gold, train, *compared)
 

@@ -9,6 +9,7 @@ import typer
 
 from spanwise.cli.options import (
     DeviceOption,
+    EncodingOption,
     GoldFormatOption,
     GoldOption,
     JsonOption,
@@ -18,6 +19,7 @@ from spanwise.cli.options import (
     check_target,
     print_ledger,
     show,
+    with_encoding,
 )
 
 
@@ -49,6 +51,7 @@ def compare(
     ] = None,
     pred_format: PredFormatOption = None,
     gold_format: GoldFormatOption = None,
+    encoding: EncodingOption = None,
     device: DeviceOption = "auto",
     threads: ThreadsOption = None,
     json_file: JsonOption = None,
@@ -68,6 +71,8 @@ def compare(
     from spanwise.formats import Ledger
     from spanwise.prediction.systems import check_systems, parse_systems, system_predictions
 
+    pred_format = with_encoding(pred_format, encoding)
+    gold_format = with_encoding(gold_format, encoding)
     if (gold is None) == (data is None):
         raise typer.BadParameter("pass either --gold FILE or --data DATA")
     source = gold or data

@@ -8,13 +8,14 @@ from typing import Annotated
 
 import typer
 
-from spanwise.cli.options import FromOption, print_ledger
+from spanwise.cli.options import EncodingOption, FromOption, print_ledger, with_encoding
 
 
 def convert(
     source: Annotated[Path, typer.Argument(metavar="IN", help="File, folder with train/dev/test files, or brat folder.")],
     target: Annotated[Path, typer.Argument(metavar="OUT", help="File to write; a folder for several splits or brat.")],
     source_format: FromOption = None,
+    encoding: EncodingOption = None,
     target_format: Annotated[
         str | None,
         typer.Option("--to", metavar="FORMAT", help="Output format; detected from the file name by default."),
@@ -30,6 +31,7 @@ def convert(
     from spanwise.corpora.conversion import convert as run
     from spanwise.files.writing import is_stream
 
+    source_format = with_encoding(source_format, encoding)
     result = run(source, target, source_format, target_format, lossy=lossy)
     is_to_stream = is_stream(target)  # the data may go to standard output, so messages go to standard error
     for split, counts in result.read.items():

@@ -7,15 +7,17 @@ from typing import Annotated
 
 import typer
 
-from spanwise.cli.options import FromOption, JsonOption, check_target, print_ledger, show
+from spanwise.cli.options import EncodingOption, FromOption, JsonOption, check_target, print_ledger, show, with_encoding
 
 
 def describe(
     data: Annotated[Path, typer.Argument(metavar="DATA|MODEL", help="File, folder with train/dev/test files, or run folder.")],
     source_format: FromOption = None,
+    encoding: EncodingOption = None,
     json_file: JsonOption = None,
 ) -> None:
     """Describe annotated data and its likely errors, or a trained model."""
+    source_format = with_encoding(source_format, encoding)
     check_target(json_file, data)
     if source_format is None and _is_model(data):
         _describe_model(data, json_file)

@@ -12,6 +12,7 @@ from spanwise.cli.options import (
     BatchOption,
     DataArgument,
     DeviceOption,
+    EncodingOption,
     GoldFormatOption,
     GoldOption,
     JsonOption,
@@ -24,6 +25,7 @@ from spanwise.cli.options import (
     check_target,
     print_ledger,
     show,
+    with_encoding,
 )
 
 if TYPE_CHECKING:
@@ -49,6 +51,7 @@ def evaluate(
     ] = None,
     pred_format: PredFormatOption = None,
     gold_format: GoldFormatOption = None,
+    encoding: EncodingOption = None,
     threshold: ThresholdsOption = None,
     should_find_threshold: Annotated[
         bool,
@@ -78,6 +81,8 @@ def evaluate(
 
     from spanwise.prediction.outputs import check_threshold_types, parse_thresholds
 
+    pred_format = with_encoding(pred_format, encoding)
+    gold_format = with_encoding(gold_format, encoding)
     requested = parse_thresholds(threshold or ())
     if should_find_threshold and threshold:
         raise typer.BadParameter("pass either --threshold or --find-threshold")

@@ -23,6 +23,10 @@ FromOrTextOption = Annotated[
     str | None,
     typer.Option("--from", metavar="FORMAT", help="Input format, or 'text' for plain text; detected by default."),
 ]
+EncodingOption = Annotated[
+    str | None,
+    typer.Option("--encoding", metavar="NAME", help="Encoding of text data, such as latin-1; UTF-8 by default."),
+]
 # For commands that take either a model and data, or predictions and gold.
 ModelArgument = Annotated[Path | None, typer.Argument(metavar="MODEL", help="Run folder.")]
 DataArgument = Annotated[Path | None, typer.Argument(metavar="DATA", help="File, or folder with train/dev/test files.")]
@@ -67,6 +71,15 @@ DeviceOption = Annotated[str, typer.Option("--device", metavar="cpu|cuda|auto", 
 JsonOption = Annotated[
     Path | None, typer.Option("--json", metavar="FILE", help="Write the result as JSON ('-' for standard output).")
 ]
+
+
+def with_encoding(format: str | None, encoding: str | None) -> str | None:
+    """Return the format with the encoding of its files as an option."""
+    if encoding is None:
+        return format
+    from spanwise.formats import registry
+
+    return registry.with_encoding(format, encoding)
 
 
 def check_target(target: Path | None, *inputs: Path | None) -> None:

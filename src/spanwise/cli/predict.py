@@ -10,11 +10,13 @@ import typer
 from spanwise.cli.options import (
     BatchOption,
     DeviceOption,
+    EncodingOption,
     FromOrTextOption,
     ThreadsOption,
     ThresholdsOption,
     check_target,
     print_ledger,
+    with_encoding,
 )
 
 
@@ -46,6 +48,7 @@ def predict(
     device: DeviceOption = "auto",
     threads: ThreadsOption = None,
     source_format: FromOrTextOption = None,
+    encoding: EncodingOption = None,
 ) -> None:
     """Predict entities and relations in raw text or annotated data.
 
@@ -62,6 +65,7 @@ def predict(
     from spanwise.prediction.outputs import check_output_format, parse_thresholds, print_predictions, write_predictions
 
     # Check the options and inputs before the model is loaded.
+    source_format = with_encoding(source_format, encoding)
     thresholds = parse_thresholds(threshold or ())
     check_output_format(output, target_format)
     check_target(output, Path(model), *input_paths(sources or [STDIN], source_format))

@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from spanwise.cli.options import DeviceOption, FromOption, ThreadsOption
+from spanwise.cli.options import DeviceOption, EncodingOption, FromOption, ThreadsOption, with_encoding
 
 
 def train(
@@ -66,6 +66,7 @@ def train(
         ),
     ] = None,
     source_format: FromOption = None,
+    encoding: EncodingOption = None,
 ) -> None:
     """Train a model on annotated data; write model, scores and settings to a run folder."""
     from spanwise.cli.training_report import print_next_commands, print_scores
@@ -78,6 +79,7 @@ def train(
     from spanwise.training.seeds import train_seeds
     from spanwise.training.sweep import train_sweep
 
+    source_format = with_encoding(source_format, encoding)
     numbers = None if seeds is None else _parse_seeds(seeds)
     if resume and not (sweep or folds or numbers) and (group := RunFolder(out).read_group()):
         numbers, sweep, folds = group.seeds or None, group.sweep, group.folds

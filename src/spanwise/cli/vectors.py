@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spanwise.cli.command import Command
-from spanwise.cli.options import FromOrTextOption, print_ledger
+from spanwise.cli.options import EncodingOption, FromOrTextOption, print_ledger, with_encoding
 
 if TYPE_CHECKING:
     from spanwise.vectors.neighbours import Lookup, Neighbours
@@ -52,6 +52,7 @@ def train(
         typer.Option("--unit", metavar="words|characters", help="Train vectors of words or of characters."),
     ] = "words",
     source_format: FromOrTextOption = None,
+    encoding: EncodingOption = None,
 ) -> None:
     """Train GloVe vectors on the text of a corpus.
 
@@ -62,6 +63,7 @@ def train(
     from spanwise.training.vectors import train_vectors
     from spanwise.vectors.glove import GloveSettings
 
+    source_format = with_encoding(source_format, encoding)
     settings = GloveSettings(dim=dim, window=window, x_max=x_max, min_count=min_count, iterations=iterations, seed=seed)
     ledger = Ledger()
     train_vectors(corpora, out, settings, unit=unit, format=source_format, threads=threads, ledger=ledger, log=typer.echo)

@@ -108,7 +108,7 @@ class _ArrayReader:
         try:
             piece = self.file.read(size)
         except UnicodeDecodeError:
-            raise self._error("not UTF-8 at or after this line") from None
+            raise self._error("not UTF-8 at or after this line; pass --encoding latin-1 or another encoding") from None
         self.is_at_end = not piece
         self.buffer, self.offset = self.buffer[self.offset :] + piece, 0
 

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from spanwise.core.errors import FormatError, SpanwiseError
+from spanwise.files.encodings import suggest_encoding
 from spanwise.files.json_arrays import CHUNK, parse_json, read_array_items
 
 
@@ -29,7 +30,8 @@ def decode_line(raw: bytes, path: Path | str, line: int) -> str:
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise FormatError(path, line, f"not UTF-8 at byte {error.start + 1} of the line") from None
+        advice = f"pass --encoding {suggest_encoding(raw, path)}"
+        raise FormatError(path, line, f"not UTF-8 at byte {error.start + 1} of the line; {advice}") from None
     return text.removeprefix("\ufeff") if line == 1 else text
 
 
@@ -39,7 +41,8 @@ def read_text(path: Path) -> str:
     try:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise FormatError(path, raw.count(b"\n", 0, error.start) + 1, "not UTF-8") from None
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise FormatError(path, line, f"not UTF-8; pass --encoding {suggest_encoding(raw)}") from None
 
 
 def read_json(path: Path) -> dict[str, Any]:

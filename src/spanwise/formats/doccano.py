@@ -23,7 +23,7 @@ from spanwise.core.errors import FormatError
 from spanwise.core.types import Sentence, Span
 from spanwise.files.names import default_id
 from spanwise.files.reading import read_json_records, validate_record
-from spanwise.formats.base import Format, Ledger, one_of
+from spanwise.formats.base import YES_OR_NO, Format, Ledger, one_of
 from spanwise.formats.shared.documents import Document, Mention, MentionRelation, drop_discontinuous, to_documents
 from spanwise.formats.shared.records import (
     Id,
@@ -77,8 +77,10 @@ _ENTITY_KEYS = frozenset(_Entity.__annotations__)
 _RELATION_KEYS = frozenset(_Relation.__annotations__)
 
 
-def read(path: Path, ledger: Ledger, /, *, offsets: str | None = None, with_annotations: bool = True) -> Iterator[Sentence]:
-    """Read documents. ``offsets`` is "characters" or "utf16"."""
+def read(
+    path: Path, ledger: Ledger, /, *, offsets: str | None = None, split: bool = True, with_annotations: bool = True
+) -> Iterator[Sentence]:  # fmt: skip
+    """Read documents. ``offsets`` is "characters" or "utf16"; ``split=False`` keeps each text as one sentence."""
     for number, (line, raw) in enumerate(read_json_records(path)):
         if isinstance(raw, dict) and "text" not in raw and isinstance(raw.get("data"), str):
             raw["text"] = raw.pop("data")  # the key in doccano 1.4 and 1.5
@@ -86,7 +88,7 @@ def read(path: Path, ledger: Ledger, /, *, offsets: str | None = None, with_anno
         document = _to_document(record, default_id(path, number))
         if document.mentions and is_wide(document.text):
             _convert_offsets(document, offsets, path, line, ledger)
-        yield from to_sentences(document, path, ledger, line=line)
+        yield from to_sentences(document, path, ledger, line=line, split=split)
 
 
 def _to_document(record: dict[str, Any], default_id: str) -> Document:
@@ -194,6 +196,6 @@ FORMAT = Format(
     extensions=(".jsonl",),
     supports=frozenset(("nested", "crossing", "several types", "relations", "links")),
     metadata_for=_metadata,
-    read_options={"offsets": one_of("characters", "utf16")},
+    read_options={"offsets": one_of("characters", "utf16"), "split": YES_OR_NO},
     write_options={"form": one_of("entities", "labels"), "offsets": one_of("characters", "utf16")},
 )

@@ -20,7 +20,7 @@ from typing import Any
 from spanwise.core.errors import FormatError
 from spanwise.core.types import Sentence
 from spanwise.files.names import default_id
-from spanwise.formats.base import NAME, Format, Ledger, one_of
+from spanwise.formats.base import NAME, YES_OR_NO, Format, Ledger, one_of
 from spanwise.formats.label_studio_regions import locate_region
 from spanwise.formats.label_studio_tasks import RESULT_KEYS, TASK_KEYS, choose_annotation, labels_key, tasks
 from spanwise.formats.shared.documents import (
@@ -36,8 +36,10 @@ from spanwise.formats.shared.sample import Sample
 from spanwise.formats.shared.splitting import to_sentences
 
 
-def read(path: Path, ledger: Ledger, /, *, text: str | None = None, with_annotations: bool = True) -> Iterator[Sentence]:
-    """Read tasks. ``text`` is the key of the text in ``data``."""
+def read(
+    path: Path, ledger: Ledger, /, *, text: str | None = None, split: bool = True, with_annotations: bool = True
+) -> Iterator[Sentence]:  # fmt: skip
+    """Read tasks. ``text`` is the key of the text in ``data``; ``split=False`` keeps each text as one sentence."""
     for number, (line, task) in enumerate(tasks(path)):
         choice = choose_annotation(task, ledger if with_annotations else Ledger())
         if choice is None:
@@ -48,7 +50,7 @@ def read(path: Path, ledger: Ledger, /, *, text: str | None = None, with_annotat
         document = _document(
             task, key, kind, annotation if with_annotations else {}, default_id(path, number), path, line, ledger
         )
-        yield from to_sentences(document, path, ledger, line=line)
+        yield from to_sentences(document, path, ledger, line=line, split=split)
 
 
 def _document(
@@ -193,6 +195,6 @@ FORMAT = Format(
     extensions=(".json",),
     supports=frozenset(("nested", "crossing", "several types", "relations", "links")),
     metadata=frozenset(("documents", "scores", "relation scores", "keys", "entity keys", "relation keys")),
-    read_options={"text": NAME},
+    read_options={"text": NAME, "split": YES_OR_NO},
     write_options={"kind": one_of("annotations", "predictions")},
 )

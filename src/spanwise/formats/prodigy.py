@@ -23,7 +23,7 @@ from spanwise.core.errors import FormatError
 from spanwise.core.types import Sentence, Span
 from spanwise.files.names import default_id
 from spanwise.files.reading import read_json_records, validate_record
-from spanwise.formats.base import NAME, Format, Ledger
+from spanwise.formats.base import NAME, YES_OR_NO, Format, Ledger
 from spanwise.formats.shared.documents import (
     DEFAULT_RELATION_TYPE,
     Document,
@@ -92,8 +92,14 @@ _SPAN_KEYS = frozenset(("text", *_Span.__annotations__))
 _RELATION_KEYS = frozenset(_Relation.__annotations__)
 
 
-def read(path: Path, ledger: Ledger, /, *, unlabelled: str | None = None, with_annotations: bool = True) -> Iterator[Sentence]:
-    """Read accepted records. ``unlabelled`` is the type for spans and related tokens without a label."""
+def read(
+    path: Path, ledger: Ledger, /, *, unlabelled: str | None = None, split: bool = True, with_annotations: bool = True
+) -> Iterator[Sentence]:  # fmt: skip
+    """Read accepted records.
+
+    ``unlabelled`` is the type for spans and related tokens without a label. ``split=False`` keeps each text
+    as one sentence.
+    """
     for number, (line, raw) in enumerate(read_json_records(path)):
         answer = raw.get("answer") if isinstance(raw, dict) else None
         if isinstance(answer, str) and answer != "accept":
@@ -102,7 +108,7 @@ def read(path: Path, ledger: Ledger, /, *, unlabelled: str | None = None, with_a
         record = validate_record(_SHAPE, raw if with_annotations else without_keys(raw, _ANNOTATION_KEYS), path, line)
         words = [Span(token["start"], token["end"]) for token in record.get("tokens") or ()]
         document = _RecordReader(record, words, path, line, ledger, unlabelled).to_document(default_id(path, number))
-        yield from to_sentences(document, path, ledger, line=line, words=words or None)
+        yield from to_sentences(document, path, ledger, line=line, split=split, words=words or None)
 
 
 class _RecordReader:
@@ -243,5 +249,5 @@ FORMAT = Format(
     extensions=(".jsonl",),
     supports=frozenset(("nested", "crossing", "several types", "relations", "links")),
     metadata=frozenset(("documents", "scores", "relation scores", "keys", "entity keys", "relation keys")),
-    read_options={"unlabelled": NAME},
+    read_options={"unlabelled": NAME, "split": YES_OR_NO},
 )

@@ -13,6 +13,7 @@ from typing import Any
 from spanwise.core.errors import SpanwiseError, UnknownFormatError, unknown_name
 from spanwise.core.registry import Registry
 from spanwise.core.types import Sentence
+from spanwise.files.encodings import check_encoding, recoded_copy
 from spanwise.files.writing import atomic_output, is_stream
 from spanwise.formats.base import ALL_METADATA, Format, Ledger, parse_options
 from spanwise.formats.conll_layout import suggest_columns
@@ -46,7 +47,7 @@ def find_format(spec: str, known: Iterable[str] | None = None) -> tuple[Format, 
 
     ``known`` are the names listed in the error message (default: all formats).
     """
-    given_name, _, options = spec.partition(":")
+    given_name, _, options = (split_encoding(spec)[0] or "").partition(":")
     name = _normalize(given_name)
     if name not in FORMATS:
         raise unknown_name("format", given_name, FORMATS if known is None else known)
@@ -59,11 +60,40 @@ def names_format(spec: str | None, name: str) -> bool:
     >>> names_format("HTML", "html"), names_format("conll", "html"), names_format(None, "html")
     (True, False, False)
     """
-    given_name, _, options = (spec or "").partition(":")
+    given_name, _, options = (split_encoding(spec)[0] or "").partition(":")
     if _normalize(given_name) != name:
         return False
     parse_options(options, {}, name)
     return True
+
+
+def split_encoding(spec: str | None) -> tuple[str | None, str | None]:
+    """Separate a format from the encoding of its files, which is an option of every format.
+
+    A format without a name is detected.
+
+    >>> split_encoding("conll:labels=2,encoding=latin-1"), split_encoding(":encoding=utf-16"), split_encoding("brat")
+    (('conll:labels=2', 'latin-1'), (None, 'utf-16'), ('brat', None))
+    """
+    name, _, options = (spec or "").partition(":")
+    parts = options.split(",")
+    encodings = [part.partition("=")[2] for part in parts if part.startswith("encoding=")]
+    if not encodings:
+        return spec, None
+    rest = ",".join(part for part in parts if not part.startswith("encoding="))
+    return (f"{name}:{rest}" if rest else name) or None, check_encoding(encodings[-1])
+
+
+def with_encoding(spec: str | None, encoding: str | None) -> str | None:
+    """Return the format with an encoding as an option, as ``read`` and all commands accept it.
+
+    >>> with_encoding("conll:labels=2", "latin-1"), with_encoding(None, "latin-1"), with_encoding("brat", None)
+    ('conll:labels=2,encoding=latin-1', ':encoding=latin-1', 'brat')
+    """
+    if encoding is None:
+        return spec
+    separator = "," if ":" in (spec or "") else ":"
+    return f"{spec or ''}{separator}encoding={check_encoding(encoding)}"
 
 
 def _normalize(name: str) -> str:
@@ -108,7 +138,7 @@ def _find_problem(sample: Sample) -> str | None:
         if sample.raw.startswith(signature):
             return f"is compressed ({name}); decompress it first"
     if sample.raw.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return "is UTF-16 text; convert it to UTF-8"
+        return "is UTF-16 text; pass --encoding utf-16, or convert it to UTF-8"
     return None
 
 
@@ -129,8 +159,9 @@ def read(
 ) -> Iterator[Sentence]:
     """Stream the sentences of a file or folder.
 
-    The format is detected by default. It may have options: ``"conll:labels=1+2"``. ``ledger`` counts
-    what the reader repaired or dropped.
+    The format is detected by default. It may have options: ``"conll:labels=1+2"``. The option
+    ``encoding`` of every format is the encoding of the files: ``":encoding=latin-1"`` (default: UTF-8).
+    ``ledger`` counts what the reader repaired or dropped.
 
     ``with_annotations=False`` reads bare text for prediction: formats with character offsets are split
     into words as if they had no annotations, so word boundaries do not reveal entities. Invalid
@@ -139,6 +170,9 @@ def read(
     path = Path(path)
     if not path.exists():
         raise SpanwiseError(f"{path}: no such file or folder")
+    format, encoding = split_encoding(format)
+    if encoding is not None:
+        return _read_recoded(path, format, encoding, ledger, with_annotations)
     if is_stream(path):
         return _read_stream(path, format, ledger, with_annotations)
     chosen, options = (detect(path), "") if format is None else find_format(format)
@@ -160,12 +194,26 @@ def _read_stream(path: Path, format: str | None, ledger: Ledger | None, with_ann
         copy = Path(folder, path.name)
         with path.open("rb") as source, copy.open("wb") as sink:
             shutil.copyfileobj(source, sink)
-        try:
-            yield from read(copy, format, ledger, with_annotations=with_annotations)
-        except UnknownFormatError as error:
-            raise error.with_changes(path=path) from None
-        except SpanwiseError as error:
-            raise SpanwiseError(str(error).replace(str(copy), str(path))) from None
+        yield from _read_copy(copy, path, format, ledger, with_annotations)
+
+
+def _read_recoded(
+    path: Path, format: str | None, encoding: str, ledger: Ledger | None, with_annotations: bool
+) -> Iterator[Sentence]:  # fmt: skip
+    with recoded_copy(path, encoding) as copy:
+        yield from _read_copy(copy, path, format, ledger, with_annotations)
+
+
+def _read_copy(
+    copy: Path, path: Path, format: str | None, ledger: Ledger | None, with_annotations: bool
+) -> Iterator[Sentence]:  # fmt: skip
+    """Read a copy of a path; errors name the path itself."""
+    try:
+        yield from read(copy, format, ledger, with_annotations=with_annotations)
+    except UnknownFormatError as error:
+        raise error.with_changes(path=path) from None
+    except SpanwiseError as error:
+        raise SpanwiseError(str(error).replace(str(copy), str(path))) from None
 
 
 def output_format(path: Path, format: str | None = None, *, also: Sequence[str] = ()) -> tuple[Format, dict[str, Any]]:

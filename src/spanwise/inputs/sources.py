@@ -6,14 +6,16 @@ import sys
 from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
+from typing import IO, cast
 
 from spanwise.core.errors import FormatError, SpanwiseError, UnknownFormatError
 from spanwise.core.types import Sentence
+from spanwise.files.encodings import RecodedLines, recoded_copy
 from spanwise.files.names import printable, stem
 from spanwise.files.reading import read_json_records
 from spanwise.files.writing import is_stream
 from spanwise.formats import Ledger, can_detect, read
-from spanwise.formats.registry import FORMATS, detect, find_format, names_format
+from spanwise.formats.registry import FORMATS, detect, find_format, names_format, split_encoding
 from spanwise.formats.shared.sample import Sample
 from spanwise.formats.shared.unique_names import UniqueIds, UniqueNames
 from spanwise.inputs.recognition import TEXT_RECORDS, copied, has_text_records, note_recognised, recognise, sample_stream
@@ -38,11 +40,12 @@ def read_inputs(
     get a number. Annotations are read only if the model ``needs_spans``. Unknown formats and missing
     files raise an error before anything is read.
     """
+    format, encoding = split_encoding(format)
     files = _all_files(sources, format)
     if needs_spans and any(_is_raw_text(path, format) for path, _ in files):
         raise SpanwiseError(NEEDS_SPANS)
     names = UniqueNames(ledger)
-    streams = [_sentences(path, name, format, ledger, names, needs_spans) for path, name in files]
+    streams = [_sentences(path, name, format, encoding, ledger, names, needs_spans) for path, name in files]
     if len(streams) == 1 or all(_is_raw_text(path, format) for path, _ in files):  # no ids to compare
         return chain.from_iterable(streams)
     return chain.from_iterable(map(UniqueIds(ledger).rename, streams))
@@ -50,11 +53,14 @@ def read_inputs(
 
 def input_paths(sources: Iterable[str], format: str | None = None) -> list[Path]:
     """List the paths that ``read_inputs`` reads; standard input is ``/dev/stdin``."""
-    return [path or _STDIN_FILE for path, _ in _all_files(sources, format)]
+    return [path or _STDIN_FILE for path, _ in _all_files(sources, split_encoding(format)[0])]
 
 
 def check_input_formats(sources: Iterable[str], format: str | None = None) -> None:
     """Raise an error for a file whose format is not given and cannot be detected; reads only samples."""
+    format, encoding = split_encoding(format)
+    if encoding is not None:
+        return  # the samples are not in UTF-8
     for path, _ in _all_files(sources, format):
         if path is None or format is not None or is_stream(path) or _is_raw_text(path, format) or has_texts(path):
             continue
@@ -112,8 +118,22 @@ def _recognise_file(path: Path) -> str | None:
 
 
 def _sentences(
-    path: Path | None, name: str, format: str | None, ledger: Ledger | None, names: UniqueNames, with_annotations: bool
+    path: Path | None, name: str, format: str | None, encoding: str | None, ledger: Ledger | None, names: UniqueNames,
+    with_annotations: bool,
 ) -> Iterator[Sentence]:  # fmt: skip
+    if encoding is not None and path is None and (format is None or names_format(format, TEXT)):
+        lines = RecodedLines(sys.stdin.buffer, encoding, _STDIN_NAME)
+        yield from sentences_from_stream(cast(IO[bytes], lines), names.make_unique(name), _STDIN_NAME)
+        return
+    if encoding is not None:
+        with recoded_copy(path or _STDIN_FILE, encoding) as copy:
+            try:
+                yield from _sentences(copy, name, format, None, ledger, names, with_annotations)
+            except UnknownFormatError as error:
+                raise error.with_changes(path=path) from None
+            except SpanwiseError as error:
+                raise SpanwiseError(str(error).replace(str(copy), str(path or _STDIN_NAME))) from None
+        return
     if path is None and format is None:
         yield from _standard_input(name, ledger, names)
     elif _is_raw_text(path, format):

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import IO, Literal, cast
 
 from spanwise.core.errors import SpanwiseError, UnknownFormatError
 from spanwise.core.types import Sentence
 from spanwise.corpora.splits import read_train_split
+from spanwise.files.encodings import RecodedLines
 from spanwise.files.names import stem
 from spanwise.formats import Ledger, can_detect
-from spanwise.formats.registry import find_format, names_format
+from spanwise.formats.registry import find_format, names_format, split_encoding
 from spanwise.inputs.sources import INPUT_FORMATS
 from spanwise.text.reading import TEXT, sentences_from_stream
 
@@ -33,14 +34,18 @@ def corpus_text(
 
 
 def _sentences(path: Path, format: str | None, ledger: Ledger | None) -> Iterator[Sentence]:
+    given_format = format
+    format, encoding = split_encoding(format)
     is_text = names_format(format, TEXT)
     if is_text and path.is_dir():
         raise SpanwiseError(f"{path}: expected a file for --from text, found a folder")
     if is_text or (format is None and path.is_file() and path.suffix.lower() == ".txt" and not can_detect(path)):
-        return sentences_from_stream(path.open("rb"), stem(path), str(path))
+        file = path.open("rb")
+        lines = file if encoding is None else cast(IO[bytes], RecodedLines(file, encoding, str(path)))
+        return sentences_from_stream(lines, stem(path), str(path))
     if format is not None:
         find_format(format, INPUT_FORMATS)
     try:
-        return read_train_split(path, format, ledger)
+        return read_train_split(path, given_format, ledger)
     except UnknownFormatError as error:
         raise error.with_changes(names=INPUT_FORMATS) from None

@@ -1,0 +1,100 @@
+"""Text in other encodings than UTF-8, recoded before it is read."""
+
+from __future__ import annotations
+
+import codecs
+import io
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from spanwise.core.errors import SpanwiseError
+
+_CHUNK = 1 << 16
+_SAMPLE = 1 << 20
+
+
+def check_encoding(name: str) -> str:
+    """Return the name if Python knows this text encoding.
+
+    >>> check_encoding("latin-1")
+    'latin-1'
+    """
+    try:
+        "".encode(name)
+        codecs.lookup(name)
+    except (LookupError, ValueError, TypeError):
+        raise SpanwiseError(f"unknown encoding {name!r:.40}; expected a name such as latin-1, windows-1252 or utf-16") from None
+    return name
+
+
+def suggest_encoding(raw: bytes, path: Path | str = "") -> str:
+    """Return the likely encoding of bytes that are not UTF-8, and of the start of their file.
+
+    >>> suggest_encoding("naïve".encode("latin-1")), suggest_encoding("“naïve”".encode("windows-1252"))
+    ('latin-1', 'windows-1252')
+    """
+    if path and Path(path).is_file():
+        with Path(path).open("rb") as file:
+            raw += file.read(_SAMPLE)
+    if any(0x80 <= byte < 0xA0 for byte in raw):
+        try:
+            raw.decode("windows-1252")
+        except UnicodeDecodeError:
+            return "latin-1"
+        return "windows-1252"
+    return "latin-1"
+
+
+class RecodedLines:
+    """The lines of a stream in another encoding, as UTF-8; only ``\\n`` ends a line."""
+
+    def __init__(self, file: IO[bytes], encoding: str, name: str) -> None:
+        self._text = io.TextIOWrapper(file, encoding=encoding, newline="\n")
+        self._encoding, self._name = encoding, name
+
+    def __enter__(self) -> RecodedLines:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._text.close()
+
+    def __iter__(self) -> Iterator[bytes]:
+        try:
+            for line in self._text:
+                yield line.encode("utf-8", errors="surrogatepass")
+        except UnicodeError as error:
+            raise _undecodable(self._name, self._encoding, error) from None
+
+
+@contextmanager
+def recoded_copy(path: Path, encoding: str) -> Iterator[Path]:
+    """Yield a copy of a file or folder in UTF-8, with the same name; it is removed afterwards."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder, path.name)
+        sources = sorted(path.rglob("*")) if path.is_dir() else []
+        if path.is_dir():
+            copy.mkdir()
+        for source in sources or [path]:
+            target = copy / source.relative_to(path) if sources else copy
+            if source.is_dir():
+                target.mkdir(exist_ok=True)
+            else:
+                _recode(source, target, encoding)
+        yield copy
+
+
+def _recode(source: Path, target: Path, encoding: str) -> None:
+    try:
+        with source.open(encoding=encoding, newline="") as file, target.open("w", encoding="utf-8", newline="") as sink:
+            while piece := file.read(_CHUNK):
+                sink.write(piece)
+    except UnicodeError as error:
+        raise _undecodable(str(source), encoding, error) from None
+
+
+def _undecodable(name: str, encoding: str, error: UnicodeError) -> SpanwiseError:
+    reason = error.reason if isinstance(error, UnicodeDecodeError) else str(error)
+    return SpanwiseError(f"{name}: not {encoding} ({reason}); pass another --encoding")

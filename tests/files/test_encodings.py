@@ -1,0 +1,72 @@
+"""Files in other encodings than UTF-8: suggested in errors, and read with an option."""
+
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+
+import pytest
+
+from spanwise import SpanwiseError, read
+from spanwise.cli import main
+from spanwise.corpora.splits import read_corpus
+from spanwise.formats import detect
+from spanwise.inputs.sources import read_inputs
+from spanwise.inputs.vector_text import corpus_text
+
+COLUMNS = "Müller\tB-PER\nsagt\tO\n“naïve”\tO\n"
+
+
+def test_latin_1_is_detected_and_suggested(tmp_path: Path) -> None:
+    path = tmp_path / "a.conll"
+    for encoding, text in (("latin-1", "Müller\tB-PER\n"), ("windows-1252", COLUMNS)):
+        path.write_bytes(text.encode(encoding))
+        with pytest.raises(SpanwiseError, match=rf"a\.conll:\d: not UTF-8 at byte \d of the line; pass --encoding {encoding}$"):
+            list(read(path))
+    (tmp_path / "b.ann").write_text("")
+    (tmp_path / "b.txt").write_bytes("Müller".encode("latin-1"))
+    with pytest.raises(SpanwiseError, match=r"b\.txt:1: not UTF-8; pass --encoding latin-1$"):
+        list(read(tmp_path / "b.ann"))
+    (tmp_path / "c.conll").write_bytes(COLUMNS.encode("utf-16"))
+    with pytest.raises(SpanwiseError, match="pass --encoding utf-16"):
+        detect(tmp_path / "c.conll")
+
+
+@pytest.mark.parametrize("encoding", ["windows-1252", "utf-16"])
+def test_the_encoding_option_reads_files_and_folders(encoding: str, tmp_path: Path) -> None:
+    for name in ("train.conll", "notes.txt"):
+        (tmp_path / name).write_bytes((COLUMNS if name == "train.conll" else "Müller says. “naïve”").encode(encoding))
+    (tmp_path / "brat").mkdir()
+    (tmp_path / "brat" / "a.txt").write_bytes("Müller".encode(encoding))
+    (tmp_path / "brat" / "a.ann").write_bytes("T1\tP 0 6\tMüller\n".encode(encoding))
+    for format in (f":encoding={encoding}", f"conll:encoding={encoding}", f"conll:labels=1,encoding={encoding}"):
+        (sentence,) = read(tmp_path / "train.conll", format)
+        assert (sentence.id, sentence.words) == ("train-0", ("Müller", "sagt", "“naïve”"))
+    assert [s.words for s in read_corpus(tmp_path, f":encoding={encoding}")["train"]] == [sentence.words]
+    assert [s.text_of(e) for s in read(tmp_path / "brat", f":encoding={encoding}") for e in s.entities] == ["Müller"]
+    inputs = read_inputs([str(tmp_path / "notes.txt")], f":encoding={encoding}")
+    assert [s.text for s in inputs] == ["Müller says. ", "“naïve”"]
+    words = [word for words in corpus_text(tmp_path / "notes.txt", f"text:encoding={encoding}") for word in words]
+    assert words[:2] == ["Müller", "says"]
+
+
+def test_the_encoding_of_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("Müller\nnaïve".encode("latin-1"))))
+    assert [s.text for s in read_inputs(["-"], ":encoding=latin-1")] == ["Müller\n", "naïve"]
+
+
+def test_wrong_encodings_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.conll").write_bytes(b"\xff\tO\n")
+    with pytest.raises(SpanwiseError, match="unknown encoding 'latin-99'; expected a name such as latin-1"):
+        list(read(tmp_path / "a.conll", ":encoding=latin-99"))
+    with pytest.raises(SpanwiseError, match=r"a\.conll: not ascii \(.*\); pass another --encoding"):
+        list(read(tmp_path / "a.conll", ":encoding=ascii"))
+
+
+def test_commands_take_an_encoding(tmp_path: Path) -> None:
+    (tmp_path / "a.conll").write_bytes(COLUMNS.encode("windows-1252"))
+    with pytest.raises(SystemExit) as done:
+        main(["convert", str(tmp_path / "a.conll"), str(tmp_path / "a.jsonl"), "--encoding", "windows-1252"])
+    assert done.value.code == 0
+    assert next(read(tmp_path / "a.jsonl")).words == ("Müller", "sagt", "“naïve”")
