@@ -186,11 +186,11 @@ def test_missing_and_empty_inputs(tmp_path: Path) -> None:
     ("name", "content", "message"),
     [
         ("x.jsonl.gz", b"\x1f\x8b\x08\x00", "is compressed (gzip); decompress it first"),
-        ("x.conll", "Oslo\tB-LOC\n".encode("utf-16"), "is UTF-16 text; convert it to UTF-8"),
+        ("x.conll", "Oslo\tB-LOC\n".encode("utf-16"), "is UTF-16 text; pass --encoding utf-16, or convert it to UTF-8"),
         ("x.json", b'[{"words": [], "marks": []}]', "; its records have the keys 'words', 'marks'"),
         ("x.json", b'{\n"tokens": []}', "; it starts like JSON, but is neither an array of records nor one record per line"),
         ("x.jsonl", b'{"tokens": [}\n', ":1: not JSON"),
-        ("x.xml", b"<html></html>", ":1: expected the root element <set>, found <html>"),
+        ("x.xml", b"<html></html>", "it starts with <html>, but genia_xml has <set> and bioc_xml has <collection>"),
     ],
 )
 def test_errors_for_unknown_formats_describe_the_content(tmp_path: Path, name: str, content: bytes, message: str) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from itertools import combinations
+from pathlib import Path
 
 import pytest
 
-from spanwise import Corpus, Entity, Sentence, SpanwiseError, bundled_corpus
+from spanwise import Corpus, Entity, Sentence, SpanwiseError, bundled_corpus, convert
 from spanwise.core.nesting import nested_spans
-from spanwise.corpora.splits import ensure_dev_split
+from spanwise.corpora.splits import ensure_dev_split, find_split_files, read_corpus
 
 
 def sentences(count: int, per_document: int = 0) -> tuple[Sentence, ...]:
@@ -118,3 +119,20 @@ def test_the_bundled_corpus_is_consistent() -> None:
             assert len(set(s.entities)) == len(s.entities), s.id
             assert len(set(s.relations)) == len(s.relations), s.id
             assert all(s.text_of(Entity(e.type, e.fragments)).strip() for e in s.entities)
+
+
+def test_folders_train_dev_and_test_of_several_files_are_a_corpus(tmp_path: Path) -> None:
+    for split, count in (("train", 3), ("dev", 1), ("test", 2)):
+        (tmp_path / split / "more").mkdir(parents=True)
+        for number in range(count):
+            folder = tmp_path / split / ("more" if number == 2 else "")
+            (folder / f"part{number}.conll").write_text(f"Oslo{number}\tB-LOC\nis\tO\n")
+        (tmp_path / split / "README.md").write_text("About this split.\n")
+    corpus = read_corpus(tmp_path)
+    assert {split: [s.words[0] for s in corpus[split]] for split in corpus} == {
+        "train": ["Oslo2", "Oslo0", "Oslo1"],
+        "dev": ["Oslo0"],
+        "test": ["Oslo0", "Oslo1"],
+    }
+    assert [path.name for path in find_split_files(tmp_path)["test"]] == ["part0.conll", "part1.conll"]
+    assert convert(tmp_path, tmp_path.with_name("out")).written["train"]["sentences"] == 3

@@ -38,15 +38,26 @@ def _split_files_in(folder: Path) -> dict[str, list[Path]]:
     """Return the files (or folders) of each split of a corpus folder; ignore everything else in it."""
     splits: dict[str, list[Path]] = {}
     for path in sorted(folder.iterdir()):
-        is_hidden = path.name.startswith(".") or path.name.endswith("~")
-        split = None if is_hidden else split_name(path)
+        split = None if _is_hidden(Path(path.name)) else split_name(path)
         if split:
             splits.setdefault(split, []).append(path)
     for split, paths in splits.items():
         if len(paths) > 1 and not all(_SHARD.search(path.stem) for path in paths):
             names = " and ".join(path.name for path in paths)
             raise SpanwiseError(f"{folder}: {names} all look like the {split} split; pass a single file instead")
-    return {split: splits[split] for split in ORDER if split in splits}
+    return {split: [file for path in splits[split] for file in _files_of(path)] for split in ORDER if split in splits}
+
+
+def _files_of(path: Path) -> list[Path]:
+    """Return the data files of a split that is a folder of several files; otherwise the path itself."""
+    if not path.is_dir() or can_detect(path):
+        return [path]
+    files = [file for file in sorted(path.rglob("*")) if file.is_file() and not _is_hidden(file.relative_to(path))]
+    return [file for file in files if can_detect(file)] or files or [path]
+
+
+def _is_hidden(path: Path) -> bool:
+    return any(part.startswith(".") for part in path.parts) or path.name.endswith("~")
 
 
 def find_split_files(path: Path) -> dict[str, list[Path]]:
@@ -65,7 +76,8 @@ def open_splits(
 ) -> dict[str, Iterator[Sentence]]:
     """Open the splits of a corpus as streams of sentences.
 
-    The splits of a folder are its files named train, dev and test. A single file, or a folder in a
+    The splits of a folder are its files named train, dev and test, or its folders of these names with
+    one or several files each. A single file, or a folder in a
     format of folders (brat), is one split. Its name is train, dev or test if the file is named so, and
     ``all`` otherwise. ``with_annotations`` is passed to ``formats.read``.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
@@ -150,6 +151,8 @@ def _describe(sample: Sample) -> str:
     first = sample.text.lstrip()[:1]
     if first and first in "[{" and sample.is_complete:
         return "; it starts like JSON, but is neither an array of records nor one record per line"
+    if root := re.search(r"<([A-Za-z]\w*)", sample.text[:1000]) if first == "<" else None:
+        return f"; it starts with <{root[1]:.40}>, but genia_xml has <set> and bioc_xml has <collection>"
     advice = suggest_columns(sample.lines)
     return f"; {advice}" if advice else ""
 
