@@ -221,7 +221,7 @@ def main() -> None:
         (work / "temporary").mkdir()
         tempfile.tempdir = None
         with redirect_stdout(io.StringIO()):
-            prepare(work)
+            prepare(work, names)
         _build_command()  # in this process, so that the forked ones need not
         gc.freeze()
         remaining = arguments.kills

@@ -13,18 +13,13 @@ import accelerate  # noqa: F401  # imported before the processes are forked
 import torch._dynamo  # noqa: F401
 
 import spanwise
-import spanwise.analysis.analyze
-import spanwise.analysis.figures.style
 import spanwise.encoders.static
 import spanwise.heads.seqner
 import spanwise.heads.spanner
 import spanwise.training.folds
 import spanwise.training.sweep
 import spanwise.training.vectors
-from spanwise.analysis.section import Section
-from spanwise.analysis.writing import RenderedFigure, file_name
 from spanwise.runs.folder import RunFolder
-from spanwise.vectors.glove import GloveSettings, learn_vectors
 
 if TYPE_CHECKING:
     from kill import Trial
@@ -36,29 +31,39 @@ TRAIN = (
 )  # fmt: skip
 
 
-def prepare(work: Path) -> None:
+def prepare(work: Path, names: Sequence[str]) -> None:
     """Write the data and, in separate processes, the outputs that the commands need or replace."""
     from kill import start
 
-    learn_vectors([["a", "b", "c"]] * 2, GloveSettings(dim=8, iterations=1))  # compiles once, before processes are forked
-    spanwise.analysis.analyze.render_figures = _render_figures
     (work / "data").mkdir()
     for split, sentences in spanwise.bundled_corpus().splits.items():
         spanwise.write(islice(sentences, 24), work / "data" / f"{split}.jsonl")
     spanwise.write(islice(spanwise.bundled_corpus()["dev"], 3), work / "old.jsonl")
-    for arguments in (
-        ["train", str(work / "data"), "--out", str(work / "model"), *TRAIN],
-        ["predict", str(work / "model"), str(work / "data" / "test.jsonl"), "--output", str(work / "pred.jsonl")],
-        ["analyze", "--pred", str(work / "old.jsonl"), "--gold", str(work / "old.jsonl"), "--out", str(work / "old-analysis")],
-        ["vectors", "train", str(work / "old.jsonl"), "--out", str(work / "old-vectors"), "--dim", "4", "--iterations", "1"],
-    ):
+    commands = [["train", str(work / "data"), "--out", str(work / "model"), *TRAIN]]
+    if "vectors" in names:  # compile once, before processes are forked
+        from spanwise.vectors.glove import GloveSettings, learn_vectors
+
+        learn_vectors([["a", "b", "c"]] * 2, GloveSettings(dim=8, iterations=1))
+    if "analyze" in names:
+        from spanwise.analysis import analyze
+        from spanwise.analysis.figures import style  # noqa: F401
+
+        analyze.render_figures = _render_figures
+        old, test = str(work / "old.jsonl"), str(work / "data" / "test.jsonl")
+        commands += [
+            ["predict", str(work / "model"), test, "--output", str(work / "pred.jsonl")],
+            ["analyze", "--pred", old, "--gold", old, "--out", str(work / "old-analysis")],
+        ]
+    for arguments in commands:
         command = start(arguments, work)
         if command.wait() != 0:
             raise SystemExit(command.log.read_text())
 
 
-def _render_figures(sections: Sequence[Section]) -> dict[str, RenderedFigure]:
+def _render_figures(sections: Sequence[Any]) -> dict[str, Any]:
     """Stand-ins for the figures, which take seconds to draw: the same files with other content."""
+    from spanwise.analysis.writing import RenderedFigure, file_name
+
     names = [file_name(section, name) for section in sections for name in section.figures]
     return {name: RenderedFigure(name.encode(), b"<svg></svg>") for name in names}
 
