@@ -86,7 +86,6 @@ def test_repairs_and_duplicates_are_noted(tmp_path: Path) -> None:
     [
         ("a\tO\nb\n", 2, "found 1 columns, expected more"),
         ("a\tO\nb\tB-X\nc\tX-B\n", 3, "'X-B' in column 1 is not a tag"),
-        ("a\tO\n\tO\n", 2, "the word (column 0) is empty"),
     ],
 )
 def test_errors_name_the_line(tmp_path: Path, text: str, line: int, problem: str) -> None:

@@ -79,7 +79,6 @@ def test_losses_are_counted(workbench: Any) -> None:
         ("0\ta\tO\t['N']\t[0]", 1, "expected '#doc ID' before the first word"),
         ("#doc 1\n0\ta\tO\t['N']", 2, "found 4 columns, expected 5"),
         ("#doc 1\n0\ta\tO\t['N']\t[0]\n2\tb\tO\t['N']\t[2]", 3, "found the word index '2', expected 1"),
-        ("#doc 1\n0\t\tO\t['N']\t[0]", 2, "the word is empty"),
         ("#doc 1\n0\ta\tLoc\t['N']\t[0]", 2, "'Loc' is not a tag"),
         ("#doc 1\n0\ta\tO\tN\t[0]", 2, "found 'N' and '[0]', expected two lists"),
         ("#doc 1\n0\ta\tO\t['N']\t[" + "9" * 5000 + "]", 2, "found"),

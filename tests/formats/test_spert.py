@@ -94,7 +94,6 @@ def test_an_extra_key_of_the_format_itself_is_noted(workbench: Any) -> None:
     ("record", "problem"),
     [
         ({"tokens": ["a"]}, "entities: field required"),
-        ({"tokens": ["a", ""], "entities": []}, "word 1 is empty"),
         (
             {"tokens": ["a"], "entities": [{"type": "X", "start": 0, "end": 2}]},
             "entity 'X' ends at word 2, but the sentence has 1 words",

@@ -135,6 +135,16 @@ class Format:
         return self.metadata_for(**options) if self.metadata_for else self.metadata
 
 
+def fill_empty_words(words: Sequence[str], ledger: Ledger) -> tuple[str, ...]:
+    """Replace empty words by U+FFFD, so that the indices of entities stay right, and note them.
+
+    >>> fill_empty_words(["in", "", "Oslo"], Ledger())
+    ('in', '\ufffd', 'Oslo')
+    """
+    ledger.note("empty words, replaced by U+FFFD", sum(word == "" for word in words))
+    return tuple("\ufffd" if word == "" else word for word in words)
+
+
 def parse_options(text: str, known: Options, name: str) -> dict[str, Any]:
     """Parse ``labels=1+2,separator=tab`` into keyword arguments.
 

@@ -19,7 +19,7 @@ from spanwise.core.types import Entity, Sentence
 from spanwise.files.names import default_id, stem
 from spanwise.files.reading import read_lines
 from spanwise.files.writing import open_output
-from spanwise.formats.base import INTEGER, NAME, YES_OR_NO, Format, Ledger, Option, one_of, parse_integer
+from spanwise.formats.base import INTEGER, NAME, YES_OR_NO, Format, Ledger, Option, fill_empty_words, one_of, parse_integer
 from spanwise.formats.conll_layout import DOCUMENT, Layout, cells_at, find_layout, guess_layout, strip_tag
 from spanwise.formats.shared.sample import Sample
 
@@ -82,8 +82,6 @@ def _add_row(rows: _Rows, layout: Layout, line: str, path: Path, number: int, le
         expected = f"word in column {layout.words}, tags in {'+'.join(map(str, layout.labels))}"
         raise FormatError(path, number, f"found {len(cells)} columns, expected more ({expected}; columns count from 0)")
     word = cells[layout.words]
-    if not word:
-        raise FormatError(path, number, f"the word (column {layout.words}) is empty")
     for column, label in zip(rows.columns, layout.labels, strict=True):
         tag = strip_tag(cells[label])
         if not layout.is_tag(tag):
@@ -110,7 +108,7 @@ def _to_sentence(rows: _Rows, layout: Layout, path: Path, count: int, document: 
     try:
         return Sentence(
             id=rows.id or default_id(path, count),
-            words=tuple(rows.words),
+            words=fill_empty_words(rows.words, ledger),
             entities=distinct,
             pos=tuple(rows.pos) if layout.pos is not None else None,
             document=f"{stem(path)}-d{document}" if document else None,

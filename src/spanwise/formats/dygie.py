@@ -20,7 +20,7 @@ from spanwise.core.errors import FormatError
 from spanwise.core.types import Entity, Extra, Link, Relation, Sentence, Span
 from spanwise.files.names import default_id
 from spanwise.files.reading import read_json_records, validate_record
-from spanwise.formats.base import Format, Ledger
+from spanwise.formats.base import Format, Ledger, fill_empty_words
 from spanwise.formats.shared.documents import group_by_document, merge_extra
 from spanwise.formats.shared.records import Id, add_extra, id_or_default, unknown_keys, write_json_lines
 from spanwise.formats.shared.sample import Sample
@@ -65,7 +65,7 @@ def _to_sentences(record: dict[str, Any], default_id: str, ledger: Ledger) -> li
     return [
         Sentence(
             id=document if len(words) == 1 else f"{document}-{position}",
-            words=tuple(words[position]),
+            words=fill_empty_words(words[position], ledger),
             entities=tuple(entities[position]) if entities else (),
             relations=tuple(relations[position]),
             links=tuple(links[position]),

@@ -21,7 +21,7 @@ from spanwise.core import tags as tagging
 from spanwise.core.errors import FormatError, SpanwiseError
 from spanwise.core.types import Entity, Sentence
 from spanwise.files.names import default_id
-from spanwise.formats.base import NAME, Format, Ledger, Option
+from spanwise.formats.base import NAME, Format, Ledger, Option, fill_empty_words
 from spanwise.formats.hf_files import BATCH_SIZE, open_rows, pyarrow
 from spanwise.formats.shared.records import id_or_default
 from spanwise.formats.shared.restriction import restrict
@@ -113,7 +113,7 @@ class _RowReader:
         self.ledger.note("values that JSON cannot hold (such as bytes), dropped", len(others) - len(extra))
         return Sentence(
             id=id_or_default(id, default_id),
-            words=tuple(words),
+            words=fill_empty_words(words, self.ledger),
             entities=tuple(self._to_entities(values, len(words))),
             pos=pos and tuple(pos),
             extra=extra or None,

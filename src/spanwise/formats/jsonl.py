@@ -21,7 +21,7 @@ from spanwise.core.types import Entity, Link, Sentence, Span
 from spanwise.core.word_starts import find_words, joined_starts
 from spanwise.files.names import default_id
 from spanwise.files.reading import read_json_records, validate_record
-from spanwise.formats.base import ALL_METADATA, Format, Ledger, one_of
+from spanwise.formats.base import ALL_METADATA, Format, Ledger, fill_empty_words, one_of
 from spanwise.formats.shared.records import (
     RELATION_KEYS,
     Id,
@@ -76,6 +76,8 @@ def read(path: Path, ledger: Ledger, /, *, ends: str = "exclusive") -> Iterator[
     is_inclusive = ends == "inclusive"
     for count, (number, raw) in enumerate(read_json_records(path)):
         record = validate_record(_SHAPE, raw, path, number)
+        if "" in record["tokens"]:  # the text does not have the replaced words
+            record |= {"tokens": fill_empty_words(record["tokens"], ledger), "text": None, "starts": None}
         try:
             sentence = _sentence(record, default_id(path, count), is_inclusive)
         except ValueError as error:

@@ -23,7 +23,7 @@ from spanwise.core.types import Relation, Sentence
 from spanwise.files.names import default_id
 from spanwise.files.reading import read_lines
 from spanwise.files.writing import open_output
-from spanwise.formats.base import Format, Ledger
+from spanwise.formats.base import Format, Ledger, fill_empty_words
 from spanwise.formats.conll import escape_words
 from spanwise.formats.shared.restriction import column_problem, restrict
 from spanwise.formats.shared.sample import Sample
@@ -71,8 +71,6 @@ def _add_row(rows: _Rows, line: str, path: Path, number: int) -> None:
     index, word, tag, names, ends = cells
     if index != str(len(rows.words)):
         raise FormatError(path, number, f"found the word index {index[:20]!r}, expected {len(rows.words)}")
-    if not word:
-        raise FormatError(path, number, "the word is empty")
     if not tags.is_tag(tag):
         raise FormatError(path, number, f"{tag!r} is not a tag; expected O, B-X or I-X")
     if not _NAMES.fullmatch(names) or not _NUMBERS.fullmatch(ends):
@@ -101,7 +99,7 @@ def _to_sentence(rows: _Rows, path: Path, ledger: Ledger) -> Sentence:
             relations.append(Relation(type, by_last_word[head], by_last_word[tail]))
         else:
             ledger.lose("relations", "between words that do not end an entity")
-    return Sentence(rows.id, tuple(rows.words), tuple(entities), tuple(relations))
+    return Sentence(rows.id, fill_empty_words(rows.words, ledger), tuple(entities), tuple(relations))
 
 
 def write(sentences: Iterable[Sentence], path: Path, ledger: Ledger, /) -> None:

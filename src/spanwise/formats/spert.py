@@ -14,7 +14,7 @@ from pydantic import ConfigDict, TypeAdapter
 from typing_extensions import TypedDict
 
 from spanwise.core.types import Entity, Sentence, Span
-from spanwise.formats.base import Format, Ledger
+from spanwise.formats.base import Format, Ledger, fill_empty_words
 from spanwise.formats.shared.records import (
     Id,
     RelationRecord,
@@ -57,17 +57,17 @@ _SUPPORTS = frozenset(("nested", "crossing", "several types", "relations"))
 
 
 def read(path: Path, ledger: Ledger, /) -> Iterator[Sentence]:
-    return read_records(path, _SHAPE, _to_sentence)
+    return read_records(path, _SHAPE, lambda record, default_id: _to_sentence(record, default_id, ledger))
 
 
-def _to_sentence(record: dict[str, Any], default_id: str) -> Sentence:
+def _to_sentence(record: dict[str, Any], default_id: str, ledger: Ledger) -> Sentence:
     entities = tuple(
         Entity(item["type"], (Span(item["start"], item["end"]),), item.get("score"), unknown_keys(item, _ENTITY_KEYS))
         for item in record["entities"]
     )
     return Sentence(
         id=id_or_default(record.get("orig_id"), default_id),
-        words=tuple(record["tokens"]),
+        words=fill_empty_words(record["tokens"], ledger),
         entities=entities,
         relations=read_relations(record),
         extra=unknown_keys(record, _KEYS),

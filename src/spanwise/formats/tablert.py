@@ -14,7 +14,7 @@ from typing_extensions import TypedDict
 
 from spanwise.core import tags
 from spanwise.core.types import Sentence
-from spanwise.formats.base import Format, Ledger
+from spanwise.formats.base import Format, Ledger, fill_empty_words
 from spanwise.formats.shared.records import (
     Id,
     RelationRecord,
@@ -52,7 +52,7 @@ def read(path: Path, ledger: Ledger, /) -> Iterator[Sentence]:
         ledger.note(tags.REPAIRED, repairs)
         return Sentence(
             id=id_or_default(record.get("orig_id"), default_id),
-            words=tuple(record["tokens"]),
+            words=fill_empty_words(record["tokens"], ledger),
             entities=tuple(entities),
             relations=read_relations(record),
             extra=unknown_keys(record, _KEYS),

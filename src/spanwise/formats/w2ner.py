@@ -14,7 +14,7 @@ from pydantic import ConfigDict, TypeAdapter
 from typing_extensions import TypedDict
 
 from spanwise.core.types import Entity, Sentence, Span
-from spanwise.formats.base import Format, Ledger
+from spanwise.formats.base import Format, Ledger, fill_empty_words
 from spanwise.formats.shared.records import (
     Id,
     StrictFloat,
@@ -60,7 +60,7 @@ def read(path: Path, ledger: Ledger, /) -> Iterator[Sentence]:
             entities.append(Entity(item["type"], _runs(index), item.get("score"), unknown_keys(item, _ENTITY_KEYS)))
         return Sentence(
             id=id_or_default(record.get("id"), default_id),
-            words=tuple(record["sentence"]),
+            words=fill_empty_words(record["sentence"], ledger),
             entities=tuple(entities),
             extra=unknown_keys(record, _KEYS),
         )
