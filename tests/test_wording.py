@@ -10,7 +10,7 @@ from __future__ import annotations
 import io
 import re
 import tokenize
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import click
@@ -95,12 +95,27 @@ def _flexible(pattern: str) -> str:
     return pattern.replace(" ", r"\s+(?:# *)?")
 
 
-RULES = [(re.compile(_flexible(pattern)), advice) for pattern, advice in PHRASES.items()]  # for text in lower case
+def _combine(patterns: Iterable[str]) -> str:
+    """Combine patterns into one that rejects most words by their first letter.
+
+    The word boundaries at the start become one, and groups are not captured: each alternative then
+    starts with a letter.
+    """
+    alternatives = "|".join(_flexible(pattern).removeprefix(r"\b").replace(r"|\b", "|") for pattern in patterns)
+    return rf"\b(?:{alternatives})".replace("(", "(?:").replace("(?:?", "(?")
+
+
+# All rules are for text in lower case.
+RULES = [(re.compile(_flexible(pattern)), advice) for pattern, advice in PHRASES.items()]
+WORDS = [pattern for pattern in PHRASES if pattern.startswith(r"\b")]
+ANY_RULE = [re.compile(_combine(WORDS)), *(re.compile(_flexible(pattern)) for pattern in PHRASES if pattern not in WORDS)]
 
 
 def _prose(text: str, path: str, first_line: int = 1) -> Iterator[str]:
     """Yield the problems of a text."""
     text = text.lower()
+    if not any(rule.search(text) for rule in ANY_RULE):
+        return  # ten times as fast as all rules
     for rule, advice in RULES:
         for match in rule.finditer(text):
             line = first_line + text.count("\n", 0, match.start())
@@ -166,3 +181,14 @@ def test_the_rules_match_what_they_should() -> None:
     text = "It goes\n# on, for it is mended."
     assert [problem.split(": ")[1].split(";")[0] for problem in _prose(text, "x")] == ["'mended'", "', for it'", "'goes # on'"]
     assert not list(_prose("a proxy behind HTTP, for the first time, resumes", "x"))
+
+
+def test_the_combined_rules_match_where_a_rule_matches() -> None:
+    examples = ["mends", "besides", "behind it", "is told", "went on", "begun", "began", "leaving out", "of its own", "stood",
+                "by itself", "what is left", "whoever", "whosoever", "whence", "rims", "are to be", "made of it", "handed over",
+                "hands\n    # out", "lay beside", "telling apart", "whatever the", "however\n# many", "has been settled",
+                "the one and the other", "say nothing", ", for it", "), for the rest is"]  # fmt: skip
+    for example in examples:
+        text = f"x {example} x"
+        assert any(rule.search(text) for rule, _ in RULES), example
+        assert list(_prose(text, "x")), example
