@@ -350,7 +350,8 @@ def test_heads_without_span_vectors_are_refused(tiny_bert: Path) -> None:
 def test_half_precision_losses_and_gradients_are_finite(tiny_bert: Path, recipe: str, dtype: torch.dtype) -> None:
     built = model(tiny_bert, recipe, ["head.max_width=4"])
     head = built.head
-    states, targets = encode_batch(built.encoder, head, gold=True)  # type: ignore[arg-type]
+    short = [sentence for sentence in SENTENCES if len(sentence.words) < 50]  # half precision is slow on the CPU
+    states, targets = encode_batch(built.encoder, head, gold=True, sentences=short)  # type: ignore[arg-type]
     single = head.loss(states, targets)
     half = copy.deepcopy(head).to(dtype)
     layers = tuple(layer.detach().to(dtype).requires_grad_() for layer in states.layers)
