@@ -22,7 +22,7 @@ NO_DROPOUT = (
     "training.head_rate=0.01",
     "training.batch_size=4",
 )
-# One thread each. On Linux the processes use the loopback interface, whatever the name of the machine.
+# One thread each. On Linux the processes use the loopback interface, for any host name.
 ENVIRONMENT = {"OMP_NUM_THREADS": "1", **({"GLOO_SOCKET_IFNAME": "lo"} if sys.platform == "linux" else {})}
 TYPING = ("head.task=typing", "encoder.glove=null", "encoder.word_size=16", "encoder.char_hidden=4")
 
