@@ -12,8 +12,8 @@ from typing import Any
 import yaml
 
 HOSTILE: list[Any] = [
-    None, True, -1, 0, 1, 2**31, 2**63, 1e308, -0.5, float("nan"), "", "x", "../../etc/passwd", "nan", "\x1b[31m", "ü" * 100, [],
-    {}, [[]] * 3, [1, 2], {"kind": "bundle"}, {"a": {"b": {"c": {}}}}, ["a"] * 1000, "a" * 100_000, 10**9,
+    None, True, -1, 0, 1, 2**31, 2**63, 1e308, -0.5, float("nan"), "", "x", "../../etc/passwd", "nan", "\x1b[31m", "ü" * 100,
+    [], {}, [[]] * 3, [1, 2], {"kind": "bundle"}, {"a": {"b": {"c": {}}}}, ["a"] * 1000, "a" * 100_000, 10**9,
 ]  # fmt: skip
 _KINDS = ("flip", "cut", "repeat", "reverse", "remove", "folder", "other model")
 

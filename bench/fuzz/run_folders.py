@@ -3,7 +3,8 @@
 Each case damages one file of a small model: bytes are flipped, cut, repeated or reversed; values of
 JSON and YAML are replaced by hostile ones; the file is removed, replaced by a folder or by the file
 of another model. Loading and prediction may succeed or raise ``SpanwiseError``. Any other
-exception, more than 5 s of CPU time or more than 1 GB of additional memory is a finding.
+exception, the end of the process, more than 5 s of CPU time or more than 1 GB of additional memory is
+a finding.
 
 The seed of a finding is printed; ``--first SEED --count 1 --keep FOLDER`` stores its folder. Add
 small ones to ``crashes/run-folders/``, which the test suite replays.
@@ -24,12 +25,15 @@ import time
 import traceback
 import warnings
 from collections import Counter
+from collections.abc import Iterator
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
+from typing import Any
 
 from damage import damage
 
 SECONDS, BYTES = 5, 1 << 30
-CHUNK = 50  # cases per job
+CHUNK = 500  # cases per process
 TEXT = "Dr Ana Costa flew from Oslo to New York with aspirin on Monday."
 
 
@@ -63,22 +67,47 @@ def prepare_case(seed: int, models: list[Path], folder: Path) -> str:
     return f"{model.name}/{damage(folder, [other for other in models if other != model], chance)}"
 
 
-def work(job: tuple[list[Path], Path, Path | None, range]) -> list[tuple[int, str, str]]:
-    """Try the cases of some seeds in this process."""
-    models, scratch, keep, seeds = job
-    findings = []
+def work(seeds: range, models: list[Path], scratch: Path, keep: Path | None, results: Connection) -> None:
+    """Try the cases of some seeds in this process; send the start and the end of each."""
+    limit_memory()
     for seed in seeds:
         folder = scratch / f"case-{seed}"
         shutil.rmtree(folder, ignore_errors=True)
         description = prepare_case(seed, models, folder)
-        print(f"{seed} {description}", file=(scratch / f"current-{os.getpid()}").open("w"))  # survives a crash
+        results.send((seed, description, "the process was killed"))
         problem = attempt(folder)
+        results.send((seed, description, problem))
         if keep:
             shutil.copytree(folder, keep / str(seed))
-        if problem is not None:
-            findings.append((seed, description, problem))
         shutil.rmtree(folder, ignore_errors=True)
-    return findings
+
+
+def try_all(seeds: range, jobs: int, *options: Any) -> Iterator[tuple[int, str, str | None]]:
+    """Yield the outcome of every seed. A chunk whose process is killed continues in another process."""
+    context = multiprocessing.get_context("fork")
+    waiting = [seeds[start : start + CHUNK] for start in range(0, len(seeds), CHUNK)]
+    running: dict[Connection, tuple[range, tuple[int, str, str | None] | None]] = {}
+    while waiting or running:
+        while waiting and len(running) < jobs:
+            receiver, sender = context.Pipe(duplex=False)
+            context.Process(target=work, args=(waiting[0], *options, sender)).start()
+            sender.close()
+            running[receiver] = waiting.pop(0), None
+        for receiver in wait(list(running)):
+            chunk, case = running[receiver]
+            try:
+                seed, description, problem = receiver.recv()
+            except EOFError:  # the process has ended
+                del running[receiver]
+                if case is not None:
+                    yield case
+                    if rest := range(case[0] + 1, chunk.stop):
+                        waiting.insert(0, rest)
+                continue
+            is_start = case is None
+            running[receiver] = chunk, (seed, description, problem) if is_start else None
+            if not is_start:
+                yield seed, description, problem
 
 
 def main() -> None:
@@ -107,19 +136,17 @@ def main() -> None:
         if problem := attempt(model):
             sys.exit(f"{model.name}: not a working model\n{problem}")
     seeds = range(options.first, options.first + options.count)
-    jobs = [(models, scratch, options.keep, seeds[start : start + CHUNK]) for start in range(0, len(seeds), CHUNK)]
     kinds: Counter[str] = Counter()
     done, start = 0, time.monotonic()
-    with multiprocessing.get_context("fork").Pool(options.jobs, limit_memory, maxtasksperchild=40) as pool:
-        for number, findings in enumerate(pool.imap_unordered(work, jobs), 1):
-            done = min(number * CHUNK, len(seeds))
-            for seed, description, problem in findings:
-                kind = problem.strip().splitlines()[-1][:200]
-                kinds[kind] += 1
-                if kinds[kind] == 1:
-                    print(f"seed {seed}: {description}\n{problem}", flush=True)
-            if number % 20 == 0:
-                print(f"{done:,} folders, {kinds.total()} findings, {time.monotonic() - start:.0f} s", flush=True)
+    for seed, description, problem in try_all(seeds, options.jobs, models, scratch, options.keep):
+        done += 1
+        if problem is not None:
+            kind = problem.strip().splitlines()[-1][:200]
+            kinds[kind] += 1
+            if kinds[kind] == 1:
+                print(f"seed {seed}: {description}\n{problem}", flush=True)
+        if done % 1000 == 0:
+            print(f"{done:,} folders, {kinds.total()} findings, {time.monotonic() - start:.0f} s", flush=True)
     print(f"{done:,} folders, {kinds.total()} findings of {len(kinds)} kinds, {time.monotonic() - start:.0f} s")
     for kind, count in kinds.most_common():
         print(f"{count:6} {kind}")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spanwise import Entity, Span
+from spanwise import Entity, Span, SpanwiseError
 from spanwise.decoding.decode import decode, drop_conflicts, text_order
 
 
@@ -19,6 +19,11 @@ def decoded(rows: list[tuple[int, int, int, int, float]], count: int, policy: st
 def test_no_spans() -> None:
     assert decoded([], 3) == decoded([], 3, "flat") == [(), (), ()]
     assert decoded([], 0) == []
+
+
+def test_scores_that_are_not_numbers_are_refused() -> None:
+    with pytest.raises(SpanwiseError, match="not a finite number"):
+        decoded([(0, 0, 1, 0, float("nan"))], 1)
 
 
 def test_entities_are_in_text_order() -> None:

@@ -165,6 +165,8 @@ def test_tokenizers_of_another_model_are_refused(bert_run: Path, tmp_path: Path)
 
     expect_refused(bert_run, tmp_path, {
         "an id outside the embeddings": add_token,
+        "an absurd id": change_json("tokenizer.json", "model", "vocab", "flew", value=2**31),
+        "an absurd id of a special token": change_json("tokenizer.json", "added_tokens", 0, "id", value=2**31),
         "a window of no subwords": change_json("tokenizer_config.json", "model_max_length", value=2),
         "a negative window": change_json("tokenizer_config.json", "model_max_length", value=-1),
     })  # fmt: skip

@@ -9,6 +9,7 @@ from typing import ClassVar, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Entity, Relation, Span
 from spanwise.decoding.soft_nms import SoftNms
 
@@ -53,7 +54,10 @@ def decode(
     if isinstance(policy, SoftNms):
         spans = policy(*_above(spans, cutoffs))
         policy = policy.policy
-    columns = [column.tolist() for column in _above(spans, cutoffs)]
+    spans = _above(spans, cutoffs)
+    if not np.isfinite(spans[4]).all():
+        raise SpanwiseError("the model computed a score that is not a finite number; its files may be damaged")
+    columns = [column.tolist() for column in spans]
     by_sentence: list[list[_Row]] = [[] for _ in range(count)]
     for index, first, last, kind, value in zip(*columns, strict=True):
         by_sentence[index].append((-round(value, 6), first, last, types[kind]))

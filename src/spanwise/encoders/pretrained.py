@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from spanwise.core.errors import SpanwiseError
+from spanwise.encoders.tokenizer_files import check_tokenizer_file
 from spanwise.runtime.hub import hub_name, is_hub_reachable
 
 # Installable packages with weights: alias to import name and folder of the model.
@@ -73,6 +74,8 @@ def load_pretrained(name: str, folder: Path | None = None) -> tuple[Any, Any]:
             raise SpanwiseError(f"encoder {name}: {config.model_type} is an encoder-decoder model; expected an encoder")
         # Byte-level tokenizers need add_prefix_space to accept words.
         file = "tokenizer_config.json"
+        if is_local:
+            check_tokenizer_file(Path(source) / "tokenizer.json")
         tokenizer = AutoTokenizer.from_pretrained(source, use_fast=True, add_prefix_space=True, **access)
         file = "config.json"
         options = {"add_pooling_layer": False} if config.model_type in _WITH_POOLER else {}

@@ -18,6 +18,7 @@ ROW_BYTES = 64 * MEGABYTE  # of one row, as text
 DOCUMENT_TOKENS = 2_000_000  # of one document of a DocBin
 XML_TOKEN_BYTES = MEGABYTE  # of one tag or comment, which is scanned again with every chunk
 CONFIG_BYTES = 100_000  # of config.yaml, which has about one kilobyte
+SUBWORD_IDS = 10_000_000  # of a tokenizer
 # A model is built before its weights are read. It may need this many times the size of their file, and some buffers.
 MODEL_EXPANSION, MODEL_BUFFER_BYTES = 4, 32 * MEGABYTE
 

@@ -20,6 +20,7 @@ from spanwise.decoding.fragments import LINK_LABELS, PackedSpans, join_fragments
 from spanwise.decoding.soft_nms import SoftNms
 from spanwise.decoding.thresholds import Threshold, apply_threshold, lowest_threshold
 from spanwise.encoders.subword_indexing import Arrays, SubwordIndexer
+from spanwise.encoders.tokenizer_files import check_tokenizer_file
 from spanwise.encoders.word_indexing import FILE as VOCABULARY
 from spanwise.encoders.word_indexing import WordIndexer
 from spanwise.encoders.word_tokenizer import WordTokenizer
@@ -160,7 +161,10 @@ def _load_indexer(folder: Path, record: Record) -> Indexer:
     try:
         if record.subwords is None:
             return WordIndexer.load(folder)
+        check_tokenizer_file(folder / TOKENIZER)
         tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
+    except SpanwiseError:
+        raise
     except Exception as error:  # tokenizers raises plain Exception
         name = TOKENIZER if record.subwords else VOCABULARY
         raise SpanwiseError(f"{folder / name}: cannot be read: {' '.join(str(error).split())}") from None
