@@ -21,6 +21,14 @@ def count(*sentences: Sentence) -> SplitCounts:
     return counts
 
 
+def test_relations_of_concepts_are_counted() -> None:
+    lines = [["CID", "C1", "D1"], ["CID", "C2", "D1"]]
+    counts = count(
+        Sentence("a", WORDS, extra={"concept_relations": lines}), Sentence("b", WORDS, extra={"concept_relations": 3})
+    )
+    assert (counts.relations, counts.concept_relations, counts.to_json()["concept_relations"]) == (0, 2, 2)
+
+
 def entity(type: str, *fragments: tuple[int, int]) -> Entity:
     return Entity(type, tuple(Span(*fragment) for fragment in fragments))
 
@@ -57,6 +65,7 @@ def test_all_statistics_of_a_small_split() -> None:
         "duplicate_entities": 1,
         "relations": 3,
         "links": 1,
+        "concept_relations": 0,
         "max_width": 4,
         "width_99": 4,
         # 1 1 1 1 1 2 3 4

@@ -9,6 +9,7 @@ import pytest
 
 from spanwise import Entity, FormatError, Link, Relation, Sentence
 from spanwise.formats import Ledger, detect, pubtator, read, write
+from spanwise.formats.shared.documents import CONCEPT_RELATIONS
 from spanwise.formats.shared.sample import Sample
 
 FILE = """\
@@ -73,7 +74,7 @@ def test_documents(tmp_path: Path) -> None:
     ]
     assert sentences[0].extra == {"concept_relations": [["CID", "C1", "D1"], ["Association", "C3", "7157", "Novel"]]}
     assert [s.relations for s in sentences] == [()] * 5
-    assert (ledger.lost, ledger.notes) == (0, {"concept ids with surrounding spaces, trimmed": 1})
+    assert (ledger.lost, ledger.notes) == (0, {"concept ids with surrounding spaces, trimmed": 1, CONCEPT_RELATIONS: 2})
 
 
 def test_written_data_equals_the_original(tmp_path: Path) -> None:

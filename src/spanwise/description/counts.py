@@ -36,6 +36,8 @@ class SplitCounts:
     - ``same_span_two_types``: spans (equal fragments) with two or more types.
     - ``duplicate_entities``: entities that repeat another of the same sentence.
     - ``links``: relations across sentences, not included in ``relations`` but in ``relation_types``.
+    - ``concept_relations``: relations of a document that name concepts instead of entities (PubTator,
+      BioC), not included in ``relations``.
     - ``duplicate_sentences``: sentences that repeat the words of an earlier one. ``describe`` sets this
       and ``oov_density``, because they compare sentences.
     """
@@ -50,6 +52,7 @@ class SplitCounts:
     duplicate_entities: int = 0
     relations: int = 0
     links: int = 0
+    concept_relations: int = 0
     sentences_without_entities: int = 0
     duplicate_sentences: int = 0
     oov_density: float | None = None
@@ -76,6 +79,8 @@ class SplitCounts:
             self.sentences_without_entities += 1
         self.relations += len(sentence.relations)
         self.links += len(sentence.links)
+        stored = (sentence.extra or {}).get("concept_relations")
+        self.concept_relations += len(stored) if isinstance(stored, list) else 0
         self.relation_types.update(relation.type for relation in sentence.relations)
         self.relation_types.update(link.type for link in sentence.links)
 
@@ -121,6 +126,7 @@ class SplitCounts:
             "duplicate_entities": self.duplicate_entities,
             "relations": self.relations,
             "links": self.links,
+            "concept_relations": self.concept_relations,
             "max_width": self.max_width,
             "width_99": self.width_99,
             "entity_widths": quantiles(self.widths),

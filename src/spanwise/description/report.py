@@ -51,6 +51,7 @@ def _statistics(splits: list[SplitCounts]) -> Rows:
         "  duplicate entities": [split.duplicate_entities for split in splits],
         "relations": [split.relations for split in splits],
         "relations across sentences": [split.links for split in splits],
+        "relations of concepts": [split.concept_relations for split in splits],
         "sentences without entities": [split.sentences_without_entities for split in splits],
         "duplicate sentences": [split.duplicate_sentences for split in splits],
     }

@@ -30,7 +30,7 @@ from spanwise.core.types import Extra, Sentence, Span
 from spanwise.files.reading import read_lines
 from spanwise.files.writing import open_output
 from spanwise.formats.base import YES_OR_NO, Format, Ledger
-from spanwise.formats.shared.documents import Document, Mention, drop_discontinuous, to_documents
+from spanwise.formats.shared.documents import CONCEPT_RELATIONS, Document, Mention, drop_discontinuous, to_documents
 from spanwise.formats.shared.sample import Sample
 from spanwise.formats.shared.splitting import to_sentences
 from spanwise.text.text_index import TextIndex
@@ -112,6 +112,7 @@ class _Block:
         for mention, surface in self.mentions:
             if not index.matches(mention.fragments, surface):
                 self.ledger.note("entities whose text differs from the document at their offsets")
+        self.ledger.note(CONCEPT_RELATIONS, len(self.relations))
         extra = {"concept_relations": self.relations} if self.relations else None
         return Document(self.id, text, [mention for mention, _ in self.mentions], extra=extra)
 

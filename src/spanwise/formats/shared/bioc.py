@@ -21,7 +21,7 @@ from typing_extensions import TypedDict
 from spanwise.core.types import Span
 from spanwise.files.reading import validate_record
 from spanwise.formats.base import Ledger
-from spanwise.formats.shared.documents import DEFAULT_RELATION_TYPE, Document, Mention, MentionRelation
+from spanwise.formats.shared.documents import CONCEPT_RELATIONS, DEFAULT_RELATION_TYPE, Document, Mention, MentionRelation
 from spanwise.formats.shared.records import Id, StrictInt, id_or_default, unknown_keys, without_keys
 from spanwise.text.text_index import TextIndex
 
@@ -132,6 +132,7 @@ class _DocumentReader:
         if any(len(passage) > 2 for passage in self.passages) or len(self.passages) > 1:
             extra["passages"] = self.passages
         relations, others = self._relations(ids)
+        self.ledger.note(CONCEPT_RELATIONS, len(others))
         if others:
             extra["concept_relations"] = others
         if filled := {key: value for key, value in (collection or {}).items() if value}:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from spanwise.core.types import Extra, Link, Relation, Sentence, Span
 from spanwise.formats.base import Ledger
 
+CONCEPT_RELATIONS = "relations of concepts, kept with their document; they name no mentions and cannot be learned"
 DEFAULT_RELATION_TYPE = "related"  # for relations that an annotation tool exports without a type
 
 
