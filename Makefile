@@ -10,7 +10,7 @@ demo: $(VENV)/.installed
 	$(BIN)/spanwise demo
 
 test: $(VENV)/.installed-dev check
-	$(BIN)/python -m pytest --numprocesses 2
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist worksteal  # one thread per worker
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff check src tests bench examples
