@@ -126,7 +126,7 @@ BROKEN: dict[str, tuple[Callable[[Path], Any], str]] = {
         "labels.json: not valid JSON .*; the file may be truncated",
     ),
     "list in labels.json": (lambda f: (f / "labels.json").write_text("[]"), "labels.json: expected a JSON object, found list"),
-    "empty labels.json": (lambda f: (f / "labels.json").write_text("{}"), "cannot be read"),
+    "empty labels.json": (lambda f: (f / "labels.json").write_text("{}"), "entities: field required"),
     "truncated weights": (
         lambda f: (f / "model.safetensors").write_bytes((f / "model.safetensors").read_bytes()[:5000]),
         "model.safetensors: cannot be read",

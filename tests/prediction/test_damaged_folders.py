@@ -113,6 +113,7 @@ def test_absurd_sizes_are_refused_before_tensors_are_allocated(bert_run: Path, s
         "vocabulary": change_json("config.json", "vocab_size", value=10**9),
         "positions": change_json("config.json", "max_position_embeddings", value=10**9),
         "layers": change_json("config.json", "num_hidden_layers", value=10**9),
+        "negative attention heads": change_json("config.json", "num_attention_heads", value=-2),
         "negative size": change_json("config.json", "intermediate_size", value=-5),
         "hidden layer of the head": change_config("head", "span", "hidden", value=10**9),
         "spans": change_config("head", "span", "max_width", value=10**9),
@@ -168,6 +169,7 @@ def test_tokenizers_of_another_model_are_refused(bert_run: Path, tmp_path: Path)
         "an absurd id": change_json("tokenizer.json", "model", "vocab", "flew", value=2**31),
         "an absurd id of a special token": change_json("tokenizer.json", "added_tokens", 0, "id", value=2**31),
         "a window of no subwords": change_json("tokenizer_config.json", "model_max_length", value=2),
+        "a window that is no number": change_json("tokenizer_config.json", "model_max_length", value="x"),
         "a negative window": change_json("tokenizer_config.json", "model_max_length", value=-1),
     })  # fmt: skip
 
@@ -195,6 +197,8 @@ def test_inconsistent_onnx_records_are_refused(onnx_runs: dict[str, Path], tmp_p
         "fragments": change("returns", value="fragments"),
         "no subwords": change("subwords", value=None),
         "a window of no subwords": change("subwords", "window", value=0),
+        "an unknown setting of subwords": change("subwords", "extra", value=1),
+        "an unknown setting of tags": change("tags", "extra", value=1),
         "a negative id": change("subwords", "before", value=[-5]),
         "a huge id": change("subwords", "padding", value=2**70),
     })  # fmt: skip

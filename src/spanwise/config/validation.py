@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeVar, get_args
 
 from pydantic import AfterValidator, BaseModel, Field, ValidationError
 
@@ -41,6 +41,11 @@ def _keys(model: type[BaseModel], path: Iterable[Any]) -> list[str]:
     """The known keys of a section, under dotted names."""
     prefix, current = "", model
     for part in path:
-        prefix += f"{part}."
-        current = current.model_fields[part].annotation  # type: ignore[assignment]
+        annotation = current.model_fields[part].annotation if part in current.model_fields else None
+        models = [
+            item for item in (annotation, *get_args(annotation)) if isinstance(item, type) and issubclass(item, BaseModel)
+        ]
+        if not models:
+            return []
+        prefix, current = f"{prefix}{part}.", models[0]
     return [prefix + name for name in current.model_fields]

@@ -82,7 +82,23 @@ class TransformerEncoder(Encoder):
 
     @classmethod
     def load(cls, settings: TransformerSettings, folder: Path) -> TransformerEncoder:
-        return cls(settings, *load_pretrained(settings.name, folder))
+        model, tokenizer = load_pretrained(settings.name, folder)
+        try:
+            encoder = cls(settings, model, tokenizer)
+            encoder._encode_word()
+        except SpanwiseError:
+            raise
+        except Exception as error:  # of the libraries, of many kinds
+            problem = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise SpanwiseError(f"encoder {folder}: cannot encode a word; its files may be damaged: {problem}") from None
+        return encoder
+
+    def _encode_word(self) -> None:
+        """Encode a word, because some wrong values of a configuration have an effect only then."""
+        is_training = self.training
+        with torch.no_grad():
+            self.eval()(self.collate(self.prepare([Sentence("check", ("a",))])))
+        self.train(is_training)
 
     def save(self, folder: Path) -> None:
         self.model.config.save_pretrained(folder)
