@@ -189,7 +189,10 @@ def session(path: Path, device: str = "cpu", threads: int | None = None) -> Any:
     options.add_session_config_entry("session.intra_op.allow_spinning", "0")  # idle threads release their core
     providers = ["CUDAExecutionProvider"] if has_cuda and device != "cpu" else []
     try:
-        return onnxruntime.InferenceSession(str(path), options, providers=[*providers, "CPUExecutionProvider"])
+        # Without enable_fallback=0 the library prints errors to standard output.
+        return onnxruntime.InferenceSession(
+            str(path), options, providers=[*providers, "CPUExecutionProvider"], enable_fallback=0
+        )
     except Exception as error:  # a truncated file, an operator that this version lacks
         raise SpanwiseError(f"{path}: cannot be read ({' '.join(str(error).split())}); the file may be truncated") from None
 
