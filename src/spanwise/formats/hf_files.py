@@ -108,6 +108,6 @@ def _report_errors(file: Path) -> Iterator[None]:
         yield
     except SpanwiseError:
         raise
-    except (arrow.ArrowException, OSError, ValueError, TypeError, KeyError, NotImplementedError) as error:
+    except (arrow.ArrowException, OSError, ValueError, TypeError, KeyError, RuntimeError) as error:
         message = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise FormatError(file, None, f"not a valid parquet or arrow file: {message}") from None
