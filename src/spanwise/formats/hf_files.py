@@ -83,8 +83,8 @@ def _parquet(file: Path) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     pyarrow()
     import pyarrow.parquet as pq
 
+    check_parquet(file)
     with pq.ParquetFile(file) as parquet:
-        check_parquet(parquet, file)
         texts = text_columns(parquet)
     # A word that is stored once stays one value until a row is read.
     parquet = pq.ParquetFile(file, read_dictionary=texts)

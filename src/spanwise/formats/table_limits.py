@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from spanwise.core.errors import FormatError
 from spanwise.files.limits import ROW_BYTES, ROW_VALUES, check_expansion, megabytes
+from spanwise.formats.parquet_footer import column_sizes
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -18,13 +19,9 @@ if TYPE_CHECKING:
 _VALUE_BYTES = 4  # of a repeated value in memory
 
 
-def check_parquet(parquet: pq.ParquetFile, file: Path) -> None:
+def check_parquet(file: Path) -> None:
     """Refuse a file that expands too much, by its metadata."""
-    metadata = parquet.metadata
-    expanded = 0
-    for group in map(metadata.row_group, range(metadata.num_row_groups)):
-        columns = list(map(group.column, range(group.num_columns)))
-        expanded += sum(column.total_uncompressed_size + _VALUE_BYTES * column.num_values for column in columns)
+    expanded = sum(max(size, 0) + _VALUE_BYTES * max(values, 0) for values, size in column_sizes(file))
     check_expansion(file, file.stat().st_size, expanded)
 
 
