@@ -77,6 +77,7 @@ def load_pretrained(name: str, folder: Path | None = None) -> tuple[Any, Any]:
         if is_local:
             check_tokenizer_file(Path(source) / "tokenizer.json")
         tokenizer = AutoTokenizer.from_pretrained(source, use_fast=True, add_prefix_space=True, **access)
+        is_empty = len(tokenizer.get_vocab()) <= len(tokenizer.all_special_ids)  # it had no files
         file = "config.json"
         options = {"add_pooling_layer": False} if config.model_type in _WITH_POOLER else {}
         if folder:
@@ -92,7 +93,7 @@ def load_pretrained(name: str, folder: Path | None = None) -> tuple[Any, Any]:
         if "trust_remote_code" in str(error):
             raise _needs_code(source if is_local else name, file) from None
         raise _unloadable(source if folder else name, error) if is_local else _unreachable(name, error) from None
-    if len(tokenizer.get_vocab()) <= len(tokenizer.all_special_ids):  # an empty tokenizer: it had no files
+    if is_empty:
         raise SpanwiseError(f"encoder {source}: no tokenizer found; expected tokenizer.json")
     if not tokenizer.is_fast:
         raise SpanwiseError(f"encoder {name}: expected a fast tokenizer (tokenizer.json) to align subwords")
