@@ -97,7 +97,10 @@ def test_failed_export_leaves_no_files(bundle: Path, tmp_path: Path, run: Runner
 
     monkeypatch.setattr(Model, "save_weights", fail)
     failed = run("export", bundle, "--out", tmp_path / "model")
-    assert (failed.code, failed.err) == (2, f"{tmp_path / 'model'}: not written: No space left on device\n")
+    assert (failed.code, failed.err) == (
+        2,
+        f"{tmp_path / 'model'}: not written: No space left on device; free some space and try again\n",
+    )
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
 
 

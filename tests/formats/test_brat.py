@@ -293,11 +293,11 @@ def test_later_windows_line_breaks_do_not_move_entities(tmp_path: Path) -> None:
 def test_errors_name_the_file(tmp_path: Path) -> None:
     path = pair(tmp_path, "Oslo.", "T1\tPlace 0 4\tOslo\n")
     path.with_suffix(".txt").write_bytes(b"One\nTw\xff")
-    assert error(path) == "…/a.txt:2: not UTF-8"
+    assert error(path) == "…/a.txt:2: not UTF-8; pass --encoding latin-1"
     path.with_suffix(".txt").unlink()
     assert error(path) == "…/a.ann: a.txt is missing; brat stores the text in .txt and the annotations in .ann"
     pair(tmp_path).write_bytes(b"T1\tPlace 0 4\tOslo\nT2\t\xff")
-    assert error(path) == "…/a.ann:2: not UTF-8 at byte 4 of the line"
+    assert error(path) == "…/a.ann:2: not UTF-8 at byte 4 of the line; pass --encoding latin-1"
     (tmp_path / "other").mkdir()
     assert load(tmp_path / "other")[0] == []
     (tmp_path / "other/x.json").write_text("{}")
