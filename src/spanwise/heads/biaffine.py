@@ -87,12 +87,8 @@ class Biaffine(SoftmaxHead, HasSpanProbabilities):
     def targets(
         self, sentences: Sequence[Sentence], *, gold: bool, generator: np.random.Generator | None = None
     ) -> dict[str, Tensor]:
-        """Smoothed gold rows: ``sentence``, ``start``, ``end``, ``label``, ``mass``. Empty for scoring."""
-        if not gold:
-            return {}
-        sentence, soft = self.smoothed_gold(sentences)
-        columns = {"sentence": sentence, **soft._asdict()}
-        return {name: torch.from_numpy(np.ascontiguousarray(column)) for name, column in columns.items()}
+        """Smoothed gold rows. Empty for scoring."""
+        return self.smoothed_targets(sentences) if gold else {}
 
     def loss(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Losses:
         return self.cell_loss(self.score_cells(states), targets)

@@ -86,6 +86,12 @@ class SoftmaxHead(SpanHead):
         start, end, label, mass = columns if known else (np.empty(0, np.int64),) * 4
         return sentence_indices([rows.start for rows in known]), SoftSpans(start, end, label, mass.astype(np.float32))
 
+    def smoothed_targets(self, sentences: Sequence[Sentence]) -> dict[str, Tensor]:
+        """The smoothed gold of a batch as tensors: ``sentence``, ``start``, ``end``, ``label``, ``mass``."""
+        sentence, soft = self.smoothed_gold(sentences)
+        columns = {"sentence": sentence, **soft._asdict()}
+        return {name: torch.from_numpy(np.ascontiguousarray(column)) for name, column in columns.items()}
+
     def _smoothed_spans(self, sentence: Sentence) -> SoftSpans:
         settings, length = self.settings, self.length(sentence)
         return smooth_boundaries(self._gold(sentence), length, self.max_width, settings.smoothing, settings.smoothing_distance)
