@@ -71,11 +71,11 @@ def test_loss_is_the_weighted_sum_of_means_per_instance(encoder: Any, random_bat
     assert float(losses.mean) == pytest.approx(0.3 * words + 0.7 * spans, rel=1e-5)
     assert {name: float(value) for name, value in losses.parts.items()} == pytest.approx({"sequence": words, "span": spans})
     rows = [
-        0.3 * np.mean(word_values) + 0.7 * np.mean(span_values)
+        len(word_values) * (0.3 * np.mean(word_values) + 0.7 * np.mean(span_values))
         for word_values, span_values in zip(of_words, of_spans, strict=True)
     ]
     assert losses.sums.tolist() == pytest.approx(rows, rel=1e-5)
-    assert losses.counts.tolist() == [1] * len(sentences)
+    assert losses.counts.tolist() == [len(sentence.words) for sentence in sentences]
 
 
 @torch.no_grad()

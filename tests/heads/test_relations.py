@@ -275,6 +275,22 @@ def test_loss_of_pointers_is_a_sum_over_relations(encoder: Any, random_batch: An
     assert float(losses.mean) == pytest.approx(parts["entities"] + 0.5 * parts["relations"], rel=1e-5)
 
 
+@torch.no_grad()
+@pytest.mark.parametrize("kind", ["locate-label", "biaffine", "grid", "spanner"])
+def test_entity_losses_are_summed_over_instances(encoder: Any, random_batch: Any, joined: Any, kind: str) -> None:
+    """Every entity head gives the sum over its spans, so that relations have the same weight with each of them."""
+    sentences, states = random_batch(longest=9)
+    torch.manual_seed(3)
+    head = make_head(encoder, LABELS, {"kind": kind}, sentences).eval()
+    losses = head.loss(joined(states), head.targets(sentences, gold=True))
+    instances = losses.counts if losses.instance_counts is None else losses.instance_counts
+    spans = [len(sentence.words) for sentence in sentences]  # at least the single words
+    assert all(count >= least for count, least in zip(instances.tolist(), spans, strict=True))
+    means = losses.sums / instances
+    assert 0.1 < means.min()
+    assert means.max() < 10
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_of_overlap_can_be_learned(encoder: Any, kind: str) -> None:
     entities = {**KINDS[kind]["entities"], "size": 16}

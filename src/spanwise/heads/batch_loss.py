@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-import torch
 from torch import Tensor
 
 
@@ -53,13 +52,14 @@ class Losses:
     def weighted_sum(cls, terms: Mapping[str, tuple[float, Losses]]) -> Losses:
         """Add the means per instance of several losses, given as ``name: (weight, losses)``.
 
-        Each sentence gets the weighted sum of its means per instance, with a count of 1.
+        ``mean`` is the weighted sum of the means of the batch. The instances are those of the first
+        term: the sum of a sentence is the weighted sum of its means, times its number of them.
 
         >>> from torch import tensor
         >>> words, spans = Losses(tensor([2.0, 0.0]), tensor([4.0, 4.0])), Losses(tensor([1.0, 1.0]), tensor([1.0, 2.0]))
         >>> losses = Losses.weighted_sum({"words": (0.5, words), "spans": (1.0, spans)})
         >>> float(losses.mean), losses.sums.tolist()
-        (0.7916666865348816, [1.25, 0.5])
+        (0.7916666865348816, [5.0, 2.0])
         """
         means = {name: losses.mean_per_instance for name, (_, losses) in terms.items()}
         parts = {f"{name}.{part}": value for name, (_, losses) in terms.items() for part, value in losses.parts.items()}
@@ -70,7 +70,9 @@ class Losses:
             sums, total = (sentence_means, mean) if sums is None or total is None else (sums + sentence_means, total + mean)
         if sums is None:
             raise ValueError("expected at least one term")
-        return cls(sums, torch.ones_like(sums), means | parts, total)
+        _, first = next(iter(terms.values()))
+        counts = first.counts if first.instance_counts is None else first.instance_counts
+        return cls(sums * counts, counts, means | parts, total)
 
     def with_terms(self, name: str, terms: Mapping[str, Losses]) -> Losses:
         """Add the sentence means of further terms to this loss, which is logged as ``name``.
