@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spanwise import Entity, FormatError, Relation, Sentence, Span
+from spanwise import Entity, FormatError, Relation, Sentence
 from spanwise.formats import casrel
+from spanwise.formats.shared.phrases import find_phrases
 
 TEXT = "Oslo , the capital of Norway , is near Oslo Fjord in Norway ."
 
@@ -130,13 +131,15 @@ def test_real_samples(workbench: Any, corpus: Any, shared_data: Path, name: str)
     assert (ledger.lost, written.lost) == (0, 0)
 
 
-@given(st.lists(st.sampled_from("abc"), max_size=12), st.lists(st.sampled_from("abcd"), max_size=3), st.booleans())
-def test_phrases_are_found_as_by_a_plain_search(words: list[str], phrase: list[str], is_common: bool) -> None:
-    """With the index of rare words, and with the search of the text for common words."""
-    size = len(phrase)
-    starts = range(len(words) - size + 1) if phrase else ()
-    expected = [Span(start, start + size) for start in starts if words[start : start + size] == phrase]
-    index = casrel._PhraseIndex(tuple(words))
-    spans = list(index._search_text(tuple(phrase)) if is_common and phrase else index.find(tuple(phrase)))
-    assert spans == expected
-    assert index.first_two(tuple(phrase)) == expected[:2]
+phrases = st.lists(st.sampled_from("abcd"), max_size=4).map(tuple)
+
+
+@given(st.lists(st.sampled_from("abc"), max_size=14), st.lists(phrases, max_size=8), st.integers(1, 2))
+def test_phrases_are_found_as_by_a_plain_search(words: list[str], phrases: list[tuple[str, ...]], count: int) -> None:
+    expected = {}
+    for phrase in phrases:
+        size = len(phrase)
+        starts = [start for start in range(len(words) - size + 1) if phrase and tuple(words[start : start + size]) == phrase]
+        if starts:
+            expected[phrase] = starts[:count]
+    assert find_phrases(words, phrases, count) == expected

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import pytest
@@ -93,7 +94,7 @@ def nested_sentence(count: int) -> Sentence:
 
 
 # Formats that repeat the words of each entity: a file of nested entities grows with the square of their number.
-REPEATING_WORDS = ("w2ner", "casrel", "cmeee", "cluener", "label_studio", "pubtator", "bioc_json", "bioc_xml", "brat")
+REPEATING_WORDS = ("w2ner", "casrel", "cmeee", "cluener", "label_studio", "pubtator", "bioc_json", "bioc_xml", "brat", "csv")
 
 
 def write_and_read(sentence: Sentence, path: Path, name: str) -> None:
@@ -126,3 +127,25 @@ def test_work_grows_linearly(make_sentence: Callable[[int], Sentence], tmp_path:
                 for count in (400, 800)
             )
             assert large < 2.4 * small
+
+
+def test_item_11_writers_of_nested_entities(tmp_path: Path) -> None:
+    """Formats that repeat words write them with a fixed number of operations per entity."""
+    for name in ("w2ner", "casrel"):
+        with in_case(name):
+            small, large = (
+                count_calls(lambda: write([nested_sentence(count)], tmp_path / f"{name}-{count}", name, lossy=True))  # noqa: B023
+                for count in (400, 800)
+            )
+            assert large < 2.4 * small
+
+
+def test_item_11_mentions_of_few_common_words(tmp_path: Path) -> None:
+    """Searching the text for each mention would exceed the limit."""
+    choose = Random(1)
+    text, *mentions = (" ".join(choose.choices("ab", k=count)) for count in (160_000, *[20] * 8000))
+    triples = [[a, "r", b] for a, b in zip(mentions[::2], mentions[1::2], strict=True)]
+    path = put("casrel", tmp_path, json.dumps([{"text": text, "triple_list": triples}]).encode())
+    with limit_cpu(3, "mentions of two words"):
+        (sentence,) = read(path, "casrel")
+    assert len(sentence.entities) > 100

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
@@ -161,8 +161,12 @@ class JsonArray:
         return self
 
     def add(self, item: Any) -> None:
+        self.add_pieces([to_json(item)])
+
+    def add_pieces(self, pieces: Iterable[str]) -> None:
+        """Write an item that is given as pieces of JSON text."""
         self.file.write(",\n" if self.count else "\n")
-        self.file.write(to_json(item))
+        self.file.writelines(pieces)
         self.count += 1
 
     def __exit__(self, *problem: object) -> None:

@@ -8,8 +8,6 @@ because the file has no offsets.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from functools import cached_property
-from itertools import accumulate, islice
 from pathlib import Path
 from typing import Any, NotRequired
 
@@ -18,12 +16,12 @@ from typing_extensions import TypedDict
 
 from spanwise.core.types import Entity, Relation, Sentence, Span
 from spanwise.formats.base import Format, Ledger
+from spanwise.formats.shared.phrases import find_phrases
 from spanwise.formats.shared.records import Id, add_extra, id_or_default, json_id, read_records, unknown_keys, write_json_array
 from spanwise.formats.shared.restriction import restrict
 from spanwise.formats.shared.sample import Sample
 
 TYPE = "Entity"
-_COMMON = 1000  # occurrences from which searching the text is faster than comparing each one
 
 
 class _Record(TypedDict):
@@ -41,18 +39,20 @@ _SUPPORTS = frozenset(("nested", "crossing", "relations"))
 def read(path: Path, ledger: Ledger, /) -> Iterator[Sentence]:
     def build(record: dict[str, Any], default_id: str) -> Sentence:
         words = tuple(record["text"].split())
-        index = _PhraseIndex(words)
+        mentions = {mention: tuple(mention.split()) for triple in record["triple_list"] for mention in triple[::2]}
+        starts = find_phrases(words, mentions.values())
         entity_indices: dict[Span, int] = {}
         relations: dict[Relation, None] = {}
         missing: set[str] = set()
         for subject, type, object in record["triple_list"]:
             ends = []
             for mention in (subject, object):
-                occurrences = index.first_two(tuple(mention.split()))
+                phrase = mentions[mention]
+                occurrences = starts.get(phrase)
                 if not occurrences:
                     missing.add(mention)
                     continue
-                span = occurrences[0]
+                span = Span(occurrences[0], occurrences[0] + len(phrase))
                 if span not in entity_indices:
                     entity_indices[span] = len(entity_indices)
                     is_ambiguous = len(occurrences) > 1
@@ -78,59 +78,6 @@ def read(path: Path, ledger: Ledger, /) -> Iterator[Sentence]:
     return read_records(path, _SHAPE, build)
 
 
-class _PhraseIndex:
-    """Finds phrases in a sentence.
-
-    A phrase is looked up by its rarest word. Where even that is common, searching the text is faster.
-
-    >>> list(_PhraseIndex(("New", "York", ",", "New", "York")).find(("New", "York")))
-    [Span(start=0, end=2), Span(start=3, end=5)]
-    """
-
-    def __init__(self, words: tuple[str, ...]) -> None:
-        self.words = words
-        self.positions: dict[str, list[int]] = {}
-        for position, word in enumerate(words):
-            self.positions.setdefault(word, []).append(position)
-        self._found: dict[tuple[str, ...], list[Span]] = {}
-
-    def first_two(self, phrase: tuple[str, ...]) -> list[Span]:
-        """Return the first two occurrences of a phrase, or fewer."""
-        if phrase not in self._found:
-            self._found[phrase] = list(islice(self.find(phrase), 2))
-        return self._found[phrase]
-
-    def find(self, phrase: tuple[str, ...]) -> Iterator[Span]:
-        """Yield all occurrences of a phrase from left to right."""
-        counts = [len(self.positions.get(word, ())) for word in phrase]
-        rarest = min(counts, default=0)
-        if rarest > _COMMON:
-            yield from self._search_text(phrase)
-        elif rarest:
-            offset = counts.index(rarest)
-            for position in self.positions[phrase[offset]]:
-                start = position - offset
-                if start >= 0 and self.words[start : start + len(phrase)] == phrase:
-                    yield Span(start, start + len(phrase))
-
-    @cached_property
-    def _text(self) -> str:
-        return f" {' '.join(self.words)} "
-
-    @cached_property
-    def _word_at(self) -> dict[int, int]:
-        """The index of the word after each space of the text."""
-        return dict(zip(accumulate((len(word) + 1 for word in self.words), initial=0), range(len(self.words)), strict=False))
-
-    def _search_text(self, phrase: tuple[str, ...]) -> Iterator[Span]:
-        pattern = f" {' '.join(phrase)} "
-        start = self._text.find(pattern)
-        while start >= 0:
-            first = self._word_at[start]
-            yield Span(first, first + len(phrase))
-            start = self._text.find(pattern, start + 1)
-
-
 def write(sentences: Iterable[Sentence], path: Path, ledger: Ledger, /) -> None:
     def records() -> Iterator[dict[str, Any]]:
         for sentence in sentences:
@@ -145,11 +92,15 @@ def write(sentences: Iterable[Sentence], path: Path, ledger: Ledger, /) -> None:
 
 
 def _to_record(sentence: Sentence, ledger: Ledger) -> dict[str, Any]:
-    index = _PhraseIndex(sentence.words)
+    used = {sentence.entities[end] for relation in sentence.relations for end in (relation.head, relation.tail)}
+    phrases = {entity: sentence.words[slice(*entity.range)] for entity in used if not entity.is_discontinuous}
+    starts = find_phrases(sentence.words, phrases.values(), max_count=1)
 
     def rejection_reason(entity: Entity) -> str | None:
-        first = next(index.find(sentence.words[slice(*entity.range)]))
-        return None if first == entity.range else "with the same words earlier in the sentence"
+        if entity not in phrases:
+            return "without a relation"
+        is_first = starts[phrases[entity]] == [entity.range.start]
+        return None if is_first else "with the same words earlier in the sentence"
 
     restricted = restrict(sentence, _SUPPORTS, ledger, rejection_reason)
     mentions = [" ".join(restricted.words[slice(*entity.range)]) for entity in restricted.entities]

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from pathlib import Path
 from typing import Any, NotRequired
 
@@ -14,6 +14,7 @@ from pydantic import ConfigDict, TypeAdapter
 from typing_extensions import TypedDict
 
 from spanwise.core.types import Entity, Sentence, Span
+from spanwise.files.writing import JsonArray, open_output, to_json
 from spanwise.formats.base import Format, Ledger, fill_empty_words
 from spanwise.formats.shared.records import (
     Id,
@@ -25,7 +26,6 @@ from spanwise.formats.shared.records import (
     read_records,
     score_field,
     unknown_keys,
-    write_json_array,
 )
 from spanwise.formats.shared.restriction import restrict
 from spanwise.formats.shared.sample import Sample
@@ -80,16 +80,26 @@ def _runs(numbers: list[int]) -> tuple[Span, ...]:
 
 
 def write(sentences: Iterable[Sentence], path: Path, ledger: Ledger, /) -> None:
-    write_json_array((_to_record(restrict(sentence, _SUPPORTS, ledger), ledger) for sentence in sentences), path)
+    with open_output(path) as file, JsonArray(file) as array:
+        for sentence in sentences:
+            array.add_pieces(_json_pieces(restrict(sentence, _SUPPORTS, ledger), ledger))
 
 
-def _to_record(sentence: Sentence, ledger: Ledger) -> dict[str, Any]:
-    entities = []
-    for entity in sentence.entities:
-        item = {"index": list(entity.word_indices), "type": entity.type, **score_field(entity.score)}
-        entities.append(add_extra(item, entity.extra, _ENTITY_KEYS, ledger))
-    record = {"sentence": list(sentence.words), "ner": entities, "id": json_id(sentence.id)}
-    return add_extra(record, sentence.extra, _KEYS, ledger)
+def _json_pieces(sentence: Sentence, ledger: Ledger) -> Iterator[str]:
+    """Yield the record of a sentence as JSON text, entity by entity.
+
+    Nested entities repeat the indices of their words. Parts of one text of all indices are much faster
+    than lists of numbers, and are never in memory together.
+    """
+    numbers = [f"{index}, " for index in range(len(sentence.words))]
+    text, ends = "".join(numbers), list(accumulate(map(len, numbers), initial=0))
+    record = to_json(add_extra({"id": json_id(sentence.id)}, sentence.extra, _KEYS, ledger))
+    yield f'{{"sentence": {to_json(list(sentence.words))}, "ner": ['
+    for count, entity in enumerate(sentence.entities):
+        indices = "".join(text[ends[start] : ends[end]] for start, end in entity.fragments).removesuffix(", ")
+        item = to_json(add_extra({"type": entity.type, **score_field(entity.score)}, entity.extra, _ENTITY_KEYS, ledger))
+        yield f'{", " * bool(count)}{{"index": [{indices}], {item.removeprefix("{")}'
+    yield f"], {record.removeprefix('{')}"
 
 
 def sniff(sample: Sample) -> bool:
