@@ -100,6 +100,8 @@ CASES = (
     Case("docbin", "document", "ink"),
     Case("hf_dataset"),
     Case("pubtator", "document", "ink", has_ids=False, type=without_tabs),
+    Case("csv", "document", "ink", prepare=with_sorted_names),
+    Case("csv:separator=tab", "document", "ink", prepare=with_sorted_names),
     Case("bioc_json", "document", "ink"),
     Case("bioc_xml", "document", "ink", has_ids=False, type=valid_in_xml, relation_type=valid_in_xml, text=valid_in_xml),
     Case("ade_rel", by="ink", has_ids=False, prepare=about_drugs),

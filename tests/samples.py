@@ -101,6 +101,8 @@ TEXTS = {
     ),
     "pubtator": "11|t|Zinc fume\n11|a|Zinc oxide harms.\n11\t0\t4\tZinc\tChemical\tC1\n11\t10\t20\tZinc oxide\tChemical\tC2\tx\n"
     "11\tCID\tC1\tD1\n\n12|t|Iron\n12\t0\t4\tIron\tC\n",
+    "csv": "document,start,end,type,text,score,document_text,concept\n11,0,4,Chemical,Zinc,0.5,\"Zinc, or \"\"Zn\"\".\nRenal and liver pain.\",C1\n"
+    "11,16;32,21;36,Disease,Renal pain,,,\n12,,,,,,Iron,\n",
     "ade_rel": "1|Zinc gave rash | pain.|rash|20|24|Zinc|10|14\n1|Zinc gave rash | pain.|pain|27|31|Zinc|10|14\n",
     "multihead": "#doc 17\n0\tOslo\tB-Loc\t['In', 'At']\t[2, 2]\n1\tin\tO\t['N']\t[1]\n2\tNorway\tB-Loc\t['N']\t[2]\n\n#doc 18\n0\tNo\tO\t['N']\t[0]\n",
     "weibo": "北0\tB-LOC.NAM\n京1\tI-LOC.NAM\n好0\tO\n\n去0\tO\n",

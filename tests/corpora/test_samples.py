@@ -82,7 +82,7 @@ def test_default_ids_count_from_0(tmp_path: Path) -> None:
         + "</collection>",
         "genia_xml": f"<set>{'<article><sentence>a</sentence></article>' * 2}</set>",
     }
-    assert formats().keys() - texts.keys() == {"ade_rel", "brat", "docbin", "hf_dataset", "pubtator"}
+    assert formats().keys() - texts.keys() == {"ade_rel", "brat", "csv", "docbin", "hf_dataset", "pubtator"}
     for format, text in texts.items():
         (tmp_path / "x.y").write_text(text)
         ids = [s.document if format == "genia_xml" else s.id for s in read(tmp_path / "x.y", format)]

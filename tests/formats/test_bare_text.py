@@ -41,7 +41,7 @@ def test_words_of_the_file_are_kept(tmp_path: Path) -> None:
 
 def test_formats_with_character_offsets() -> None:
     assert {name for name, format in formats().items() if format.has_character_offsets} == {
-        "ade_rel", "bioc_json", "bioc_xml", "brat", "docbin", "doccano", "label_studio", "prodigy", "pubtator",
+        "ade_rel", "bioc_json", "bioc_xml", "brat", "csv", "docbin", "doccano", "label_studio", "prodigy", "pubtator",
     }  # fmt: skip
 
 
@@ -55,6 +55,7 @@ INVALID_ANNOTATIONS = {
     '{"start": 17, "end": 24, "label": "X"}, {"token_start": 3, "token_end": 80, "label": "X"}], "answer": "accept"}',
     "bioc_json": '{"documents": [{"id": "d", "passages": [{"offset": 0, "text": "Nontokyoites met. Geneva rose.", "annotations": ['
     '{"infons": {"type": "X"}, "locations": [{"offset": 3, "length": 80}]}, {"locations": 3}]}]}]}',
+    "csv": "document,start,end,type,document_text\nd,3,8,X,Nontokyoites met. Geneva rose.\nd,3,80,X,\nd,x,,,\n",
     "pubtator": "d|t|Nontokyoites met. Geneva rose.\nd\t3\t8\ttokyo\tX\t ID\nd\t3\t80\tx\tX\nd\tno such line\n",
 }  # fmt: skip
 

@@ -12,7 +12,7 @@ from random import Random
 
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Corpus, Sentence
-from spanwise.formats import Ledger, can_detect, read
+from spanwise.formats import Ledger, can_detect, is_companion, read
 
 _NAMES = {
     "train": "train", "training": "train",
@@ -53,7 +53,7 @@ def _files_of(path: Path) -> list[Path]:
     if not path.is_dir() or can_detect(path):
         return [path]
     files = [file for file in sorted(path.rglob("*")) if file.is_file() and not _is_hidden(file.relative_to(path))]
-    return [file for file in files if can_detect(file)] or files or [path]
+    return [file for file in files if can_detect(file) and not is_companion(file)] or files or [path]
 
 
 def _is_hidden(path: Path) -> bool:
@@ -127,7 +127,8 @@ def _note_unused_files(files: dict[str, list[Path]], ledger: Ledger | None) -> N
     """Note files with the same suffix that belong to no split (train_2.jsonl): users expect them to be read."""
     used = [path for paths in files.values() for path in paths]
     suffixes = {path.suffix for path in used if path.is_file() and path.suffix}
-    unused = [path.name for path in sorted(used[0].parent.iterdir()) if path.suffix in suffixes and path not in used]
+    others = [path for path in sorted(used[0].parent.iterdir()) if path.suffix in suffixes and path not in used]
+    unused = [path.name for path in others if not is_companion(path)]
     if ledger is not None:
         ledger.note_files("files that are named after no split", unused)
 

@@ -121,6 +121,7 @@ class Format:
     write_options: Options = field(default_factory=dict)
     corpus_options: Callable[[Iterable[Sentence], dict[str, Any]], dict[str, Any]] | None = None
     input_kinds: frozenset[str] = frozenset(("file",))  # "file", "folder" or both
+    companions: tuple[str, ...] = ()  # names of further files that it reads in the folder of a file
     writes_folder: bool = False
     pip_extra: str | None = None  # the optional dependency group that it requires
     # Annotations are character offsets. Words and sentences are split around them, unless the file

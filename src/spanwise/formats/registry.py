@@ -24,8 +24,8 @@ from spanwise.formats.shared.sample import Sample
 # The order of detection: specific formats before general ones, formats of other packages last.
 _BUILTIN = (
     "jsonl", "dygie", "w2ner", "casrel", "cmeee", "cluener", "tablert", "spert", "prodigy", "doccano",
-    "label_studio", "docbin", "hf_dataset", "genia_xml", "bioc_xml", "bioc_json", "pubtator", "ade_rel", "multihead", "weibo",
-    "brat", "conll",
+    "label_studio", "docbin", "hf_dataset", "genia_xml", "bioc_xml", "bioc_json", "pubtator", "csv", "ade_rel", "multihead",
+    "weibo", "brat", "conll",
 )  # fmt: skip
 FORMATS = Registry("format", "spanwise.formats", {name: f"spanwise.formats.{name}:FORMAT" for name in _BUILTIN})
 
@@ -119,6 +119,11 @@ def detect(path: Path) -> Format:
     if len(by_extension) == 1 or (by_extension and path.suffix.lower() == ".jsonl" and not sample.records):
         return by_extension[0]  # its reader reports the problem and the line
     raise UnknownFormatError(path, "cannot detect the format", formats(), _describe(sample))
+
+
+def is_companion(path: Path) -> bool:
+    """Return True for a file that a format reads together with the files next to it."""
+    return any(path.name in format.companions for format in formats().values())
 
 
 def can_detect(path: Path) -> bool:
