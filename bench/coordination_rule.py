@@ -239,7 +239,7 @@ class Rule:
 def are_parallel(one: str, other: str) -> bool:
     """Whether two modifiers contrast: two species, or words with three letters in common at their start or end.
 
-    >>> are_parallel("resting", "activated"), are_parallel("CD4+", "CD8+"), are_parallel("leukaemic", "non-leukaemic")
+    >>> are_parallel("human", "tumor"), are_parallel("human", "mouse"), are_parallel("leukaemic", "non-leukaemic")
     (False, True, True)
     """
     if one in SPECIES and other in SPECIES:
