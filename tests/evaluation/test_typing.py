@@ -48,7 +48,8 @@ def test_accuracy_and_lookup_baseline() -> None:
         "accuracy": 3 / 5,
         "correct": 3,
         "entities": 5,
-        "paper_f1": pytest.approx(2 * 0.6 / 1.6),
+        "paper_f1": pytest.approx(2 * 3 / 4 * 3 / 5 / (3 / 4 + 3 / 5)),  # 3 of 4 contiguous; the discontinuous one is wrong
+        "discontinuous": {"accuracy": 0.0, "correct": 0, "entities": 1},
         "lookup": {"accuracy": 3 / 5, "correct": 3, "entities": 5},
         "types": {
             "Place": {"accuracy": 2 / 3, "correct": 2, "entities": 3},
@@ -62,6 +63,21 @@ def test_paper_f1_matches_the_published_tables(accuracy: float, paper: float) ->
     from spanwise.evaluation.typing import Accuracy
 
     assert TypingScores({"X": Accuracy(round(accuracy * 10_000), 10_000)}).paper_f1 == pytest.approx(paper, abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("contiguous", "discontinuous", "accuracy", "paper"),
+    [((68_746, 100_000), (65, 220), 0.6866, 0.6869), ((8905, 10_000), (501, 610), 0.8865, 0.8857)],
+    ids=["NEREL", "CADEC"],
+)
+def test_paper_f1_with_discontinuous_entities_matches_the_published_table(
+    contiguous: tuple[int, int], discontinuous: tuple[int, int], accuracy: float, paper: float
+) -> None:
+    from spanwise.evaluation.typing import Accuracy
+
+    all_entities = Accuracy(contiguous[0] + discontinuous[0], contiguous[1] + discontinuous[1])
+    scores = TypingScores({"X": all_entities}, discontinuous=Accuracy(*discontinuous))
+    assert (round(scores.accuracy, 4), round(scores.paper_f1, 4)) == (accuracy, paper)
 
 
 def test_only_one_of_two_types_on_a_span_can_be_correct() -> None:
@@ -95,6 +111,9 @@ def test_printed_typing_scores() -> None:
     out = io.StringIO()
     print_typing(replace(score_typing(GOLD, GOLD, TRAIN), notes=("something",)), Console(file=out, width=80))
     text = " ".join(out.getvalue().split())
-    assert "typing accuracy 1.0000 (5 of 5; lookup baseline 0.6000; paper_f1 = 2a / (1 + a) = 1.0000)" in text
+    assert (
+        "typing accuracy 1.0000 (5 of 5; lookup baseline 0.6000; paper_f1 with wrong discontinuous entities as misses = 1.0000)"
+        in text
+    )
     assert "Place 100.00 3 3" in text
     assert text.endswith("note: something")
