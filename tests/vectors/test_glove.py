@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from cooccurrence import random_text, reference_counts
 
 from spanwise import Sentence, SpanwiseError
@@ -23,7 +24,7 @@ from spanwise.training.vectors import train_vectors
 from spanwise.vectors import read_vectors
 from spanwise.vectors.compiled import compiled
 from spanwise.vectors.cooccurrence import Memory, count_pairs
-from spanwise.vectors.glove import Glove, GloveSettings, learn_vectors
+from spanwise.vectors.glove import Glove, GloveSettings, Optimizer, learn_vectors
 from spanwise.vectors.indexing import IndexedText, index_text
 from spanwise.vectors.tiles import make_tiles
 
@@ -33,11 +34,11 @@ SMALL = GloveSettings(dim=6, window=5, iterations=8)
 SENTENCES = random_text()
 
 
-def small_model(folder: Path, dim: int = 6) -> tuple[Glove, IndexedText]:
+def small_model(folder: Path, dim: int = 6, optimizer: Optimizer = "adagrad") -> tuple[Glove, IndexedText]:
     text = index_text(SENTENCES, 1, folder)
     pairs, random = count_pairs(text, 5, folder), np.random.default_rng(2)
     tiles = make_tiles(pairs, len(text.words), 10, 64, random, folder)
-    return Glove(len(text.words), dim, tiles, random), text
+    return Glove(len(text.words), dim, tiles, random, optimizer), text
 
 
 def run_iteration(model: Glove, threads: int = 1) -> None:
@@ -66,8 +67,10 @@ def test_the_objective_matches_a_direct_sum(tmp_path: Path, dim: int) -> None:
     assert np.array_equal(model.contexts[:, :half], before[1][:, :half])
 
 
-def test_an_iteration_matches_reference_adagrad(tmp_path: Path) -> None:
-    model, _ = small_model(tmp_path)
+@pytest.mark.parametrize("optimizer", ["adagrad", "published"])
+def test_an_iteration_matches_a_reference_loop(tmp_path: Path, optimizer: Optimizer) -> None:
+    model, _ = small_model(tmp_path, optimizer=optimizer)
+    scale, bias_rate = (1.0, 0.05) if optimizer == "adagrad" else (0.05, 1.0)
     tiles, dim = model.tiles, model.dim
     w, c = model.words[:, :dim].astype(float), model.contexts[:, :dim].astype(float)
     state = {name: np.ones_like(values) for name, values in {"w": w, "c": c}.items()}
@@ -83,10 +86,10 @@ def test_an_iteration_matches_reference_adagrad(tmp_path: Path) -> None:
                 w_gradient, c_gradient = slope * c[j], slope * w[i]
                 w[i] -= 0.05 * w_gradient / np.sqrt(state["w"][i])
                 c[j] -= 0.05 * c_gradient / np.sqrt(state["c"][j])
-                state["w"][i] += w_gradient**2
-                state["c"][j] += c_gradient**2
+                state["w"][i] += (scale * w_gradient) ** 2
+                state["c"][j] += (scale * c_gradient) ** 2
                 for side, row in ((0, i), (1, j)):
-                    bias[side, row] -= 0.05 * slope / math.sqrt(bias_state[side, row])
+                    bias[side, row] -= bias_rate * slope / math.sqrt(bias_state[side, row])
                     bias_state[side, row] += slope**2
     run_iteration(model)
     assert model.loss == pytest.approx(loss / len(tiles), rel=1e-5)
@@ -140,6 +143,23 @@ def test_words_in_similar_contexts_get_similar_vectors() -> None:
 def test_invalid_settings_are_rejected(values: dict[str, Any]) -> None:
     with pytest.raises(SpanwiseError, match=f"{next(iter(values))}: expected more than 0, found "):
         GloveSettings(**values)
+    with pytest.raises(SpanwiseError, match=r"unknown optimizer 'publishd'.*did you mean 'published'"):
+        GloveSettings(optimizer="publishd")  # type: ignore[arg-type]
+
+
+def test_vectors_of_a_model_depend_on_the_seed_of_the_training() -> None:
+    def table(training_seed: int, **glove: Any) -> Any:
+        torch.manual_seed(training_seed)
+        vectors = GloveSettings(dim=4, iterations=1, **glove)
+        settings = StaticSettings(glove=vectors, freeze_words=True, char_hidden=0, layers=0)
+        words = StaticEncoder.build(settings, [Sentence("s", tuple(text)) for text in SENTENCES[:20]]).words
+        assert words is not None
+        assert words.given is not None
+        return words.given.numpy()
+
+    assert not np.allclose(table(1), table(2))
+    assert np.array_equal(table(1), table(1))
+    assert np.array_equal(table(1, seed=7), table(2, seed=7))
 
 
 def test_the_error_without_numba_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -160,7 +180,15 @@ def test_a_folder_contains_vectors_and_training_record(tmp_path: Path) -> None:
     assert np.array_equal(vectors.table, learned.vectors.table)
     record = json.loads((tmp_path / "v" / "training.json").read_text())
     assert record["losses"] == list(learned.losses)
-    assert record["settings"] == {"dim": 5, "window": 15, "x_max": 10, "min_count": 1, "iterations": 2, "seed": 1}
+    assert record["settings"] == {
+        "dim": 5,
+        "window": 15,
+        "x_max": 10,
+        "min_count": 1,
+        "iterations": 2,
+        "optimizer": "adagrad",
+        "seed": 1,
+    }
     assert sum("loss" in line for line in lines) == 2
 
 

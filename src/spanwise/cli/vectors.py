@@ -43,6 +43,9 @@ def train(
     ] = 10,
     min_count: Annotated[int, typer.Option("--min-count", metavar="N", min=1, help="Minimum count of a word.")] = 1,
     iterations: Annotated[int, typer.Option("--iterations", metavar="N", min=1, help="Training iterations.")] = 50,
+    optimizer: Annotated[
+        str, typer.Option("--optimizer", metavar="adagrad|published", help="AdaGrad, or the steps of the authors' program.")
+    ] = "adagrad",
     threads: Annotated[
         int | None, typer.Option("--threads", metavar="N", min=1, help="CPU cores to use; all by default.")
     ] = None,
@@ -64,7 +67,7 @@ def train(
     from spanwise.vectors.glove import GloveSettings
 
     source_format = with_encoding(source_format, encoding)
-    settings = GloveSettings(dim=dim, window=window, x_max=x_max, min_count=min_count, iterations=iterations, seed=seed)
+    settings = GloveSettings(dim, window, x_max, min_count, iterations, optimizer, seed)  # type: ignore[arg-type]
     ledger = Ledger()
     train_vectors(corpora, out, settings, unit=unit, format=source_format, threads=threads, ledger=ledger, log=typer.echo)
     print_ledger(ledger)

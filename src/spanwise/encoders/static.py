@@ -260,6 +260,8 @@ def _glove_vectors(settings: StaticSettings, sentences: Sequence[Sentence], log:
     if settings.glove is None or settings.word_size == 0:
         return None
     glove = settings.glove if settings.word_size is None else replace(settings.glove, dim=settings.word_size)
+    if glove.seed is None:
+        glove = replace(glove, seed=torch.initial_seed())  # training sets it from training.seed
     log(f"training word vectors of {glove.dim} values on the {len(sentences):,} training sentences")
     learned = learn_vectors((sentence.words for sentence in sentences), glove, threads=torch.get_num_threads())
     log(f"trained vectors of {len(learned.vectors.words):,} words on {learned.words:,} tokens in {learned.seconds:.1f} s")

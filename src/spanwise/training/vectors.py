@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import chain
 from pathlib import Path
 from typing import get_args
@@ -34,6 +34,7 @@ def train_vectors(
     ``training.json`` in the folder has the settings, the size of the text, and the loss of each iteration.
     """
     check_output(out, corpora)
+    settings = settings if settings.seed is not None else replace(settings, seed=1)
     if unit not in get_args(Unit):
         raise unknown_name("unit", unit, get_args(Unit))
     for path in corpora:

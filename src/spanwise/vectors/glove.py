@@ -1,6 +1,8 @@
 """GloVe: word vectors whose products approximate log co-occurrence counts (Pennington et al. 2014, equation 8).
 
-Weighted least squares, minimised by AdaGrad one pair at a time. One row of a table holds a word's
+Weighted least squares, minimised by AdaGrad one pair at a time. The authors' program differs from
+AdaGrad: it accumulates (rate * gradient)^2 for vectors, so that their steps shrink later, and steps
+biases at a rate of 1 (``optimizer: published``). One row of a table holds a word's
 vector, its bias and the AdaGrad state of both, padded to whole cache lines. Each row has a constant 1
 where the other table has its bias, so the product of two rows is the whole model.
 """
@@ -13,11 +15,11 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal, get_args
 
 import numpy as np
 
-from spanwise.core.errors import SpanwiseError
+from spanwise.core.errors import SpanwiseError, unknown_name
 from spanwise.files.disk import temporary_folder
 from spanwise.runtime.progress import ProgressBar
 from spanwise.vectors.compiled import compiled
@@ -30,6 +32,8 @@ _LEARNING_RATE = 0.05  # of AdaGrad, as published (section 4.2)
 BYTES_PER_VALUE = 4
 _LINE = 16  # values in a cache line
 
+Optimizer = Literal["adagrad", "published"]
+
 
 @dataclass(frozen=True)
 class GloveSettings:
@@ -40,11 +44,16 @@ class GloveSettings:
     x_max: float = field(default=10, metadata={"description": "pairs with this count or more have the full weight"})
     min_count: int = field(default=1, metadata={"description": "rarer words get no vector"})
     iterations: int = field(default=50, metadata={"description": "passes over all pairs"})
-    seed: int = field(default=1, metadata={"description": "seed of all random numbers"})
+    optimizer: Optimizer = field(
+        default="adagrad", metadata={"description": "adagrad, or published: the steps of the authors' program"}
+    )
+    seed: int | None = field(default=None, metadata={"description": "random seed; default: the seed of the training, or 1"})
 
     def __post_init__(self) -> None:
+        if self.optimizer not in get_args(Optimizer):
+            raise unknown_name("optimizer", self.optimizer, get_args(Optimizer))
         for name, value in asdict(self).items():
-            if not value > 0 and not (name == "seed" and value == 0):
+            if name != "optimizer" and value is not None and not value > 0 and not (name == "seed" and value == 0):
                 raise SpanwiseError(f"{name}: expected more than 0, found {value}")
 
 
@@ -79,7 +88,7 @@ def learn_vectors(
     >>> learned.vectors.words, learned.vectors.table.shape, learned.words
     (('the', 'is', 'expressed', 'gene', 'protein'), (5, 4), 24)
     """
-    random = np.random.default_rng(settings.seed)
+    random = np.random.default_rng(1 if settings.seed is None else settings.seed)
     with temporary_folder() as folder:
         start = time.perf_counter()
         text = index_text(sentences, settings.min_count, folder)
@@ -90,7 +99,7 @@ def learn_vectors(
         tiles = make_tiles(pairs, len(text.words), settings.x_max, row_bytes, random, folder, memory)
         log(f"{len(tiles):,} pairs counted in {time.perf_counter() - start:.1f} s")
         start = time.perf_counter()
-        model = Glove(len(text.words), settings.dim, tiles, random)
+        model = Glove(len(text.words), settings.dim, tiles, random, settings.optimizer)
         losses = tuple(_learn(model, settings.iterations, threads, log))
         vectors = Vectors(text.words, model.vectors())
         return GloveResult(vectors, losses, text.length, len(tiles), time.perf_counter() - start)
@@ -111,8 +120,11 @@ def _learn(model: Glove, iterations: int, threads: int, log: Callable[[str], Non
 class Glove:
     """The model: a table of word vectors and a table of context vectors."""
 
-    def __init__(self, size: int, dim: int, tiles: Tiles, random: np.random.Generator) -> None:
+    def __init__(
+        self, size: int, dim: int, tiles: Tiles, random: np.random.Generator, optimizer: Optimizer = "adagrad"
+    ) -> None:
         self.tiles, self.dim, self.random = tiles, dim, random
+        self.is_published = optimizer == "published"
         self.words, self.contexts = _init_table(size, dim, random), _init_table(size, dim, random)
         # The bias of one table is multiplied by the 1 of the other.
         self.words[:, dim + 1] = self.contexts[:, dim] = 1
@@ -150,6 +162,8 @@ class Glove:
             self.contexts,
             self.dim,
             np.float32(rate),
+            np.float32(rate if self.is_published else 1),
+            self.is_published,
             self.losses,
         )
 
@@ -166,9 +180,15 @@ def _adagrad_steps(
     contexts: Any,
     dim: int,
     rate: Any,
+    scale: Any,
+    has_unit_bias_rate: bool,
     losses: Any,
 ) -> None:
-    """Take one AdaGrad step per pair of the tiles, on half the objective: the factor 2 is part of the rate."""
+    """Take one AdaGrad step per pair of the tiles, on half the objective: the factor 2 is part of the rate.
+
+    The states are sums of (``scale`` * gradient)^2. ``has_unit_bias_rate`` steps biases at a rate and
+    scale of 1.
+    """
     half = words.shape[1] // 2
     for tile in tiles:
         loss = 0.0
@@ -179,13 +199,20 @@ def _adagrad_steps(
                 error += word[d] * context[d]
             slope = weights[n] * error
             loss += slope * error
+            word_bias, word_bias_state = word[dim], word[half + dim]
+            context_bias, context_bias_state = context[dim + 1], context[half + dim + 1]
             for d in range(half):
                 word_gradient, context_gradient = slope * context[d], slope * word[d]
                 word_state, context_state = word[half + d], context[half + d]
                 word[d] -= rate * word_gradient / math.sqrt(word_state)
                 context[d] -= rate * context_gradient / math.sqrt(context_state)
-                word[half + d] = word_state + word_gradient * word_gradient
-                context[half + d] = context_state + context_gradient * context_gradient
+                word[half + d] = word_state + scale * scale * word_gradient * word_gradient
+                context[half + d] = context_state + scale * scale * context_gradient * context_gradient
+            if has_unit_bias_rate:
+                word[dim] = word_bias - slope / math.sqrt(word_bias_state)
+                context[dim + 1] = context_bias - slope / math.sqrt(context_bias_state)
+                word[half + dim] = word_bias_state + slope * slope
+                context[half + dim + 1] = context_bias_state + slope * slope
             word[dim + 1] = 1
             context[dim] = 1
         losses[tile] = loss
