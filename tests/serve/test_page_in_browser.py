@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -125,6 +126,28 @@ def test_slider_starts_at_the_models_threshold(browser: Browser) -> None:
         assert len(page.evaluate(NAMES)) == names, (
             "a score of 0.6 is below 0.604; without a threshold, all predictions are shown"
         )
+
+
+def test_slider_starts_at_the_saved_thresholds(browser: Browser) -> None:
+    """Thresholds saved in the model replace that of its head; lower predictions are still reached with the slider."""
+    cases = (
+        ({"Disease": 0.8, "Organization": 0.8, "Place": 0.8}, "0.80", ["Disease", "Organization", "Organization"]),
+        (
+            {"Disease": 0.65, "Organization": 0.9, "Place": 0.2},
+            "by type",
+            ["Disease", "Disease", "Organization", "Place", "Place"],
+        ),
+    )
+    for default_threshold, (saved, shown, names) in product((0.5, None), cases):
+        fake = FakePredictor()
+        fake.default_threshold, fake.thresholds = default_threshold, saved
+        with serve_app(make_app(fake)) as address:
+            page = open_with_predictions(browser, address)
+            assert page.evaluate("document.getElementById('level').value") == shown
+            assert sorted(page.evaluate(NAMES)) == names
+            slide(page, 0.3)
+            assert page.evaluate("document.getElementById('level').value") == "0.30"
+            assert sorted(page.evaluate(NAMES)) == sorted([*ALL, "Disease"])
 
 
 def test_copy_as_json(browser: Browser, address: str) -> None:

@@ -54,7 +54,13 @@ def make_app(
     """Build the ASGI application that serves one model. ``hosts`` restricts the Host header."""
     limits, metrics, workers = limits or Limits(), Metrics(), Workers()
     batcher = Batcher(predictor, limits, metrics, workers)
-    page = make_page(title, predictor.types, threshold=predictor.default_threshold, has_token=token is not None)
+    page = make_page(
+        title,
+        predictor.types,
+        threshold=predictor.default_threshold,
+        saved=predictor.thresholds,
+        has_token=token is not None,
+    )
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
 from html import escape
@@ -23,12 +23,26 @@ class Page:
     policy: str
 
 
-def make_page(title: str, types: Sequence[str], *, threshold: float | None = None, has_token: bool = False) -> Page:
-    """Build the page; ``threshold`` is the model's default, None if it has none."""
+def make_page(
+    title: str,
+    types: Sequence[str],
+    *,
+    threshold: float | None = None,
+    saved: Mapping[str, float] | None = None,
+    has_token: bool = False,
+) -> Page:
+    """Build the page.
+
+    ``threshold`` is the default of the model's head, None if it has none; ``saved`` are the thresholds by
+    type that are saved in the model and replace it.
+    """
+    defaults = {type: (saved or {}).get(type, threshold or 0.0) for type in types} if saved else {}
     settings = {
         "colours": type_colours(types),
-        "threshold": threshold or 0.0,
-        "lowest": 0.0 if threshold is None else min(MIN_THRESHOLD, threshold),
+        "threshold": min(defaults.values(), default=threshold or 0.0),
+        "defaults": defaults,
+        # Above 0, so that the service returns predictions below the saved thresholds, too.
+        "lowest": min(MIN_THRESHOLD, threshold or MIN_THRESHOLD) if saved or threshold is not None else 0.0,
         "token": has_token,
     }
     style = css() + _asset("page.css")

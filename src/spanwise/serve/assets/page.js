@@ -19,8 +19,12 @@
   };
   const countOf = (count, singular, plural) => `${count.toLocaleString("en")} ${count === 1 ? singular : plural}`;
 
-  // At its initial position the slider means the model's default threshold, which may lie between two steps.
-  const threshold = () => (slider.value === slider.defaultValue ? settings.threshold : Number(slider.value));
+  // At its initial position the slider means the model's default thresholds, which may differ by type and lie between
+  // two steps.
+  const isDefault = () => slider.value === slider.defaultValue;
+  const threshold = () => (isDefault() ? settings.threshold : Number(slider.value));
+  const thresholdOf = (type) => (isDefault() ? settings.defaults[type] ?? settings.threshold : threshold());
+  const differsByType = new Set(Object.values(settings.defaults)).size > 1;
 
   const reaches = (prediction, cutoff) => prediction.score === null || prediction.score >= cutoff;
 
@@ -29,7 +33,7 @@
   const select = (sentence) => {
     const cutoff = threshold(), newIndex = new Map(), entities = [];
     sentence.entities.forEach((entity, index) => {
-      if (reaches(entity, cutoff) && !hiddenTypes.has(entity.type)) newIndex.set(index, entities.push(entity) - 1);
+      if (reaches(entity, thresholdOf(entity.type)) && !hiddenTypes.has(entity.type)) newIndex.set(index, entities.push(entity) - 1);
     });
     const relations = sentence.relations
       .filter((relation) => reaches(relation, cutoff > settings.threshold ? cutoff : 0))
@@ -56,13 +60,13 @@
     cancelAnimationFrame(pendingFrame);
     pendingFrame = 0;
     tip.hidden = true;
-    byId("level").value = Number(slider.value).toFixed(2);
+    byId("level").value = isDefault() && differsByType ? "by type" : Number(slider.value).toFixed(2);
     const counts = new Map();
     let entities = 0, relations = 0;
     for (const sentence of sentences) {
       const selected = select(sentence.all);
       for (const entity of sentence.all.entities) {
-        if (reaches(entity, threshold())) counts.set(entity.type, (counts.get(entity.type) ?? 0) + 1);
+        if (reaches(entity, thresholdOf(entity.type))) counts.set(entity.type, (counts.get(entity.type) ?? 0) + 1);
       }
       entities += selected.entities.length;
       relations += selected.relations.length;
