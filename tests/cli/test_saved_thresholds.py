@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -15,6 +16,7 @@ import spanwise
 from spanwise import SpanwiseError
 from spanwise.decoding.thresholds import apply_threshold
 from spanwise.export.onnx import export_onnx
+from spanwise.files.locks import try_lock
 from spanwise.formats import write
 from spanwise.runs.folder import RunFolder
 
@@ -106,6 +108,19 @@ def test_thresholds_are_not_saved_where_they_would_be_lost(run: Runner, model: P
     (model / "moved").rename(run_folder.report_file)
     with pytest.raises(SpanwiseError, match="no trained model here"):
         RunFolder(data).save_thresholds({"Drug": 0.3})
+
+
+def test_thresholds_are_saved_by_the_only_writer_of_the_folder(run: Runner, model: Path, data: Path) -> None:
+    before = RunFolder(model).config_file.read_bytes()
+    lock = try_lock(model)
+    assert lock is not None
+    result = run("evaluate", model, data, "--find-threshold", "--save", "--device", "cpu")
+    lock.release()
+    assert (result.code, result.err.count("\n")) == (2, 1), result.err
+    assert f"process {os.getpid()} is training in this folder" in result.err
+    assert RunFolder(model).config_file.read_bytes() == before
+    RunFolder(model).save_thresholds({"Drug": 0.3})
+    assert not RunFolder(model).lock_file.exists()
 
 
 def test_evaluate_takes_thresholds_by_type_as_predict_does(run: Runner, trained: Path, data: Path, tmp_path: Path) -> None:

@@ -19,15 +19,17 @@ from spanwise.files.reading import read_json
 from spanwise.files.writing import atomic_output, write_json
 from spanwise.files.yaml_files import read_yaml
 from spanwise.runs.records import RunGroup, TrainingRecord
+from spanwise.runs.writer import only_writer
 
 # Summaries of groups of runs, and the names of the runs.
 GROUPS = {"seeds": r"seed-\d+", "folds": r"fold-\d+", "sweep": r".+=.*"}
 
 _CONFIG, _LABELS, _WEIGHTS = "config.yaml", "labels.json", "model.safetensors"
 _TRAINING_RECORD, _REPORT, _METRICS, _CHECKPOINTS = "resume.json", "run.json", "metrics.jsonl", "checkpoints"
-_ONNX_RECORD, _GROUP_RECORD = "onnx.json", "runs.json"
+_LESSONS, _ONNX_RECORD, _GROUP_RECORD = "lessons.jsonl", "onnx.json", "runs.json"
+_GRAPHS = ("*.onnx", "*.onnx.data")
 _MODEL_FILES = (
-    _CONFIG, _LABELS, _WEIGHTS, _TRAINING_RECORD, _REPORT, _METRICS, _ONNX_RECORD, "*.onnx", "*.onnx.data", LOCK_NAME,
+    _CONFIG, _LABELS, _WEIGHTS, _TRAINING_RECORD, _REPORT, _METRICS, _LESSONS, _ONNX_RECORD, *_GRAPHS, LOCK_NAME,
 )  # fmt: skip
 _GROUP_FILES = (_GROUP_RECORD, *(f"{kind}.json" for kind in GROUPS), LOCK_NAME)
 # Configurations, vocabularies and tokenizers, as the encoders and Transformers write them.
@@ -87,6 +89,11 @@ class RunFolder:
     def record_file(self) -> Path:
         """The settings and data that an unfinished run was started with."""
         return self.path / _TRAINING_RECORD
+
+    @property
+    def lessons_file(self) -> Path:
+        """The probabilities of teachers for the training sentences of an unfinished run."""
+        return self.path / _LESSONS
 
     @property
     def checkpoints(self) -> Path:
@@ -174,16 +181,17 @@ class RunFolder:
 
     def save_thresholds(self, thresholds: Mapping[str, float]) -> None:
         """Save minimum scores by type in a finished or exported model; prediction then uses them by default."""
-        if self.is_unfinished:
-            raise SpanwiseError(f"{self.path}: training is unfinished and would discard the thresholds; finish it first")
-        if not self.has_model and not self.is_onnx:
+        if not self.is_run:
             raise SpanwiseError(f"{self.path}: no trained model here; thresholds are saved in run folders and exported models")
-        if self.is_onnx:
-            write_json(self.onnx_file, {**read_json(self.onnx_file), "thresholds": dict(thresholds)})
-        else:
-            config = self.read_config().model_copy(update={"thresholds": dict(thresholds)})
-            with atomic_output(self.config_file) as temporary:
-                temporary.write_text(config.to_yaml(), encoding="utf-8")
+        with only_writer(self.path, lambda note: None):
+            if self.is_unfinished:
+                raise SpanwiseError(f"{self.path}: training is unfinished and would discard the thresholds; finish it first")
+            if self.is_onnx:
+                write_json(self.onnx_file, {**read_json(self.onnx_file), "thresholds": dict(thresholds)})
+            else:
+                config = self.read_config().model_copy(update={"thresholds": dict(thresholds)})
+                with atomic_output(self.config_file) as temporary:
+                    temporary.write_text(config.to_yaml(), encoding="utf-8")
 
     def read_report(self) -> dict[str, Any]:
         return read_json(self.report_file)
@@ -218,8 +226,9 @@ class RunFolder:
         return sorted(folders, key=lambda path: int(path.name[5:]))
 
     def remove_training_state(self) -> None:
-        """Remove checkpoints and training record of a finished run: there is nothing left to resume."""
+        """Remove checkpoints, lessons and training record of a finished run: there is nothing left to resume."""
         shutil.rmtree(self.checkpoints, ignore_errors=True)
+        self.lessons_file.unlink(missing_ok=True)
         self.record_file.unlink(missing_ok=True)
 
     # --- ownership ---------------------------------------------------------------------------------------------------
@@ -255,7 +264,7 @@ class RunFolder:
         if first == _CHECKPOINTS:
             return True
         if _ENCODER_PART.fullmatch(first):  # parts may have parts
-            return not rest or any(fnmatchcase(name.name, pattern) for pattern in _ENCODER_FILES)
+            return not rest or any(fnmatchcase(name.name, pattern) for pattern in (*_ENCODER_FILES, *_GRAPHS))
         return not rest and any(fnmatchcase(first, pattern) for pattern in (*_MODEL_FILES, *_ENCODER_FILES))
 
 

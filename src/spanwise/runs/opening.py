@@ -9,9 +9,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from spanwise.core.errors import SpanwiseError
-from spanwise.files.locks import LocksUnavailableError, lock_holder, try_lock
 from spanwise.files.work_folders import remove_leftovers
 from spanwise.runs.folder import GROUPS, RunFolder
+from spanwise.runs.writer import only_writer
 
 _UNFINISHED = "contains an unfinished run; pass --resume to continue it, or choose another folder"
 
@@ -26,7 +26,7 @@ def open_run_folder(out: Path, *, should_resume: bool, log: Callable[[str], None
     if should_resume:
         clean_finished_run(run)
     _check_not_finished(run, should_resume)
-    with create_folder(out), _only_writer(out, log):
+    with create_folder(out), only_writer(out, log):
         _check_not_finished(run, should_resume)  # by the writer before
         _check_contents(run, should_resume)
         yield
@@ -36,34 +36,16 @@ def open_run_folder(out: Path, *, should_resume: bool, log: Callable[[str], None
 def open_group_folder(out: Path, kind: str, *, should_resume: bool, log: Callable[[str], None]) -> Iterator[None]:
     """Open a folder for a group of runs, as its only writer; ``kind`` is a key of ``GROUPS``."""
     _check_not_finished(RunFolder(out), should_resume)
-    with create_folder(out), _only_writer(out, log):
+    with create_folder(out), only_writer(out, log):
         _check_group_folder(out, kind, should_resume)
         remove_leftovers(out)
         yield
 
 
-@contextmanager
-def _only_writer(folder: Path, log: Callable[[str], None]) -> Iterator[None]:
-    """Hold the lock of a folder. Where there are no locks, say so."""
-    try:
-        lock = try_lock(folder)
-    except LocksUnavailableError:
-        log(f"note: {folder} cannot be locked on this system; make sure that no other process trains in it")
-        yield
-        return
-    if lock is None:
-        message = f"{lock_holder(folder)} is training in this folder; wait for it, or choose another folder"
-        raise SpanwiseError(f"{folder}: {message}")
-    try:
-        yield
-    finally:
-        lock.release()
-
-
 def clean_finished_run(run: RunFolder) -> None:
     """Remove what a process left that was killed after it wrote the report: training state, work folders, lock file."""
     if run.is_finished:
-        with suppress(SpanwiseError), _only_writer(run.path, lambda line: None):
+        with suppress(SpanwiseError), only_writer(run.path, lambda line: None):
             remove_leftovers(run.path)
             run.remove_training_state()
 
@@ -114,7 +96,10 @@ def _check_not_finished(run: RunFolder, should_resume: bool) -> None:
 
 def _check_contents(run: RunFolder, should_resume: bool) -> None:
     """Accept a folder that is empty or is resumed, and remove temporary files left by killed processes."""
-    files = (run.record_file, run.config_file, run.labels_file, run.weights_file, run.metrics_file, run.report_file)
+    files = (
+        run.record_file, run.config_file, run.labels_file, run.weights_file, run.metrics_file, run.report_file,
+        run.lessons_file,
+    )  # fmt: skip
     prefixes = (*(f".{file.name}." for file in files), ".files.")  # see ``atomic_output`` and ``atomic_files``
     remove_leftovers(run.path)
     contents = [path for path in run.path.iterdir() if path != run.lock_file]
