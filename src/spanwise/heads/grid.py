@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -15,8 +15,10 @@ from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.heads.abilities import HasSpanProbabilities, HasSpanVectors
 from spanwise.heads.base import Labels, Losses, OnnxGraph, ScoredSpans, SpanVectors
+from spanwise.heads.outputs import class_log_odds
 from spanwise.heads.span_head import SoftmaxHead
 from spanwise.heads.span_settings import SoftmaxSettings
+from spanwise.heads.tuned_threshold import DEFAULT_THRESHOLD, TunedThreshold
 from spanwise.losses.smoothing import soft_cross_entropy
 from spanwise.runtime.device import is_traced
 
@@ -38,6 +40,9 @@ class GridSettings(SoftmaxSettings):
     kernel: int = Field(default=3, ge=1, description="rows and columns of a convolution")
     sampling: float = Field(default=1.0, gt=0.0, le=1.0, description="share of the NONE spans used in a training step")
     pooling: bool = Field(default=True, description="add the maximum over the words of a span")
+    threshold: Annotated[float, Field(gt=0.0, lt=1.0)] | Literal["dev"] = Field(
+        default="dev", description="minimum probability of an entity; dev: chosen for the best F1 on dev"
+    )
     dropout: float = Field(default=0.2, ge=0.0, lt=1.0, description="dropout on the words")
     hidden_dropout: float = Field(default=0.2, ge=0.0, lt=1.0, description="dropout on the cells")
 
@@ -55,7 +60,7 @@ class GridSettings(SoftmaxSettings):
         return resolved.model_copy(update={"max_width": min(resolved.max_width, MAX_AUTOMATIC_WIDTH)})
 
 
-class Grid(SoftmaxHead, HasSpanProbabilities, HasSpanVectors):
+class Grid(SoftmaxHead, TunedThreshold, HasSpanProbabilities, HasSpanVectors):
     """Classifies the cells of a grid [starts, widths] after residual convolutions over it.
 
     Spans that share a boundary or overlap compete or nest, but most heads score each of them alone.
@@ -63,7 +68,8 @@ class Grid(SoftmaxHead, HasSpanProbabilities, HasSpanVectors):
     small convolutions compare each span with its neighbours. A cell is the sum of projections of its
     first and last word, their product, the maximum over its words and a width embedding. Only widths
     up to ``max_width`` have a column, so that the cost grows with T x width and not with T x T. The
-    loss is summed over all spans of a sentence and averaged over sentences.
+    loss is summed over all spans of a sentence and averaged over sentences. A span is an entity if the
+    probability of its best type reaches ``threshold``.
 
     Paper: after Yan et al., "An Embarrassingly Easy but Strong Baseline for Nested Named Entity
     Recognition", ACL 2023 (CNN-NER), whose grid is T x T.
@@ -84,6 +90,7 @@ class Grid(SoftmaxHead, HasSpanProbabilities, HasSpanVectors):
         super().__init__(labels, settings)
         assert settings.max_width is not None
         self.widest = settings.max_width
+        self.threshold = DEFAULT_THRESHOLD if settings.threshold == "dev" else settings.threshold
         channels, rank = settings.channels, settings.rank
         self.sizes = [channels, channels, rank, rank, channels if settings.pooling else 0]
         self.dropout = nn.Dropout(settings.dropout)
@@ -123,20 +130,23 @@ class Grid(SoftmaxHead, HasSpanProbabilities, HasSpanVectors):
 
     def score(self, states: TokenStates, targets: Mapping[str, Tensor]) -> ScoredSpans:
         logits, inside = self.score_cells(states)
-        score, label = logits.softmax(-1).max(-1)
-        cells = ((label != self.none) & inside).view(-1).nonzero().squeeze(1)
+        score, label = logits.softmax(-1)[..., : self.none].max(-1)
+        threshold = targets.get("threshold", self.threshold)  # in ONNX, the threshold is an input
+        cells = ((score >= threshold) & inside).view(-1).nonzero().squeeze(1)
         spans = self._spans(cells, inside.shape[1])
-        return ScoredSpans(*spans, label.view(-1).index_select(0, cells), score.view(-1).index_select(0, cells))
+        label = label.view(-1).index_select(0, cells)
+        log_odds = class_log_odds(logits.flatten(0, -2).index_select(0, cells), label)
+        return ScoredSpans(*spans, label, score.view(-1).index_select(0, cells), log_odds=log_odds)
 
     def span_probabilities(self, states: TokenStates, targets: Mapping[str, Tensor]) -> SpanVectors:
         logits, inside = self.score_cells(states)
-        cells = inside.view(-1).nonzero().squeeze(1)
+        cells = inside.reshape(-1).nonzero().squeeze(1)
         return SpanVectors(*self._spans(cells, inside.shape[1]), logits.flatten(0, 2).index_select(0, cells).softmax(-1))
 
     def span_vectors(self, states: TokenStates, targets: Mapping[str, Tensor]) -> SpanVectors:
         """The cells after the convolutions."""
         vectors, inside = self.cells(states)
-        cells = inside.view(-1).nonzero().squeeze(1)
+        cells = inside.reshape(-1).nonzero().squeeze(1)
         return SpanVectors(*self._spans(cells, inside.shape[1]), vectors.flatten(0, 2).index_select(0, cells))
 
     @property
@@ -145,7 +155,7 @@ class Grid(SoftmaxHead, HasSpanProbabilities, HasSpanVectors):
 
     @property
     def onnx(self) -> OnnxGraph | str:
-        return OnnxGraph.of_spans(self.score, self.decoding, self.max_width)
+        return OnnxGraph.of_spans(self.score, self.decoding, self.max_width, has_threshold_input=True)
 
     def score_cells(self, states: TokenStates) -> tuple[Tensor, Tensor]:
         """The logits of all classes [B, T, W, C + 1] in float32, and which cells are spans [B, T, W]."""
