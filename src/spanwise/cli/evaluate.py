@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -29,7 +29,6 @@ from spanwise.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from spanwise.core.types import Sentence
     from spanwise.evaluation import Evaluation
     from spanwise.evaluation.threshold_search import ThresholdSearch
     from spanwise.evaluation.typing import TypingScores
@@ -79,7 +78,7 @@ def evaluate(
     """
     from dataclasses import replace
 
-    from spanwise.prediction.outputs import check_threshold_types, parse_thresholds
+    from spanwise.prediction.outputs import check_threshold_types, parse_thresholds, types_in
 
     pred_format = with_encoding(pred_format, encoding)
     gold_format = with_encoding(gold_format, encoding)
@@ -124,7 +123,7 @@ def evaluate(
             raise typer.BadParameter("--save needs MODEL and DATA")
         gold_sentences = read_gold(gold, gold_format, gold_ledger)
         predicted = read_predictions(pred, gold_sentences, pred_format, ledger)
-        types, relation_types = _types(gold_sentences, predicted)
+        types, relation_types = types_in(gold_sentences, predicted)
         check_threshold_types(requested, [*types, *relation_types])
         search = search_threshold(gold_sentences, predicted) if should_find_threshold else None
         thresholds = search.thresholds(types, is_per_type=is_per_type) if search else requested
@@ -159,14 +158,6 @@ def _save(model: Path, search: ThresholdSearch, is_per_type: bool, types: Sequen
     RunFolder(model).save_thresholds(thresholds)
     listed = ", ".join(f"{type} {score:g}" for type, score in thresholds.items()) if is_per_type else f"{search.threshold:g}"
     return f"saved in {model}: threshold {listed}; predictions use it by default"
-
-
-def _types(*corpora: Iterable[Sentence]) -> tuple[list[str], list[str]]:
-    """The types of entities, and those of relations."""
-    sentences = [sentence for corpus in corpora for sentence in corpus]
-    entities = {entity.type for sentence in sentences for entity in sentence.entities}
-    relations = {relation.type for sentence in sentences for relation in sentence.relations}
-    return sorted(entities), sorted(relations | {link.type for sentence in sentences for link in sentence.links})
 
 
 def _print(evaluation: Evaluation | TypingScores, search: ThresholdSearch | None) -> None:

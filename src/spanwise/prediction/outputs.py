@@ -50,6 +50,14 @@ def check_threshold_types(threshold: Threshold, types: Sequence[str]) -> None:
             raise unknown_name("type with a threshold", name, types)
 
 
+def types_in(*corpora: Iterable[Sentence]) -> tuple[list[str], list[str]]:
+    """Return the types of entities, and those of relations."""
+    sentences = [sentence for corpus in corpora for sentence in corpus]
+    entities = {entity.type for sentence in sentences for entity in sentence.entities}
+    relations = {relation.type for sentence in sentences for relation in sentence.relations}
+    return sorted(entities), sorted(relations | {link.type for sentence in sentences for link in sentence.links})
+
+
 def check_output_format(output: Path | None, format: str | None) -> None:
     """Raise an error if the format cannot be written to the path. Called before the model is loaded."""
     if output is None:
