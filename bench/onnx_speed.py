@@ -55,7 +55,7 @@ def prepared(rows: Any, chosen: Any, batch_size: int) -> list[Batch]:
 
 def measured(predictors: Mapping[str, BasePredictor], bare: Mapping[str, Any], sentences: Any, arguments: Any) -> Times:
     times: Times = {}
-    rows = next(predictor for predictor in predictors.values() if isinstance(predictor, OnnxPredictor)).indexer
+    rows = next(predictor for predictor in predictors.values() if isinstance(predictor, OnnxPredictor)).encoder
     for turn in range(1 + arguments.rounds):  # the first turn is a warm-up
         first = turn * arguments.slice % max(1, len(sentences) - arguments.slice + 1)
         chosen = sentences[first : first + arguments.slice]

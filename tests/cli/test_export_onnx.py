@@ -126,7 +126,6 @@ def test_heads_without_graph(tiny_bert: Path, tmp_path: Path, run: Runner) -> No
     torch.manual_seed(0)
     relations = Model.build(configure("gp-relations", encoder=str(tiny_bert)), with_relations(corpus()))
     cases = {
-        "concat": (model(tiny_bert, "locate-label-paper", ["encoder.parts.0.layers=2"]), "a concatenation of encoders has no ONNX graph; use a transformer or the static encoder"),
         "sng": (model("static", "sng"), "the head sng has no ONNX graph: the order in which its LSTM reads the words of spans is computed on the host"),
         "relations": (relations, "the head gp-relations has no ONNX graph: it decodes entities before it scores relations between them"),
         "subwords": (model(tiny_bert, "shallow-span", ["head.unit=subwords", "head.max_width=6"]), "the head shallow-span has no ONNX graph: its spans consist of subwords; train with head.unit=words"),

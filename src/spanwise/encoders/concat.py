@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from spanwise.core.types import Sentence
 from spanwise.encoders import build_encoder, load_encoder
 from spanwise.encoders.base import Encoder, TokenStates
+from spanwise.encoders.joint_indexing import JointIndexer, part_folder, select_arrays
 from spanwise.encoders.recurrent import BiLSTM, VariationalDropout, masked_max
 
 
@@ -61,19 +62,24 @@ class ConcatEncoder(Encoder):
 
     @classmethod
     def load(cls, settings: ConcatSettings, folder: Path) -> Self:
-        parts = [load_encoder(values, folder / _folder_name(index)) for index, values in enumerate(settings.parts)]
+        parts = [load_encoder(values, folder / part_folder(index)) for index, values in enumerate(settings.parts)]
         return cls(settings, parts)
 
     def save(self, folder: Path) -> None:
         """Save each part in its own folder."""
         for index, part in enumerate(self._encoders):
-            part_folder = folder / _folder_name(index)
-            part_folder.mkdir(parents=True, exist_ok=True)
-            part.save(part_folder)
+            target = folder / part_folder(index)
+            target.mkdir(parents=True, exist_ok=True)
+            part.save(target)
 
     @property
     def _encoders(self) -> list[Encoder]:
         return [part for part in self.parts if isinstance(part, Encoder)]
+
+    @property
+    def indexer(self) -> JointIndexer[Encoder]:
+        """The host part of all encoders."""
+        return JointIndexer(self._encoders)
 
     def pretrained_parameters(self) -> Iterator[nn.Parameter]:
         return chain.from_iterable(part.pretrained_parameters() for part in self._encoders)
@@ -86,34 +92,22 @@ class ConcatEncoder(Encoder):
             part.enable_cuda_graphs()
 
     def prepare(self, sentences: Sequence[Sentence], context: Sequence[Sentence] = ()) -> list[tuple[Any, ...]]:
-        return list(zip(*(part.prepare(sentences, context) for part in self._encoders), strict=True))
+        return self.indexer.prepare(sentences, context)
 
     def cost(self, prepared: tuple[Any, ...]) -> int:
-        return max(part.cost(item) for part, item in zip(self._encoders, prepared, strict=True))
+        return self.indexer.cost(prepared)
 
     def collate(self, prepared: Sequence[tuple[Any, ...]]) -> dict[str, Tensor]:
-        tensors: dict[str, Tensor] = {}
-        for index, (part, items) in enumerate(zip(self._encoders, zip(*prepared, strict=True), strict=True)):
-            tensors |= {f"{index}.{name}": tensor for name, tensor in part.collate(items).items()}
-        # Parts may pad to different lengths, but never to less than the longest sentence.
-        masks = [tensors[f"{index}.mask"] for index in range(len(self.parts))]
-        tensors["mask"] = min(masks, key=lambda mask: mask.shape[1])
-        return tensors
+        return self.indexer.collate(prepared)
 
     def forward(self, inputs: Mapping[str, Tensor]) -> TokenStates:
-        mask = inputs["mask"]
-        states = [part(_part_inputs(inputs, index)) for index, part in enumerate(self.parts)]
+        states = [part(select_arrays(inputs, index)) for index, part in enumerate(self.parts)]
+        return self.join(states, inputs["mask"])
+
+    def join(self, states: Sequence[TokenStates], mask: Tensor) -> TokenStates:
+        """The states of all parts together: concatenated, and read by the BiLSTM."""
         words = torch.cat([state.words[:, : mask.shape[1]] for state in states], dim=2)
         if not self.context:
             return TokenStates(words, torch.cat([state.cls for state in states], dim=1), mask)
         words = self.dropout(self.context(self.dropout(words), mask.sum(1)))
         return TokenStates(words, masked_max(words, mask), mask)
-
-
-def _folder_name(index: int) -> str:
-    return f"part-{index}"
-
-
-def _part_inputs(inputs: Mapping[str, Tensor], index: int) -> dict[str, Tensor]:
-    prefix = f"{index}."
-    return {name.removeprefix(prefix): tensor for name, tensor in inputs.items() if name.startswith(prefix)}

@@ -1,6 +1,7 @@
-"""The two ONNX graphs of a model: from encoder inputs to states, and from states to scores.
+"""The ONNX graphs of a model: from encoder inputs to states, and from states to scores.
 
-Both are traced with one example, and every branch taken for it becomes fixed. The example therefore
+A concatenation of encoders has a graph for each of them; the head's graph joins their states. All
+are traced with one example, and every branch taken for it becomes fixed. The example therefore
 contains words of one, several and many subwords, and is long enough that its number of tiles and of
 pooling levels also suits shorter sentences. ``export_onnx`` compares the result with the model.
 """
@@ -8,7 +9,7 @@ pooling levels also suits shorter sentences. ``export_onnx`` compares the result
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -18,25 +19,29 @@ from torch import Tensor, nn
 
 from spanwise.core.types import Sentence
 from spanwise.encoders.base import TokenStates
+from spanwise.encoders.concat import ConcatEncoder
+from spanwise.encoders.joint_indexing import name_arrays, part_folder, select_arrays
 from spanwise.encoders.static import StaticEncoder
 from spanwise.encoders.subword_indexing import Arrays
 from spanwise.encoders.subwords import DEEP, Subwords
 from spanwise.encoders.transformer import TransformerEncoder
 from spanwise.heads.base import Head, OnnxGraph
-from spanwise.prediction.onnx.predictor import add_empty_tables, candidate_spans
+from spanwise.prediction.onnx.encoders import add_empty_tables
+from spanwise.prediction.onnx.predictor import candidate_spans
 from spanwise.prediction.onnx.record import ENCODER, HEAD
 from spanwise.prediction.windows import MAX_WORDS
 from spanwise.spans.tiles import SMALLEST
 
 OPSET = 17
-GraphEncoder: TypeAlias = TransformerEncoder | StaticEncoder
+SingleEncoder: TypeAlias = TransformerEncoder | StaticEncoder
+GraphEncoder: TypeAlias = SingleEncoder | ConcatEncoder
 Tensors: TypeAlias = dict[str, Tensor]
 
 
 class TracedEncoder(nn.Module):
     """From collated inputs to states: of subwords, or of words and sentences."""
 
-    def __init__(self, encoder: GraphEncoder, names: Sequence[str]) -> None:
+    def __init__(self, encoder: SingleEncoder, names: Sequence[str]) -> None:
         super().__init__()
         self.encoder, self.names = encoder, names
 
@@ -49,7 +54,7 @@ class TracedEncoder(nn.Module):
 
 
 class TracedHead(nn.Module):
-    """From states to the outputs that the head declares."""
+    """From the outputs of the encoder's graphs to the outputs that the head declares."""
 
     def __init__(self, encoder: GraphEncoder, head: Head, graph: OnnxGraph, names: Sequence[str]) -> None:
         super().__init__()
@@ -57,20 +62,32 @@ class TracedHead(nn.Module):
 
     def forward(self, *values: Tensor) -> tuple[Tensor, ...]:
         inputs = dict(zip(self.names, values, strict=True))
-        if isinstance(self.encoder, TransformerEncoder):
-            states = self.encoder.words(inputs["states"], inputs)
-        else:
-            states = TokenStates(inputs["states"], inputs["sentences"], inputs["mask"])
         no_spans = dict.fromkeys(("sentence", "start", "end"), torch.zeros(0, dtype=torch.int64))
-        return self.graph.compute(states, {**no_spans, **inputs})
+        return self.graph.compute(_word_states(self.encoder, inputs), {**no_spans, **inputs})
+
+
+def _word_states(encoder: nn.Module, inputs: Mapping[str, Tensor]) -> TokenStates:
+    if isinstance(encoder, ConcatEncoder):
+        parts = [_word_states(part, select_arrays(inputs, index)) for index, part in enumerate(encoder.parts)]
+        return encoder.join(parts, inputs["mask"])
+    if isinstance(encoder, TransformerEncoder):
+        return encoder.words(inputs["states"], inputs)
+    return TokenStates(inputs["states"], inputs["sentences"], inputs["mask"])
+
+
+def single_encoders(encoder: nn.Module, folder: Path = Path()) -> Iterator[tuple[nn.Module, Path]]:
+    """The encoder, or all parts of a concatenation, with the folders of their files."""
+    if not isinstance(encoder, ConcatEncoder):
+        yield encoder, folder
+        return
+    for index, part in enumerate(encoder.parts):
+        yield from single_encoders(part, folder / part_folder(index))
 
 
 def write_graphs(encoder: GraphEncoder, head: Head, graph: OnnxGraph, folder: Path) -> None:
-    """Trace both graphs and write them to a folder."""
+    """Trace all graphs and write them to a folder, which has the folders of the encoder's parts."""
     lengths = _example_lengths(graph.max_width)
-    encoder_inputs, states, head_inputs = _example(encoder, lengths)
-    _trace(TracedEncoder(encoder, tuple(encoder_inputs)), encoder_inputs, tuple(states), folder / ENCODER)
-    head_inputs = states | head_inputs
+    head_inputs = _write_encoder(encoder, lengths, folder)
     if graph.span_widths:
         head_inputs |= _tensors(candidate_spans(np.array(lengths), graph.span_widths))
     if graph.has_threshold_input:
@@ -78,7 +95,20 @@ def write_graphs(encoder: GraphEncoder, head: Head, graph: OnnxGraph, folder: Pa
     _trace(TracedHead(encoder, head, graph, tuple(head_inputs)), head_inputs, graph.outputs, folder / HEAD)
 
 
-def _example(encoder: GraphEncoder, lengths: Sequence[int]) -> tuple[Tensors, Tensors, Tensors]:
+def _write_encoder(encoder: nn.Module, lengths: Sequence[int], folder: Path) -> Tensors:
+    """Write the graphs of an encoder and of its parts; return example inputs of the head's graph."""
+    if isinstance(encoder, ConcatEncoder):
+        inputs: Tensors = {}
+        for index, part in enumerate(encoder.parts):
+            inputs |= name_arrays(_write_encoder(part, lengths, folder / part_folder(index)), index)
+        return inputs | {"mask": inputs["0.mask"].clone()}  # a tensor that is passed twice would be one input
+    assert isinstance(encoder, SingleEncoder)
+    encoder_inputs, states, head_inputs = _example(encoder, lengths)
+    _trace(TracedEncoder(encoder, tuple(encoder_inputs)), encoder_inputs, tuple(states), folder / ENCODER)
+    return states | head_inputs
+
+
+def _example(encoder: SingleEncoder, lengths: Sequence[int]) -> tuple[Tensors, Tensors, Tensors]:
     """Inputs of the encoder, states (random numbers) and other inputs of the head for two sentences."""
     random = torch.Generator().manual_seed(0)
     if isinstance(encoder, TransformerEncoder):
@@ -119,7 +149,9 @@ def _tensors(arrays: Arrays) -> Tensors:
 
 def _trace(module: nn.Module, inputs: Mapping[str, Tensor], outputs: Sequence[str], path: Path) -> None:
     axes = {name: {axis: f"{name}_{axis}" for axis in range(min(value.ndim, 2))} for name, value in inputs.items()}
-    axes.get("sentences", {}).pop(1, None)
+    for name, dynamic in axes.items():
+        if name.endswith("sentences"):  # [B, width]
+            del dynamic[1]
     options: dict[str, Any] = {"opset_version": OPSET, "dynamo": False}  # dynamo does not support outputs of unknown length
     with warnings.catch_warnings(), torch.no_grad():
         warnings.simplefilter("ignore")  # about branches that become fixed

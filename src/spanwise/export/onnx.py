@@ -13,9 +13,10 @@ from typing import Any, Literal
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Entity, Sentence
 from spanwise.data import bundled_corpus
+from spanwise.encoders.static import StaticEncoder
 from spanwise.encoders.transformer import TransformerEncoder
 from spanwise.evaluation import evaluate
-from spanwise.export.graphs import write_graphs
+from spanwise.export.graphs import single_encoders, write_graphs
 from spanwise.export.record import exportable_encoder, head_graph, make_record
 from spanwise.export.torch_folder import export
 from spanwise.files.writing import atomic_output
@@ -75,7 +76,7 @@ def export_onnx(run: str | Path, out: str | Path, *, int8: bool = False, data: s
         result = OnnxExport(
             kind=model.config.head["kind"],
             precision="int8" if int8 else "float32",
-            size=sum(path.stat().st_size for path in temporary.iterdir()),
+            size=sum(path.stat().st_size for path in temporary.rglob("*") if path.is_file()),
             data="the bundled corpus" if data is None else str(data),
             sentences=len(expected),
             **_compare(expected, exported),
@@ -101,18 +102,22 @@ def write(model: Model, folder: Path, *, int8: bool = False) -> None:
     run.config_file.write_text(model.config.to_yaml(), encoding="utf-8")
     run.labels_file.write_text(json.dumps(model.labels.to_json(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     run.onnx_file.write_text(record.model_dump_json(indent=1) + "\n", encoding="utf-8")
-    if isinstance(encoder, TransformerEncoder):
-        encoder.indexer.tokenize.tokenizer.save(str(folder / TOKENIZER))
-    else:
-        encoder.save(folder)
+    for single, part in single_encoders(encoder, folder):
+        part.mkdir(parents=True, exist_ok=True)
+        if isinstance(single, TransformerEncoder):
+            single.indexer.tokenize.tokenizer.save(str(part / TOKENIZER))
+        elif isinstance(single, StaticEncoder):
+            single.save(part)
     try:
         write_graphs(encoder, model.head, graph, folder)
     except (RuntimeError, ValueError, TypeError) as error:  # the exporter does not support an operation
-        kind = encoder.model.config.model_type if isinstance(encoder, TransformerEncoder) else "static"
+        kind = encoder.model.config.model_type if isinstance(encoder, TransformerEncoder) else model.config.encoder["kind"]
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise SpanwiseError(f"a {kind} encoder with this head has no ONNX graph: {reason}") from None
     if int8:
-        _quantize(folder / ENCODER)
+        for single, part in single_encoders(encoder, folder):
+            if isinstance(single, TransformerEncoder):
+                _quantize(part / ENCODER)
 
 
 def _quantize(path: Path) -> None:

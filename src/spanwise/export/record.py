@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from torch import nn
+
 from spanwise.core.errors import SpanwiseError
 from spanwise.encoders.base import Encoder
+from spanwise.encoders.concat import ConcatEncoder
 from spanwise.encoders.transformer import TransformerEncoder
-from spanwise.export.graphs import GraphEncoder
+from spanwise.export.graphs import GraphEncoder, SingleEncoder, single_encoders
 from spanwise.heads import head_values
 from spanwise.heads.abilities import HasThreshold, find_ability
 from spanwise.heads.base import Head, OnnxGraph
@@ -16,11 +19,16 @@ from spanwise.prediction.onnx.record import Record, Transitions
 
 
 def exportable_encoder(encoder: Encoder, precision: Literal["float32", "int8"]) -> GraphEncoder:
-    """Check that an encoder has an ONNX graph of this precision."""
-    if not isinstance(encoder, GraphEncoder):
-        raise SpanwiseError("a concatenation of encoders has no ONNX graph; use a transformer or the static encoder")
-    if precision == "int8" and not isinstance(encoder, TransformerEncoder):
+    """Check that an encoder, with all its parts, has ONNX graphs of this precision."""
+    singles = [single for single, _ in single_encoders(encoder)]
+    for single in singles:
+        if not isinstance(single, SingleEncoder):
+            raise SpanwiseError(
+                f"the encoder {type(single).__name__} has no ONNX graph; use a transformer or the static encoder"
+            )
+    if precision == "int8" and not any(isinstance(single, TransformerEncoder) for single in singles):
         raise SpanwiseError("int8 is for transformer encoders; the LSTMs of the static encoder stay in float32: omit --int8")
+    assert isinstance(encoder, GraphEncoder)
     return encoder
 
 
@@ -34,19 +42,26 @@ def head_graph(head: Head) -> OnnxGraph:
 
 def make_record(encoder: GraphEncoder, head: Head, graph: OnnxGraph, precision: Literal["float32", "int8"]) -> Record:
     """Return the settings that prediction needs in addition to the graphs."""
-    indexer = encoder.indexer if isinstance(encoder, TransformerEncoder) else None
     return Record(
+        **_encoder_settings(encoder),
         returns=graph.returns,
         precision=precision,
         entities=head.labels.entities,
-        subwords=None if indexer is None else indexer.settings,
-        unknown_id=0 if indexer is None else indexer.tokenize.unknown_id,
         span_widths=graph.span_widths,
         threshold=_threshold(head),
         policy=graph.policy,
         fragment_types=graph.fragment_types,
         tags=None if graph.tags is None else _transitions(graph.tags),
     )
+
+
+def _encoder_settings(encoder: nn.Module) -> dict[str, Any]:
+    """The fields of an ``EncoderRecord``."""
+    if isinstance(encoder, ConcatEncoder):
+        return {"parts": [_encoder_settings(part) for part in encoder.parts]}
+    if isinstance(encoder, TransformerEncoder):
+        return {"subwords": encoder.indexer.settings, "unknown_id": encoder.indexer.tokenize.unknown_id}
+    return {}
 
 
 def _threshold(head: Head) -> float | None:

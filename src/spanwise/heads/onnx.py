@@ -6,13 +6,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
+import torch
 from torch import Tensor
 
 from spanwise.decoding.decode import Policy
 from spanwise.encoders.base import TokenStates
 from spanwise.heads.outputs import ScoredSpans
 
-SPAN_COLUMNS = ("sentence", "start", "end", "label", "score")
+SPAN_COLUMNS = ("sentence", "start", "end", "label", "score", "log_odds")
 Compute: TypeAlias = Callable[[TokenStates, Mapping[str, Tensor]], tuple[Tensor, ...]]
 
 
@@ -34,8 +35,8 @@ class OnnxGraph:
     ``end`` of all spans whose width is in ``span_widths`` (empty tensors if there is none) and, with
     ``has_threshold_input``, a scalar ``threshold``. It returns the tensors named in ``outputs``:
 
-    * ``returns="spans"``: the columns of ``ScoredSpans``, which ``policy`` decodes;
-    * ``returns="fragments"``: these, and the same columns of fragments and of links between them;
+    * ``returns="spans"``: the table of ``ScoredSpans``, which ``policy`` decodes;
+    * ``returns="fragments"``: this, and the same tables of fragments and of links between them;
     * ``returns="tags"``: scores [B, T, tags], which ``tags`` decodes.
     """
 
@@ -56,7 +57,7 @@ class OnnxGraph:
     ) -> OnnxGraph:  # fmt: skip
         """The graph of a head whose ``Head.score`` consists of tensor operations only."""
         return cls(
-            returns="spans", outputs=span_outputs("spans"), compute=lambda states, inputs: score(states, inputs).columns,
+            returns="spans", outputs=span_outputs("spans"), compute=lambda states, inputs: span_table(score(states, inputs)),
             policy=policy, max_width=max_width, span_widths=span_widths, has_threshold_input=has_threshold_input,
         )  # fmt: skip
 
@@ -65,6 +66,11 @@ def span_outputs(table: str) -> tuple[str, ...]:
     """The names of the outputs for one table of scored spans.
 
     >>> span_outputs("links")
-    ('links.sentence', 'links.start', 'links.end', 'links.label', 'links.score')
+    ('links.sentence', 'links.start', 'links.end', 'links.label', 'links.score', 'links.log_odds')
     """
     return tuple(f"{table}.{column}" for column in SPAN_COLUMNS)
+
+
+def span_table(spans: ScoredSpans) -> tuple[Tensor, ...]:
+    """The tensors of ``SPAN_COLUMNS``; log-odds that a head does not compute are 0."""
+    return (*spans.columns, torch.zeros_like(spans.score) if spans.log_odds is None else spans.log_odds)

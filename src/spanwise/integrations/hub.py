@@ -46,10 +46,12 @@ class HubModel(ModelHubMixin):
             files = [RunFolder(self.folder).report_file]
         else:  # an ONNX folder needs all its files
             self.load()
-            files = [path for path in self.folder.iterdir() if not path.name.startswith(".")]
+            files = [path for path in RunFolder(self.folder).files() if not path.name.startswith(".")]
         for path in files:
             if path.is_file():
-                shutil.copy(path, save_directory / path.name)
+                target = save_directory / path.relative_to(self.folder)
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(path, target)
 
     @classmethod
     def _from_pretrained(cls, *, model_id: str, **options: Any) -> HubModel:

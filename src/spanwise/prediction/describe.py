@@ -87,7 +87,7 @@ def describe_exported(folder: Path) -> ExportedDescription:
     return ExportedDescription(
         recipe=config.recipe, title=config.title, paper=config.paper, encoder=config.encoder, head=config.head,
         labels={"entities": list(record.entities), "relations": []},  # relation heads have no ONNX export
-        precision=record.precision, size=sum(path.stat().st_size for path in folder.iterdir()),
+        precision=record.precision, size=sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()),
     )  # fmt: skip
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 
 from spanwise.core.errors import SpanwiseError
-from spanwise.encoders.concat import ConcatEncoder
 from spanwise.export.onnx import write
 from spanwise.export.torch_folder import export
 from spanwise.models.model import Model
@@ -26,7 +25,7 @@ def check_onnx(run: Run, folder: Path) -> None:
     if isinstance(graph, str):
         assert graph.strip(), "Head.onnx must be a graph or a reason"
         return
-    if isinstance(run.model.encoder, ConcatEncoder) or not all(map(find_spec, ("onnx", "onnxruntime"))):
+    if not all(map(find_spec, ("onnx", "onnxruntime"))):
         return
     (folder / "onnx").mkdir(parents=True)
     export(run.folder, folder / "model")

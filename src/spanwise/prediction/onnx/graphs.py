@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from spanwise.core.errors import SpanwiseError
 
-_COLUMNS = 5  # sentence, start, end, label, score
+COLUMNS = 6  # sentence, start, end, label, score, log-odds
 
 
 class Graph:
@@ -50,14 +50,14 @@ class Graph:
     def check_spans(self, columns: Sequence[npt.NDArray[Any]], mask: npt.NDArray[np.bool_], types: Sequence[int]) -> None:
         """Check that the graph returned tables of spans inside the sentences; ``types`` is the number of types of each."""
         lengths = mask.sum(1)
-        if len(columns) != _COLUMNS * len(types) or any(column.ndim != 1 for column in columns):
-            raise self.error(f"expected {_COLUMNS * len(types)} columns of spans, found {_describe(columns)}")
+        if len(columns) != COLUMNS * len(types) or any(column.ndim != 1 for column in columns):
+            raise self.error(f"expected {COLUMNS * len(types)} columns of spans, found {_describe(columns)}")
         for number, count in enumerate(types):
-            table = columns[_COLUMNS * number : _COLUMNS * (number + 1)]
-            sentence, start, end, label, score = table
+            table = columns[COLUMNS * number : COLUMNS * (number + 1)]
+            sentence, start, end, label, *scores = table
             if len({len(column) for column in table}) > 1 or any(column.dtype.kind != "i" for column in table[:4]):
                 raise self.error(f"expected columns of equal length, found {_describe(table)}")
-            if not np.isfinite(score).all():
+            if not all(np.isfinite(score).all() for score in scores):
                 raise self.error("computed scores that are not finite numbers")
             if not len(sentence):
                 continue

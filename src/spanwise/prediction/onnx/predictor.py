@@ -6,11 +6,10 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from tokenizers import Tokenizer
 
 from spanwise.batching.plan import plan
 from spanwise.core.errors import SpanwiseError
@@ -19,33 +18,15 @@ from spanwise.decoding.decode import Predictions, add_entities, decode
 from spanwise.decoding.fragments import LINK_LABELS, PackedSpans, join_fragments
 from spanwise.decoding.soft_nms import SoftNms
 from spanwise.decoding.thresholds import Threshold, apply_threshold, lowest_threshold
-from spanwise.encoders.subword_indexing import Arrays, SubwordIndexer
-from spanwise.encoders.tokenizer_files import check_tokenizer_file
-from spanwise.encoders.word_indexing import FILE as VOCABULARY
-from spanwise.encoders.word_indexing import WordIndexer
-from spanwise.encoders.word_tokenizer import WordTokenizer
+from spanwise.encoders.subword_indexing import Arrays
 from spanwise.prediction.base import BasePredictor
-from spanwise.prediction.onnx.graphs import Graph
-from spanwise.prediction.onnx.record import ENCODER, HEAD, TOKENIZER, Record, read_record
+from spanwise.prediction.onnx.encoders import load_encoder
+from spanwise.prediction.onnx.graphs import COLUMNS, Graph
+from spanwise.prediction.onnx.record import HEAD, read_record
 from spanwise.prediction.onnx.tags import decode_tags
 from spanwise.prediction.onnx.weights import check_weights
 from spanwise.runtime.progress import advance
 from spanwise.spans.candidates import grid, packed
-
-MAX_ROWS = 256  # encoded at once; bounds the memory for batches of long sentences
-
-
-class Indexer(Protocol):
-    """Turns sentences into the inputs of a graph.
-
-    ``SubwordIndexer`` for a transformer, ``WordIndexer`` for the static encoder.
-    """
-
-    def prepare(self, sentences: Sequence[Sentence], context: Sequence[Sentence] = ()) -> list[Any]: ...
-
-    def cost(self, prepared: Any) -> int: ...
-
-    def collate(self, prepared: Sequence[Any]) -> Arrays: ...
 
 
 class OnnxPredictor(BasePredictor):
@@ -60,18 +41,19 @@ class OnnxPredictor(BasePredictor):
         self.record = record = read_record(folder)
         self.types, self.default_threshold = record.entities, record.threshold
         self.thresholds = record.thresholds or {}
-        self.indexer = _load_indexer(folder, record)
-        for name in (ENCODER, HEAD):
-            if (folder / name).is_file():
-                check_weights(folder / name)
-        paths = folder / ENCODER, folder / HEAD
-        self._encoder, self._head = (Graph(path, session(path, device, threads)) for path in paths)
+
+        def open_graph(path: Path) -> Graph:
+            check_weights(path)
+            return Graph(path, session(path, device, threads))
+
+        self.encoder = load_encoder(folder, record, open_graph)
+        self._head = open_graph(folder / HEAD)
 
     def predict_chunk(
         self, sentences: Sequence[Sentence], context: Sequence[Sentence], *, threshold: Threshold, batch_size: int
     ) -> list[Sentence]:  # fmt: skip
-        prepared = self.indexer.prepare(sentences, context)
-        costs = np.array([self.indexer.cost(item) for item in prepared], np.int64)
+        prepared = self.encoder.prepare(sentences, context)
+        costs = np.array([self.encoder.cost(item) for item in prepared], np.int64)
         predicted = list(sentences)
         cutoff, min_scores = self._cutoffs(threshold)
         for indices in plan(costs, batch_size, None, None):
@@ -93,10 +75,10 @@ class OnnxPredictor(BasePredictor):
         self, prepared: Sequence[Any], cutoff: float | None, min_scores: Mapping[str, float] | None
     ) -> list[Predictions]:  # fmt: skip
         record, count = self.record, len(prepared)
-        inputs = self.indexer.collate(prepared)
+        inputs = self.encoder.collate(prepared)
         if not inputs["mask"].any():  # some graphs fail on a batch without words
             return [Predictions(())] * count
-        inputs = self._encode(add_empty_tables(inputs))
+        inputs = self.encoder.encode(inputs)
         inputs["threshold"] = np.array(0.5 if cutoff is None else cutoff, np.float32)
         if record.span_widths:
             inputs |= candidate_spans(inputs["mask"].sum(1), record.span_widths)
@@ -110,26 +92,17 @@ class OnnxPredictor(BasePredictor):
         if record.tags is None:
             tables = (len(self.types), len(record.fragment_types), len(LINK_LABELS))
             self._head.check_spans(columns, inputs["mask"], tables if record.returns == "fragments" else tables[:1])
-        entities = decode(*columns[:5], count=count, types=self.types, policy=policy, min_scores=min_scores)
+        log_odds = columns[5] if record.tags is None else None
+        entities = decode(
+            *columns[:5], count=count, types=self.types, policy=policy, min_scores=min_scores, log_odds=log_odds
+        )  # fmt: skip
         predictions = [Predictions(contiguous) for contiguous in entities]
         if record.returns != "fragments":
             return predictions
-        fragments, links = PackedSpans(*columns[5:10]), PackedSpans(*columns[10:])
+        fragments, links = (PackedSpans(*columns[table * COLUMNS :][:5]) for table in (1, 2))
         discontinuous = join_fragments(fragments, links, count=count, types=record.fragment_types)
         paired = zip(predictions, discontinuous, strict=True)
         return [add_entities(contiguous, more) if more else contiguous for contiguous, more in paired]
-
-    def _encode(self, arrays: Arrays) -> Arrays:
-        """Add the outputs of the encoder's graph to the inputs of the head's graph."""
-        inputs = self._encoder.select(arrays)
-        rows = len(inputs.get("ids", ()))
-        if rows <= MAX_ROWS:
-            outputs = self._encoder.run(inputs)
-        else:  # rows are independent of each other
-            starts = range(0, rows, MAX_ROWS)
-            parts = [{name: array[start : start + MAX_ROWS] for name, array in inputs.items()} for start in starts]
-            outputs = [np.concatenate([self._encoder.run(part)[0] for part in parts])]
-        return arrays | dict(zip(self._encoder.outputs, outputs, strict=True))
 
 
 def candidate_spans(lengths: npt.NDArray[np.int64], widths: Sequence[int]) -> Arrays:
@@ -141,34 +114,6 @@ def candidate_spans(lengths: npt.NDArray[np.int64], widths: Sequence[int]) -> Ar
     cells = grid(lengths, max(widths))
     cells &= np.isin(np.arange(1, cells.shape[2] + 1), widths)
     return dict(packed(cells)._asdict())
-
-
-def add_empty_tables(arrays: Arrays) -> Arrays:
-    """Add the optional tables, because a graph always takes the same inputs.
-
-    For a transformer these are the tables of words with several subwords; for the static encoder,
-    the table of short spellings, which must not be empty.
-    """
-    empty = np.zeros((0, 1), np.int64)
-    for name in ("several", "deep") if "first" in arrays else ():
-        arrays = {name: empty, f"{name}_counts": empty[:, 0], f"{name}_words": empty[:, 0], **arrays}
-    if "short" in arrays and not len(arrays["short"]):
-        arrays |= {"short": np.zeros((1, 1), np.int64), "spelling": arrays["spelling"] + 1}
-    return arrays
-
-
-def _load_indexer(folder: Path, record: Record) -> Indexer:
-    try:
-        if record.subwords is None:
-            return WordIndexer.load(folder)
-        check_tokenizer_file(folder / TOKENIZER)
-        tokenizer = Tokenizer.from_file(str(folder / TOKENIZER))
-    except SpanwiseError:
-        raise
-    except Exception as error:  # tokenizers raises plain Exception
-        name = TOKENIZER if record.subwords else VOCABULARY
-        raise SpanwiseError(f"{folder / name}: cannot be read: {' '.join(str(error).split())}") from None
-    return SubwordIndexer(WordTokenizer(tokenizer, record.unknown_id), record.subwords)
 
 
 def session(path: Path, device: str = "cpu", threads: int | None = None) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
@@ -10,6 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 from spanwise.config.validation import TypeNames, validate_settings
 from spanwise.core.errors import SpanwiseError
 from spanwise.decoding.soft_nms import SoftNms
+from spanwise.encoders.joint_indexing import part_folder
 from spanwise.encoders.subword_indexing import SubwordSettings
 from spanwise.encoders.word_indexing import FILE as VOCABULARY
 from spanwise.files.reading import read_json
@@ -37,27 +39,49 @@ class Transitions(BaseModel):
         return self
 
 
-class Record(BaseModel):
-    """Settings of an exported model.
+class EncoderRecord(BaseModel):
+    """Settings of an encoder: of a transformer (``subwords``), the static encoder, or a concatenation (``parts``).
 
     ``encoder.onnx`` returns ``states``. That of a transformer takes ``ids`` and ``seen`` [rows,
     length] and returns subword states. That of the static encoder takes the arrays of
-    ``WordIndexer.collate`` and returns word states, and sentence states as ``sentences``.
-
-    ``head.onnx`` takes these states and any of: the arrays of ``SubwordIndexer.collate``;
-    ``sentence``, ``start`` and ``end`` of the candidate spans; a ``threshold``. It returns tag
-    scores [B, T, tags], or packed spans as ``Head.score`` does (sentence, start, end, label,
-    score): one table, or one each for entities, fragments and links.
+    ``WordIndexer.collate`` and returns word states, and sentence states as ``sentences``. Each part
+    of a concatenation has its own folder with its graph.
     """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    subwords: SubwordSettings | None = None  # of a transformer
+    unknown_id: int = 0  # of words without subwords
+    parts: tuple[EncoderRecord, ...] = ()
+
+    @model_validator(mode="after")
+    def _check_kind(self) -> Self:
+        if self.parts and self.subwords is not None:
+            raise ValueError("expected subwords or parts, found both")
+        return self
+
+    def files(self) -> Iterator[str]:
+        """The names of the files that the encoder needs."""
+        for index, part in enumerate(self.parts):
+            yield from (f"{part_folder(index)}/{name}" for name in part.files())
+        if not self.parts:
+            yield from (ENCODER, TOKENIZER if self.subwords else VOCABULARY)
+
+
+class Record(EncoderRecord):
+    """Settings of an exported model.
+
+    ``head.onnx`` takes the states of the encoder and any of: the other arrays that the encoder reads
+    (those of the first part of a concatenation are named ``0.name``); ``sentence``, ``start`` and
+    ``end`` of the candidate spans; a ``threshold``. It returns tag scores [B, T, tags], or packed
+    spans as ``Head.score`` does (sentence, start, end, label, score): one table, or one each for
+    entities, fragments and links.
+    """
 
     format: Literal[1] = 1
     returns: Literal["spans", "fragments", "tags"]  # by head.onnx
     precision: Literal["float32", "int8"]
     entities: TypeNames = Field(min_length=1)
-    subwords: SubwordSettings | None = None  # of a transformer; None for the static encoder
-    unknown_id: int = 0  # of words without subwords
     span_widths: tuple[SpanWidth, ...] = ()  # of the candidate spans, if the graph takes them as input
     threshold: FiniteFloat | None = None  # default; None if the head has none
     policy: str | SoftNms = "flat"
@@ -82,7 +106,7 @@ def read_record(folder: Path) -> Record:
     """Read the record of an exported model and check that all its files exist."""
     path = RunFolder(folder).onnx_file
     record = validate_settings(Record, read_json(path), str(path))
-    missing = [name for name in (ENCODER, HEAD, TOKENIZER if record.subwords else VOCABULARY) if not (folder / name).is_file()]
+    missing = [name for name in (*record.files(), HEAD) if not (folder / name).is_file()]
     if missing:
         raise SpanwiseError(f"{folder}: the exported model is incomplete; missing {', '.join(missing)}")
     return record
