@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import signal
-import subprocess
-import sys
-import time
 from pathlib import Path
 
 import pytest
 import tiny
 from cli_runner import Result, Runner
+from forked import forked_command
 from tiny import FILLERS, sentences
 
 from spanwise.core.types import Sentence
@@ -183,11 +180,11 @@ def test_output_never_overwrites_an_annotated_text(run: Runner, model: Path, tmp
 def test_output_never_overwrites_standard_input(model: Path, folder: Path) -> None:
     source = folder / "c.jsonl"
     before = source.read_bytes()
-    command = [sys.executable, "-m", "spanwise", "predict", str(model), "-", "--from", "jsonl", "--output", str(source)]
-    with source.open("rb") as file:
-        done = subprocess.run(command, stdin=file, capture_output=True, check=False)
-    assert done.returncode == 2
-    assert b"would overwrite an input" in done.stderr
+    arguments = ("predict", model, "-", "--from", "jsonl", "--output", source)
+    with source.open("rb") as file, forked_command(*arguments, stdin=file) as command:
+        result = command.wait()
+    assert result.code == 2
+    assert "would overwrite an input" in result.err
     assert source.read_bytes() == before
 
 
@@ -200,9 +197,11 @@ def test_standard_input_as_text_and_in_a_format(model: Path, folder: Path) -> No
 
 
 def piped(model: Path, data: bytes, *options: str) -> list[dict[str, object]]:
-    command = [sys.executable, "-m", "spanwise", "predict", str(model), "-", *options]
-    done = subprocess.run(command, input=data, capture_output=True, check=True)
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    with forked_command("predict", model, "-", *options) as command:
+        command.stdin.write(data)
+        result = command.wait()
+    assert result.code == 0
+    return [json.loads(line) for line in result.out.splitlines()]
 
 
 @pytest.mark.parametrize("name", ["notes.md", "letter", "x.jsonl"])
@@ -372,23 +371,17 @@ def test_interrupt_leaves_no_files(model: Path, tmp_path: Path) -> None:
     """A slow pipe keeps the command busy."""
     out = tmp_path / "out" / "out.jsonl"
     out.parent.mkdir()
-    command = [sys.executable, "-m", "spanwise", "predict", str(model), "-", "--output", str(out)]
     line = (" ".join(FILLERS) + ".\n").encode()
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
-        assert process.stdin is not None
-        try:
-            for _ in range(600):  # until it writes a temporary file
-                process.stdin.write(line * 10)
-                process.stdin.flush()
-                if list(out.parent.iterdir()):
-                    break
-                time.sleep(0.05)
-            assert list(out.parent.iterdir())
-            assert not out.exists()
-            os.kill(process.pid, signal.SIGINT)
-            _, err = process.communicate(timeout=30)
-        finally:
-            process.kill()
-    assert process.returncode == 130
-    assert b"Traceback" not in err
+
+    def is_writing() -> bool:
+        command.stdin.write(line * 10)
+        return bool(list(out.parent.iterdir()))  # a temporary file
+
+    with forked_command("predict", model, "-", "--output", out) as command:
+        command.wait_until(is_writing)
+        assert not out.exists()
+        command.send_signal(signal.SIGINT)
+        result = command.wait()
+    assert result.code == 130
+    assert "Traceback" not in result.err
     assert list(out.parent.iterdir()) == []

@@ -18,6 +18,7 @@ import tiny
 import uvicorn
 from cli_runner import Runner
 from fake_service import FakePredictor
+from forked import forked_command
 
 from spanwise.prediction.load import load
 from spanwise.serve import server
@@ -96,27 +97,20 @@ def test_responses_equal_predictions_and_shutdown_completes_requests(trained: Pa
         with urlopen(Request(f"{address}predict", body, {"content-type": "application/json"}), timeout=60) as answer:
             return json.load(answer)["results"]
 
-    # A shell may ignore interrupts, and Python inherits this.
-    code = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\nfrom spanwise.cli import main; main()"
-    command = [sys.executable, "-c", code, "serve", str(trained), "--port", "0", "--device", "cpu"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        try:
-            assert process.stdout is not None
-            address = process.stdout.readline().split()[3]
-            [result] = ask(address, text=text)
-            assert [[(entity["type"], entity["text"]) for entity in one["entities"]] for one in result["sentences"]] == expected
-            with ThreadPoolExecutor(1) as threads:
-                last = threads.submit(ask, address, text=(text + "\n") * 1000)
-                while (
-                    "spanwise_requests_in_progress 1.0" not in urlopen(f"{address}metrics").read().decode() and not last.done()
-                ):
-                    pass
-                process.send_signal(number)
-                assert len(last.result()[0]["sentences"]) == 2000
-            out, err = process.communicate(timeout=60)
-        finally:
-            process.kill()
-    assert (process.returncode, out, err) == (0, "", ""), "nothing is logged"
+    with forked_command("serve", trained, "--port", 0, "--device", "cpu") as command:
+        command.wait_until(lambda: "\n" in command.out)
+        line = command.out
+        address = line.split()[3]
+        [result] = ask(address, text=text)
+        assert [[(entity["type"], entity["text"]) for entity in one["entities"]] for one in result["sentences"]] == expected
+        with ThreadPoolExecutor(1) as threads:
+            last = threads.submit(ask, address, text=(text + "\n") * 1000)
+            while "spanwise_requests_in_progress 1.0" not in urlopen(f"{address}metrics").read().decode() and not last.done():
+                pass
+            command.send_signal(number)
+            assert len(last.result()[0]["sentences"]) == 2000
+        ended = command.wait()
+    assert (ended.code, ended.out, ended.err) == (0, line, ""), "nothing is logged"
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signal")

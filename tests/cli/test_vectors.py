@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 from cli_runner import Runner
+from forked import forked_command
 from tiny import model
 
 from spanwise.data import FOLDER
@@ -136,21 +135,17 @@ def test_errors_are_one_line(
     assert sorted(Path().iterdir()) == before
 
 
-def test_interrupt_leaves_no_files(tmp_path: Path) -> None:
+def test_interrupt_leaves_no_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("numba")
     scratch = tmp_path / "scratch"
     scratch.mkdir()
-    command = [sys.executable, "-m", "spanwise", "vectors", "train", str(FOLDER), "--out", str(tmp_path / "v"), "--dim", "50"]
-    process = subprocess.Popen(
-        [*command, "--iterations", "100000"],
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(scratch)},
-    )  # fmt: skip
-    assert process.stdout is not None
-    for line in process.stdout:
-        if line.startswith("iteration 2"):
-            break
-    process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert "Traceback" not in err
+    monkeypatch.setenv("TMPDIR", str(scratch))
+    monkeypatch.setattr(tempfile, "tempdir", None)
+    options = ("--out", tmp_path / "v", "--dim", 50, "--iterations", 100_000)
+    with forked_command("vectors", "train", FOLDER, *options) as command:
+        command.wait_until(lambda: "\niteration 2" in command.out)
+        command.send_signal(signal.SIGINT)
+        result = command.wait()
+    assert result.code == 130
+    assert "Traceback" not in result.err
     assert [path.name for path in tmp_path.rglob("*")] == ["scratch"]

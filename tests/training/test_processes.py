@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 import torch
+from cases import in_case
+from forked import Forked
 from safetensors.torch import load_file
 from tiny import STATIC, corpus
 
+from spanwise.cli import main
 from spanwise.core.types import Entity, Sentence
 from spanwise.formats import write
 
@@ -22,36 +24,53 @@ NO_DROPOUT = (
     "training.head_rate=0.01",
     "training.batch_size=4",
 )
-# One thread each. On Linux the processes use the loopback interface, for any host name.
-ENVIRONMENT = {"OMP_NUM_THREADS": "1", **({"GLOO_SOCKET_IFNAME": "lo"} if sys.platform == "linux" else {})}
 TYPING = ("head.task=typing", "encoder.glove=null", "encoder.word_size=16", "encoder.char_hidden=4")
+RECIPES = {
+    "biaffine": (*STATIC, "head.hidden_dropout=0"),
+    "sng": TYPING,  # a batch of single words gives no gradients to the recurrent weights
+}
 
 
-@pytest.mark.parametrize(
-    ("recipe", "settings"),
-    [
-        ("biaffine", (*STATIC, "head.hidden_dropout=0")),
-        ("sng", TYPING),  # a batch of single words gives no gradients to the recurrent weights
-    ],
-)
-def test_two_processes_equal_one_with_two_batches_per_step(recipe: str, settings: tuple[str, ...], tmp_path: Path) -> None:
+def run_commands(commands: Sequence[Sequence[str]]) -> None:
+    for arguments in commands:
+        with pytest.raises(SystemExit) as end:
+            main(arguments)
+        assert not end.value.code
+
+
+def launch(commands: Sequence[Sequence[str]]) -> None:
+    """Run commands in two processes, as ``torchrun`` does, but in forks, which need no time for imports."""
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+    config = LaunchConfig(
+        min_nodes=1, max_nodes=1, nproc_per_node=2, start_method="fork", rdzv_backend="c10d", rdzv_endpoint="localhost:0",
+        max_restarts=0,
+    )  # fmt: skip
+    elastic_launch(config, run_commands)(commands)
+
+
+def test_two_processes_equal_one_with_two_batches_per_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both recipes are trained by the same processes, because starting them takes most of the time."""
     (tmp_path / "data").mkdir()
     words = tuple(Sentence(f"w{n}", ("oslo",), (Entity("Place", ((0, 1),)),)) for n in range(8))
     for split, sentences in corpus(46).splits.items():  # with an even number of batches
         write(sentences + words, tmp_path / "data" / f"{split}.jsonl")
 
-    def weights(name: str, launcher: tuple[str, ...], *more: str) -> dict[str, torch.Tensor]:
-        options = [word for setting in (*settings, *NO_DROPOUT, *more) for word in ("--set", setting)]
-        command = [sys.executable, *launcher, "-m", "spanwise", "train", tmp_path / "data", "--out", tmp_path / name,
-                   "--recipe", recipe, "--encoder", "static", "--epochs", "2", "--device", "cpu", *options]  # fmt: skip
-        done = subprocess.run(
-            command, capture_output=True, text=True, timeout=300, check=False, env={**os.environ, **ENVIRONMENT}
-        )
-        assert done.returncode == 0, done.stderr
-        return load_file(tmp_path / name / "model.safetensors")
+    def arguments(recipe: str, folder: str, *more: str) -> list[str]:
+        options = [word for setting in (*RECIPES[recipe], *NO_DROPOUT, *more) for word in ("--set", setting)]
+        return ["train", str(tmp_path / "data"), "--out", str(tmp_path / folder / recipe),
+                "--recipe", recipe, "--encoder", "static", "--epochs", "2", "--device", "cpu", *options]  # fmt: skip
 
-    two = weights("two", ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"))
-    one = weights("one", (), "training.accumulate=2")
-    assert one.keys() == two.keys()
-    for name, value in one.items():
-        torch.testing.assert_close(two[name], value, atol=1e-5, rtol=1e-4)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    if sys.platform == "linux":
+        monkeypatch.setenv("GLOO_SOCKET_IFNAME", "lo")  # for any host name
+    with Forked(lambda: launch([arguments(recipe, "two") for recipe in RECIPES])) as processes:
+        ended = processes.wait()
+    assert ended.code == 0, ended.err
+    run_commands([arguments(recipe, "one", "training.accumulate=2") for recipe in RECIPES])
+    for recipe in RECIPES:
+        one, two = (load_file(tmp_path / folder / recipe / "model.safetensors") for folder in ("one", "two"))
+        assert one.keys() == two.keys()
+        for name, value in one.items():
+            with in_case(f"{recipe}: {name}"):
+                torch.testing.assert_close(two[name], value, atol=1e-5, rtol=1e-4)
