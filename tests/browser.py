@@ -27,7 +27,7 @@ for descriptor, pipe in enumerate(pipes, 3):
     os.dup2(pipe, descriptor)
 os.execv(sys.argv[3], sys.argv[3:])
 """
-TIMEOUT = 30.0  # seconds for any operation
+TIMEOUT = 120.0  # seconds for any operation
 
 
 def find_browser() -> str | None:

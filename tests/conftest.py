@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from browser import Browser
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "data"
+# These run first, so that no worker starts one of them when the others have finished.
+LONGEST = ("test_processes.py", "test_kill.py", "test_contracts.py", "test_onnx.py")
+
+# No limits on time, which a busy machine would exceed.
+settings.register_profile("no limits", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("no limits")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    ranks = {name: rank for rank, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: ranks.get(item.path.name, len(ranks)))
 
 
 @pytest.fixture(scope="session")
@@ -36,6 +48,21 @@ def tiny_roberta(tmp_path_factory: pytest.TempPathFactory) -> Path:
     from tiny import roberta
 
     return roberta(tmp_path_factory.mktemp("encoders") / "roberta")
+
+
+@pytest.fixture
+def without_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Skip the drawing of figures, which takes most of the time of an analysis."""
+    from spanwise.analysis import analyze
+    from spanwise.analysis.section import Section
+    from spanwise.analysis.writing import RenderedFigure, file_name
+
+    def placeholders(sections: Sequence[Section]) -> dict[str, RenderedFigure]:
+        return {
+            file_name(section, name): RenderedFigure(b"png", b"<svg></svg>") for section in sections for name in section.figures
+        }
+
+    monkeypatch.setattr(analyze, "render_figures", placeholders)
 
 
 @pytest.fixture(scope="session")

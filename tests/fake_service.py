@@ -47,7 +47,7 @@ class FakePredictor(BasePredictor):
         self, sentences: Sequence[Sentence], context: Sequence[Sentence], *, threshold: Threshold, batch_size: int
     ) -> list[Sentence]:  # fmt: skip
         self.batches.append([sentence.text for sentence in sentences])
-        assert self.gate.wait(30)
+        assert self.gate.wait(120)
         if any("poison" in sentence.words for sentence in sentences):
             raise ZeroDivisionError("the secret text")
         return list(apply_threshold(map(annotate, sentences), threshold or dict.fromkeys(self.types, 0.5)))
@@ -67,8 +67,8 @@ def annotate(sentence: Sentence) -> Sentence:
 
 
 def wait_until(condition: Callable[[], object]) -> None:
-    """Wait for a condition that another thread fulfils, at most 20 seconds."""
-    end = time.monotonic() + 20
+    """Wait for a condition that another thread fulfils, at most a minute."""
+    end = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.005)

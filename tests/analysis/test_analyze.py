@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Sequence
 from html import unescape
 from pathlib import Path
 
@@ -20,7 +19,7 @@ from spanwise.analysis.inline_svg import inline_svg
 from spanwise.analysis.prediction_sections import lengths_section
 from spanwise.analysis.report import report
 from spanwise.analysis.section import Section, Table
-from spanwise.analysis.writing import RenderedFigure, file_name, render_figures, write_files
+from spanwise.analysis.writing import render_figures, write_files
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
 from spanwise.evaluation import analyze_errors
@@ -36,18 +35,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     out = tmp_path_factory.mktemp("analysis") / "out"
     assert analyze(INPUT, out) == out / "report.html"
     return out
-
-
-@pytest.fixture
-def without_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Skip the drawing of figures, which takes most of the time."""
-
-    def placeholders(sections: Sequence[Section]) -> dict[str, RenderedFigure]:
-        return {
-            file_name(section, name): RenderedFigure(b"png", b"<svg></svg>") for section in sections for name in section.figures
-        }
-
-    monkeypatch.setattr(module, "render_figures", placeholders)
 
 
 def test_all_files_are_written(folder: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -10,8 +11,9 @@ from pathlib import Path
 import pytest
 from cli_runner import Runner
 from sample_predictions import GOLD, PREDICTED, TRAIN
-from tiny import corpus, fit
+from tiny import corpus, fit, model
 
+from spanwise.analysis.inputs import _width_notes
 from spanwise.formats import write
 
 
@@ -39,6 +41,7 @@ def test_predictions(files: Path, run: Runner) -> None:
     assert {"setting": "gold", "value": str(gold)} in tables["settings"]["settings"]
 
 
+@pytest.mark.usefixtures("without_figures")
 def test_predictions_with_options(files: Path, run: Runner) -> None:
     pred, gold, out = files / "pred.jsonl", files / "gold.jsonl", files / "out"
     result = run(
@@ -55,7 +58,40 @@ def test_predictions_with_options(files: Path, run: Runner) -> None:
     ]
 
 
-def test_model(tmp_path: Path, run: Runner) -> None:
+@pytest.mark.usefixtures("without_figures")
+def test_thresholds_by_type(files: Path, run: Runner) -> None:
+    pred, gold, out = files / "pred.jsonl", files / "gold.jsonl", files / "out"
+    words = ("analyze", "--pred", pred, "--gold", gold, "--out", out)
+    scored = json.loads(run("evaluate", *words[1:5], "--threshold", "Protein=0.9", "--json", "-").out)
+    result = run(*words, "--threshold", "Protein=0.9")
+    assert (result.code, result.err) == (0, "")
+    tables = numbers(out)
+    assert tables["scores"]["summary"][0]["predicted"] == scored["micro"]["predicted"]
+    assert {"setting": "threshold", "value": "Protein 0.9"} in tables["settings"]["settings"]
+    assert run(*words, "--threshold", "Protien=0.9").err.startswith(
+        "unknown type with a threshold 'Protien' (did you mean 'Protein'?)"
+    )
+    assert run(*words, "--threshold", "2").err.startswith("threshold '2': expected a number from 0 to 1")
+
+
+@pytest.mark.usefixtures("without_figures")
+def test_several_runs_have_means_and_deviations(files: Path, run: Runner) -> None:
+    pred, gold, out = files / "pred.jsonl", files / "gold.jsonl", files / "out"
+    result = run("analyze", "--pred", pred, "--pred", gold, "--gold", gold, "--against", f"best={gold},{gold}", "--out", out)
+    assert (result.code, result.err) == (0, "")
+    tables = numbers(out)
+    overall = tables["runs"]["scores-summary"][0]
+    assert overall["f1"] == pytest.approx((0.625 + 1) / 2)
+    assert overall["f1_sd"] == pytest.approx(0.375 / 2**0.5)
+    length = tables["runs"]["buckets-published"][0]
+    assert (length["bucket"], length["support"]) == ("XS", 3)
+    assert length["f1"] == pytest.approx((2 / 3 + 1) / 2)
+    assert tables["scores"]["summary"][0]["f1"] == 0.625  # the first run
+    assert tables["difference"]["published"][0]["baseline_f1"] == pytest.approx((2 / 3 + 1) / 2)
+    assert "81.25 ± 26.52" in (out / "report.html").read_text(encoding="utf-8")
+
+
+def test_model(tmp_path: Path, run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     data = tmp_path / "data"
     data.mkdir()
     for split, sentences in corpus().splits.items():
@@ -64,14 +100,36 @@ def test_model(tmp_path: Path, run: Runner) -> None:
     result = run("analyze", tmp_path / "run", data, "--split", "dev", "--out", tmp_path / "out", "--device", "cpu")
     assert result.code == 0, result.err
     tables = numbers(tmp_path / "out")
+    assert "runs" not in tables
     assert next(iter(tables)) == "scores"
     assert {"probabilities", "training"} <= set(tables), "sections that need the model"
     settings = {row["setting"]: row["value"] for row in tables["settings"]["settings"]}
     assert settings["recipe"] == "seqner"
     assert settings["split"] == "dev"
     assert settings["training.epochs"] == "4"
+    seeds = tmp_path / "seeds"
+    for seed in (1, 2):
+        shutil.copytree(tmp_path / "run", seeds / f"seed-{seed}")
+    (seeds / "seeds.json").write_text('{"seeds": [1, 2], "scores": {}}')
+    monkeypatch.setattr("spanwise.analysis.analyze.render_figures", lambda sections: {})
+    monkeypatch.setattr("spanwise.analysis.analyze.report", lambda title, *rest: title)
+    result = run("analyze", seeds, data, "--split", "dev", "--out", tmp_path / "both", "--device", "cpu")
+    assert result.code == 0, result.err
+    assert (tmp_path / "both" / "report.html").read_text() == "seeds on data dev"
+    assert "runs" in numbers(tmp_path / "both")
 
 
+def test_the_widest_span_is_stated() -> None:
+    data = corpus()
+    for recipe, expected in (("spanner", "2 words"), ("global-pointer", "any number of words")):
+        head = model("static", recipe, ("head.max_width=2",) if recipe == "spanner" else (), data=data).head
+        (note,) = _width_notes(head, data["test"])
+        count = sum(e.range.width > 2 for s in data["test"] for e in s.entities) if recipe == "spanner" else 0
+        assert note == f"widest span (ε): {expected}; gold entities that the model cannot predict: {count}"
+    assert _width_notes(model("static", "seqner", data=data).head, data["test"]) == ()
+
+
+@pytest.mark.usefixtures("without_figures")
 def test_gold_with_other_sentence_boundaries(tmp_path: Path, run: Runner) -> None:
     """An entity across a sentence boundary joins the sentences in gold, but not for the model."""
     text = "It rained. Then many came. Aspirin acid was seen near oslo."
@@ -86,6 +144,7 @@ def test_gold_with_other_sentence_boundaries(tmp_path: Path, run: Runner) -> Non
     assert {row["entities"] for row in tables["probabilities"]["by_type"]} == {2}
 
 
+@pytest.mark.usefixtures("without_figures")
 def test_unread_gold_is_reported(files: Path, run: Runner) -> None:
     """Gold entities that are not in the text are not counted."""
     record = {"text": "Oslo was wet in May", "triple_list": [["Oslo", "when", "May"], ["Bergen", "when", "May"]]}
@@ -96,6 +155,7 @@ def test_unread_gold_is_reported(files: Path, run: Runner) -> None:
     assert "Gold annotations that could not be read and are not counted: " in sections["scores"]["text"]
 
 
+@pytest.mark.usefixtures("without_figures")
 def test_typing_model(tmp_path: Path, run: Runner) -> None:
     data = tmp_path / "data"
     data.mkdir()
@@ -153,6 +213,7 @@ def test_other_folders_are_not_overwritten(files: Path, run: Runner) -> None:
     assert (result.code, result.err) == (2, f"{files}: is not empty and contains no analysis; choose another folder\n")
 
 
+@pytest.mark.usefixtures("without_figures")
 def test_parent_folders_are_created(files: Path, run: Runner) -> None:
     gold = files / "gold.jsonl"
     assert run("analyze", "--pred", gold, "--gold", gold, "--out", files / "a" / "b" / "out").code == 0

@@ -220,7 +220,7 @@ def test_stopped_conversion_leaves_no_files(tmp_path: Path, number: signal.Signa
             assert process.poll() is None
             time.sleep(0.01)
         process.send_signal(number)
-        _, errors = process.communicate(timeout=60)
+        _, errors = process.communicate(timeout=120)
     assert process.returncode == 128 + number
     assert b"Traceback" not in errors
     assert list((tmp_path / "out").iterdir()) == []

@@ -83,6 +83,7 @@ def test_weights_exist_after_the_first_epoch(train: Runner, run: Runner, data: P
     assert run("describe", folder).err == f"{folder}: no trained model here (model.safetensors missing)\n"
 
 
+@pytest.mark.usefixtures("without_figures")
 def test_note_on_unfinished_training(
     train: Runner, run: Runner, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

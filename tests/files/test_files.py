@@ -30,7 +30,7 @@ JSON = st.recursive(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow], deadline=None)
 @given(items=st.lists(JSON, max_size=8), indent=st.sampled_from([None, 1]), chunk=st.integers(1, 40), escape=st.booleans())
 def test_arrays_are_read_in_chunks_of_any_size(
     tmp_path: Path, items: list[Any], indent: int | None, chunk: int, escape: bool

@@ -39,12 +39,12 @@ def base_url(fake: FakePredictor, caplog: pytest.LogCaptureFixture) -> Iterator[
 
 def predict(base_url: str, text: str) -> Any:
     body = json.dumps({"text": text}).encode()
-    with urlopen(Request(f"{base_url}predict", body, {"content-type": "application/json"}), timeout=30) as response:
+    with urlopen(Request(f"{base_url}predict", body, {"content-type": "application/json"}), timeout=60) as response:
         return json.load(response)["results"]
 
 
 def metrics(base_url: str) -> list[str]:
-    with urlopen(f"{base_url}metrics", timeout=30) as response:
+    with urlopen(f"{base_url}metrics", timeout=60) as response:
         return str(response.read().decode()).splitlines()
 
 
@@ -53,7 +53,7 @@ def send(base_url: str, text: str, missing: int = 0) -> socket.socket:
     parts = urlsplit(base_url)
     body = json.dumps({"text": text}).encode()
     head = f"POST /predict HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-    client = socket.create_connection((parts.hostname, parts.port), timeout=30)
+    client = socket.create_connection((parts.hostname, parts.port), timeout=60)
     client.sendall(head.encode() + body[: len(body) - missing])
     return client
 
@@ -76,7 +76,7 @@ def test_disconnected_requests_are_cancelled(fake: FakePredictor, base_url: str)
     counted = metrics(base_url)
     assert 'spanwise_requests_total{path="/predict",status="499"} 3.0' in counted
     assert 'spanwise_requests_total{path="/predict",status="200"} 1.0' in counted
-    with urlopen(f"{base_url}health", timeout=30) as health:
+    with urlopen(f"{base_url}health", timeout=60) as health:
         assert json.load(health) == {"status": "ok"}
 
 
@@ -89,7 +89,7 @@ def test_disconnect_within_the_body(fake: FakePredictor, base_url: str) -> None:
 
 def test_several_requests_on_one_connection(base_url: str) -> None:
     parts = urlsplit(base_url)
-    client = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=30)
+    client = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=60)
     for text in ("New York.", "Rain.", LONG):
         client.request("POST", "/predict", json.dumps({"text": text}), {"content-type": "application/json"})
         response = client.getresponse()

@@ -339,7 +339,7 @@ def test_long_text_does_not_delay_short_ones(fake: FakePredictor) -> None:
 
 
 def test_timed_out_text_is_dropped(fake: FakePredictor) -> None:
-    with TestClient(make_app(fake, limits=Limits(timeout=0.3))) as client:
+    with TestClient(make_app(fake, limits=Limits(timeout=1))) as client:
         fake.gate.clear()
         assert client.post("/predict", json={"text": "New York.\n" * 2000}).status_code == 504
         fake.gate.set()
