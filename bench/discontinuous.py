@@ -2,13 +2,16 @@
 
     python bench/discontinuous.py generated --recipes biaffine spanner --epochs 10 --batch-size 16 --json FILE
     python bench/discontinuous.py folds --data NEREL --recipes spanner --epochs 8 --json FILE
+    python bench/discontinuous.py splits --data COORDINATIONS --recipes spanwise --encoder minilm --device cuda --json FILE
 
 ``generated`` is the corpus of ``tests/discontinuous_corpus.py``. ``folds`` pools all splits of a corpus
 with documents, splits the documents into five parts, trains five times on four of them (dev is taken
 from these, in whole documents) and tests on the fifth. The predictions are pooled, so every document is
-tested once. Scores are end-to-end and strict: an entity is correct if its type and all its fragments
-are. "with" is ``head.discontinuous=auto``, "without" is ``false``. ``--jobs`` trainings run in parallel.
-The file is updated after each training; a second call runs only the missing ones.
+tested once. ``splits`` keeps the splits of a corpus, such as that of ``bench/coordinations.py``.
+
+Scores are end-to-end and strict: an entity is correct if its type and all its fragments are. "with" is
+``head.discontinuous=auto``, "without" is ``false``. ``--jobs`` trainings run in parallel. The file is
+updated after each training; a second call runs only the missing ones.
 """
 
 from __future__ import annotations
@@ -59,6 +62,10 @@ def folds(arguments: argparse.Namespace, parts: int = 5) -> Iterator[Corpus]:
         yield ensure_dev_split(Corpus({"train": tuple(rest), "test": tuple(test)}, corpus.name))[0]
 
 
+def splits(arguments: argparse.Namespace) -> Iterator[Corpus]:
+    yield ensure_dev_split(read_corpus(arguments.data))[0]
+
+
 def counts(gold: Sequence[Sentence], predicted: Sequence[Sentence]) -> dict[str, tuple[int, int, int]]:
     """Count gold, predicted and correct entities of each kind."""
 
@@ -85,10 +92,12 @@ def train_and_score(corpus: Corpus, recipe: str, mechanism: str, seed: int, argu
         )  # fmt: skip
     seconds = time.perf_counter() - start_time
     all_sentences = [sentence for split in corpus for sentence in corpus[split]]
-    predicted = list(predict(run.model, corpus["test"], context=all_sentences))
+    scored = {}
+    for split in ("dev", "test"):
+        scored[split] = counts(corpus[split], list(predict(run.model, corpus[split], context=all_sentences)))
     weights = sum(parameter.numel() for parameter in run.model.head.parameters())
-    return {"counts": counts(corpus["test"], predicted), "dev": run.scores["dev"]["micro"]["f1"], "seconds": round(seconds, 1),
-            "head_weights": weights}  # fmt: skip
+    return {"counts": scored["test"], "dev_counts": scored["dev"], "dev": run.scores["dev"]["micro"]["f1"],
+            "seconds": round(seconds, 1), "head_weights": weights}  # fmt: skip
 
 
 def _silent(line: str) -> None:
@@ -104,10 +113,13 @@ def pooled(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
     return {**scores, "parts": len(runs), "seconds": round(sum(run["seconds"] for run in runs), 1)}
 
 
+CORPORA = {"generated": generated, "folds": folds, "splits": splits}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("corpus", choices=("generated", "folds"))
-    parser.add_argument("--data", type=Path, help="folder of the corpus, for folds")
+    parser.add_argument("corpus", choices=tuple(CORPORA))
+    parser.add_argument("--data", type=Path, help="folder of the corpus, for folds and splits")
     parser.add_argument("--recipes", nargs="+", default=["biaffine"])
     parser.add_argument("--encoder", default="static")
     parser.add_argument("--sentences", type=int, default=3000, help="size of the generated training split")
@@ -120,11 +132,11 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
-    if arguments.corpus == "folds" and arguments.data is None:
-        parser.error("folds needs --data")
+    if arguments.corpus != "generated" and arguments.data is None:
+        parser.error(f"{arguments.corpus} needs --data")
     has_results = arguments.json is not None and arguments.json.is_file()
     runs: dict[str, Any] = json.loads(arguments.json.read_text())["runs"] if has_results else {}
-    corpora = list(generated(arguments) if arguments.corpus == "generated" else folds(arguments))
+    corpora = list(CORPORA[arguments.corpus](arguments))
     result: dict[str, Any] = {}
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(arguments.jobs, context, torch.set_num_threads, (arguments.threads,)) as pool:
