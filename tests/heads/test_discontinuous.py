@@ -191,7 +191,7 @@ def test_loss_does_not_synchronise(encoder: Any, random_batch: Any, joined: Any,
 def test_states_get_gradients_from_the_wrapped_head_only(encoder: Any, discontinuous_batch: Any, kind: str) -> None:
     """In training, with dropout: the parts draw no random numbers, neither when built nor in training."""
     sentences, _, batch = discontinuous_batch()
-    values = {"kind": kind, **KINDS[kind]}
+    values = {"kind": kind, **KINDS[kind], "fragments_train_encoder": False}
     gradients, drawn = [], []
     for discontinuous in ("auto", False):
         torch.manual_seed(5)
@@ -204,6 +204,34 @@ def test_states_get_gradients_from_the_wrapped_head_only(encoder: Any, discontin
         drawn.append(torch.rand(3))
     assert torch.equal(*drawn)
     assert all(torch.equal(one, other) for one, other in zip(*gradients, strict=True))
+
+
+def test_fragments_train_the_encoder_where_they_are_frequent(encoder: Any, discontinuous_batch: Any) -> None:
+    """Both kinds compute the same loss; only with shared states do they give the states other gradients."""
+    sentences, _, batch = discontinuous_batch()
+    losses, gradients = [], []
+    for is_shared in (True, False):
+        head = with_large_weights(make(encoder, fragments_train_encoder=is_shared), 2.0).eval()
+        words = batch.words.clone().requires_grad_()
+        targets = head.targets(sentences, gold=True)
+        loss = head.loss(TokenStates(words, batch.cls, batch.mask), targets).mean
+        alone = head.head.loss(TokenStates(words, batch.cls, batch.mask), targets).mean
+        (whole,), (own,) = torch.autograd.grad(loss, words, retain_graph=True), torch.autograd.grad(alone, words)
+        losses.append(loss)
+        gradients.append(whole - own)
+    assert torch.equal(*losses)
+    assert gradients[0].abs().max() > 1e-4
+    assert gradients[1].abs().max() == 0
+
+
+def test_share_of_discontinuous_entities_decides_who_trains_the_encoder(encoder: Any) -> None:
+    frequent = [sentence(6, ("A", (0, 1), (2, 3)), *((("B", (n, n + 1))) for n in range(5)))]
+    contiguous = sentence(9, *(("B", (n, n + 1)) for n in range(8)), ("A", (8, 9)))
+    for sentences, expected in ((frequent, True), ([*frequent, contiguous], True), ([*frequent, *[contiguous] * 2], False)):
+        head = make_head(encoder, LABELS, {"kind": "spanner"}, sentences)
+        assert head_values(head)["fragments_train_encoder"] is expected  # 1 of 6, of 15 and of 24
+        head = make_head(encoder, LABELS, {"kind": "spanner", "fragments_train_encoder": not expected}, sentences)
+        assert head_values(head)["fragments_train_encoder"] is not expected
 
 
 @every

@@ -47,6 +47,20 @@ def discontinuous_types(sentences: Iterable[Sentence]) -> tuple[str, ...]:
     return tuple(sorted({entity.type for sentence in sentences for entity in sentence.entities if entity.is_discontinuous}))
 
 
+def discontinuous_share(sentences: Iterable[Sentence], types: Sequence[str]) -> float:
+    """The share of the distinct entities that are discontinuous and of these types.
+
+    >>> sentence = Sentence("s", ("a", "b", "c"), (Entity("X", ((0, 1), (2, 3))), Entity("X", ((1, 2),))))
+    >>> discontinuous_share([sentence], ["X"]), discontinuous_share([], ["X"])
+    (0.5, 0.0)
+    """
+    count, total = 0, 0
+    for sentence in sentences:
+        count += len(discontinuous_entities(sentence, types))
+        total += len(set(sentence.entities))
+    return count / max(total, 1)
+
+
 def discontinuous_entities(sentence: Sentence, types: Sequence[str], max_width: int | None = None) -> list[Entity]:
     """Distinct discontinuous entities of these types, without fragments wider than ``max_width``."""
     return [

@@ -131,10 +131,11 @@ class Discontinuous(HeadWrapper, HasParameterGroups, RenamesWeights):
     span may be both an entity and a fragment. Fragments are at most as wide as the head's
     ``max_width``.
 
-    Discontinuous entities are rare and must not affect the others. Therefore these parts read the
-    encoder's states through their own LSTM, pass no gradient to the encoder, draw no random numbers
-    (their input has the encoder's dropout) and have their gradients clipped separately: encoder and
-    wrapped head learn bit for bit the same as without them.
+    Most discontinuous entities are rare and must not affect the others. Therefore these parts read
+    the encoder's states through their own LSTM, pass no gradient to the encoder, draw no random
+    numbers (their input has the encoder's dropout) and have their gradients clipped separately:
+    encoder and wrapped head learn bit for bit the same as without them. Where at least 5 % of the
+    training entities are discontinuous (``fragments_train_encoder``), the encoder learns from both.
 
     The decoding policy of the wrapped head applies to contiguous entities. Discontinuous ones often
     share words with others ("left and right knee pain"), so they are added to all other predictions.
@@ -201,7 +202,8 @@ class Discontinuous(HeadWrapper, HasParameterGroups, RenamesWeights):
         return ScoredFragments(*spans.columns, spans, fragments, links, pairs=spans.pairs)
 
     def _contextualize(self, states: TokenStates) -> TokenStates:
-        words = self.context(states.words.detach().float(), states.mask.sum(1))
+        words = states.words if self.settings.fragments_train_encoder is True else states.words.detach()
+        words = self.context(words.float(), states.mask.sum(1))
         return TokenStates(words, states.cls, states.mask)
 
     def separately_clipped_parameters(self) -> Iterator[nn.Parameter]:

@@ -9,8 +9,10 @@ from typing import ClassVar, Literal, Self
 from pydantic import Field, field_validator
 
 from spanwise.core.types import Sentence, Span
-from spanwise.decoding.fragments import discontinuous_entities, discontinuous_types
+from spanwise.decoding.fragments import discontinuous_entities, discontinuous_share, discontinuous_types
 from spanwise.heads.base import HeadSettings
+
+FREQUENT = 0.05  # share of discontinuous entities from which on they train the encoder
 
 
 class SpanSettings(HeadSettings):
@@ -30,6 +32,11 @@ class SpanSettings(HeadSettings):
     # types whose entities may have several fragments (heads/discontinuous.py); auto: as in training; false: none
     discontinuous: Literal["auto", False] | tuple[str, ...] = Field(
         default="auto", description="types whose entities may have several fragments; auto: as in training; false: none"
+    )
+
+    # whether the losses of fragments and links also train the encoder (heads/discontinuous.py)
+    fragments_train_encoder: Literal["auto"] | bool = Field(
+        default="auto", description="let fragments train the encoder; auto: if 5 % of the training entities are discontinuous"
     )
 
     @field_validator("discontinuous", mode="before")
@@ -58,6 +65,8 @@ class SpanSettings(HeadSettings):
         types = discontinuous_types(sentences) if self.discontinuous == "auto" else self.discontinuous_types
         if self.discontinuous == "auto":
             update["discontinuous"] = types or False
+        if self.fragments_train_encoder == "auto":
+            update["fragments_train_encoder"] = discontinuous_share(sentences, types) >= FREQUENT
         if self.max_width is None and self.coverage is not None:
             span_widths = [span.width for sentence_spans in spans for span in sentence_spans]
             fragment_widths = [
