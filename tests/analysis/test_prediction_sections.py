@@ -152,6 +152,23 @@ def test_buckets() -> None:
     }
 
 
+def test_attributes_by_the_literal_equations() -> None:
+    train = TrainIndex(TRAIN)
+    for paper in (False, True):
+        for section in (
+            buckets_section(GOLD[:1], PREDICTED[:1], train, 0.5, use_paper_definition=paper),
+            difference_section(GOLD[:1], {"x": [GOLD[:1]]}, ("y", [GOLD[:1]]), train, use_paper_definition=paper),
+        ):
+            assert ("Eq. 23 of Bundling Learning for NER literally" in section.text) is paper
+    consistency = [
+        [row[1] for row in rows(buckets_section(GOLD, GOLD, train, 1.0, use_paper_definition=paper).tables["published"],
+                                "attribute", "support") if row[0] == "eCon"]
+        for paper in (False, True)
+    ]  # fmt: skip
+    # Strings: Protein "T cell receptor" and DNA "gene" are consistent in train. Types: DNA, Protein and Disease, 1/3 each.
+    assert consistency == [[6, 1, 0, 1], [3, 5, 0, 0]]
+
+
 def test_buckets_of_few_sentences_have_no_interval() -> None:
     few = [Sentence(str(n), ("a",), (entity("X", (0, 1)),)) for n in range(19)]
     short, long = [*few, Sentence("19", ("a",))], [*few, Sentence("19", ("a",), (entity("X", (0, 1)),))]
@@ -203,6 +220,13 @@ def test_differences_to_a_perfect_system() -> None:
     assert row == ("perfect", "eLen", "XS", 3, 1.0, pytest.approx(2 / 3), pytest.approx(1 / 3))
     errors = rows(section.tables["errors"], "system", "error_type", "rate", "baseline_rate", "difference")
     assert errors[0] == ("perfect", "type", 0.0, pytest.approx(1 / 6), pytest.approx(-1 / 6))
+    published = {row[1]: row[2:] for row in errors[-2:]}
+    assert published == {  # both wrong predictions of "discontinuous" and "nested" that overlap gold; 6 false in all
+        "BE-Rate": (0.0, pytest.approx(ERRORS.published_rates["boundary"]), pytest.approx(-1 / 6)),
+        "TE-Rate": (0.0, pytest.approx(ERRORS.published_rates["type"]), pytest.approx(-1 / 6)),
+    }
+    panels = section.figures["errors"].draw.args[0]  # type: ignore[attr-defined]
+    assert panels["as published: any overlap"] == (["BE-Rate", "TE-Rate"], {"perfect": [pytest.approx(-1 / 6)] * 2})
     assert len(drawn_figures([section])) == 3
     # Differences without an interval are shown, but not those of buckets without gold entities.
     _, cells = section.figures["published"].draw.args[0]["entity length (words)"]  # type: ignore[attr-defined]
@@ -215,7 +239,7 @@ def test_differences_to_a_perfect_system() -> None:
 def test_missing_sentences_of_other_systems_are_reported() -> None:
     section = difference_section(GOLD, {"half": [GOLD[:3], GOLD[:2]], "whole": [GOLD]}, ("this", [PREDICTED[:4]]))
     assert section.text.endswith(
-        "have such entities. half has no predictions for 3 of the 5 sentences; their entities count as missed."
+        "with one missed entity. half has no predictions for 3 of the 5 sentences; their entities count as missed."
     )
 
 

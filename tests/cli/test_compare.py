@@ -40,6 +40,27 @@ def test_table(run: Runner, files: dict[str, Path]) -> None:
     assert "F1 by eLen" in result.out
     assert "F1 by tLen" in result.out
     assert "% of FP + FN" in result.out
+    assert "BE-Rate" in result.out
+
+
+def test_attributes_by_the_literal_equations(run: Runner, files: dict[str, Path]) -> None:
+    outputs = [
+        run(
+            "compare",
+            files["one"],
+            files["other"],
+            "--gold",
+            files["gold"],
+            "--train",
+            files["gold"],
+            "--buckets",
+            "eCon",
+            *more,
+        )
+        for more in ((), ("--paper-attributes",))
+    ]
+    assert [result.code for result in outputs] == [0, 0]
+    assert outputs[0].out != outputs[1].out
 
 
 def test_json(run: Runner, files: dict[str, Path], tmp_path: Path) -> None:

@@ -157,6 +157,30 @@ def test_differences_of_error_rates() -> None:
     assert difference == pytest.approx({"type": 1 / 2, "boundary": -1 / 5, "both": 0, "spurious": -2 / 5, "missed": -1 / 5})
 
 
+def test_error_rates_are_also_counted_as_published() -> None:
+    """Bundling Learning, Table 7: a boundary error overlaps any gold entity, also of another type or a correct one."""
+    gold = [sentence("1", A, B)]
+    predicted = [sentence("1", A, ("Y", 1, 3), ("Z", 0, 2), ("Y", 2, 4), ("Y", 6, 7))]
+    result = compare_systems(gold, {"this": [predicted], "gold": [gold]})
+    # FP + FN = 4 + 1. Matched one to one, Y on 2-4 is the only error on B, and the other three are spurious.
+    assert result.systems["this"].error_rates == pytest.approx(
+        {"type": 1 / 5, "boundary": 0, "both": 0, "spurious": 3 / 5, "missed": 0}
+    )
+    assert result.systems["this"].overlap_rates == pytest.approx({"BE-Rate": 2 / 5, "TE-Rate": 1 / 5})
+    assert result.to_json()["systems"]["this"]["overlap_rates"]["BE-Rate"] == pytest.approx(2 / 5)
+    text = printed(result)
+    header = next(line for line in text.splitlines() if "% of FP + FN" in line)
+    assert header.split()[-2:] == ["BE-Rate", "TE-Rate"]
+    assert "gold minus this -20.00 +0.00 +0.00 -60.00 +0.00 -40.00 -20.00" in " ".join(text.split())
+    assert "as published (Bundling Learning, Table 7)" in text
+
+
+def test_buckets_of_several_runs_have_deviations() -> None:
+    result = compare_systems(GOLD, {"first": [FIRST, GOLD], "second": [SECOND, SECOND]}, buckets={"eLen": None})
+    row = next(line for line in printed(result).splitlines() if line.startswith("first") and "±" in line)
+    assert row.split()[:4] == ["first", "83.33", "±", "23.57"]  # 2/3 and 1 in the bucket of single words
+
+
 def test_all_pairs_of_systems_are_compared() -> None:
     runs = {"first": FIRST, "second": SECOND, "gold": GOLD}
     systems = {name: [run] for name, run in runs.items()}

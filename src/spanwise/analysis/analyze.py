@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from statistics import fmean, stdev
 from typing import Any
 
 from spanwise.analysis.calibration_section import calibration_section
@@ -20,6 +21,7 @@ from spanwise.analysis.prediction_sections import (
     typing_section,
 )
 from spanwise.analysis.report import HtmlSection, report
+from spanwise.analysis.runs_section import runs_section
 from spanwise.analysis.section import Section
 from spanwise.analysis.writing import REPORT, check_output_folder, is_analysis, render_figures, write_files
 from spanwise.core.errors import SpanwiseError
@@ -38,8 +40,9 @@ class AnalysisInput:
     ``name`` is the name of the system, ``data`` that of the gold data. ``train`` holds the training
     sentences, ``splits`` all data to describe, ``settings`` what to show in the last section, and
     ``other_systems`` the runs of other systems by name. Set ``is_typing`` for a model that types given
-    spans. ``model_sections`` are additional sections that need the model. ``notes`` are shown with the
-    scores.
+    spans. ``use_paper_definition`` computes attributes literally by the equations of Bundling Learning.
+    ``model_sections`` are additional sections that need the model. ``notes`` are shown with the scores.
+    ``more_runs`` are further runs of the same system on the same data, for means and deviations.
     """
 
     name: str
@@ -52,8 +55,10 @@ class AnalysisInput:
     other_systems: Mapping[str, Sequence[Sequence[Sentence]]] = field(default_factory=dict)
     is_typing: bool = False
     finds_relations: bool = False
+    use_paper_definition: bool = False
     model_sections: Sequence[Section] = ()
     notes: tuple[str, ...] = ()
+    more_runs: Sequence[AnalysisInput] = ()
 
     @property
     def title(self) -> str:
@@ -70,14 +75,17 @@ def analyze(data: AnalysisInput, out: str | Path) -> Path:
     check_output_folder(out)
     if not data.gold:
         raise SpanwiseError("there are no gold sentences to analyse")
-    errors = analyze_errors(data.gold, data.predicted)
-    evaluation: Evaluation | TypingScores
-    if data.is_typing:
-        evaluation = score_typing(data.gold, data.predicted, data.train)
-    else:
-        evaluation = evaluate(data.gold, data.predicted, data.train, finds_relations=data.finds_relations)
-    evaluation = replace(evaluation, notes=(*evaluation.notes, *data.notes))
+    errors, evaluation = analyze_errors(data.gold, data.predicted), _evaluate(data)
     sections = _sections(data, evaluation, errors)
+    headline = _headline_numbers(evaluation, errors)
+    if data.more_runs:
+        evaluations = [_evaluate(run) for run in data.more_runs]
+        run_sections = [
+            _run_sections(run, scores, analyze_errors(run.gold, run.predicted))
+            for run, scores in zip(data.more_runs, evaluations, strict=True)
+        ]
+        sections.insert(0, runs_section([_run_sections(data, evaluation, errors), *run_sections]))
+        headline = _mean_numbers([evaluation, *evaluations]) | headline
     with atomic_output(out, is_folder=True, may_replace=is_analysis) as folder:
         figures = render_figures(sections)
         write_files(folder, data.title, sections, figures)
@@ -85,21 +93,51 @@ def analyze(data: AnalysisInput, out: str | Path) -> Path:
         position = 1 + next(index for index, section in enumerate(sections) if section.name == "errors")
         pages: list[Section | HtmlSection] = [*sections[:position], browser, *sections[position:]]
         with open_output(folder / REPORT) as file:
-            file.write(report(data.title, _headline_numbers(evaluation, errors), pages, figures))
+            file.write(report(data.title, headline, pages, figures))
     return out / REPORT
 
 
+def _evaluate(data: AnalysisInput) -> Evaluation | TypingScores:
+    evaluation: Evaluation | TypingScores
+    if data.is_typing:
+        evaluation = score_typing(data.gold, data.predicted, data.train)
+    else:
+        evaluation = evaluate(data.gold, data.predicted, data.train, finds_relations=data.finds_relations)
+    return replace(evaluation, notes=(*evaluation.notes, *data.notes))
+
+
 def _sections(data: AnalysisInput, evaluation: Evaluation | TypingScores, errors: ErrorAnalysis) -> list[Section]:
+    """The sections of the first run, with those on the data and on other systems."""
+    gold = data.gold
+    sections = _run_sections(data, evaluation, errors)
+    if isinstance(evaluation, Evaluation) and data.other_systems:
+        index = None if data.train is None else TrainIndex(data.train)
+        runs = (data.name, [data.predicted, *(run.predicted for run in data.more_runs)])
+        position = 1 + next(index for index, section in enumerate(sections) if section.name == "buckets")
+        difference = difference_section(
+            gold, data.other_systems, runs, index, use_paper_definition=data.use_paper_definition
+        )  # fmt: skip
+        sections.insert(position, difference)
+    return [*sections, data_section(data.splits or {"gold": gold}), settings_section(data.settings)]
+
+
+def _run_sections(data: AnalysisInput, evaluation: Evaluation | TypingScores, errors: ErrorAnalysis) -> list[Section]:
+    """The sections on one run."""
     gold, predicted = data.gold, data.predicted
     sections = [scores_section(evaluation) if isinstance(evaluation, Evaluation) else typing_section(evaluation)]
     sections += [errors_section(errors), confusion_section(errors, _types(errors))]
     if isinstance(evaluation, Evaluation):
         index = None if data.train is None else TrainIndex(data.train)
-        sections.append(buckets_section(gold, predicted, index, evaluation.f1))
-        if data.other_systems:
-            sections.append(difference_section(gold, data.other_systems, (data.name, [predicted]), index))
-    sections += [lengths_section(errors, gold), calibration_section(gold, predicted), *data.model_sections]
-    return [*sections, data_section(data.splits or {"gold": gold}), settings_section(data.settings)]
+        paper = data.use_paper_definition
+        sections.append(buckets_section(gold, predicted, index, evaluation.f1, use_paper_definition=paper))
+    return [*sections, lengths_section(errors, gold), calibration_section(gold, predicted), *data.model_sections]
+
+
+def _mean_numbers(evaluations: Sequence[Evaluation | TypingScores]) -> dict[str, str]:
+    """The mean and the deviation of all runs."""
+    values = [100 * (one.f1 if isinstance(one, Evaluation) else one.accuracy) for one in evaluations]
+    name = "Micro F1" if isinstance(evaluations[0], Evaluation) else "Accuracy"
+    return {f"{name}, mean of {len(values)} runs": f"{fmean(values):.2f} ± {stdev(values):.2f}"}
 
 
 def _types(errors: ErrorAnalysis) -> list[str]:

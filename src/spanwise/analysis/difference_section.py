@@ -7,14 +7,13 @@ from functools import partial
 
 from spanwise.analysis.figures.buckets import bucket_range
 from spanwise.analysis.figures.difference import Panel, difference_figure
-from spanwise.analysis.prediction_sections import TITLES, bucket_attributes
+from spanwise.analysis.prediction_sections import PAPER_ATTRIBUTES, TITLES, bucket_attributes
 from spanwise.analysis.section import Cell, Plot, Section, Table
 from spanwise.core.types import Sentence
 from spanwise.evaluation.bootstrap import MIN_UNITS
 from spanwise.evaluation.buckets import DEFAULT_BUCKETS
-from spanwise.evaluation.differences import BucketDifference, bucket_differences, error_differences, mean_error_rates
+from spanwise.evaluation.differences import BucketDifference, bucket_differences, mean_error_rates, mean_overlap_rates
 from spanwise.evaluation.errors import analyze_errors
-from spanwise.evaluation.matching import ERROR_TYPES
 from spanwise.evaluation.pairing import pair
 from spanwise.evaluation.train_index import TrainIndex
 
@@ -28,8 +27,9 @@ ERROR_COLUMNS = ("system", "error_type", "rate", "baseline_rate", "difference")
 
 
 def difference_section(
-    gold: Sequence[Sentence], systems: Mapping[str, Runs], baseline: tuple[str, Runs], train: TrainIndex | None = None
-) -> Section:
+    gold: Sequence[Sentence], systems: Mapping[str, Runs], baseline: tuple[str, Runs], train: TrainIndex | None = None,
+    *, use_paper_definition: bool = False,
+) -> Section:  # fmt: skip
     """Compare each system with the baseline on the same gold data."""
     name, _ = baseline
     paired = {system: [pair(gold, run) for run in runs] for system, runs in (*systems.items(), baseline)}
@@ -38,7 +38,15 @@ def difference_section(
     def differences(attributes: Sequence[str], cuts: int | None = None) -> Differences:
         return {
             system: {
-                attribute: bucket_differences(gold, paired[system], paired[name], train, attribute=attribute, cuts=cuts)
+                attribute: bucket_differences(
+                    gold,
+                    paired[system],
+                    paired[name],
+                    train,
+                    attribute=attribute,
+                    cuts=cuts,
+                    use_paper_definition=use_paper_definition,
+                )
                 for attribute in attributes
             }
             for system in systems
@@ -46,22 +54,26 @@ def difference_section(
 
     published, equal = differences(published_attributes), differences(numeric_attributes, DEFAULT_BUCKETS)
     analyses = {system: [analyze_errors(gold, run) for run in runs] for system, runs in paired.items()}
-    rate_differences = {system: error_differences(analyses[system], analyses[name]) for system in systems}
-    rates = {system: mean_error_rates(runs) for system, runs in analyses.items()}
+    matched = {system: mean_error_rates(runs) for system, runs in analyses.items()}
+    overlap = {system: mean_overlap_rates(runs) for system, runs in analyses.items()}
+    rates = {system: {**matched[system], **overlap[system]} for system in analyses}
     text = (
         f"F1 of {', '.join(systems)} minus F1 of {name}, in percentage points, for groups of entities. A difference may be due "
         f"to chance if its 95% interval (see the tables) contains 0, or if it has none because fewer than {MIN_UNITS} "
-        "sentences have such entities."
+        "sentences have such entities. Of the error rates, BE-Rate and TE-Rate are counted as published (Bundling Learning "
+        "for NER, Table 7): wrong predictions that overlap any gold entity with other boundaries, or have its boundaries and "
+        "another type. The others match each wrong prediction with one missed entity."
     )
+    text += PAPER_ATTRIBUTES if use_paper_definition else ""
     for system in systems:
         if missing := max(len(run.missing) for run in paired[system]):
             text += (
                 f" {system} has no predictions for {missing:,} of the {len(gold):,} sentences; their entities count as missed."
             )
     error_rows = tuple(
-        (system, type, rates[system][type], rates[name][type], rate_differences[system][type])
+        (system, type, rate, rates[name][type], rate - rates[name][type])
         for system in systems
-        for type in ERROR_TYPES
+        for type, rate in rates[system].items()
     )
     tables = {
         "published": _table(published, "Published buckets"),
@@ -75,14 +87,15 @@ def difference_section(
     }
     panels = {"published": _panels(published), "equal": _panels(equal)}
     figures = {key: Plot(partial(difference_figure, panels[key]), captions[key]) for key in panels if panels[key]}
-    error_panel: dict[str, Panel] = {
-        "share of false positives and negatives": (
-            ERROR_TYPES,
-            {system: list(rate_differences[system].values()) for system in systems},
+    error_panels: dict[str, Panel] = {
+        title: (
+            list(group[name]),
+            {system: [rate - group[name][type] for type, rate in group[system].items()] for system in systems},
         )
+        for title, group in (("matched with missed entities", matched), ("as published: any overlap", overlap))
     }
     figures["errors"] = Plot(
-        partial(difference_figure, error_panel, is_higher_better=False),
+        partial(difference_figure, error_panels, is_higher_better=False),
         "Difference in the rate of each error type, in percentage points of all false positives and negatives. Blue: lower "
         f"than {name}; red: higher.",
     )

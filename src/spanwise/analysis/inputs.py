@@ -3,20 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spanwise.analysis.analyze import AnalysisInput
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
 from spanwise.core.version import __version__
 from spanwise.corpora.splits import read_train_split, split_name
-from spanwise.decoding.thresholds import apply_threshold
+from spanwise.decoding.thresholds import Threshold, apply_threshold
 from spanwise.files.names import printable, stem
 from spanwise.formats import Ledger
-from spanwise.prediction.systems import System, check_systems, parse_systems, read_gold, read_predictions, system_predictions
+from spanwise.prediction.outputs import check_threshold_types, types_in
+from spanwise.prediction.systems import (
+    System,
+    check_systems,
+    parse_systems,
+    read_gold,
+    read_predictions,
+    seed_runs,
+    system_predictions,
+)
 from spanwise.runs.folder import RunFolder
+
+if TYPE_CHECKING:
+    from spanwise.heads.base import Head
 
 RUN_SETTINGS = ("best_epoch", "epochs", "parameters", "data", "seconds", "device", "precision", "versions", "notes")
 
@@ -26,41 +38,62 @@ class InputOptions:
     """How to read files and run models.
 
     ``data_format`` is the format of gold and train, ``pred_format`` that of predictions. ``projection``
-    is the method that draws span vectors.
+    is the method that draws span vectors. ``use_paper_definition`` computes attributes literally by
+    the equations of Bundling Learning.
     """
 
     split: str = "test"
     data_format: str | None = None
     pred_format: str | None = None
-    threshold: float = 0.0
+    threshold: Threshold = 0.0
     batch_size: int = 64
     device: str = "auto"
     projection: str = "pca"
+    use_paper_definition: bool = False
     ledger: Ledger = field(default_factory=Ledger)
 
 
 def input_from_predictions(
-    pred: Path, gold: Path, *, train: Path | None, against: Sequence[str], options: InputOptions
+    preds: Sequence[Path], gold: Path, *, train: Path | None, against: Sequence[str], options: InputOptions
 ) -> AnalysisInput:
-    """Read any system's predictions and their gold annotations."""
+    """Read any system's predictions, one file per run, and their gold annotations."""
+    pred, *more = preds
     name = stem(pred)
     other_systems = _parse_other_systems(against, name)
     gold_ledger = Ledger()
     gold_sentences = read_gold(gold, options.data_format, gold_ledger)
     options.ledger.add(gold_ledger)
     predicted = read_predictions(pred, gold_sentences, options.pred_format, options.ledger)
+    entity_types, relation_types = types_in(gold_sentences, predicted)
+    check_threshold_types(options.threshold, [*entity_types, *relation_types])
     train_sentences = None if train is None else list(read_train_split(train, options.data_format, options.ledger))
-    return AnalysisInput(
+    first = AnalysisInput(
         name,
         _data_name(gold, ""),
         gold_sentences,
         list(apply_threshold(predicted, options.threshold)),
         train=train_sentences,
         splits=({} if train_sentences is None else {"train": train_sentences}) | {"gold": gold_sentences},
-        settings=_settings({"predictions": pred, "gold": gold, "train": train}, against, options),
+        settings=_settings({"predictions": ", ".join(map(str, preds)), "gold": gold, "train": train}, against, options),
         other_systems=_predictions(other_systems, gold_sentences, gold, options),
         notes=_loss_notes(gold_ledger),
+        use_paper_definition=options.use_paper_definition,
     )
+    others = (read_predictions(path, gold_sentences, options.pred_format, options.ledger) for path in more)
+    more_runs = [replace(first, predicted=list(apply_threshold(run, options.threshold)), other_systems={}) for run in others]
+    return replace(first, more_runs=more_runs)
+
+
+def input_from_runs(
+    source: Path, data: Path, *, train: Path | None, against: Sequence[str], options: InputOptions
+) -> AnalysisInput:
+    """Predict one split of the data with a trained model, or with each run of a ``--seeds`` folder."""
+    first, *more = seed_runs(source)
+    first_input = input_from_model(first, data, train=train, against=against, options=options)
+    if first != source:
+        first_input = replace(first_input, name=printable(source.absolute().name))
+    others = [input_from_model(run, data, train=train, against=(), options=options) for run in more]
+    return replace(first_input, more_runs=others)
 
 
 def input_from_model(
@@ -97,7 +130,8 @@ def input_from_model(
         splits=result.corpus.splits,
         settings=settings | dict(_run_settings(run, model.config.model_dump())),
         other_systems=_predictions(other_systems, result.gold, data, options),
-        notes=_loss_notes(gold_ledger),
+        notes=(*_loss_notes(gold_ledger), *_width_notes(model.head.prediction_head, result.gold)),
+        use_paper_definition=options.use_paper_definition,
         is_typing=model.needs_spans,
         finds_relations=model.head.prediction_head.finds_relations,
         model_sections=model_sections(
@@ -132,6 +166,20 @@ def _loss_notes(ledger: Ledger) -> tuple[str, ...]:
     return (f"gold annotations that could not be read and are not counted: {ledger}",) if ledger.lost else ()
 
 
+def _width_notes(head: Head, gold: Sequence[Sentence]) -> tuple[str, ...]:
+    """State the widest span (epsilon of Bundling Learning), because entities that are wider are always missed."""
+    from spanwise.heads.abilities import find_ability
+    from spanwise.heads.span_head import SpanHead
+
+    span_head = find_ability(head, SpanHead)
+    if span_head is None or span_head.task == "typing":
+        return ()
+    width = "any number of" if span_head.max_width is None else span_head.max_width
+    unit = getattr(span_head.settings, "unit", "words")
+    unreachable = sum(map(head.count_unreachable, gold))
+    return (f"widest span (ε): {width} {unit}; gold entities that the model cannot predict: {unreachable:,}",)
+
+
 def _data_name(data: Path, split: str) -> str:
     """Return the name of a corpus with its split, or of a file; a file named after a split gets its folder's name.
 
@@ -149,7 +197,9 @@ def _settings(inputs: Mapping[str, Any], against: Sequence[str], options: InputO
     settings = {name: str(value) for name, value in inputs.items() if value is not None}
     if against:
         settings["against"] = ", ".join(against)
-    if options.threshold:
+    if isinstance(options.threshold, Mapping):
+        settings["threshold"] = ", ".join(f"{type} {score:g}" for type, score in options.threshold.items())
+    elif options.threshold:
         settings["threshold"] = str(options.threshold)
     return settings | {"spanwise": __version__}
 

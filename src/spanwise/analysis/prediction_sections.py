@@ -118,7 +118,9 @@ def errors_section(errors: ErrorAnalysis) -> Section:
         f"{summary} A wrong prediction is matched with the missed gold entity that it overlaps: “type” errors have its words, "
         "“boundary” errors its type and some of its words, “both” errors only some of its words. A prediction without a match "
         "is “spurious”, a gold entity without a match is “missed”. Rates are relative to all false positives and false "
-        "negatives (Bundling Learning for NER, Eq. 24)."
+        "negatives (Bundling Learning for NER, Eq. 24). The published rates count differently, as its Table 7 does: a "
+        "boundary error is any wrong prediction that overlaps a gold entity of any type with other boundaries, a type error "
+        "one with its boundaries and another type."
     )
     if not errors.has_scores:
         text += " The predictions have no scores, so the most confident errors are unknown."
@@ -166,17 +168,24 @@ def bucket_attributes(train: TrainIndex | None) -> tuple[list[str], list[str]]:
     )
 
 
+PAPER_ATTRIBUTES = (
+    " Attributes follow Eq. 23 of Bundling Learning for NER literally: label consistency is the share of train entities "
+    "with the entity's type (23c), density the number of entities per word (23d)."
+)
+
+
 def buckets_section(
-    gold: Sequence[Sentence], predicted: Sequence[Sentence], train: TrainIndex | None, overall: float
-) -> Section:
+    gold: Sequence[Sentence], predicted: Sequence[Sentence], train: TrainIndex | None, overall: float,
+    *, use_paper_definition: bool = False,
+) -> Section:  # fmt: skip
     """Show F1 by length, frequency, nesting and other attributes; ``overall`` is the F1 of all entities."""
     published_attributes, numeric_attributes = bucket_attributes(train)
     paired = pair(gold, predicted)
-    published = {name: bucket_scores(gold, paired, train, attribute=name) for name in published_attributes}
-    equal = {
-        name: bucket_scores(gold, paired, train, attribute=name, cuts=DEFAULT_BUCKETS) for name in numeric_attributes
-    }  # fmt: skip
+    score = partial(bucket_scores, gold, paired, train, use_paper_definition=use_paper_definition)
+    published = {name: score(attribute=name) for name in published_attributes}
+    equal = {name: score(attribute=name, cuts=DEFAULT_BUCKETS) for name in numeric_attributes}
     text = "F1 of groups of entities (“buckets”), by attributes of the entity and of its sentence."
+    text += PAPER_ATTRIBUTES if use_paper_definition else ""
     if train is None:
         text += (
             " Attributes that need training data are omitted: label consistency, unknown words, occurrences in train, seen in "

@@ -15,11 +15,11 @@ from spanwise.cli.options import (
     GoldFormatOption,
     GoldOption,
     ModelArgument,
+    PaperAttributesOption,
     PredFormatOption,
-    PredOption,
     SplitOption,
     ThreadsOption,
-    ThresholdOption,
+    ThresholdsOption,
     check_target,
     print_ledger,
     with_encoding,
@@ -31,7 +31,10 @@ def analyze(
     model: ModelArgument = None,
     data: DataArgument = None,
     split: SplitOption = "test",
-    pred: PredOption = None,
+    pred: Annotated[
+        list[Path] | None,
+        typer.Option("--pred", metavar="FILE", help="Predictions of any system; needs --gold. Repeat it for several runs."),
+    ] = None,
     gold: GoldOption = None,
     train: Annotated[
         Path | None,
@@ -48,7 +51,8 @@ def analyze(
     pred_format: PredFormatOption = None,
     gold_format: GoldFormatOption = None,
     encoding: EncodingOption = None,
-    threshold: ThresholdOption = 0.0,
+    threshold: ThresholdsOption = None,
+    paper_attributes: PaperAttributesOption = False,
     projection: Annotated[
         str, typer.Option("--projection", metavar="pca|tsne|umap", help="Projection of the span vectors.")
     ] = "pca",
@@ -59,26 +63,29 @@ def analyze(
     """Analyse the errors of a model on DATA, or of any system's predictions.
 
     Writes report.html, figures (PNG and SVG), tables (CSV) and numbers.json to DIR. With --pred and
-    --gold, the sections that need the model are omitted.
+    --gold, the sections that need the model are omitted. For several runs (several --pred, or a
+    folder written by `spanwise train --seeds`) the report also has the mean and deviation of tables.
     """
+    from spanwise.prediction.outputs import parse_thresholds
     from spanwise.prediction.systems import parse_systems
 
     pred_format = with_encoding(pred_format, encoding)
     gold_format = with_encoding(gold_format, encoding)
+    thresholds = parse_thresholds(threshold or ())
     compared = [path for system in parse_systems(against or ()) for path in system.paths]
-    check_target(out, model, data, pred, gold, train, *compared)
+    check_target(out, model, data, *(pred or ()), gold, train, *compared)
 
     from spanwise.analysis.analyze import analyze as run
-    from spanwise.analysis.inputs import InputOptions, input_from_model, input_from_predictions
+    from spanwise.analysis.inputs import InputOptions, input_from_predictions, input_from_runs
     from spanwise.analysis.projection import check_projection
     from spanwise.analysis.writing import check_output_folder
 
     check_output_folder(out)
     check_projection(projection)
-    options = InputOptions(split, gold_format, pred_format, threshold, batch_size, device, projection)
-    if model is not None and data is not None and pred is None and gold is None:
-        analysis_input = input_from_model(model, data, train=train, against=against or (), options=options)
-    elif pred is not None and gold is not None and model is None:
+    options = InputOptions(split, gold_format, pred_format, thresholds, batch_size, device, projection, paper_attributes)
+    if model is not None and data is not None and not pred and gold is None:
+        analysis_input = input_from_runs(model, data, train=train, against=against or (), options=options)
+    elif pred and gold is not None and model is None:
         analysis_input = input_from_predictions(pred, gold, train=train, against=against or (), options=options)
     else:
         raise typer.BadParameter("pass either MODEL and DATA, or --pred FILE and --gold FILE")

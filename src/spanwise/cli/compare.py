@@ -13,6 +13,7 @@ from spanwise.cli.options import (
     GoldFormatOption,
     GoldOption,
     JsonOption,
+    PaperAttributesOption,
     PredFormatOption,
     SplitOption,
     ThreadsOption,
@@ -43,6 +44,7 @@ def compare(
         ),
     ] = None,
     errors: Annotated[bool, typer.Option("--errors", help="Also compare the kinds of errors.")] = False,
+    paper_attributes: PaperAttributesOption = False,
     train: Annotated[
         Path | None,
         typer.Option(
@@ -98,7 +100,7 @@ def compare(
         )
         for system in compared
     }
-    result = compare_systems(gold_sentences, predictions, known, buckets=attributes)
+    result = compare_systems(gold_sentences, predictions, known, buckets=attributes, use_paper_definition=paper_attributes)
     show(json_file, result.to_json, lambda: print_comparison(result, Console(), with_errors=errors))
     print_ledger(gold_ledger)
     print_ledger(ledger)

@@ -49,8 +49,9 @@ ThresholdsOption = Annotated[
         help="Drop entities and relations with a lower score. Repeatable by type.",
     ),
 ]
-ThresholdOption = Annotated[
-    float, typer.Option("--threshold", metavar="SCORE", min=0, max=1, help="Drop entities and relations with a lower score.")
+PaperAttributesOption = Annotated[
+    bool,
+    typer.Option("--paper-attributes", help="Compute eCon and eDen literally by Eq. 23c and 23d of Bundling Learning."),
 ]
 BatchOption = Annotated[int, typer.Option("--batch-size", metavar="N", min=1, help="Sentences per batch.")]
 

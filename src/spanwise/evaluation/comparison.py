@@ -11,7 +11,13 @@ from typing import Any
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
 from spanwise.evaluation.agreement import Agreement, Combination, agreement, combination
-from spanwise.evaluation.differences import BucketDifference, bucket_differences, error_differences, mean_error_rates
+from spanwise.evaluation.differences import (
+    BucketDifference,
+    bucket_differences,
+    error_differences,
+    mean_error_rates,
+    mean_overlap_rates,
+)
 from spanwise.evaluation.errors import ErrorAnalysis, analyze_errors
 from spanwise.evaluation.pairing import Pairing, SystemOutput, pair
 from spanwise.evaluation.scores import Score
@@ -21,10 +27,16 @@ from spanwise.evaluation.train_index import TrainIndex
 
 @dataclass(frozen=True)
 class SystemScores:
-    """The strict scores of a system's runs, and its mean rate of each error type (Eq. 24)."""
+    """The strict scores of a system's runs, and its mean rate of each error type (Eq. 24).
+
+    ``error_rates`` match each wrong prediction with one missed entity. ``overlap_rates`` are the
+    paper's: a boundary error overlaps a gold entity of any type with other boundaries (BE-Rate), a
+    type error has its boundaries and another type (TE-Rate).
+    """
 
     scores: tuple[Score, ...]
     error_rates: Mapping[str, float]
+    overlap_rates: Mapping[str, float]
 
     @property
     def runs(self) -> RunScores:
@@ -40,7 +52,12 @@ class SystemScores:
 
     def to_json(self) -> dict[str, Any]:
         runs = [score.to_json() for score in self.scores]
-        return {**self.runs.to_json(), "runs": runs, "error_rates": dict(self.error_rates)}
+        return {
+            **self.runs.to_json(),
+            "runs": runs,
+            "error_rates": dict(self.error_rates),
+            "overlap_rates": dict(self.overlap_rates),
+        }
 
 
 @dataclass(frozen=True)
@@ -99,11 +116,13 @@ def compare_systems(
     train: TrainIndex | Iterable[Sentence] | None = None,
     *,
     buckets: Mapping[str, int | None] | None = None,
+    use_paper_definition: bool = False,
 ) -> SystemsComparison:
     """Compare the outputs of systems: one run each, or one run per seed in the same order.
 
     ``buckets`` maps attributes (see ``bucket_scores``) to a number of equal buckets, or to None for
-    the published ones. Some attributes need ``train``.
+    the published ones. Some attributes need ``train``. ``use_paper_definition`` computes attributes
+    literally by the paper's equations.
 
     >>> from spanwise.core.types import Entity
     >>> gold = [Sentence("s1", ("Oslo", "and", "York"), (Entity("Place", ((0, 1),)), Entity("Place", ((2, 3),))))]
@@ -121,13 +140,26 @@ def compare_systems(
     index = train if isinstance(train, TrainIndex) or train is None else TrainIndex(train)
     first, *others = outputs
     return SystemsComparison(
-        {name: SystemScores(tuple(run.score for run in runs), mean_error_rates(runs)) for name, runs in analyses.items()},
+        {
+            name: SystemScores(tuple(run.score for run in runs), mean_error_rates(runs), mean_overlap_rates(runs))
+            for name, runs in analyses.items()
+        },
         tuple(_compare_pair(gold, names, outputs, analyses) for names in combinations(outputs, 2)),
         combination(list(analyses.values())),
         len(gold),
         {
             attribute: {
-                name: tuple(bucket_differences(gold, outputs[name], outputs[first], index, attribute=attribute, cuts=cuts))
+                name: tuple(
+                    bucket_differences(
+                        gold,
+                        outputs[name],
+                        outputs[first],
+                        index,
+                        attribute=attribute,
+                        cuts=cuts,
+                        use_paper_definition=use_paper_definition,
+                    )
+                )
                 for name in others
             }
             for attribute, cuts in (buckets or {}).items()

@@ -8,12 +8,17 @@ from typing import TYPE_CHECKING
 from spanwise.evaluation.bootstrap import MIN_UNITS
 from spanwise.evaluation.comparison import SystemPair, SystemsComparison
 from spanwise.evaluation.differences import BucketDifference
-from spanwise.evaluation.matching import ERROR_TYPES
+from spanwise.evaluation.significance import RunScores
 from spanwise.evaluation.table import display_name, percent, plain_table
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
+
+_OVERLAP_NOTE = (
+    "BE-Rate, TE-Rate: as published (Bundling Learning, Table 7), wrong predictions that overlap any gold entity with other "
+    "boundaries, or have its boundaries and another type; the columns before match each of them with one missed entity"
+)
 
 
 def print_comparison(result: SystemsComparison, console: Console, *, with_errors: bool = False) -> None:
@@ -33,6 +38,7 @@ def print_comparison(result: SystemsComparison, console: Console, *, with_errors
     if with_errors:
         console.print()
         console.print(_errors(result))
+        console.print(_OVERLAP_NOTE, markup=False, highlight=False, soft_wrap=True)
     for attribute, differences in result.buckets.items():
         console.print()
         console.print(_buckets(attribute, differences, next(iter(result.systems))))
@@ -92,12 +98,12 @@ def _combined(result: SystemsComparison) -> Table:
 
 def _errors(result: SystemsComparison) -> Table:
     """Error rates of the first system, and the differences of the others to it."""
-    table = plain_table("% of FP + FN", *ERROR_TYPES)
-    (first, baseline), *others = result.systems.items()
-    _add(table, first, *(percent(baseline.error_rates[type]) for type in ERROR_TYPES))
+    rates = {name: {**system.error_rates, **system.overlap_rates} for name, system in result.systems.items()}
+    (first, baseline), *others = rates.items()
+    table = plain_table("% of FP + FN", *baseline)
+    _add(table, first, *map(percent, baseline.values()))
     for name, system in others:
-        differences = (_signed(system.error_rates[type] - baseline.error_rates[type]) for type in ERROR_TYPES)
-        _add(table, f"{name} minus {first}", *differences)
+        _add(table, f"{name} minus {first}", *(_signed(system[type] - rate) for type, rate in baseline.items()))
     return table
 
 
@@ -105,12 +111,13 @@ def _buckets(attribute: str, differences: Mapping[str, tuple[BucketDifference, .
     buckets = next(iter(differences.values()))
     table = plain_table(f"F1 by {attribute}", *(bucket.name for bucket in buckets))
     _add(table, "support", *(f"{bucket.support:,}" for bucket in buckets))
-    _add(table, first, *(percent(bucket.second.mean) for bucket in buckets))
+    _add(table, first, *(_mean_and_deviation(bucket.second) for bucket in buckets))
     for name, system_buckets in differences.items():
         cells = []
         for bucket in system_buckets:
             is_significant = bucket.interval is not None and not bucket.interval.low <= 0 <= bucket.interval.high
-            cells.append(_signed(bucket.difference) + ("*" if is_significant else ""))
+            deviation = "" if bucket.first.deviation is None else f" ± {percent(bucket.first.deviation)}"
+            cells.append(_signed(bucket.difference) + ("*" if is_significant else "") + deviation)
         _add(table, f"{name} minus {first}", *cells)
     return table
 
@@ -119,6 +126,10 @@ def _add(table: Table, name: str, *cells: str) -> None:
     from rich.text import Text
 
     table.add_row(Text(display_name(name)), *cells)
+
+
+def _mean_and_deviation(runs: RunScores) -> str:
+    return percent(runs.mean) + ("" if runs.deviation is None else f" ± {percent(runs.deviation)}")
 
 
 def _signed(share: float) -> str:

@@ -99,6 +99,13 @@ def error_differences(first: Sequence[ErrorAnalysis], second: Sequence[ErrorAnal
     return {type: first_rates[type] - second_rates[type] for type in ERROR_TYPES}
 
 
+def mean_overlap_rates(runs: Sequence[ErrorAnalysis]) -> Mapping[str, float]:
+    """Return BE-Rate and TE-Rate with the paper's counts (Table 7), averaged over runs."""
+    return {
+        name: fmean(run.published_rates[type] for run in runs) for name, type in (("BE-Rate", "boundary"), ("TE-Rate", "type"))
+    }
+
+
 def mean_error_rates(runs: Sequence[ErrorAnalysis]) -> Mapping[str, float]:
     """Return the rate of each error type, averaged over runs."""
     return {type: fmean(run.rates[type] for run in runs) for type in ERROR_TYPES}

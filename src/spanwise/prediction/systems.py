@@ -90,7 +90,7 @@ def system_predictions(
 
 def _parse_system(text: str) -> System:
     if Path(text).exists():  # a path may hold any character
-        return System(_default_name(Path(text)), tuple(_runs(Path(text))))
+        return System(_default_name(Path(text)), tuple(seed_runs(Path(text))))
     name, equals, rest = text.partition("=")
     paths = [Path(part) for part in (rest if equals else text).split(",") if part]
     if not paths or (equals and not name):
@@ -98,15 +98,15 @@ def _parse_system(text: str) -> System:
     for path in paths:
         if not path.exists():
             raise SpanwiseError(f"{path}: no such file or folder")
-    return System(name if equals else _default_name(paths[0]), tuple(run for path in paths for run in _runs(path)))
+    return System(name if equals else _default_name(paths[0]), tuple(run for path in paths for run in seed_runs(path)))
 
 
 def _default_name(path: Path) -> str:
     return path.absolute().name if path.is_dir() else path.stem
 
 
-def _runs(path: Path) -> list[Path]:
-    """The path itself, or the runs of a ``--seeds`` folder in order of their seeds."""
+def seed_runs(path: Path) -> list[Path]:
+    """Return the path itself, or the runs of a ``--seeds`` folder in order of their seeds."""
     summary = RunFolder(path).summary_file("seeds")
     if not summary.is_file():
         return [path]
