@@ -30,7 +30,8 @@ class LiteralSpan(DeepSpan):
             spans = states.words if size == 1 else self._of_size(below, size)
             if self.lstm is not None:
                 starts = (states.mask.sum(1) - size + 1).clamp(min=0)
-                spans = self.lstm(self.lstm_dropout(spans), starts)
+                lstm = self.single_lstm if size == 1 and self.single_lstm is not None else self.lstm
+                spans = lstm(self.lstm_dropout(spans), starts)
             hidden_vectors = self.hidden_vectors(spans, torch.full(spans.shape[:2], size, device=spans.device))
             vectors.append(F.pad(hidden_vectors, (0, 0, 0, length - hidden_vectors.shape[1])))
         table = torch.stack(vectors, 2)  # [B, starts, sizes, hidden]

@@ -19,6 +19,7 @@ from spanwise.core.types import Entity, Sentence, Span
 from spanwise.encoders.base import TokenStates
 from spanwise.encoders.transformer import TransformerEncoder, TransformerSettings
 from spanwise.heads.abilities import HasParameterGroups, heads_with
+from spanwise.heads.base import Labels
 from spanwise.heads.deep_settings import DeepSpanSettings
 from spanwise.heads.deep_span import DeepSpan, ShallowSpan
 from spanwise.models.model import Model
@@ -56,6 +57,8 @@ OPTIONS: list[dict[str, Any]] = [
     {"chunk": 4},
     {"chunk": 100},
     {"width_size": 3},
+    {"single_lstm": True},
+    {"single_lstm": True, "max_width": 1},
 ]
 
 
@@ -89,7 +92,10 @@ def test_all_supported_architectures(tiny_bert: Path, architecture: str, pooling
     assert_close(torch.stack(list(ours.values())), torch.stack([theirs[place] for place in ours]))
 
 
-@pytest.mark.parametrize("options", [{}, {"share_weights": True}, {"chunk": 3}, {"aggregation": "additive", "depth": 2}])
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"share_weights": True}, {"chunk": 3}, {"aggregation": "additive", "depth": 2}, {"single_lstm": True}],
+)
 def test_losses_and_gradients_match_the_reference(tiny_bert: Path, options: dict[str, Any]) -> None:
     encoder = random_encoder("bert", tiny_bert)
     results = []
@@ -249,6 +255,21 @@ def test_copied_layers_are_pretrained_and_shared_layers_are_not_copied(tiny_bert
     assert list(shared.pretrained_parameters()) == []
     assert not any("copies" in name for name, _ in shared.named_parameters())
     assert shared.transformer._layers[1].modules["query"] is block.attention.self.query
+
+
+@pytest.mark.parametrize(
+    ("options", "millions"), [({"single_lstm": True}, 212.9), ({}, 211.4), ({"share_weights": True}, 126.3)]
+)
+def test_parameters_of_the_published_size(tiny_bert: Path, options: dict[str, Any], millions: float) -> None:
+    """Table 7, with GENIA's width and types. The table counts RoBERTa's unused pooler."""
+    from transformers import AutoTokenizer, RobertaConfig, RobertaModel
+
+    with torch.device("meta"):
+        roberta = RobertaModel(RobertaConfig(vocab_size=50265, max_position_embeddings=514, type_vocab_size=1))
+        encoder = TransformerEncoder(TransformerSettings(name="roberta"), roberta, AutoTokenizer.from_pretrained(tiny_bert))
+        settings = DeepSpanSettings(max_width=18, decoding="nested", **options)
+        head = DeepSpan.build(encoder, Labels(("DNA", "RNA", "cell_line", "cell_type", "protein")), settings)
+    assert round(sum(p.numel() for p in [*roberta.parameters(), *head.parameters()]) / 1e6, 1) == millions
 
 
 def test_unsupported_depths_and_encoders_are_refused(tiny_bert: Path) -> None:

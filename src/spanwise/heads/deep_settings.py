@@ -66,6 +66,9 @@ class DeepSpanSettings(DeepSettings):
         default=200, ge=0, description="size of the BiLSTM over the spans of one width, per direction; 0: no BiLSTM"
     )
     lstm_dropout: float = Field(default=0.5, ge=0.0, lt=1.0, description="dropout on the input of the BiLSTM")
+    single_lstm: bool = Field(
+        default=False, description="use another BiLSTM for spans of one unit, as in the published main model"
+    )
     chunk: int | None = Field(
         default=None, ge=1, description="sentences per pass of the span transformer; fewer need less memory; all by default"
     )

@@ -17,6 +17,7 @@ from spanwise.encoders.recurrent import BiLSTM
 from spanwise.heads.base import HeadSettings, Labels, Losses, ScoredSpans, SpanVectors
 from spanwise.heads.deep_head import DeepHead
 from spanwise.heads.deep_settings import DeepSpanSettings, ShallowSpanSettings
+from spanwise.heads.outputs import class_log_odds
 from spanwise.losses.smoothing import soft_cross_entropy
 from spanwise.runtime.device import is_traced
 from spanwise.spans.blocks import TiledSpans
@@ -40,9 +41,10 @@ class DeepSpan(DeepHead):
     """Represents every span of up to ``max_width`` units by a span transformer, and classifies it.
 
     The span transformer has copies of the encoder's layers: a span attends to its words in every
-    layer. A single word keeps its own top state. A BiLSTM, one for all widths, then reads the spans
-    of each width in the order of their starts. All spans of a batch are in one packed tensor. The
-    loss is summed over all spans of a sentence and averaged over sentences.
+    layer. A single word keeps its own top state. A BiLSTM then reads the spans of each width in the
+    order of their starts: one for all widths or, with ``single_lstm``, one for single words and one
+    for all wider spans, as in the published main model. All spans of a batch are in one packed
+    tensor. The loss is summed over all spans of a sentence and averaged over sentences.
 
     With ``chunk``, the span transformer processes that many sentences at a time and recomputes their
     activations for the gradient, so that its memory does not grow with the batch.
@@ -63,6 +65,7 @@ class DeepSpan(DeepHead):
     ) -> None:  # fmt: skip
         super().__init__(width, labels, settings, layers, subword_counts, 2 * settings.lstm or width)
         self.lstm = BiLSTM(width, settings.lstm) if settings.lstm else None
+        self.single_lstm = BiLSTM(width, settings.lstm) if settings.lstm and settings.single_lstm else None
         self.lstm_dropout = nn.Dropout(settings.lstm_dropout)
 
     def targets(
@@ -109,9 +112,12 @@ class DeepSpan(DeepHead):
 
     def score(self, states: TokenStates, targets: Mapping[str, Tensor]) -> ScoredSpans:
         candidates, vectors = self.represent(states, targets)
-        score, label = self.class_logits(vectors).softmax(-1).max(-1)
+        logits = self.class_logits(vectors)
+        score, label = logits.softmax(-1).max(-1)
         is_entity = (label != self.none) & candidates.is_span
-        return ScoredSpans(*self.select_spans(is_entity, targets, *candidates[:3], label, score))
+        columns = self.select_spans(is_entity, targets, *candidates[:3], label, score, logits)
+        sentence, start, end, label, score, logits = columns
+        return ScoredSpans(sentence, start, end, label, score, log_odds=class_log_odds(logits, label))
 
     def span_vectors(self, states: TokenStates, targets: Mapping[str, Tensor]) -> SpanVectors:
         candidates, vectors = self.represent(states, targets)
@@ -164,10 +170,18 @@ class DeepSpan(DeepHead):
         assert self.lstm is not None
         batch, length = mask.shape
         widths = min(self.widest, length)
+        if self.single_lstm is not None:
+            widths = max(widths, 2)  # wider spans have their own LSTM, which needs at least one sequence per sentence
         index = (candidates.sentence * widths + candidates.width - 1) * length + candidates.start
         rows = spans.new_zeros(batch * widths * length, spans.shape[1]).index_copy(0, index, self.lstm_dropout(spans))
-        starts = (mask.sum(1, keepdim=True) - torch.arange(widths, device=mask.device)).clamp(min=0).flatten()
-        states: Tensor = self.lstm(rows.view(batch * widths, length, -1), starts)
+        starts = (mask.sum(1, keepdim=True) - torch.arange(widths, device=mask.device)).clamp(min=0)
+        if self.single_lstm is None:
+            states: Tensor = self.lstm(rows.view(batch * widths, length, -1), starts.flatten())
+        else:
+            rows = rows.view(batch, widths, length, -1)
+            singles = self.single_lstm(rows[:, 0], starts[:, 0]).unsqueeze(1)
+            wider = self.lstm(rows[:, 1:].flatten(0, 1), starts[:, 1:].flatten()).view(batch, widths - 1, length, -1)
+            states = torch.cat((singles, wider), 1).flatten(0, 1)
         return states.flatten(0, 1).index_select(0, index)
 
 
