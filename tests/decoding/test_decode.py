@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from spanwise import Entity, Span, SpanwiseError
 from spanwise.decoding.decode import decode, drop_conflicts, text_order
+from spanwise.decoding.soft_nms import SoftNms
 
 
 def decoded(rows: list[tuple[int, int, int, int, float]], count: int, policy: str = "overlapping") -> list[tuple[Entity, ...]]:
@@ -47,6 +48,18 @@ def test_nested_drops_crossing_spans_only() -> None:
         assert [(*e.range, e.type) for e in decoded(rows, 1, "nested")[0]] == [
             (0, 6, "A"), (2, 5, "A"), (2, 5, "B"), (3, 5, "B"),
         ]  # fmt: skip
+
+
+@pytest.mark.parametrize("policy", ["flat", "nested", SoftNms(decay=0.5, overlap=0.1, threshold=0.6, policy="overlapping")])
+def test_log_odds_decide_between_equal_scores(policy: str | SoftNms) -> None:
+    spans = [np.array(column) for column in ([0, 0, 0], [0, 1, 2], [2, 3, 4], [0, 0, 0])]
+    scores, log_odds = np.array([1, 1, 1], np.float32), np.array([30, 40, 18], np.float32)
+    (first,) = decode(*spans, scores, count=1, types=("A",), policy=policy)
+    assert [tuple(entity.range) for entity in first] == [(0, 2), (2, 4)]
+    (best,) = decode(*spans, scores, count=1, types=("A",), policy=policy, log_odds=log_odds)
+    assert [tuple(entity.range) for entity in best] == [(1, 3)]
+    (best,) = decode(*spans, np.array([1, 0.9, 1], np.float32), count=1, types=("A",), policy="flat", log_odds=log_odds)
+    assert [tuple(entity.range) for entity in best] == [(0, 2), (2, 4)]
 
 
 def test_sentences_are_independent() -> None:

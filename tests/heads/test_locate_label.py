@@ -175,13 +175,17 @@ def reference_loss(head: LocateLabel, sentences: list[Sentence], states: TokenSt
                     left, right_ = (start + float(moves[0]), end + float(moves[1]))
                     meet = min(right_, entity[1]) - max(left, entity[0])
                     hull = max(right_, entity[1]) - min(left, entity[0])
-                    sums["regressor"][0] += float(F.smooth_l1_loss(moves, wanted, reduction="sum")) + 1 - max(meet, 0) / hull
+                    distance = float(F.smooth_l1_loss(moves, wanted, reduction="sum"))
+                    distance *= weight(shared, 0.7, settings.softness) if "weighted-offsets" in settings.paper else 1
+                    sums["regressor"][0] += distance + 1 - max(meet, 0) / hull
                     sums["regressor"][1] += 1
                 start, end = reference_move(start, end, moves.tolist(), len(words))
         shared, _ = paired(start, end, gold)
         types = [LABELS.entities.index(g[2]) for g in gold if g[:2] == (start, end)] or [head.none]
         probabilities = reference_scores(head.classifier, words, start, end).log_softmax(0)
-        value = -sum(float(probabilities[kind]) for kind in types) / len(types)
+        focus = settings.focus if "focal-classifier" in settings.paper else 0
+        terms = [(1 - exp(float(probabilities[kind]))) ** focus * float(probabilities[kind]) for kind in types]
+        value = -sum(terms) / len(types)
         sums["classifier"][0] += weight(shared, 1.0, settings.softness) * value
         sums["classifier"][1] += 1
     return {name: total / max(count, 1) for name, (total, count) in sums.items()}
@@ -190,6 +194,7 @@ def reference_loss(head: LocateLabel, sentences: list[Sentence], states: TokenSt
 VARIANTS: list[dict[str, Any]] = [
     {}, {"regressor": False}, {"filter": False}, {"regressor": False, "filter": False}, {"softness": 0.0}, {"softness": 2.0},
     {"refine": 2}, {"focus": 0.5}, {"filter_weight": 0.3, "regressor_weight": 2.0, "classifier_weight": 0.7},
+    {"paper": ("focal-classifier",), "focus": 1.5}, {"paper": ("weighted-offsets",)},
 ]  # fmt: skip
 
 
@@ -464,6 +469,24 @@ def test_published_decoding(encoder: Any, random_batch: Any, joined: Any) -> Non
         assert torch.equal(head.loss(batch, targets).mean, fixed.loss(batch, targets).mean)
         scored = [one.score(batch, one.targets(sentences, gold=False)) for one in (head, fixed)]
         assert torch.equal(scored[0].score, scored[1].score)
+
+
+@torch.no_grad()
+def test_filtering_after_the_classifier_gives_the_same_entities_from_more_classified_spans(
+    encoder: Any, random_batch: Any, joined: Any
+) -> None:
+    sentences, states = random_batch()
+    batch = joined(states)
+    for paper in ((), ("duplicate-scoring",)):
+        fixed, published = (
+            make(encoder, proposal_threshold=0.5, paper=(*paper, *more)).eval() for more in ((), ("classify-then-filter",))
+        )
+        targets = fixed.targets(sentences, gold=False)
+        scored = [head.score(batch, targets) for head in (fixed, published)]
+        assert len(scored[0].score) < len(scored[1].score) == len(targets["start"])
+        predictions = [head.decode(one, len(sentences)) for head, one in zip((fixed, published), scored, strict=True)]
+        assert predictions[0] == predictions[1]
+        assert any(one.entities for one in predictions[0])
 
 
 def test_paper_options_for_decoding_and_offsets_do_not_change_other_parts(encoder: Any, random_batch: Any, joined: Any) -> None:

@@ -15,8 +15,9 @@ from spanwise.decoding.soft_nms import SoftNms
 
 Policy: TypeAlias = str | SoftNms
 _Ints: TypeAlias = npt.NDArray[np.int64]
-_Spans: TypeAlias = tuple[_Ints, _Ints, _Ints, _Ints, npt.NDArray[np.float32]]  # sentence, start, end, label, score
-_Row: TypeAlias = tuple[float, int, int, str]  # negative score (sorts the most probable first), start, end, type
+_Floats: TypeAlias = npt.NDArray[np.float32]
+_Spans: TypeAlias = tuple[_Ints, _Ints, _Ints, _Ints, _Floats, _Floats]  # sentence, start, end, label, score, log-odds
+_Row: TypeAlias = tuple[float, float, int, int, str]  # negative score and log-odds (the most probable first), start, end, type
 
 
 class Predictions(NamedTuple):
@@ -37,35 +38,37 @@ def decode(
     types: tuple[str, ...],
     policy: Policy = "nested",
     min_scores: Mapping[str, float] | None = None,
+    log_odds: _Floats | None = None,
 ) -> list[tuple[Entity, ...]]:
     """Decode packed scored spans into the entities of ``count`` sentences, in text order.
 
     ``policy`` "overlapping" accepts every span. "nested" and "flat" accept the most probable first
     and drop spans that cross ("nested") or overlap ("flat") an accepted one. A ``SoftNms`` lowers
     the scores of similar spans first. Spans below the ``min_scores`` of their type, before or after
-    soft-NMS, never displace others.
+    soft-NMS, never displace others. Of spans with equal scores, rounded to 6 digits, the one with the
+    higher ``log_odds`` comes first, then the one that starts earlier.
 
     >>> spans = [np.array(x) for x in ([0, 0], [0, 1], [2, 3], [0, 0])]
     >>> [e.range for e in decode(*spans, np.array([0.6, 0.9]), count=1, types=("X",), policy="flat")[0]]
     [Span(start=1, end=3)]
     """
-    spans = (sentence, start, end, label, score)
+    spans = (sentence, start, end, label, score, np.zeros_like(score) if log_odds is None else log_odds)
     cutoffs = None if min_scores is None else np.array([min_scores.get(type, 0.0) for type in types])
     if isinstance(policy, SoftNms):
-        spans = policy(*_above(spans, cutoffs))
+        spans = policy.suppress(*_above(spans, cutoffs))
         policy = policy.policy
     spans = _above(spans, cutoffs)
     if not np.isfinite(spans[4]).all():
         raise SpanwiseError("the model computed a score that is not a finite number; its files may be damaged")
     columns = [column.tolist() for column in spans]
     by_sentence: list[list[_Row]] = [[] for _ in range(count)]
-    for index, first, last, kind, value in zip(*columns, strict=True):
-        by_sentence[index].append((-round(value, 6), first, last, types[kind]))
+    for index, first, last, kind, value, odds in zip(*columns, strict=True):
+        by_sentence[index].append((-round(value, 6), -round(odds, 3), first, last, types[kind]))
     decoded = []
     for rows in by_sentence:
         if policy != "overlapping" and len(rows) > 1:
             rows = _accept_greedily(rows, _AcceptedSpans.CONFLICTS[policy])
-        entities = (Entity(type, (Span(first, last),), score=-negative) for negative, first, last, type in rows)
+        entities = (Entity(type, (Span(first, last),), score=-negative) for negative, _, first, last, type in rows)
         decoded.append(tuple(sorted(entities, key=text_order)))
     return decoded
 
@@ -75,7 +78,7 @@ def _above(spans: _Spans, cutoffs: npt.NDArray[np.float64] | None) -> _Spans:
     if cutoffs is None:
         return spans
     mask = spans[4] >= cutoffs[spans[3]]
-    return spans[0][mask], spans[1][mask], spans[2][mask], spans[3][mask], spans[4][mask]
+    return spans[0][mask], spans[1][mask], spans[2][mask], spans[3][mask], spans[4][mask], spans[5][mask]
 
 
 class _AcceptedSpans:
@@ -108,10 +111,11 @@ class _AcceptedSpans:
 
 def _accept_greedily(rows: list[_Row], conflicts: Callable[[_AcceptedSpans, int, int], bool]) -> list[_Row]:
     """Accept the most probable rows first, as ``drop_conflicts`` does."""
-    accepted_spans, accepted_rows = _AcceptedSpans(max(row[2] for row in rows)), []
+    accepted_spans, accepted_rows = _AcceptedSpans(max(end for _, _, _, end, _ in rows)), []
     for row in sorted(rows):
-        if not conflicts(accepted_spans, row[1], row[2]):
-            accepted_spans.add(row[1], row[2])
+        _, _, start, end, _ = row
+        if not conflicts(accepted_spans, start, end):
+            accepted_spans.add(start, end)
             accepted_rows.append(row)
     return accepted_rows
 

@@ -41,14 +41,24 @@ class SoftNms:
 
     def __call__(self, sentence: Ints, start: Ints, end: Ints, label: Ints, score: Floats) -> Packed:
         """Return the remaining packed spans in text order, with their new scores."""
-        sentence, start, end, label, score = self._merge(sentence, start, end, label, score)
+        return self.suppress(sentence, start, end, label, score, np.zeros_like(score))[:5]
+
+    def suppress(
+        self, sentence: Ints, start: Ints, end: Ints, label: Ints, score: Floats, log_odds: Floats
+    ) -> tuple[Ints, Ints, Ints, Ints, Floats, Floats]:
+        """The same with log-odds: of spans with equal scores, the one with the highest is taken first."""
+        spans = self._merge(sentence, start, end, label, score, log_odds)
         # Spans below the threshold lower only spans that are also below it, so they can be dropped first.
-        sentence, start, end, label, score = _select(score > self.threshold, sentence, start, end, label, score)
+        sentence, start, end, label, score, log_odds = _select(spans[4] > self.threshold, *spans)
         if not len(sentence):
-            return sentence, start, end, label, score
-        # Pad to a row per sentence and a column per span; padding has start -1 and score 0.
+            return sentence, start, end, label, score, log_odds
+        # Pad to a row per sentence and a column per span, those with the highest log-odds first; padding has start -1
+        # and score 0.
         _, row, counts = np.unique(sentence, return_inverse=True, return_counts=True)
-        cell = row, np.arange(len(row)) - (counts.cumsum() - counts)[row]
+        column = np.empty(len(row), np.int64)
+        order = np.lexsort((-log_odds, row))
+        column[order] = np.arange(len(row)) - (counts.cumsum() - counts)[row]
+        cell = row, column
         shape = len(counts), counts.max()
         starts, ends, scores = np.full(shape, -1), np.zeros(shape, np.int64), np.zeros(shape)
         starts[cell], ends[cell], scores[cell] = start, end, score
@@ -57,17 +67,21 @@ class SoftNms:
         if self.drops_crossing:
             starts[cell], ends[cell] = np.where(mask, start, -1), np.where(mask, end, 0)
             mask &= ~_crossing(starts, ends)[cell]
-        return _select(mask, sentence, start, end, label, np.minimum(score, 1))
+        return _select(mask, sentence, start, end, label, np.minimum(score, 1), log_odds)
 
-    def _merge(self, sentence: Ints, start: Ints, end: Ints, label: Ints, score: Floats) -> Packed:
+    def _merge(
+        self, sentence: Ints, start: Ints, end: Ints, label: Ints, score: Floats, log_odds: Floats
+    ) -> tuple[Ints, Ints, Ints, Ints, Floats, Floats]:
         """Merge duplicates of a span and label."""
         rows = np.stack((sentence, start, end, label))
-        distinct, inverse, counts = np.unique(rows, axis=1, return_inverse=True, return_counts=True)
-        best = np.zeros(distinct.shape[1], score.dtype)
-        np.maximum.at(best, inverse.reshape(-1), score)
-        if self.counts_duplicates:
-            best = best * counts.astype(score.dtype)
-        return distinct[0], distinct[1], distinct[2], distinct[3], best
+        distinct, inverse = np.unique(rows, axis=1, return_inverse=True)
+        inverse = inverse.reshape(-1)
+        best, best_odds = np.zeros(distinct.shape[1], score.dtype), np.full(distinct.shape[1], -np.inf, log_odds.dtype)
+        np.maximum.at(best, inverse, score)
+        np.maximum.at(best_odds, inverse, log_odds)
+        if self.counts_duplicates:  # a score of 0 marks a span that the head dropped
+            best = best * np.bincount(inverse, score > 0, len(best)).astype(score.dtype)
+        return distinct[0], distinct[1], distinct[2], distinct[3], best, best_odds
 
 
 def suppress_scores(start: Ints, end: Ints, score: Floats, decay: float, overlap: float) -> Floats:
@@ -94,5 +108,7 @@ def _crossing(start: Ints, end: Ints) -> npt.NDArray[np.bool_]:
     return crosses_any
 
 
-def _select(mask: npt.NDArray[np.bool_], sentence: Ints, start: Ints, end: Ints, label: Ints, score: Floats) -> Packed:
-    return sentence[mask], start[mask], end[mask], label[mask], score[mask]
+def _select(
+    mask: npt.NDArray[np.bool_], sentence: Ints, start: Ints, end: Ints, label: Ints, score: Floats, log_odds: Floats
+) -> tuple[Ints, Ints, Ints, Ints, Floats, Floats]:
+    return sentence[mask], start[mask], end[mask], label[mask], score[mask], log_odds[mask]

@@ -19,9 +19,10 @@ from spanwise.heads.abilities import HasSpanProbabilities, HasSpanVectors, HasTh
 from spanwise.heads.base import Labels, Losses, OnnxGraph, ScoredSpans, SpanVectors
 from spanwise.heads.locate_parts import Gold, Proposals, Text, move_spans, sample_cells
 from spanwise.heads.locate_settings import LocateSettings
+from spanwise.heads.outputs import class_log_odds
 from spanwise.heads.sentence_cache import Ints, SentenceCache
 from spanwise.heads.span_head import SpanHead, sentence_indices
-from spanwise.losses.focal import boundary_loss, focal, soft_weights
+from spanwise.losses.focal import boundary_loss, focal, soft_weights, softmax_focal
 from spanwise.losses.smoothing import smooth_boundaries
 from spanwise.spans.boundary_mlp import BoundaryMlp
 from spanwise.spans.candidates import grid, packed
@@ -168,15 +169,18 @@ class LocateLabel(SpanHead, HasThreshold, HasSpanVectors, HasSpanProbabilities):
                 # Negatives may be matched with padding (0, 0), to which no distance is defined.
                 start = torch.where(positive, matches.start, spans.start)
                 end = torch.where(positive, matches.end, spans.end)
-                regressor_values.append(boundary_loss(moves, spans.start, spans.end, start, end))
+                has_weights = "weighted-offsets" in settings.paper
+                weights = soft_weights(matches.overlap, settings.positive_overlap, settings.softness) if has_weights else None
+                regressor_values.append(boundary_loss(moves, spans.start, spans.end, start, end, weights))
                 positives.append(positive)
                 spans = move_spans(text, spans, moves)
         matches = match_spans(spans, targets["gold"])
         classes = targets["classes"].flatten(0, 1).index_select(0, matches.gold_index)
-        log_probabilities = self.classifier(*text, spans).log_softmax(1)
-        entity, none = (classes * log_probabilities).sum(1), log_probabilities[:, self.none]
-        gold = torch.where(matches.overlap >= settings.label_overlap, entity, none)
-        classifier_values = -gold * self._weights(matches.overlap, settings.label_overlap)
+        is_none = (matches.overlap < settings.label_overlap).unsqueeze(1)
+        classes = torch.cat((classes[:, :-1].masked_fill(is_none, 0.0), is_none.to(classes.dtype)), 1)
+        focus = settings.focus if "focal-classifier" in settings.paper else 0.0
+        classifier_values = softmax_focal(self.classifier(*text, spans), classes, focus)
+        classifier_values = classifier_values * self._weights(matches.overlap, settings.label_overlap)
         terms = {"classifier": (settings.classifier_weight, _sum_rounds(states, spans, [classifier_values]))}
         if filter_values:
             terms["filter"] = (settings.filter_weight, _sum_rounds(states, spans, filter_values))
@@ -192,10 +196,11 @@ class LocateLabel(SpanHead, HasThreshold, HasSpanVectors, HasSpanProbabilities):
         """
         text = Text.of(states)
         proposals = self.propose(text, targets)
-        probabilities = self.classifier(*text, proposals.spans).softmax(1)
+        logits = self.classifier(*text, proposals.spans).float()
+        probabilities = logits.softmax(1)
         score, label = probabilities[:, :-1].max(1)
         is_entity = (score >= probabilities[:, -1]) & proposals.passed
-        return ScoredSpans(*proposals.spans, label, score * is_entity)
+        return ScoredSpans(*proposals.spans, label, score * is_entity, log_odds=class_log_odds(logits, label))
 
     def span_vectors(self, states: TokenStates, targets: Mapping[str, Tensor]) -> SpanVectors:
         """Vectors of the spans that reach stage 2."""
@@ -220,10 +225,14 @@ class LocateLabel(SpanHead, HasThreshold, HasSpanVectors, HasSpanProbabilities):
     def propose(self, text: Text, targets: Mapping[str, Tensor]) -> Proposals:
         """Stage 1: filter the seeds and move them. Waits for the device once, for the number of seeds."""
         seeds = PackedSpans(targets["sentence"], targets["start"], targets["end"])
+        passed = torch.ones_like(seeds.start, dtype=torch.bool)
         if self.filter is not None:
-            rows = self._passes(text, seeds).nonzero().squeeze(1)
-            seeds = PackedSpans(*(column.index_select(0, rows) for column in seeds))
-        spans, passed = seeds, torch.ones_like(seeds.start, dtype=torch.bool)
+            passed = self._passes(text, seeds)
+            if "classify-then-filter" not in self.settings.paper:
+                rows = passed.nonzero().squeeze(1)
+                seeds = PackedSpans(*(column.index_select(0, rows) for column in seeds))
+                passed = passed.index_select(0, rows)
+        spans = seeds
         for round_ in range(self.rounds):
             if round_ and self.filter is not None:
                 passed = passed & self._passes(text, spans)

@@ -19,6 +19,9 @@ Published = Literal[
     "global-soft-weight",  # all examples have the mean of the soft weights
     "duplicate-scoring",  # a span predicted n times has n times its score
     "crossing-deletion",  # of two crossing spans, both are dropped
+    "focal-classifier",  # the classifier has a focal loss too, instead of the cross-entropy of equation 16
+    "weighted-offsets",  # the smooth L1 loss of a seed is multiplied by its soft weight
+    "classify-then-filter",  # all seeds are moved and classified before the filter acts: slower, equal predictions
 ]
 
 
@@ -53,7 +56,7 @@ class LocateSettings(SpanSettings):
     )
     negatives: int = Field(default=20, ge=1, description="negative seeds sampled per positive seed in training")
     softness: float = Field(default=1.0, ge=0.0, description="power of the soft weights (eta); 0: no soft examples")
-    focus: float = Field(default=2.0, ge=0.0, description="gamma of the filter's focal loss")
+    focus: float = Field(default=2.0, ge=0.0, description="gamma of the focal loss")
     filter_weight: float = Field(default=1.0, ge=0.0, description="weight of the filter's loss (lambda 1)")
     regressor_weight: float = Field(default=0.1, ge=0.0, description="weight of the regressor's loss (lambda 2)")
     classifier_weight: float = Field(default=1.0, ge=0.0, description="weight of the classifier's loss (lambda 3)")

@@ -29,6 +29,7 @@ from spanwise.heads.base import Labels, Losses, ScoredSpans, SpanVectors
 from spanwise.heads.biaffine import Biaffine, BiaffineSettings, ScoredCells
 from spanwise.heads.deep_head import DeepHead
 from spanwise.heads.deep_settings import EXTRA_SPANS, PrunedSpanSettings
+from spanwise.heads.outputs import class_log_odds
 from spanwise.heads.sentence_cache import Ints
 from spanwise.losses.smoothing import soft_cross_entropy
 from spanwise.runtime.cuda_graphs import CudaGraphs, pad_length
@@ -117,7 +118,10 @@ class PrunedSpan(DeepHead, Prunes, UsesCudaGraphs):
         kept, probabilities = self._probabilities(states)
         score, label = probabilities.max(-1)
         is_entity = (label != self.none) & kept.is_span.flatten()
-        return ScoredSpans(*self.select_spans(is_entity, targets, *_flatten(kept), label, score))
+        columns = self.select_spans(is_entity, targets, *_flatten(kept), label, score, probabilities)
+        sentence, start, end, label, score, probabilities = columns
+        logits = probabilities.clamp(min=torch.finfo(probabilities.dtype).tiny).log()
+        return ScoredSpans(sentence, start, end, label, score, log_odds=class_log_odds(logits, label))
 
     def span_vectors(self, states: TokenStates, targets: Mapping[str, Tensor]) -> SpanVectors:
         """Vectors of the spans that the scorer keeps."""

@@ -15,6 +15,7 @@ from spanwise.core.types import Sentence
 from spanwise.encoders.base import TokenStates
 from spanwise.heads.abilities import HasSpanProbabilities, HasSpanVectors
 from spanwise.heads.base import Labels, Losses, ScoredSpans, SpanVectors
+from spanwise.heads.outputs import class_log_odds
 from spanwise.heads.span_head import SoftmaxHead
 from spanwise.heads.span_settings import SoftmaxSettings
 from spanwise.losses.smoothing import SoftSpans, soft_cross_entropy
@@ -78,10 +79,13 @@ class SpanClassifier(SoftmaxHead, HasSpanVectors, HasSpanProbabilities):
         return sum_by_sentence(values, targets["sentence"], len(states.words))
 
     def score(self, states: TokenStates, targets: Mapping[str, Tensor]) -> ScoredSpans:
-        score, label = self.logits(states, targets).softmax(-1).max(-1)
+        logits = self.logits(states, targets)
+        score, label = logits.softmax(-1).max(-1)
         selected = (label != self.none).nonzero().squeeze(1)
         columns = (targets["sentence"], targets["start"], targets["end"], label, score)
-        return ScoredSpans(*(column.index_select(0, selected) for column in columns))
+        sentence, start, end, label, score = (column.index_select(0, selected) for column in columns)
+        log_odds = class_log_odds(logits.index_select(0, selected), label)
+        return ScoredSpans(sentence, start, end, label, score, log_odds=log_odds)
 
     def span_probabilities(self, states: TokenStates, targets: Mapping[str, Tensor]) -> SpanVectors:
         return self.pack(self.logits(states, targets).softmax(-1), targets)

@@ -23,10 +23,27 @@ def focal(logits: Tensor, positive: Tensor, gamma: float) -> Tensor:
     return (-gold_logits).sigmoid().pow(gamma) * F.softplus(-gold_logits)
 
 
-def boundary_loss(moves: Tensor, start: Tensor, end: Tensor, gold_start: Tensor, gold_end: Tensor) -> Tensor:
+def softmax_focal(logits: Tensor, classes: Tensor, gamma: float) -> Tensor:
+    """Cross-entropy of [S, C] logits whose term for each class is multiplied by (1 - p)^gamma.
+
+    ``classes`` are the gold probabilities [S, C].
+
+    >>> logits = torch.tensor([[0.0, 0.0], [2.0, 0.0]])
+    >>> softmax_focal(logits, torch.tensor([[1.0, 0.0], [0.0, 1.0]]), gamma=2.0).round(decimals=4)
+    tensor([0.1733, 1.6501])
+    """
+    log_probabilities = logits.float().log_softmax(-1)
+    factors = (1 - log_probabilities.exp()).clamp(min=0).pow(gamma) if gamma else 1.0
+    return -(classes * factors * log_probabilities).sum(-1)
+
+
+def boundary_loss(
+    moves: Tensor, start: Tensor, end: Tensor, gold_start: Tensor, gold_end: Tensor, weights: Tensor | None = None
+) -> Tensor:
     """Smooth L1 of both boundaries plus 1 - IoU, for spans moved by ``moves`` [S, 2], not rounded (equations 13 to 15).
 
-    The IoU of disjoint spans is 0. Gold spans must not be empty.
+    ``weights`` [S] multiply the smooth L1 part. The IoU of disjoint spans is 0. Gold spans must not be
+    empty.
 
     >>> boundaries = [torch.tensor([boundary]) for boundary in (2, 4, 2, 6)]
     >>> boundary_loss(torch.tensor([[0.0, 0.0]]), *boundaries)
@@ -35,7 +52,8 @@ def boundary_loss(moves: Tensor, start: Tensor, end: Tensor, gold_start: Tensor,
     moves = moves.float()
     left, right = start + moves[:, 0], end + moves[:, 1]
     targets = offsets(start, end, gold_start, gold_end).float()
-    return F.smooth_l1_loss(moves, targets, reduction="none").sum(1) + 1 - iou(left, right, gold_start, gold_end)
+    distances = F.smooth_l1_loss(moves, targets, reduction="none").sum(1)
+    return (distances if weights is None else distances * weights) + 1 - iou(left, right, gold_start, gold_end)
 
 
 def soft_weights(overlap: Tensor, threshold: float, eta: float) -> Tensor:
