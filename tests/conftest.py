@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,6 +20,15 @@ LONGEST = ("test_processes.py", "test_kill.py", "test_contracts.py", "test_onnx.
 # No limits on time, which a busy machine would exceed.
 settings.register_profile("no limits", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("no limits")
+
+
+def pytest_configure() -> None:
+    """Do not wait for the disk: the outputs of tests need not survive a power cut.
+
+    ``files/test_durable_outputs.py`` tests what is flushed, and flushes it in processes of its own.
+    """
+    os.fsync = lambda handle: None
+    os.sync = lambda: None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
