@@ -58,6 +58,8 @@ def wrapped_head_settings(values: Mapping[str, Any], place: str) -> HeadSettings
         raise SpanwiseError(f"{place}: heads that are trained together read words; spans of subwords are not supported")
     if getattr(settings, "task", "entities") == "typing":
         raise SpanwiseError(f"{place}: expected a head that predicts entities, found one that types given spans")
+    if getattr(settings, "relations", False) is not False:
+        raise SpanwiseError(f"{place}: relations must be false: a head inside another head predicts entities only")
     return settings
 
 
@@ -69,6 +71,9 @@ def resolve_head_values(values: Mapping[str, Any], place: str, sentences: Sequen
 def make_head(encoder: Encoder, labels: Labels, values: Mapping[str, Any], sentences: Iterable[Sentence] = ()) -> Head:
     """Build the head that ``values`` describe; automatic settings follow from the training sentences."""
     settings = head_settings(values).resolve(tuple(sentences))
+    if settings.relation_head is not None:
+        entities = {"kind": values["kind"], **settings.model_dump(), "relations": False}
+        return make_head(encoder, labels, {**settings.relation_head, "entities": entities})
     head = head_class(str(values["kind"])).build(encoder, labels, settings)
     types = settings.discontinuous_types
     if not types:

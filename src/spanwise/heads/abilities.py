@@ -29,6 +29,19 @@ class HasThreshold(Head):
         """Set the threshold and return the previous one; return None if it cannot be changed."""
 
 
+class HasRelationThreshold(Head):
+    """Predicts relations above a threshold, which can be lowered to get more."""
+
+    @property
+    @abstractmethod
+    def relation_threshold(self) -> float:
+        """The current threshold."""
+
+    @abstractmethod
+    def set_relation_threshold(self, threshold: float) -> float:
+        """Set the threshold of relations and return the previous one."""
+
+
 class HasSpanProbabilities(Head):
     """Gives every span that it scores a probability for each class."""
 

@@ -64,6 +64,11 @@ class HeadSettings(BaseModel):
         """Types whose entities may have several fragments; ``make_head`` adds ``Discontinuous`` for them."""
         return ()
 
+    @property
+    def relation_head(self) -> dict[str, Any] | None:
+        """The kind and settings of the relation head that ``make_head`` builds around this head; None for no relations."""
+        return None
+
 
 class Head(nn.Module, ABC):
     """Base of all heads: one method of entity recognition on top of an encoder.

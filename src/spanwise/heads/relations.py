@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
-from math import log
+from math import exp, log
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -21,8 +21,8 @@ from spanwise.decoding.decode import Predictions
 from spanwise.decoding.thresholds import MAX_THRESHOLD, MIN_THRESHOLD, best_threshold
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.evaluation.relations import gold_relations, scored_relations
-from spanwise.heads import head_class, make_head, resolve_head_values, wrapped_head_settings
-from spanwise.heads.abilities import Tunable
+from spanwise.heads import head_class, head_values, make_head, resolve_head_values, wrapped_head_settings
+from spanwise.heads.abilities import HasRelationThreshold, Tunable, find_ability
 from spanwise.heads.base import Head, HeadSettings, Labels, Losses, ScoredPairs, ScoredSpans
 from spanwise.heads.sentence_cache import Ints
 from spanwise.heads.wrapper import HeadWrapper, name_targets, select_targets
@@ -45,6 +45,7 @@ class RelationSettings(HeadSettings):
         default="dev", description="minimum probability of a relation; dev: chosen for the best F1 on dev"
     )
     dropout: float = Field(default=0.1, ge=0.0, lt=1.0, description="dropout on the words")
+    joint_scores: bool = Field(default=False, description="multiply the score of a relation by those of its entities")
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -67,7 +68,7 @@ class ScoredEntities(ScoredSpans):
     predictions: list[Predictions]
 
 
-class RelationHead(HeadWrapper, Tunable):
+class RelationHead(HeadWrapper, HasRelationThreshold, Tunable):
     """Base of relation heads: an entity head and a relation layer, trained on the same states.
 
     The loss of a sentence is the sum of its entity loss over all instances and its relation loss over
@@ -143,7 +144,10 @@ class RelationHead(HeadWrapper, Tunable):
         columns = np.array(rows, np.float64).reshape(-1, 5).T
         paired = highest_scores(columns[0], columns[4], MAX_PAIRED_ENTITIES)
         device = states.words.device
-        pairs = self.score_pairs(states, _to_spans(columns[:, paired], device))
+        spans = _to_spans(columns[:, paired], device)
+        pairs = self.score_pairs(states, spans)
+        if self.settings.joint_scores:
+            pairs = _joint_pairs(pairs, spans.score, self.relation_threshold)
         index = torch.from_numpy(paired).to(device)
         pairs = replace(pairs, first=index[pairs.first], second=index[pairs.second])
         return ScoredEntities(*_to_spans(columns, device).columns, predictions, pairs=pairs)
@@ -172,28 +176,46 @@ class RelationHead(HeadWrapper, Tunable):
         ]
 
     def tune(self, gold: Sequence[Sentence], predict: Callable[[], Iterable[Sentence]]) -> bool:
-        if self.settings.threshold != "dev":
-            return False
-        self._set_cutoff(MIN_THRESHOLD)
-        threshold = _best_relation_threshold(gold, predict())
-        self._set_cutoff(threshold)
-        self.settings = self.settings.model_copy(update={"threshold": threshold})
-        return True
+        """Tune the entity head first, because relations depend on its predictions."""
+        update: dict[str, Any] = {}
+        tunable = find_ability(self.entities, Tunable)
+        if tunable is not None and tunable.tune(gold, predict):
+            update["entities"] = head_values(self.entities)
+        if self.settings.threshold == "dev":
+            self._set_cutoff(MIN_THRESHOLD)
+            update["threshold"] = _best_relation_threshold(gold, predict())
+            self._set_cutoff(update["threshold"])
+        self.settings = self.settings.model_copy(update=update)
+        return bool(update)
 
     def predict_tuned(self, gold: Sequence[Sentence], predict: Callable[[], Iterable[Sentence]]) -> list[Sentence]:
+        def predict_with_low_threshold() -> list[Sentence]:
+            cutoff = self.cutoff
+            try:
+                self._set_cutoff(MIN_THRESHOLD)
+                return list(predict())
+            finally:
+                self.cutoff = cutoff
+
+        predict_relations = predict_with_low_threshold if self.settings.threshold == "dev" else predict
+        tunable = find_ability(self.entities, Tunable)
+        predicted = list(predict_relations()) if tunable is None else tunable.predict_tuned(gold, predict_relations)
         if self.settings.threshold != "dev":
-            return list(predict())
-        cutoff = self.cutoff
-        try:
-            self._set_cutoff(MIN_THRESHOLD)
-            predicted = list(predict())
-        finally:
-            self.cutoff = cutoff
+            return predicted
         threshold = _best_relation_threshold(gold, predicted)
         return [
             replace(s, relations=tuple(relation for relation in s.relations if (relation.score or 0.0) > threshold))
             for s in predicted
         ]
+
+    @property
+    def relation_threshold(self) -> float:
+        return 1 / (1 + exp(-self.cutoff))
+
+    def set_relation_threshold(self, threshold: float) -> float:
+        previous = self.relation_threshold
+        self._set_cutoff(threshold)
+        return previous
 
     def _set_cutoff(self, threshold: float) -> None:
         self.cutoff = log(threshold / (1 - threshold))
@@ -214,6 +236,13 @@ def highest_scores(sentence: Floats, score: Floats, count: int) -> Ints:
     order = np.lexsort((-score, sentence))
     ordered = sentence[order]
     return np.sort(order[np.arange(len(order)) - np.searchsorted(ordered, ordered) < count])
+
+
+def _joint_pairs(pairs: ScoredPairs, entity_scores: Tensor, threshold: float) -> ScoredPairs:
+    """Multiply the scores of pairs by those of their entities; keep the pairs above a threshold."""
+    score = pairs.score * entity_scores[pairs.first] * entity_scores[pairs.second]
+    is_kept = score > threshold
+    return ScoredPairs(pairs.first[is_kept], pairs.second[is_kept], pairs.label[is_kept], score[is_kept])
 
 
 def _to_spans(columns: Floats, device: torch.device) -> ScoredSpans:

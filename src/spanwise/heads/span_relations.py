@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder, TokenStates
+from spanwise.encoders.recurrent import BiLSTM
 from spanwise.heads.base import Labels, ScoredPairs, ScoredSpans
 from spanwise.heads.relations import RelationHead, RelationSettings
 from spanwise.heads.sentence_cache import Ints, SentenceCache
@@ -30,6 +31,9 @@ class SpanRelationSettings(RelationSettings):
         default_factory=lambda: {"kind": "biaffine"}, description="the head for entities: its kind and settings"
     )
     wrong: int = Field(default=2, ge=0, description="negative spans per sentence that are paired in training")
+    distances: bool = Field(default=False, description="add an embedding of the order and distance of two spans")
+    rank: int = Field(default=0, ge=0, description="size of a product of both spans; 0: no product")
+    hidden: int = Field(default=0, ge=0, description="size of a BiLSTM over the words, for relations only; 0: none")
 
 
 class GoldPairs(NamedTuple):
@@ -55,8 +59,12 @@ class SpanRelations(RelationHead):
 
     def __init__(self, encoder: Encoder, labels: Labels, settings: SpanRelationSettings) -> None:
         super().__init__(encoder, labels, settings)
-        self.layer = PairLayer(encoder.width, len(labels.entities))
-        self.classifier = nn.Linear(encoder.width, len(labels.relations))
+        width = encoder.width
+        self.context = BiLSTM(width, settings.hidden) if settings.hidden else None
+        if self.context is not None:
+            width = self.context.width
+        self.layer = PairLayer(width, len(labels.entities), distances=settings.distances, rank=settings.rank)
+        self.classifier = nn.Linear(width, len(labels.relations))
         self._gold = SentenceCache(self._gold_pairs)
 
     @classmethod
@@ -89,7 +97,8 @@ class SpanRelations(RelationHead):
     def relation_loss(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Tensor:
         sentence, start, end, label = targets["spans"].unbind(0)
         first, second = targets["pairs"].unbind(0)
-        logits = self.logits(self.dropout(states.words), PackedSpans(sentence, start, end), label, first, second)
+        words = self.dropout(self._contextualize(states))
+        logits = self.logits(words, PackedSpans(sentence, start, end), label, first, second)
         gold = torch.zeros_like(logits).view(-1).index_fill(0, targets["positives"], 1.0).view_as(logits)
         values = F.binary_cross_entropy_with_logits(logits, gold, reduction="none").sum(1)
         return values.new_zeros(len(states.words)).index_add(0, sentence[first], values)
@@ -97,11 +106,11 @@ class SpanRelations(RelationHead):
     def score_pairs(self, states: TokenStates, spans: ScoredSpans) -> ScoredPairs:
         counts = np.bincount(spans.sentence.cpu().numpy(), minlength=len(states.words))
         first, second = (torch.from_numpy(side).to(states.words.device) for side in all_pairs(counts))
-        packed = PackedSpans(spans.sentence, spans.start, spans.end)
+        packed, words = PackedSpans(spans.sentence, spans.start, spans.end), self._contextualize(states)
         pairs = []
         for low in range(0, max(1, len(first)), MAX_PAIRS):
             heads, tails = first[low : low + MAX_PAIRS], second[low : low + MAX_PAIRS]
-            logits = self.logits(states.words, packed, spans.label, heads, tails)
+            logits = self.logits(words, packed, spans.label, heads, tails)
             pair, label = (logits > self.cutoff).nonzero().unbind(1)
             pairs.append((heads[pair], tails[pair], label, logits[pair, label].sigmoid()))
         return ScoredPairs(*(torch.cat(column) for column in zip(*pairs, strict=True)))
@@ -111,6 +120,13 @@ class SpanRelations(RelationHead):
         hidden = self.dropout(self.layer(words, spans, label, first, second))
         scores: Tensor = self.classifier(hidden).float()
         return scores
+
+    def _contextualize(self, states: TokenStates) -> Tensor:
+        """The words that the relation layer reads [B, T, d]."""
+        if self.context is None:
+            return states.words
+        words: Tensor = self.context(self.dropout(states.words).float(), states.mask.sum(1))
+        return words
 
     def _gold_pairs(self, sentence: Sentence) -> GoldPairs:
         rows = [(*entity.range, self.entity_index.get(entity.type, -1)) for entity in sentence.entities]

@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from math import ceil
-from typing import ClassVar, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 from pydantic import Field, field_validator
 
+from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence, Span
 from spanwise.decoding.fragments import discontinuous_entities, discontinuous_share, discontinuous_types
+from spanwise.heads import head_class, head_settings
 from spanwise.heads.base import HeadSettings
 
 FREQUENT = 0.05  # share of discontinuous entities from which on they train the encoder
+RELATION_HEAD = "span-relations"
 
 
 class SpanSettings(HeadSettings):
-    """Maximum width, decoding policy and discontinuous types; all may follow from the training data."""
+    """Maximum width, decoding policy, discontinuous types and relations; all may follow from the training data."""
 
     #: Percent of the training entities that an automatic ``max_width`` covers. None: score all widths.
     coverage: ClassVar[float | None] = None
@@ -38,12 +41,28 @@ class SpanSettings(HeadSettings):
     fragments_train_encoder: Literal["auto"] | bool = Field(
         default="auto", description="let fragments train the encoder; auto: if 5 % of the training entities are discontinuous"
     )
+    # auto, or the settings of the relation head: relations are learned if the training data has them
+    relations: Literal["auto", False] | dict[str, Any] = Field(
+        default=False, description="auto, or settings of span-relations: learn relations if the data has them; false: never"
+    )
 
     @field_validator("discontinuous", mode="before")
     @classmethod
     def _check_discontinuous(cls, value: object) -> object:
         if value != "auto" and value is not False and not isinstance(value, list | tuple):
             raise ValueError("expected auto, false or a list of types")
+        return value
+
+    @field_validator("relations", mode="before")
+    @classmethod
+    def _check_relations(cls, value: object) -> object:
+        if isinstance(value, dict):
+            values = {"kind": RELATION_HEAD, **value}
+            head_settings(values, "head.relations")
+            if not head_class(values["kind"]).finds_relations or "entities" in value:
+                raise SpanwiseError("head.relations: expected settings of a relation head, without its entities")
+        elif value != "auto" and value is not False:
+            raise ValueError("expected auto, false or settings of a relation head")
         return value
 
     def resolve(self, sentences: Sequence[Sentence]) -> Self:
@@ -67,6 +86,10 @@ class SpanSettings(HeadSettings):
             update["discontinuous"] = types or False
         if self.fragments_train_encoder == "auto":
             update["fragments_train_encoder"] = discontinuous_share(sentences, types) >= FREQUENT
+        if self.relations is not False:
+            has_relations = any(sentence.relations for sentence in sentences)
+            settings = {} if self.relations == "auto" else self.relations
+            update["relations"] = {"kind": RELATION_HEAD, **settings} if has_relations else False
         if self.max_width is None and self.coverage is not None:
             span_widths = [span.width for sentence_spans in spans for span in sentence_spans]
             fragment_widths = [
@@ -85,6 +108,10 @@ class SpanSettings(HeadSettings):
     @property
     def discontinuous_types(self) -> tuple[str, ...]:
         return self.discontinuous if isinstance(self.discontinuous, tuple) else ()
+
+    @property
+    def relation_head(self) -> dict[str, Any] | None:
+        return self.relations if isinstance(self.relations, dict) and "kind" in self.relations else None
 
     def _strictest_decoding(self, spans: Sequence[Sequence[Span]]) -> str:
         """The strictest policy that can predict all of these spans."""

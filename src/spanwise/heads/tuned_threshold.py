@@ -39,7 +39,9 @@ class TunedThreshold(HasThreshold, Tunable):
         if not self.is_tuned_on_dev:
             return list(predict())
         predicted = self._candidates(predict)
-        return list(apply_threshold(predicted, choose_threshold(gold, predicted)))
+        # by type, because relations have their own threshold
+        threshold = dict.fromkeys(self.labels.entities, choose_threshold(gold, predicted))
+        return list(apply_threshold(predicted, threshold))
 
     def _candidates(self, predict: Callable[[], Iterable[Sentence]]) -> list[Sentence]:
         """Predict with the lowest threshold.

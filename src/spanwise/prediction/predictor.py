@@ -14,7 +14,7 @@ from spanwise.batching.batches import to_device
 from spanwise.core.types import Sentence
 from spanwise.decoding.decode import Predictions
 from spanwise.decoding.thresholds import Threshold, apply_threshold, lowest_threshold
-from spanwise.heads.abilities import CachesSentences, HasThreshold, find_ability, heads_with
+from spanwise.heads.abilities import CachesSentences, HasRelationThreshold, HasThreshold, find_ability, heads_with
 from spanwise.heads.base import Head
 from spanwise.models.model import Model
 from spanwise.prediction.base import BasePredictor
@@ -94,18 +94,46 @@ def predict_with_heads(
     with ExitStack() as stack:
         for head in by_head:
             stack.enter_context(temporary_threshold(head, threshold))
+            stack.enter_context(_temporary_relation_threshold(head, threshold))
         for indices, states, device in encode_batches(model, prepared, batch_size):
             batch = [sentences[index] for index in indices]
             for head, predictions in by_head.items():
                 decoded = head.decode(head.score(states, to_device(head.targets(batch, gold=False), device)), len(batch))
                 for index, prediction in zip(indices, decoded, strict=True):
                     predictions[index] = prediction
-    return {head: list(apply_threshold(_with(sentences, rows), threshold)) for head, rows in by_head.items()}
+    return {
+        head: list(apply_threshold(_with(sentences, rows), _with_relation_defaults(head, threshold)))
+        for head, rows in by_head.items()
+    }
 
 
 def _with(sentences: Iterable[Sentence], predictions: Iterable[Predictions]) -> Iterator[Sentence]:
     for sentence, prediction in zip(sentences, predictions, strict=True):
         yield replace(sentence, **prediction._asdict(), links=())
+
+
+def _with_relation_defaults(head: Head, threshold: Threshold) -> Threshold:
+    """Add the head's threshold of relations for the other relation types, if some have a given one."""
+    adjustable = find_ability(head, HasRelationThreshold)
+    if adjustable is None or not isinstance(threshold, Mapping) or not threshold.keys() & set(head.labels.relations):
+        return threshold
+    return {**dict.fromkeys(head.labels.relations, adjustable.relation_threshold), **threshold}
+
+
+@contextmanager
+def _temporary_relation_threshold(head: Head, threshold: Threshold) -> Iterator[None]:
+    """Lower the head's threshold of relations within the context, as far as any relation type needs."""
+    adjustable = find_ability(head, HasRelationThreshold)
+    if isinstance(threshold, Mapping):
+        threshold = lowest_threshold({type: threshold.get(type, 0.0) for type in head.labels.relations})
+    if adjustable is None or not 0 < threshold < adjustable.relation_threshold:
+        yield
+        return
+    default = adjustable.set_relation_threshold(threshold)
+    try:
+        yield
+    finally:
+        adjustable.set_relation_threshold(default)
 
 
 @contextmanager

@@ -8,6 +8,8 @@ from torch import Tensor, nn
 from spanwise.spans.matching import PackedSpans
 from spanwise.spans.pooling import Maxima
 
+DISTANCE_BUCKETS = 16
+
 
 class PairLayer(nn.Module):
     """A hidden layer with GELU over [first span; second span; words between them].
@@ -16,14 +18,25 @@ class PairLayer(nn.Module):
     The words between are represented by their maximum (SpERT, Eberts and Ulges 2020, section 3.2), or
     zeros if the spans touch or overlap. The layer is computed as the sum of its parts; the parts of a
     span are computed once for each of its two roles, because a span is in many pairs.
+
+    ``distances`` adds an embedding of order and distance (``distance_buckets``), ``rank`` a product of
+    both spans after projections to this size.
     """
 
-    def __init__(self, width: int, labels: int, label_size: int = 25, hidden: int | None = None) -> None:
+    def __init__(
+        self, width: int, labels: int, label_size: int = 25, hidden: int | None = None, *, distances: bool = False,
+        rank: int = 0,
+    ) -> None:  # fmt: skip
         super().__init__()
         hidden = width if hidden is None else hidden
+        self.sizes = [hidden, hidden, rank, rank]
         self.labels = nn.Embedding(labels, label_size)
-        self.span_layer = nn.Linear(3 * width + label_size, 2 * hidden)
+        self.span_layer = nn.Linear(3 * width + label_size, sum(self.sizes))
         self.between_layer = nn.Linear(width, hidden, bias=False)
+        self.distances = nn.Embedding(DISTANCE_BUCKETS, hidden) if distances else None
+        self.product = nn.Linear(rank, hidden, bias=False) if rank else None
+        if self.distances is not None:
+            nn.init.normal_(self.distances.weight, std=0.02)
 
     def forward(self, words: Tensor, spans: PackedSpans, label: Tensor, first: Tensor, second: Tensor) -> Tensor:
         """Vectors [P, hidden] of P pairs; ``first`` and ``second`` [P] are indices of the S spans over ``words`` [B, T, d]."""
@@ -37,10 +50,29 @@ class PairLayer(nn.Module):
             maxima(sentence, start, end),
             self.labels(label),
         )
-        as_first, as_second = self.span_layer(torch.cat(parts, 1)).chunk(2, 1)
+        as_first, as_second, left, right = self.span_layer(torch.cat(parts, 1)).split(self.sizes, 1)
         low, high = torch.minimum(end[first], end[second]), torch.maximum(start[first], start[second])
         has_gap = low < high
         between = maxima(sentence[first], low.where(has_gap, 0), high.where(has_gap, 1))
         hidden = as_first.index_select(0, first) + as_second.index_select(0, second)
         hidden = hidden + self.between_layer(between * has_gap.unsqueeze(1))
+        if self.product is not None:
+            hidden = hidden + self.product(left.index_select(0, first) * right.index_select(0, second))
+        if self.distances is not None:
+            hidden = hidden + self.distances(distance_buckets(start[first], start[second], low, high))
         return nn.functional.gelu(hidden)
+
+
+def distance_buckets(first: Tensor, second: Tensor, low: Tensor, high: Tensor) -> Tensor:
+    """The order and distance of pairs of spans as numbers below ``DISTANCE_BUCKETS``.
+
+    ``first`` and ``second`` are the starts of both spans; the words from ``low`` to ``high`` are between
+    them. Distances are 0, 1 to 2, 3 to 6, 7 to 14, and so on; overlapping spans have their own bucket.
+
+    >>> first, second = torch.tensor([0, 0, 5, 0]), torch.tensor([1, 0, 0, 9])
+    >>> distance_buckets(first, second, torch.tensor([1, 2, 1, 2]), torch.tensor([1, 0, 5, 9])).tolist()
+    [1, 8, 11, 4]
+    """
+    # Half a word more keeps logarithms away from whole numbers, which devices may round differently.
+    bucket = ((high - low).clamp(min=0) + 1.5).log2().long().add(1).clamp(max=DISTANCE_BUCKETS // 2 - 1)
+    return torch.where(high < low, 0, bucket) + (first >= second) * (DISTANCE_BUCKETS // 2)
