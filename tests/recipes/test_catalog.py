@@ -35,7 +35,7 @@ def test_every_recipe_builds(request: pytest.FixtureRequest, recipe: str, encode
     assert built.config.title
     assert built.config.paper
     resolved, requested = (
-        {(name, key) for name, section in iter_sections("head", c.head) for key in section} for c in (built.config, config)
+        {key for _, section in iter_sections("head", c.head) for key in section} for c in (built.config, config)
     )
     assert resolved > requested  # with defaults and settings from the data
     assert "auto" not in str(built.config.head)

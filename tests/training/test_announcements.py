@@ -39,7 +39,7 @@ def test_the_line_before_training_names_recipe_encoder_and_data(
     lines = trained(data, tmp_path / "run", capsys)
     assert why in lines
     plan = next(line for line in lines if line.startswith("training "))
-    assert plan.startswith("training spanner with the encoder static on letters, 24 sentences, 2 types: 1 epochs, ")
+    assert plan.startswith("training spanwise with the encoder static on letters, 24 sentences, 2 types: 1 epochs, ")
     assert why not in trained(data, tmp_path / "chosen", capsys, "--encoder", "static")
     assert trained(data, tmp_path / "seeds", capsys, "--seeds", "1,2").count(why) == 1
 

@@ -52,15 +52,15 @@ def test_seeds_and_sweep(command: Any, tmp_path: Path) -> None:
     assert code == 0
     assert "over 2 seeds" in out
     assert json.loads((tmp_path / "seeds" / "seeds.json").read_text())["seeds"] == [1, 2]
-    code, out, _ = command("--epochs", "1", "--sweep", "head.representation=boundary,pooling", out="sweep")
+    code, out, _ = command("--epochs", "1", "--sweep", "head.depth=0,1", out="sweep")
     assert code == 0
-    assert "best on dev: head.representation=" in out
+    assert "best on dev: head.depth=" in out
     assert len(json.loads((tmp_path / "sweep" / "sweep.json").read_text())["grid"]) == 2
 
 
 ERRORS = {
     ("--recipe", "spaner"): "unknown recipe 'spaner' (did you mean 'spanner'?)",
-    ("--set", "head.max_widht=3"): "unknown setting of head spanner 'max_widht' (did you mean 'max_width'?)",
+    ("--set", "head.max_widht=3"): "unknown setting of head grid 'max_widht' (did you mean 'max_width'?)",
     ("--epochs", "0"): "invalid value for '--epochs'",
     ("--seeds", "1,x"): "--seeds 1,x: expected integers separated by commas",
     ("--seeds", "1,2", "--seed", "1"): "--seed and --seeds cannot be combined",

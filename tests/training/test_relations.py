@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from random import Random
@@ -22,7 +24,7 @@ from spanwise.decoding.thresholds import best_threshold
 from spanwise.evaluation import evaluate
 from spanwise.prediction.describe import describe_model
 from spanwise.prediction.predictor import Predictor
-from spanwise.recipes.resolve import Choices
+from spanwise.recipes.resolve import Choices, resolve_config
 from spanwise.training.checks import check_corpus
 from spanwise.training.dev import DevScorer
 from spanwise.training.run import Run, RunOptions
@@ -43,7 +45,7 @@ def test_a_training_learns_and_reports_relations(run: Run) -> None:
     rows = [json.loads(line) for line in (run.folder / "metrics.jsonl").read_text().splitlines()]
     report = json.loads((run.folder / "run.json").read_text())
     chosen = [(row["dev"]["f1"] + row["dev"]["relations"]["f1"]) / 2 for row in rows]
-    assert report["best_epoch"] == chosen.index(max(chosen)) + 1
+    assert report["best_epoch"] == len(chosen) - chosen[::-1].index(max(chosen))
     assert {"entities", "relations", "loss"} <= rows[0].keys()
     for split in ("dev", "test"):
         scores = report["scores"][split]["relations"]
@@ -186,9 +188,74 @@ def test_a_recipe_without_relations_logs_a_note(tmp_path: Path) -> None:
     assert not any("does not learn" in line for line in check_corpus(corpus(), fit(tmp_path / "b", epochs=1).model.head))
 
 
+@pytest.mark.parametrize(
+    ("data", "setting", "kind"),
+    [
+        (with_relations(corpus()), "auto", "span-relations"),
+        (with_relations(corpus()), "{weight: 2.0, kind: gp-relations}", "gp-relations"),
+        (with_relations(corpus()), "false", "spanner"),
+        (corpus(), "auto", "spanner"),
+        (corpus(), "{weight: 2.0}", "spanner"),
+    ],
+)
+def test_relations_are_learned_if_the_data_has_them(tmp_path: Path, data: Corpus, setting: str, kind: str) -> None:
+    lines: list[str] = []
+    run = fit(
+        tmp_path / "run", data, recipe="spanner", epochs=1, overrides=[f"head.relations={setting}"], log=lines.append
+    )  # fmt: skip
+    learns = kind != "spanner"
+    assert run.model.config.head["kind"] == kind
+    assert any(line.startswith("the training data has relations: learning them too") for line in lines) == learns
+    assert any("24 sentences, 2 types and 3 relation types: 1 epochs" in line for line in lines) == learns
+    loaded = spanwise.load(run.folder, "cpu")
+    assert loaded.finds_relations == learns
+    assert loaded.model.config.head == run.model.config.head
+    if learns:
+        assert loaded.model.config.head["entities"]["kind"] == "spanner"
+        assert loaded.model.head.settings.weight == (1.0 if setting == "auto" else 2.0)
+
+
+@pytest.mark.parametrize(
+    ("recipe", "setting", "message"),
+    [
+        ("spanner", "true", "expected auto, false or settings of a relation head"),
+        ("spanner", "{weigth: 2}", "unknown setting of head.relations span-relations 'weigth' (did you mean 'weight'?)"),
+        ("spanner", "{kind: grid}", "head.relations: expected settings of a relation head, without its entities"),
+        ("spanner", "{entities: {kind: grid}}", "head.relations: expected settings of a relation head, without its entities"),
+        ("seqner", "auto", "unknown setting of head seqner 'relations'"),
+    ],
+)
+def test_wrong_settings_of_relations_are_refused(recipe: str, setting: str, message: str) -> None:
+    with pytest.raises(SpanwiseError, match=re.escape(message)):
+        resolve_config(recipe, encoder="static", overrides=[f"head.relations={setting}"])
+
+
+def test_a_head_inside_another_head_learns_no_relations() -> None:
+    with pytest.raises(SpanwiseError, match=r"head\.span: relations must be false"):
+        resolve_config("bl-spanner", encoder="static", overrides=["head.span.relations=auto"])
+
+
 def test_data_without_relations_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SpanwiseError, match="the training data has no relations"):
         fit(tmp_path / "run", corpus(), recipe="gp-relations")
+
+
+def test_a_lower_threshold_predicts_more_relations(run: Run) -> None:
+    """A number lowers the threshold of all relations, a mapping that of its types only."""
+    sentences = [replace(s, entities=(), relations=()) for s in with_relations(corpus(60, 20, 20))["test"]]
+    head, predictor = run.model.head, Predictor(run.model, "cpu")
+    default = head.set_relation_threshold(0.99999)
+    try:
+        before, lowered, one_type = (
+            Counter(relation.type for s in predictor.predict(sentences, threshold=threshold) for relation in s.relations)
+            for threshold in (0.0, 0.02, {"sold": 0.02})
+        )
+        assert head.relation_threshold == pytest.approx(0.99999)
+    finally:
+        head.set_relation_threshold(default)
+    assert lowered.total() > before.total()
+    assert one_type["sold"] == lowered["sold"] > before["sold"]
+    assert one_type - Counter(sold=one_type["sold"]) == before - Counter(sold=before["sold"])
 
 
 # --- thresholds, seeds and sweeps -------------------------------------------------------------------------------------

@@ -88,7 +88,7 @@ def test_metrics_have_a_line_for_every_epoch(run: Path) -> None:
     assert [row["step"] for row in rows] == [8, 16, 24, 32, 40, 48]
     assert rows[0]["loss"] > rows[-1]["loss"]
     report = json.loads((run / "run.json").read_text())
-    best = max(rows, key=lambda row: (row["dev"]["f1"], -row["epoch"]))
+    best = max(rows, key=lambda row: (row["dev"]["f1"], row["epoch"]))
     assert report["best_epoch"] == best["epoch"]
     assert best["dev"]["f1"] == report["scores"]["dev"]["micro"]["f1"]
 
@@ -212,7 +212,15 @@ def scripted(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @pytest.mark.parametrize(
     ("scores", "best"),
-    [((0.2, 0.8, 0.5), 2), ((0.2, 0.3, 0.5), 3), ((0.5, 0.5, 0.5), 1), ((0, 0.1, 0), 2), ((0, 0, 0), 3), ((0.1, 0, 0), 1)],
+    [
+        ((0.2, 0.8, 0.5), 2),
+        ((0.2, 0.3, 0.5), 3),
+        ((0.5, 0.5, 0.5), 3),
+        ((0.5, 0.5, 0.4), 2),
+        ((0, 0.1, 0), 2),
+        ((0, 0, 0), 3),
+        ((0.1, 0, 0), 1),
+    ],
 )
 def test_the_best_epoch_on_dev_is_kept(tmp_path: Path, scripted: Any, scores: tuple[float, ...], best: int) -> None:
     weights = scripted(*scores)

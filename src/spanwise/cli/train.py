@@ -19,7 +19,7 @@ def train(
     recipe: Annotated[
         str | None,
         typer.Option(
-            "--recipe", metavar="NAME", help="System to train; `spanwise recipes` lists them.", show_default="spanner"
+            "--recipe", metavar="NAME", help="System to train; `spanwise recipes` lists them.", show_default="spanwise"
         ),
     ] = None,
     encoder: Annotated[
@@ -31,7 +31,10 @@ def train(
     task: Annotated[
         str | None, typer.Option("--task", metavar="entities|typing", help="Find entities, or type given spans (recipe sng).")
     ] = None,
-    epochs: Annotated[int | None, typer.Option("--epochs", metavar="N", min=1, help="Number of training epochs.")] = None,
+    epochs: Annotated[
+        int | None,
+        typer.Option("--epochs", metavar="N", min=1, help="Training epochs; 6 to 100 by default, depending on the data."),
+    ] = None,
     batch_size: Annotated[
         int | None,
         typer.Option(

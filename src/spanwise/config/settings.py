@@ -8,13 +8,21 @@ from typing import Annotated, Any, Literal, Self
 import yaml
 from pydantic import BaseModel, ConfigDict, Field
 
+# Automatic settings follow from the number of training sentences (TrainingSettings.resolve).
+MIN_BATCH, MAX_BATCH = 8, 32
+TRAINING_STEPS = 3000  # of batches of automatic size; both CoNLL04 (922 sentences) and GENIA (15,000) need about as many
+MIN_EPOCHS, MAX_EPOCHS = 6, 100
+PATIENCE, MIN_PATIENCE = 0.4, 5  # share of the epochs; epochs
+
 
 class TrainingSettings(BaseModel):
-    """How to train. By default, the learning rate depends on the encoder's size and the batch size on the corpus size."""
+    """How to train. By default, the learning rate depends on the encoder's size, and epochs and batch size on the data."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
-    epochs: int = Field(default=20, ge=1, description="passes over the training data")
+    epochs: int | None = Field(
+        default=None, ge=1, description="passes over the training data; by default about 3,000 steps in 6 to 100 epochs"
+    )
     batch_size: int | None = Field(
         default=None, ge=1, description="sentences per batch; by default a hundredth of the training data, from 8 to 32"
     )
@@ -40,20 +48,38 @@ class TrainingSettings(BaseModel):
     precision: Literal["auto", "fp32", "bf16", "fp16"] = Field(
         default="auto", description="number format of training; auto: bf16 on a GPU for large encoders, else fp32"
     )
-    patience: int | None = Field(default=None, ge=1, description="stop after this many epochs without a better dev score")
+    patience: int | None = Field(
+        default=None,
+        ge=1,
+        description="stop after this many epochs without a better dev score; by default 40 % of automatic epochs",
+    )
     seed: int = Field(default=1, ge=0, lt=2**63, description="seed of all random numbers")
     checkpoint_steps: int | None = Field(
         default=None, ge=1, description="steps between checkpoints; there is always one after each epoch"
     )
 
     def resolve(self, sentence_count: int) -> Self:
-        """Set an automatic batch size from the number of training sentences: small corpora need more steps.
+        """Set automatic batch size, epochs and patience from the number of training sentences.
 
-        >>> [TrainingSettings().resolve(sentences).batch_size for sentences in (50, 922, 15_000)]
-        [8, 9, 32]
+        Small corpora get small batches and many epochs, so that the number of steps depends little on
+        the size. Given settings stay as they are: with ``epochs``, all of them are trained unless
+        ``patience`` is given too.
+
+        >>> resolved = [TrainingSettings().resolve(sentences) for sentences in (20, 100, 922, 5400, 15_000)]
+        >>> [(settings.batch_size, settings.epochs, settings.patience) for settings in resolved]
+        [(8, 100, 40), (8, 100, 40), (9, 29, 12), (32, 18, 7), (32, 6, 5)]
         """
-        size = min(max(sentence_count // 100, 8), 32)
-        return self if self.batch_size else self.model_copy(update={"batch_size": size})
+        update: dict[str, int] = {}
+        batch_size = min(max(sentence_count // 100, MIN_BATCH), MAX_BATCH)
+        if self.batch_size is None:
+            update["batch_size"] = batch_size
+        if self.epochs is None:
+            steps_per_epoch = max(1, sentence_count / batch_size)
+            epochs = min(max(round(TRAINING_STEPS / steps_per_epoch), MIN_EPOCHS), MAX_EPOCHS)
+            update["epochs"] = epochs
+            if self.patience is None:
+                update["patience"] = max(MIN_PATIENCE, round(PATIENCE * epochs))
+        return self.model_copy(update=update)
 
 
 class Config(BaseModel):

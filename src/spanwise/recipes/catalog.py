@@ -15,7 +15,7 @@ from spanwise.encoders import ENCODERS
 from spanwise.encoders.pretrained import alias_folder
 from spanwise.heads import HEADS, head_class
 
-DEFAULT_RECIPE = "spanner"
+DEFAULT_RECIPE = "spanwise"
 
 
 class Recipes(Mapping[str, dict[str, Any]]):

@@ -65,7 +65,9 @@ def _unreachable_entity_notes(corpus: Corpus, head: Head) -> Iterator[str]:
 def _relation_notes(corpus: Corpus, head: Head) -> Iterator[str]:
     count = sum(len(sentence.relations) for sentence in corpus["train"])
     if count and not head.finds_relations:
-        yield f"train has {count:,} relations, which this head does not learn; gp-relations and span-relations do"
+        can_learn = hasattr(head.configured_head.settings, "relations")
+        advice = "--set head.relations=auto learns them" if can_learn else "the recipe spanwise does"
+        yield f"train has {count:,} relations, which this head does not learn; {advice}"
     if head.finds_relations:
         for split in corpus:
             if note := _unreachable_relations(corpus[split], head):

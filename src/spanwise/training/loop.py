@@ -64,11 +64,14 @@ class Trainer:
 
     def _prepare_data(self) -> None:
         model, settings, context = self.model, self.settings, all_sentences(self.corpus)
-        assert settings.batch_size is not None  # resolved when the model was built
+        # resolved when the model was built
+        assert settings.batch_size is not None
+        assert settings.epochs is not None
+        self.epochs = settings.epochs
         train = [example for s in self.corpus["train"] if (example := model.head.training_example(s)) is not None]
         self.batches = TrainingBatches(
             model.encoder, model.head, train, model.encoder.prepare(train, context),
-            epochs=settings.epochs, batch_size=settings.batch_size, budget=settings.token_budget, seed=settings.seed,
+            epochs=self.epochs, batch_size=settings.batch_size, budget=settings.token_budget, seed=settings.seed,
             share=(self.accelerator.process_index, self.accelerator.num_processes),
         )  # fmt: skip
         self.dev = DevScorer(model, self.corpus["dev"], context)
@@ -114,13 +117,16 @@ class Trainer:
     @property
     def plan(self) -> str:
         """The training in one line: data, steps, size, device."""
-        settings = self.settings
+        settings, labels = self.settings, self.model.labels
         parameters = sum(parameter.numel() for parameter in self.trainable)
+        relations = f" and {len(labels.relations)} relation types" if self.model.head.finds_relations else ""
+        batches = f" in batches of {settings.batch_size}" if settings.token_budget is None else ""
+        patience = f", patience {settings.patience}" if settings.patience else ""
         return (
             f"training {self.model.config.recipe} with the encoder {encoder_name(self.model.config.encoder)} on "
             f"{self.corpus.name}{', ' * bool(self.corpus.name)}{len(self.corpus['train']):,} sentences, "
-            f"{len(self.model.labels.entities)} types: {settings.epochs} epochs, {self._update_count():,} steps, "
-            f"{parameters / 1e6:.1f} M weights, {self.device_name}, {self.precision}, seed {settings.seed}"
+            f"{len(labels.entities)} types{relations}: {self.epochs} epochs, {self._update_count():,} steps"
+            f"{batches}{patience}, {parameters / 1e6:.1f} M weights, {self.device_name}, {self.precision}, seed {settings.seed}"
         )
 
     def train(self, checkpoint: Path | None = None) -> None:
@@ -134,10 +140,8 @@ class Trainer:
 
         stream = self._stream(done)
         slow_steps = SlowStepCheck(torch.get_num_threads()) if self.device.type == "cpu" else None
-        with Progress(
-            len(self.batches), done, self.log, epochs=self.settings.epochs, shows=is_main, slow_steps=slow_steps
-        ) as progress:
-            while self.epoch < self.settings.epochs and not self._is_out_of_patience():
+        with Progress(len(self.batches), done, self.log, epochs=self.epochs, shows=is_main, slow_steps=slow_steps) as progress:
+            while self.epoch < self.epochs and not self._is_out_of_patience():
                 # one pass over the training data
                 started = time.perf_counter()
                 losses = self._train_epoch(stream, done, progress)
@@ -269,10 +273,14 @@ class Trainer:
         self._save_checkpoint(done)
 
     def _record_score(self, score: float) -> bool:
-        """Whether to keep the weights of this epoch: the first with the best score, or the latest while all scores are 0."""
+        """Whether to keep the weights of this epoch: the latest with the best score.
+
+        On a small dev split many epochs have the same score. The latest of them has learned the most and
+        has the lowest rate. It does not count as an improvement for ``patience``.
+        """
         if score > self.best_score:
             self.last_improvement = self.epoch
-        elif self.best_score > 0:
+        elif score < self.best_score:
             return False
         self.best_score, self.best_epoch = score, self.epoch
         return True

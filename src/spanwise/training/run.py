@@ -17,7 +17,7 @@ from spanwise.core.types import Corpus
 from spanwise.corpora.splits import fingerprints
 from spanwise.files.disk import DiskFullError
 from spanwise.files.writing import write_json
-from spanwise.heads import head_values
+from spanwise.heads import head_class, head_values
 from spanwise.heads.abilities import Tunable, find_ability
 from spanwise.models.model import Model
 from spanwise.prediction.predictor import predict
@@ -82,8 +82,9 @@ def train(
     Args:
         data: a corpus, a folder with train, dev and test files, or one file.
         out: a new or empty folder, or with ``resume`` that of an unfinished run.
-        recipe: name of a recipe; ``spanner`` by default.
-        encoder: ``static``, ``minilm``, a model folder, or ``hf:NAME`` on the Hugging Face hub.
+        recipe: name of a recipe; ``spanwise`` by default.
+        encoder: ``static``, ``minilm``, a model folder, or ``hf:NAME`` on the Hugging Face hub; MiniLM by
+            default if it is installed, else ``static``.
         task: ``entities``, or ``typing`` of given spans for heads that support it.
         overrides: settings as ``section.key=value``.
         device: ``cpu``, ``cuda`` or ``auto``.
@@ -93,7 +94,8 @@ def train(
         trackers: also log to ``tensorboard``, ``wandb`` or ``mlflow``.
         test: whether to score the test split after training.
         log: receives each line of progress.
-        settings: training settings, such as ``epochs``, ``batch_size`` and ``seed`` (see ``TrainingSettings``).
+        settings: training settings, such as ``epochs``, ``batch_size`` and ``seed`` (see ``TrainingSettings``). Epochs,
+            batch size and patience follow from the number of training sentences by default.
     """
     choices = Choices(recipe, encoder, task, tuple(overrides), settings)
     options = RunOptions(
@@ -149,6 +151,9 @@ def _train(corpus: Corpus, folder: RunFolder, config: Config, options: RunOption
     model = Model.build(config, corpus, saved=folder.path if checkpoint else None, log=options.log)
     if options.init is not None and checkpoint is None:
         options.log(initialize_from(model, Path(options.init)))
+
+    if model.head.finds_relations and not head_class(str(config.head["kind"])).finds_relations:
+        options.log("the training data has relations: learning them too (--set head.relations=false: entities only)")
 
     # Report problems in the data.
     notes = [*check_corpus(corpus, model.head), *check_coverage(corpus, model.encoder)]
