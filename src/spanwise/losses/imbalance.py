@@ -19,19 +19,23 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 
-def class_imbalance(scores: Tensor, inside: Tensor, positives: Tensor, *, padded: bool = False) -> Tensor:
+def class_imbalance(
+    scores: Tensor, inside: Tensor, positives: Tensor, mass: Tensor | None = None, *, padded: bool = False
+) -> Tensor:
     """The loss of each group: ``scores`` [B, C, cells …] in any floating type to [B, C] in float32.
 
     ``inside``, broadcast to the scores, is the mask of valid cells; other scores may have any value.
     ``positives`` are unique flat indices of valid cells with finite scores. With ``padded``, the index
     one past the end is padding, which is ignored and may occur more than once. The only tensor of the
-    size of the scores is a boolean mask.
+    size of the scores is a boolean mask. With ``mass`` see ``soft_class_imbalance``.
 
     >>> scores = torch.tensor([[[20.0, -1.0, 0.5]]])
     >>> inside = torch.tensor([[[True, True, False]]])
     >>> class_imbalance(scores, inside, torch.tensor([0])).round(decimals=4)
     tensor([[0.3133]])
     """
+    if mass is not None:
+        return soft_class_imbalance(scores, inside, positives, mass)
     cells, total = scores.shape[2:].numel(), scores.numel()
     scores = scores.float()
     outside = torch.empty(total + padded, dtype=torch.bool, device=scores.device)
@@ -43,6 +47,29 @@ def class_imbalance(scores: Tensor, inside: Tensor, positives: Tensor, *, padded
         values = values.masked_fill(positives == total, torch.inf)  # adds e^-inf to a sum
     positive_part = _positive_part(values, index // cells, scores.shape[:2])
     return _log_one_plus_exp(scores.masked_fill(outside, -torch.inf)) + positive_part
+
+
+def soft_class_imbalance(scores: Tensor, inside: Tensor, positives: Tensor, mass: Tensor) -> Tensor:
+    """The class-imbalance loss where the ``positives`` are positive with a probability, ``mass``: [B, C].
+
+    A cell with the probability q counts as negative with the weight 1 - q and as positive with the
+    weight q:
+
+        log(1 + sum of (1 - q) e^s) + log(1 + sum of q e^-s).
+
+    With q of 0 and 1 it is ``class_imbalance``; rows with a mass of 0 may be padding. The loss of a single cell is lowest where e^2s is
+    q / (1 - q), so that scores above 0 still are those of cells that are rather positive.
+
+    >>> scores, inside = torch.tensor([[[0.0, -1.0, 0.5]]]), torch.tensor([[[True, True, False]]])
+    >>> soft_class_imbalance(scores, inside, torch.tensor([0]), torch.tensor([0.5])).round(decimals=4)
+    tensor([[1.0303]])
+    """
+    cells = scores.shape[2:].numel()
+    scores = scores.float()
+    negatives = scores.masked_fill(~inside, -torch.inf).reshape(-1)
+    negatives = negatives.index_add(0, positives, torch.log1p(-mass.float())).view(scores.shape)
+    values = scores.reshape(-1).index_select(0, positives) - mass.float().log()
+    return _log_one_plus_exp(negatives) + _positive_part(values, positives // cells, scores.shape[:2])
 
 
 def _log_one_plus_exp(values: Tensor) -> Tensor:
@@ -72,8 +99,10 @@ def class_imbalance_dense(scores: Tensor, inside: Tensor, labels: Tensor) -> Ten
     return _log_one_plus_exp(negatives) + _log_one_plus_exp(positives)
 
 
-def binary_cross_entropy(scores: Tensor, inside: Tensor, positives: Tensor) -> Tensor:
+def binary_cross_entropy(scores: Tensor, inside: Tensor, positives: Tensor, mass: Tensor | None = None) -> Tensor:
     """The binary cross-entropy summed over the cells of each group, with the arguments of ``class_imbalance``: [B, C].
+
+    With ``mass``, the positives are positive with this probability.
 
     >>> scores, inside = torch.tensor([[[2.0, -1.0, 0.5]]]), torch.tensor([[[True, True, False]]])
     >>> binary_cross_entropy(scores, inside, torch.tensor([0])).round(decimals=4)
@@ -83,4 +112,5 @@ def binary_cross_entropy(scores: Tensor, inside: Tensor, positives: Tensor) -> T
     scores = scores.float()
     sums = F.softplus(scores).masked_fill(~inside, 0.0).flatten(2).sum(2)
     gold = scores.reshape(-1).index_select(0, positives)
+    gold = gold if mass is None else mass.float() * gold
     return sums - torch.zeros_like(sums).view(-1).index_add(0, positives // cells, gold).view_as(sums)

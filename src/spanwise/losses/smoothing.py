@@ -28,6 +28,10 @@ class SoftSpans(NamedTuple):
     label: Ints
     mass: Floats
 
+    def select(self, rows: npt.NDArray[np.bool_]) -> SoftSpans:
+        """The rows where a mask is True."""
+        return SoftSpans(self.start[rows], self.end[rows], self.label[rows], self.mass[rows])
+
 
 def smooth_boundaries(gold: Ints, length: int, max_width: int | None, epsilon: float, distance: int) -> SoftSpans:
     """Smooth the reachable ``gold`` [n, 3] (start, end, label) of a sentence of ``length`` words.
@@ -45,11 +49,24 @@ def smooth_boundaries(gold: Ints, length: int, max_width: int | None, epsilon: f
     remaining = 1 - np.where(is_valid, share, 0.0).sum(1)
     rows = np.concatenate((gold, np.stack((start, end, np.broadcast_to(gold[:, None, 2], start.shape)), -1)[is_valid]))
     masses = np.concatenate((remaining, np.broadcast_to(share, start.shape)[is_valid]))
+    return sum_masses(rows, masses)
+
+
+def sum_masses(rows: Ints, masses: npt.NDArray[np.float64], *, has_one_type: bool = True) -> SoftSpans:
+    """Add the masses of equal ``rows`` [n, 3] (start, end, label) and sort the rows.
+
+    If a span has one type, the masses of a span are scaled to sum to at most 1; otherwise each is at most 1.
+
+    >>> spans = sum_masses(np.array([[2, 3, 0], [0, 1, 1], [2, 3, 0]]), np.array([0.25, 1.0, 0.5]))
+    >>> [(int(s), int(e), int(l), float(m)) for s, e, l, m in zip(*spans)]
+    [(0, 1, 1, 1.0), (2, 3, 0, 0.75)]
+    """
     keys, index = np.unique(rows, axis=0, return_inverse=True)
-    mass = np.bincount(index.reshape(-1), masses, len(keys))
-    _, span = np.unique(keys[:, :2], axis=0, return_inverse=True)
-    span_mass = np.maximum(np.bincount(span.reshape(-1), mass, len(keys)), 1.0)
-    return SoftSpans(keys[:, 0], keys[:, 1], keys[:, 2], (mass / span_mass[span.reshape(-1)]).astype(np.float32))
+    mass = np.bincount(index.reshape(-1), masses, len(keys)).astype(np.float64)
+    if has_one_type:
+        _, span = np.unique(keys[:, :2], axis=0, return_inverse=True)
+        mass = mass / np.maximum(np.bincount(span.reshape(-1), mass, len(keys)), 1.0)[span.reshape(-1)]
+    return SoftSpans(keys[:, 0], keys[:, 1], keys[:, 2], np.minimum(mass, 1.0).astype(np.float32))
 
 
 def _at_distance(d: int) -> list[tuple[int, int]]:

@@ -1,0 +1,48 @@
+"""Training sentences with the probabilities of other models, the teachers, and the targets that a head learns from them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, fields
+
+import numpy as np
+
+from spanwise.core.types import Sentence
+from spanwise.losses.smoothing import SoftSpans, sum_masses
+
+
+@dataclass(frozen=True, slots=True)
+class TaughtSentence(Sentence):
+    """A sentence with the probabilities that teachers give to spans and types.
+
+    ``teacher`` has one row per span and type in words; spans without a row have the probability 0. A
+    head that learns probabilities (``LearnsProbabilities``) learns ``gold_weight`` times the
+    entities plus 1 - ``gold_weight`` times the probabilities. Other heads learn only the entities,
+    which are gold, or predictions of the teachers if the sentence has none.
+    """
+
+    teacher: SoftSpans | None = field(default=None, compare=False, repr=False)
+    gold_weight: float = field(default=1.0, compare=False)
+
+    @classmethod
+    def teach(cls, sentence: Sentence, teacher: SoftSpans, gold_weight: float) -> TaughtSentence:
+        """Add probabilities to a sentence."""
+        values = {field.name: getattr(sentence, field.name) for field in fields(Sentence)}
+        return cls(**values, teacher=teacher, gold_weight=gold_weight)
+
+
+def mix_targets(gold: SoftSpans, teacher: SoftSpans, gold_weight: float, *, has_one_type: bool) -> SoftSpans:
+    """Return the weighted mean of two tables of probabilities, in text order.
+
+    With ``has_one_type``, the probabilities of a span are scaled to sum to at most 1.
+
+    >>> def rows(*values):
+    ...     start, end, label, mass = np.array(values).T
+    ...     return SoftSpans(start.astype(int), end.astype(int), label.astype(int), mass)
+    >>> mixed = mix_targets(rows((0, 1, 0, 1.0)), rows((0, 1, 0, 0.5), (2, 3, 1, 0.5)), 0.25, has_one_type=True)
+    >>> [(int(s), int(e), int(l), float(m)) for s, e, l, m in zip(*mixed)]
+    [(0, 1, 0, 0.625), (2, 3, 1, 0.375)]
+    """
+    parts = [(table, weight) for table, weight in ((gold, gold_weight), (teacher, 1 - gold_weight)) if weight > 0]
+    rows = np.concatenate([np.stack(table[:3], 1) for table, _ in parts])
+    masses = np.concatenate([weight * table.mass.astype(np.float64) for table, weight in parts])
+    return sum_masses(rows, masses, has_one_type=has_one_type)
