@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,19 +22,24 @@ class TrainingRecord:
 
     ``config`` is the requested configuration, before automatic settings are resolved. ``data`` has a
     fingerprint of each split, ``init`` the run folder of the initial weights, ``conditions`` the number
-    of threads, the device and the versions of libraries.
+    of threads, the device and the versions of libraries. ``teachers`` are the folders of the models
+    that the run learns from (``spanwise distill``), and ``unlabelled`` the files of its unlabelled text.
     """
 
     config: Config
     data: Mapping[str, str]
     init: str | None = None
     conditions: Mapping[str, str | int] = field(default_factory=dict)
+    teachers: tuple[str, ...] = ()
+    unlabelled: tuple[str, ...] = ()
 
     @classmethod
     def read(cls, path: Path) -> TrainingRecord:
         """Read the record of an unfinished run."""
         values = read_json(path)
-        return cls._parse(path, values.get("config"), values.get("data"), values.get("init"), values.get("conditions"))
+        record = cls._parse(path, values.get("config"), values.get("data"), values.get("init"), values.get("conditions"))
+        teachers, unlabelled = (_paths(path, values.get(name)) for name in ("teachers", "unlabelled"))
+        return replace(record, teachers=teachers, unlabelled=unlabelled)
 
     @classmethod
     def read_report(cls, path: Path) -> TrainingRecord:
@@ -57,7 +62,8 @@ class TrainingRecord:
 
     def write(self, path: Path) -> None:
         config = self.config.model_dump(mode="json")
-        write_json(path, {"config": config, "data": self.data, "init": self.init, "conditions": self.conditions})
+        values = {"config": config, "data": self.data, "init": self.init, "conditions": self.conditions}
+        write_json(path, values | {"teachers": self.teachers, "unlabelled": self.unlabelled})
 
     def check_same(self, folder: Path, config: Config, data: Mapping[str, str]) -> None:
         """Refuse to resume with other data or settings."""
@@ -96,7 +102,7 @@ def check_same(
 
     Data is checked first, because automatic settings depend on it.
     """
-    for split in ("train", "dev"):
+    for split in ("train", "dev", "unlabelled"):
         if data.get(split) != new_data.get(split):
             raise SpanwiseError(f"{folder}: cannot resume: the {split} data has changed since the run was started")
     if changed := sorted(_differences(config, new_config)):
@@ -108,6 +114,26 @@ def check_same_init(folder: Path, init: str | Path | None, new_init: str | Path 
     if new_init is not None and (init is None or Path(new_init).absolute() != Path(init)):
         started = f"with --init {init}" if init else "without --init"
         raise SpanwiseError(f"{folder}: cannot resume with --init {new_init}: the run was started {started}")
+
+
+def check_same_teachers(
+    folder: Path, record: TrainingRecord, teachers: Sequence[str], unlabelled: Sequence[str]
+) -> None:  # fmt: skip
+    """Refuse to resume with other teachers or unlabelled text; no unlabelled text means the same."""
+    if bool(record.teachers) != bool(teachers):
+        command = "distill" if record.teachers else "train"
+        raise SpanwiseError(f"{folder}: was started with spanwise {command}; resume it with that command")
+    if tuple(teachers) != record.teachers:
+        raise SpanwiseError(f"{folder}: cannot resume with other teachers; it was started with {', '.join(record.teachers)}")
+    if unlabelled and tuple(unlabelled) != record.unlabelled:
+        started = f"with {', '.join(record.unlabelled)}" if record.unlabelled else "without --unlabelled"
+        raise SpanwiseError(f"{folder}: cannot resume with other unlabelled text; it was started {started}")
+
+
+def _paths(path: Path, values: Any) -> tuple[str, ...]:
+    if values is not None and not (isinstance(values, list) and all(isinstance(item, str) for item in values)):
+        raise _unreadable(path, "teachers and unlabelled text are not lists of paths")
+    return tuple(values or ())
 
 
 def _differences(left: Any, right: Any, name: str = "") -> set[str]:
