@@ -78,7 +78,7 @@ def train_all(arguments: argparse.Namespace) -> None:
 
 
 def table(rows: list[dict[str, Any]]) -> list[str]:
-    """Format the mean test F1 of each corpus and size as a Markdown table, with the distance of the default to the best other."""
+    """Format the mean test F1 by corpus and size as Markdown, with the distance of the default to the best other recipe."""
     scores: dict[tuple[str, int], dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for row in rows:
         scores[row["corpus"], row["size"]][row["recipe"]].append(100 * row["f1"])
