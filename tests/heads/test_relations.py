@@ -411,6 +411,23 @@ def test_tuning_with_extreme_scores_gives_a_finite_threshold(encoder: Any, kind:
     assert isfinite(rebuilt.cutoff)
 
 
+def test_the_thresholds_of_entities_and_relations_are_tuned_together(encoder: Any) -> None:
+    entities = (Entity("A", ((0, 1),), score=0.42), Entity("B", ((1, 2),), score=0.9))
+    wrong = Entity("A", ((2, 3),), score=0.3)
+    gold = [Sentence(f"s{n}", ("w",) * 3, entities, (Relation("made", 0, 1),)) for n in range(60)]
+    found = (Relation("made", 0, 1, score=0.2), Relation("likes", 0, 1, score=0.1))
+    predicted = [replace(s, entities=(*entities, wrong), relations=found) for s in gold]
+    head = make_head(encoder, LABELS, {"kind": "span-relations", "entities": {"kind": "grid"}}, gold)
+    tuned = head.predict_tuned(gold, lambda: predicted)
+    assert [(s.entities, s.relations) for s in tuned] == [(entities, found[:1])] * 60
+    assert (head.entities.threshold, head.relation_threshold) == (0.5, 0.5)
+    assert head.tune(gold, lambda: predicted)
+    assert (head.entities.threshold, round(head.relation_threshold, 6)) == (0.4, 0.15)
+    values = head_values(head)
+    assert (values["entities"]["threshold"], values["threshold"]) == (0.4, 0.15)
+    assert head_values(make_head(encoder, LABELS, values)) == values
+
+
 @pytest.mark.parametrize("kind", ["gp-relations", "span-relations"])
 def test_saved_settings_build_the_same_head(encoder: Any, kind: str) -> None:
     head = make_head(encoder, LABELS, {"kind": kind}, training_sentences())
