@@ -6,17 +6,18 @@ from collections.abc import Sequence
 from math import ceil
 from typing import ClassVar, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Field
 
 from spanwise.core.types import Sentence
 from spanwise.heads.span_settings import SoftmaxSettings
+from spanwise.heads.units import UnitSettings
 from spanwise.spans.deep import Aggregation
 
 LARGEST_AUTOMATIC_WIDTH = 25  # the paper's largest size
 SPANS_PER_ENTITY, EXTRA_SPANS = 8.0, 4  # kept spans per expected entity, and additional ones per sentence
 
 
-class DeepSettings(SoftmaxSettings):
+class DeepSettings(UnitSettings, SoftmaxSettings):
     """Settings common to all deep heads; the defaults are DSpERT's (appendix C).
 
     By default, ``max_width`` covers 99.9 % of the training entities but is at most 25, because the
@@ -35,25 +36,14 @@ class DeepSettings(SoftmaxSettings):
     aggregation: Aggregation = Field(
         default="max", description="aggregation of the words that enter the lowest of these layers"
     )
-    unit: Literal["words", "subwords"] = Field(default="words", description="unit of spans and of max_width")
     width_size: int = Field(default=25, ge=1, description="size of the width embedding")
     hidden: int = Field(default=300, ge=1, description="size of the classified vector")
     start_dropout: float = Field(default=0.2, ge=0.0, lt=1.0, description="dropout on the aggregated words")
     dropout: float = Field(default=0.4, ge=0.0, lt=1.0, description="dropout on a span's state and width embedding")
     hidden_dropout: float = Field(default=0.2, ge=0.0, lt=1.0, description="dropout on the classified vector")
 
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if self.unit == "subwords" and self.max_width is None:
-            raise ValueError("unit: subwords requires max_width, which then counts subwords")
-        if self.unit == "subwords" and self.discontinuous_types:
-            raise ValueError("unit: subwords does not support discontinuous types, whose fragments consist of words")
-        return self
-
     def resolve(self, sentences: Sequence[Sentence]) -> Self:
         resolved = super().resolve(sentences)
-        if self.unit == "subwords":
-            resolved = resolved.model_copy(update={"discontinuous": False})
         if self.max_width is not None or resolved.max_width is None:
             return resolved
         return resolved.model_copy(update={"max_width": min(resolved.max_width, LARGEST_AUTOMATIC_WIDTH)})

@@ -57,7 +57,7 @@ class SpanClassifier(SoftmaxHead, HasSpanVectors, HasSpanProbabilities):
 
         With gold, also its rows: ``place`` (an index into the spans), ``label`` and ``mass``.
         """
-        lengths = np.array([len(sentence.words) for sentence in sentences], np.int64)
+        lengths = np.array([self.length(sentence) for sentence in sentences], np.int64)
         if not gold:
             return _tensors(packed(grid(lengths, self.widest)))
         sentence, soft = self.smoothed_gold(sentences)

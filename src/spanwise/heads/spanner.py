@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
+import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812
 from pydantic import Field
 from torch import Tensor, nn
 
+from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder, TokenStates
-from spanwise.heads.base import Labels, OnnxGraph, SpanVectors
+from spanwise.heads.base import Labels, OnnxGraph, ScoredSpans, SpanVectors
 from spanwise.heads.span_classifier import ClassifierSettings, SpanClassifier
+from spanwise.heads.units import NO_ONNX, UnitHead, UnitSettings
 from spanwise.spans.pooling import max_pool
 
 
-class SpannerSettings(ClassifierSettings):
+class SpannerSettings(UnitSettings, ClassifierSettings):
     """Settings of ``SpanNer``; the defaults are the paper's.
 
     By default, ``max_width`` covers 99 % of the training entities (section 4.1.2, table 2). The paper
@@ -30,7 +33,7 @@ class SpannerSettings(ClassifierSettings):
     dropout: float = Field(default=0.1, ge=0.0, lt=1.0, description="dropout on span vectors")
 
 
-class SpanNer(SpanClassifier):
+class SpanNer(UnitHead, SpanClassifier):
     """Classifies each span of up to ``max_width`` words as one of the types or NONE, the last of C + 1 classes.
 
     A span [i, j) is represented by its first and last word, the maximum over its words, the [CLS]
@@ -70,10 +73,12 @@ class SpanNer(SpanClassifier):
 
     @classmethod
     def build(cls, encoder: Encoder, labels: Labels, settings: SpannerSettings) -> SpanNer:
-        return cls(encoder.width, labels, settings)
+        return cls(encoder.width, labels, settings).read_units(encoder)
 
     @property
     def onnx(self) -> OnnxGraph | str:
+        if self.settings.unit == "subwords":
+            return NO_ONNX
         widths = tuple(range(1, self.widest + 1))
         return OnnxGraph.of_spans(self.score, self.decoding, self.max_width, span_widths=widths)
 
@@ -95,6 +100,18 @@ class SpanNer(SpanClassifier):
             logits = logits + _project(max_pool(words, sentence, start, end, self.widest), max_weight)
             logits = logits + _project(self._drop(states.cls.to(weight.dtype)), cls_weight).index_select(0, sentence)
         return logits
+
+    def targets(
+        self, sentences: Sequence[Sentence], *, gold: bool, generator: np.random.Generator | None = None
+    ) -> dict[str, Tensor]:
+        targets = super().targets(sentences, gold=gold, generator=generator)
+        return targets if gold else targets | self.word_targets(sentences)
+
+    def score(self, states: TokenStates, targets: Mapping[str, Tensor]) -> ScoredSpans:
+        return self.scored_words(super().score(states, targets), targets)
+
+    def pack(self, values: Tensor, targets: Mapping[str, Tensor]) -> SpanVectors:
+        return self.word_vectors(super().pack(values, targets), targets)
 
     def span_vectors(self, states: TokenStates, targets: Mapping[str, Tensor]) -> SpanVectors:
         """The concatenated representations, which ``logits`` never builds."""
