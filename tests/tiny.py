@@ -18,7 +18,7 @@ from spanwise.core.types import Corpus, Sentence
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.encoders.transformer import TransformerEncoder, TransformerSettings
 from spanwise.models.model import Model
-from spanwise.recipes.catalog import configure
+from spanwise.recipes.catalog import configure, recipes
 from spanwise.testing.corpus import DRUGS, FILLERS, PLACES, random_sentences, tiny_corpus, with_relations
 from spanwise.testing.encoders import STATIC, WINDOW, tiny_bert
 from spanwise.training.run import Run, train
@@ -52,6 +52,10 @@ def roberta(folder: Path, *, add_prefix_space: bool = False) -> Path:
 
 __all__ = ["DRUGS", "FILLERS", "PLACES", "STATIC", "WINDOW", "with_relations"]  # names of the package that tests use
 sentences, corpus, bert = random_sentences, tiny_corpus, tiny_bert
+
+
+# Recipes for tests of every method; tests/recipes/test_paper_recipes.py tests the others, which have the same heads.
+METHODS = sorted(name for name in recipes() if "-paper" not in name or name in ("sng-paper", "locate-label-paper-genia"))
 
 
 def model(

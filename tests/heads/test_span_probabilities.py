@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from tiny import corpus, encoded, model, sentences, with_relations
+from tiny import METHODS, corpus, encoded, model, sentences, with_relations
 
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Corpus, Entity, Sentence
@@ -18,10 +18,10 @@ from spanwise.heads.abilities import HasSpanProbabilities, HasSpanVectors, find_
 from spanwise.heads.base import Head
 from spanwise.models.model import Model
 from spanwise.prediction.span_vectors import span_probabilities, span_vectors
-from spanwise.recipes.catalog import configure, recipes
+from spanwise.recipes.catalog import configure
 
-# "sng-paper" only types given spans; "locate-label-paper" uses the head of "locate-label".
-RECIPES = sorted(set(recipes()) - {"sng-paper", "locate-label-paper"})
+# "sng-paper" only types given spans; "locate-label-paper-genia" uses the head of "locate-label".
+RECIPES = sorted(set(METHODS) - {"sng-paper", "locate-label-paper-genia", "gplinker"})
 WITHOUT_VECTORS = {
     "biaffine", "bl-seqner", "efficient-global-pointer", "global-pointer", "gp-relations", "seqner", "seqner-crf",
     "span-relations",

@@ -51,7 +51,7 @@ def test_a_value_of_the_recipe_is_shown_with_the_default_of_the_setting() -> Non
 def test_settings_of_inner_heads_and_encoders_are_explained_too() -> None:
     assert re.search(r"^  head\.entities\.threshold +0\.5", shown("gp-relations"), re.MULTILINE)
     assert re.search(r"^  head\.span\.representation +", shown("bl-spanner"), re.MULTILINE)
-    concat = shown("locate-label-paper", "--encoder", "minilm")
+    concat = shown("locate-label-paper-genia", "--encoder", "minilm")
     assert re.search(r"^  encoder\.parts\.0\.name +minilm", concat, re.MULTILINE)
     assert re.search(r"^  encoder\.parts\.1\.char_hidden +25 \(default: 50\)", concat, re.MULTILINE)
     glove = shown("sng-paper")

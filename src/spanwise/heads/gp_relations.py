@@ -13,10 +13,14 @@ from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.heads.base import Labels, ScoredPairs, ScoredSpans
 from spanwise.heads.pair_pointer import FullPairPointer, SharedPairPointer, pack_cells, pair_cells
+from spanwise.heads.pointer import GlobalPointer, PointerSettings
 from spanwise.heads.relations import RelationHead, RelationSettings
 from spanwise.heads.sentence_cache import Ints, SentenceCache
+from spanwise.heads.span_head import pack_rows
+from spanwise.heads.wrapper import name_targets, select_targets
 from spanwise.spans.matching import PackedSpans
 
+ROLES = ("subject", "object")
 FORMS = {"full": FullPairPointer, "shared": SharedPairPointer}
 
 
@@ -31,6 +35,9 @@ class PointerRelationSettings(RelationSettings):
         default="full", description="full: a query and a key per relation; shared: one product for all relations"
     )
     size: int = Field(default=64, ge=1, description="size of queries and keys")
+    roles: bool = Field(
+        default=False, description="also learn which spans are subjects and objects, as published; losses are then summed"
+    )
 
 
 class PointerRelations(RelationHead):
@@ -38,6 +45,11 @@ class PointerRelations(RelationHead):
 
     The relation is predicted if both scores exceed the cutoff. Its loss is the mean of the losses of
     its two matrices.
+
+    GPLinker has no types of entities. Its entity pointer has two heads: the subjects and the objects
+    of any relation. ``roles`` adds this pointer to the typed entities: a relation also needs its first
+    entity to be scored as a subject and its second as an object, and the losses of all matrices are
+    summed, as published.
 
     Method: GPLinker, by the author of GlobalPointer. Use it for relations between entities of any
     kind, also overlapping ones. ``SpanRelations`` classifies pairs of spans instead and also reads
@@ -51,20 +63,43 @@ class PointerRelations(RelationHead):
         super().__init__(encoder, labels, settings)
         self.pointer = FORMS[settings.form](encoder.width, len(labels.relations), settings.size)
         self._cells = SentenceCache(self._positive_cells)
+        self.role_pointer: GlobalPointer | None = None
+        if settings.roles:
+            roles = PointerSettings(size=settings.size, dropout=settings.dropout, decoding="overlapping", discontinuous=False)
+            self.role_pointer = GlobalPointer(encoder.width, Labels(ROLES), roles)
 
     @classmethod
     def build(cls, encoder: Encoder, labels: Labels, settings: PointerRelationSettings) -> PointerRelations:
         return cls(encoder, labels, settings)
 
     def relation_targets(self, sentences: Sequence[Sentence], generator: np.random.Generator | None) -> dict[str, Tensor]:
-        """``cells``: the positive cells of all matrices, packed."""
-        return {"cells": pack_cells([self._cells(sentence) for sentence in sentences])}
+        """``cells``: the positive cells of all matrices, packed; with ``roles`` also the spans of subjects and objects."""
+        targets = {"cells": pack_cells([self._cells(sentence) for sentence in sentences])}
+        if self.role_pointer is not None:
+            targets |= name_targets("roles", pack_rows([self._role_rows(sentence) for sentence in sentences]))
+        return targets
 
     def relation_loss(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Tensor:
-        return self.pointer.loss(self.dropout(states.words), states.mask, targets["cells"]).sum(1) / 2
+        losses = self.pointer.loss(self.dropout(states.words), states.mask, targets["cells"]).sum(1)
+        if self.role_pointer is None:
+            return losses / 2
+        return losses + self.role_pointer.loss(states, select_targets(targets, "roles")).sums
 
     def score_pairs(self, states: TokenStates, spans: ScoredSpans) -> ScoredPairs:
-        return self.pointer.score_pairs(states.words, PackedSpans(spans.sentence, spans.start, spans.end), self.cutoff)
+        packed = PackedSpans(spans.sentence, spans.start, spans.end)
+        pairs = self.pointer.score_pairs(states.words, packed, self.cutoff)
+        if self.role_pointer is None:
+            return pairs
+        is_subject, is_object = self.role_pointer.span_scores(states, packed).unbind(1)
+        rows = ((is_subject[pairs.first] > 0) & (is_object[pairs.second] > 0)).nonzero().squeeze(1)
+        return ScoredPairs(*(column[rows] for column in (pairs.first, pairs.second, pairs.label, pairs.score)))
+
+    def _role_rows(self, sentence: Sentence) -> Ints:
+        """Start, end and role of each subject and object: [n, 3]."""
+        ranges = [entity.range for entity in sentence.entities]
+        relations = [relation for relation in sentence.relations if relation.type in self.relation_index]
+        rows = {(*ranges[relation.head], 0) for relation in relations} | {(*ranges[relation.tail], 1) for relation in relations}
+        return np.array(sorted(rows), np.int64).reshape(-1, 3)
 
     def _positive_cells(self, sentence: Sentence) -> Ints:
         ranges = [entity.range for entity in sentence.entities]
