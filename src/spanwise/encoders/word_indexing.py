@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from spanwise.config.validation import validate_settings
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
+from spanwise.encoders.pos_tagging import tag_sentences
 from spanwise.encoders.vocabulary import Ints, Vocabulary
 from spanwise.files.reading import read_json
 
@@ -64,19 +65,21 @@ class IndexedWords:
 class WordIndexer:
     """Prepares sentences and collates batches. Sentences do not depend on each other."""
 
-    def __init__(self, vocabulary: Vocabulary, *, characters: bool, tags: bool) -> None:
-        self.vocabulary, self.characters, self.tags = vocabulary, characters, tags
+    def __init__(self, vocabulary: Vocabulary, *, characters: bool, tags: bool, tagger: str | None = None) -> None:
+        self.vocabulary, self.characters, self.tags, self.tagger = vocabulary, characters, tags, tagger
 
     @classmethod
     def load(cls, folder: Path) -> WordIndexer:
         """The indexer of a saved encoder."""
         record = StaticRecord.read(folder)
         characters, tags = (bool(record.settings.get(name)) for name in ("char_hidden", "pos_size"))
-        return cls(record.vocabulary.build(), characters=characters, tags=tags)
+        return cls(record.vocabulary.build(), characters=characters, tags=tags, tagger=record.settings.get("tagger"))
 
     def prepare(self, sentences: Sequence[Sentence], context: Sequence[Sentence] = ()) -> list[IndexedWords]:
         """Indices of words, tags and characters; ``context`` is not used."""
         vocabulary, spellings = self.vocabulary, dict[str, bytes]()
+        if self.tags and self.tagger is not None:
+            sentences = tag_sentences(self.tagger, sentences)
         if self.characters:
             for word in {word for sentence in sentences for word in sentence.words}:
                 spellings[word] = vocabulary.spelling(word)
