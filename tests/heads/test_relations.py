@@ -383,6 +383,17 @@ def test_sampled_negatives_are_spans_of_the_sentence_and_not_gold(encoder: Any) 
     assert len(head._sample_negatives(gold[:0], 5, np.random.default_rng(0))) == 0
 
 
+def test_mistyped_spans_are_gold_spans_with_another_type(encoder: Any) -> None:
+    head = make(encoder, "spans", wrong=0, wrong_types=2)
+    gold = np.array([[0, 2, 0], [3, 4, 1], [5, 6, 0], [5, 6, 1]])
+    rows = {tuple(row) for seed in range(50) for row in head._mistype(gold, np.random.default_rng(seed)).tolist()}
+    assert rows == {(0, 2, 1), (3, 4, 0)}
+    assert len(head._mistype(gold[:0], np.random.default_rng(0))) == 0
+    sentences = [s for s in training_sentences() if s.entities]
+    spans = head.targets(sentences, gold=True, generator=np.random.default_rng(0))["relations.spans"]
+    assert spans.shape[1] > sum(len(s.entities) for s in sentences)
+
+
 @torch.no_grad()
 def test_only_entities_with_the_highest_scores_are_paired(encoder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(relations_module, "MAX_PAIRED_ENTITIES", 2)

@@ -31,6 +31,9 @@ class SpanRelationSettings(RelationSettings):
         default_factory=lambda: {"kind": "biaffine"}, description="the head for entities: its kind and settings"
     )
     wrong: int = Field(default=2, ge=0, description="negative spans per sentence that are paired in training")
+    wrong_types: int = Field(
+        default=0, ge=0, description="gold spans of a wrong type per sentence that are paired"
+    )
     distances: bool = Field(default=False, description="add an embedding of the order and distance of two spans")
     rank: int = Field(default=0, ge=0, description="size of a product of both spans; 0: no product")
     hidden: int = Field(default=0, ge=0, description="size of a BiLSTM over the words, for relations only; 0: none")
@@ -46,9 +49,9 @@ class GoldPairs(NamedTuple):
 class SpanRelations(RelationHead):
     """Gives every pair of entities a probability for each relation; several may be predicted.
 
-    Training uses pairs of gold entities and pairs with a few random negative spans, half of them gold
-    spans with a moved boundary, because these are the mistakes that the entity head will make. The
-    loss is binary cross-entropy.
+    Training uses pairs of gold entities and pairs with a few negative spans, because these are the
+    mistakes that the entity head will make: random spans, gold spans with a moved boundary, and with
+    ``wrong_types`` gold spans of a wrong type. The loss is binary cross-entropy.
 
     Use it if the words between two entities matter. ``PointerRelations`` is faster and scores all
     word pairs at once.
@@ -75,9 +78,11 @@ class SpanRelations(RelationHead):
         """``spans`` [4, S]: sentence, start, end, label; ``pairs`` [2, P] of them; ``positives``: flat indices into [P, R]."""
         gold_pairs = [self._gold(sentence) for sentence in sentences]
         spans = [gold.entities for gold in gold_pairs]
-        if generator is not None and self.settings.wrong:
+        if generator is not None:
             spans = [
-                np.concatenate([gold, self._sample_negatives(gold, len(sentence.words), generator)])
+                np.concatenate(
+                    [gold, self._sample_negatives(gold, len(sentence.words), generator), self._mistype(gold, generator)]
+                )
                 for gold, sentence in zip(spans, sentences, strict=True)
             ]
         counts = np.array([len(sentence_spans) for sentence_spans in spans], np.int64)
@@ -155,6 +160,17 @@ class SpanRelations(RelationHead):
         is_gold = (rows[:, None, :2] == gold[None, :, :2]).all(2).any(1)
         negatives: Ints = rows[is_span & ~is_gold]
         return negatives
+
+    def _mistype(self, gold: Ints, generator: np.random.Generator) -> Ints:
+        """At most ``wrong_types`` gold spans with another type, which they do not have as well."""
+        count, types = self.settings.wrong_types, len(self.labels.entities)
+        if not len(gold) or not count or types == 1:
+            return np.empty((0, 3), np.int64)
+        rows = gold[generator.integers(len(gold), size=count)].copy()
+        rows[:, 2] = (rows[:, 2] + generator.integers(1, types, size=count)) % types
+        is_gold = (rows[:, None] == gold[None]).all(2).any(1)
+        mistyped: Ints = rows[~is_gold]
+        return mistyped
 
 
 def all_pairs(counts: Ints) -> tuple[Ints, Ints]:
