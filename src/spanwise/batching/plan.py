@@ -11,7 +11,9 @@ LENGTH = 128  # words or subwords; batches for scoring have fewer sentences if t
 PADDING = 256  # maximum padding of a batch for scoring: about the cost of another batch
 
 
-def plan(costs: Ints, batch_size: int, budget: int | None, generator: np.random.Generator | None) -> list[Ints]:
+def plan(
+    costs: Ints, batch_size: int, budget: int | None, generator: np.random.Generator | None, *, padding: int = PADDING
+) -> list[Ints]:  # fmt: skip
     """The indices of the sentences of each batch.
 
     With a generator (training), sentences are shuffled and sorted by length within pools, and the
@@ -21,13 +23,14 @@ def plan(costs: Ints, batch_size: int, budget: int | None, generator: np.random.
     Without a generator (scoring), sentences are sorted by length, longest first, so that running out
     of memory happens at once. A batch ends early if its sentences would need much padding, and has
     fewer sentences if these are longer than ``LENGTH``, because some heads need memory for the square
-    of the length. ``budget`` then applies in addition to ``batch_size``.
+    of the length. ``budget`` then applies in addition to ``batch_size``, and ``padding`` limits the padding
+    of a batch.
 
     >>> [batch.tolist() for batch in plan(np.array([5, 1, 4, 2]), 2, None, None)]
     [[0, 2], [3, 1]]
     """
     if generator is None:
-        return _cut(np.argsort(-costs, kind="stable"), costs, batch_size, budget or LENGTH * batch_size, PADDING)
+        return _cut(np.argsort(-costs, kind="stable"), costs, batch_size, budget or LENGTH * batch_size, padding)
     order = generator.permutation(len(costs))
     size = POOL * batch_size if budget is None else max(1, POOL * budget // max(1, int(costs.mean() if len(costs) else 1)))
     batches: list[Ints] = []

@@ -17,11 +17,13 @@ from typing import Any, NoReturn
 import typer
 
 from spanwise.cli.analyze import analyze
+from spanwise.cli.annotate import annotate
 from spanwise.cli.command import Command
 from spanwise.cli.compare import compare
 from spanwise.cli.convert import convert
 from spanwise.cli.demo import demo
 from spanwise.cli.describe import describe
+from spanwise.cli.distill import distill
 from spanwise.cli.evaluate import evaluate
 from spanwise.cli.export import export
 from spanwise.cli.formats import formats
@@ -42,7 +44,22 @@ app = typer.Typer(
     add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
-for command in (train, evaluate, compare, analyze, predict, serve, export, convert, describe, formats, recipes, demo):
+for command in (
+    train,
+    distill,
+    evaluate,
+    compare,
+    analyze,
+    predict,
+    annotate,
+    serve,
+    export,
+    convert,
+    describe,
+    formats,
+    recipes,
+    demo,
+):
     app.command(cls=Command)(command)
 app.add_typer(vectors, name="vectors")
 

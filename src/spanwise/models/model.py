@@ -99,8 +99,11 @@ class Model(nn.Module):
             write_tensors(state_tensors(self), temporary)
 
     @classmethod
-    def load(cls, folder: str | Path) -> Model:
-        """Load the model of a run folder, in evaluation mode; warn if its training is unfinished."""
+    def load(cls, folder: str | Path, *, maps_weights: bool = False) -> Model:
+        """Load the model of a run folder, in evaluation mode; warn if its training is unfinished.
+
+        ``maps_weights`` is for several processes that predict: they share the weights in memory.
+        """
         folder, run = Path(folder), RunFolder(folder)
         missing = [file.name for file in (run.config_file, run.labels_file, run.weights_file) if not file.is_file()]
         if missing:
@@ -110,7 +113,7 @@ class Model(nn.Module):
         with AllocationLimit(MODEL_EXPANSION * run.weights_file.stat().st_size + MODEL_BUFFER_BYTES, run.weights_file):
             encoder = load_encoder(config.encoder, folder)
             model = cls(encoder, make_head(encoder, labels, config.head), config)
-        load_weights(model, run.weights_file)
+        load_weights(model, run.weights_file, is_mapped=maps_weights)
         check_finite(dict(model.named_parameters()), run.weights_file)
         if run.is_unfinished:
             warnings.warn(f"{folder}: training is unfinished; using its best epoch so far", SpanwiseWarning, stacklevel=2)

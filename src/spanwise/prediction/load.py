@@ -13,26 +13,26 @@ if TYPE_CHECKING:
     from spanwise.prediction.predictor import Predictor
 
 
-def load(source: str | Path, device: str = "auto") -> BasePredictor:
+def load(source: str | Path, device: str = "auto", *, maps_weights: bool = False) -> BasePredictor:
     """Load a model for prediction from a run folder, an exported folder or the hub (``hf:owner/model``).
 
     A model exported to ONNX runs in onnxruntime and does not import torch. Loading never executes
-    code of the model.
+    code of the model. ``maps_weights`` lets several processes on a CPU share the weights in memory.
     """
     folder = model_folder(source)
     if not RunFolder(folder).is_onnx:
-        return load_torch(folder, device)
+        return load_torch(folder, device, maps_weights=maps_weights)
     from spanwise.prediction.onnx.predictor import OnnxPredictor
 
     return OnnxPredictor(folder, device)
 
 
-def load_torch(source: str | Path, device: str = "auto") -> Predictor:
+def load_torch(source: str | Path, device: str = "auto", *, maps_weights: bool = False) -> Predictor:
     """Load a torch model, for callers that need its encoder and head."""
     from spanwise.models.model import Model
     from spanwise.prediction.predictor import Predictor
 
-    return Predictor(Model.load(model_folder(source)), device)
+    return Predictor(Model.load(model_folder(source), maps_weights=maps_weights), device)
 
 
 def model_folder(source: str | Path) -> Path:

@@ -49,11 +49,17 @@ def check_finite(tensors: Mapping[str, Tensor], path: Path) -> None:
             )
 
 
-def load_weights(model: nn.Module, path: Path) -> None:
-    """Load weights into a model; missing, additional or misshapen tensors are an error."""
+def load_weights(model: nn.Module, path: Path, *, is_mapped: bool = False) -> None:
+    """Load weights into a model; missing, additional or misshapen tensors are an error.
+
+    ``is_mapped`` uses the memory-mapped file instead of a copy, so that processes share one.
+    """
     tensors = read_tensors(path)
+    if is_mapped:
+        types = {name: tensor.dtype for name, tensor in model.state_dict().items()}
+        tensors = {name: tensor.to(types.get(name)) for name, tensor in tensors.items()}
     try:
-        model.load_state_dict(tensors)
+        model.load_state_dict(tensors, assign=is_mapped)
     except RuntimeError as error:
         # The first line is a general message; the second line names the problem.
         problem = " ".join(line.strip() for line in str(error).splitlines()[1:2])

@@ -1,0 +1,97 @@
+"""The process that runs the network on a GPU for the workers around it."""
+
+from __future__ import annotations
+
+import pickle
+import queue
+import threading
+from contextlib import ExitStack, nullcontext, suppress
+from multiprocessing import AuthenticationError
+from multiprocessing.connection import Connection, Listener
+from typing import Any
+
+import torch
+
+from spanwise.annotation.annotator import describe
+from spanwise.annotation.engine import ModelSettings
+from spanwise.annotation.pool import Fatal, Ready, prepare_worker
+from spanwise.annotation.precision import use_half_precision
+from spanwise.annotation.scoring import Failure, Request, dump, to_arrays
+from spanwise.core.errors import SpanwiseError
+from spanwise.decoding.thresholds import Threshold
+from spanwise.heads.base import ScoredSpans
+from spanwise.prediction.load import load_torch
+from spanwise.prediction.predictor import Predictor, temporary_threshold
+
+QUEUED = 16  # batches that wait for the model; workers wait until there is room
+STREAMS = 2  # threads that run the network: while one waits for results, the other starts its kernels
+
+
+def serve_model(connection: Connection, settings: ModelSettings, address: str, key: bytes, threads: int = 1) -> None:
+    """The life of the model process: load, report, and score batches until the parent closes its pipe."""
+    prepare_worker(threads)
+    try:
+        server = ModelServer(load_torch(settings.model, settings.device), settings.precision)
+        listener = Listener(address, backlog=128, authkey=key)
+    except SpanwiseError as error:
+        connection.send(Fatal(str(error)))
+        return
+    threading.Thread(target=server.serve, args=(listener,), daemon=True).start()
+    connection.send(Ready())
+    with suppress(EOFError, OSError):
+        connection.recv()  # until the parent closes the pipe or dies
+
+
+class ModelServer:
+    """Scores the batches that workers send through connections, in any order."""
+
+    def __init__(self, predictor: Predictor, precision: str = "float32") -> None:
+        self.model = predictor.model
+        self.device = next(self.model.parameters()).device
+        if precision == "half":
+            use_half_precision(predictor)
+        self._requests: queue.Queue[tuple[Connection, threading.Lock, Request]] = queue.Queue(QUEUED)
+        self._threshold: Threshold | None = None
+        self._threshold_stack, self._threshold_lock = ExitStack(), threading.Lock()
+
+    def serve(self, listener: Listener) -> None:
+        """Accept workers, also those that replace dead ones, and score their batches in threads."""
+        for _ in range(STREAMS if self.device.type == "cuda" else 1):
+            threading.Thread(target=self._score_requests, daemon=True).start()
+        while True:
+            with suppress(OSError, EOFError, AuthenticationError):
+                threading.Thread(target=self._read_requests, args=(listener.accept(),), daemon=True).start()
+
+    def _read_requests(self, connection: Connection) -> None:
+        lock = threading.Lock()
+        with suppress(EOFError, OSError):
+            while True:
+                self._requests.put((connection, lock, pickle.loads(connection.recv_bytes())))
+
+    def _score_requests(self) -> None:
+        stream = torch.cuda.Stream() if self.device.type == "cuda" else None  # type: ignore[no-untyped-call]
+        with torch.cuda.stream(stream) if stream else nullcontext():
+            while True:
+                connection, lock, request = self._requests.get()
+                try:
+                    result: Any = to_arrays(self.score(request))
+                except Exception as error:  # too little memory for this batch, for example
+                    result = Failure(describe(error))
+                    if self.device.type == "cuda":
+                        torch.cuda.empty_cache()
+                with lock, suppress(OSError):  # the worker is dead
+                    connection.send_bytes(dump((request.number, result)))
+
+    @torch.inference_mode()
+    def score(self, request: Request) -> ScoredSpans:
+        self._use_threshold(request.threshold)
+        batch = request.batch(self.device)
+        return self.model.head.score(self.model.encoder(batch.inputs), batch.targets)
+
+    def _use_threshold(self, threshold: Threshold) -> None:
+        """Set the threshold of the head. All requests of a job have the same."""
+        with self._threshold_lock:
+            if threshold != self._threshold:
+                self._threshold_stack.close()
+                self._threshold_stack.enter_context(temporary_threshold(self.model.head, threshold))
+                self._threshold = threshold

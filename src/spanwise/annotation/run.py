@@ -1,0 +1,178 @@
+"""Annotate files: plan the shards, run an engine, and count."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from spanwise.annotation.engine import Engine, Event, ModelSettings, Note, Progress, ShardDone
+from spanwise.annotation.job import JobFolder, ShardResult
+from spanwise.annotation.reading import check_columns, read_rows
+from spanwise.annotation.shard_work import ShardWork
+from spanwise.annotation.shards import Shard, choose_shard_size, plan_shards
+from spanwise.annotation.sources import PARQUET, Source, find_sources
+from spanwise.annotation.writing import WRITERS
+from spanwise.core.errors import FormatError, SpanwiseError, unknown_name
+from spanwise.decoding.thresholds import Threshold
+from spanwise.prediction.load import model_folder
+from spanwise.runs.folder import RunFolder
+from spanwise.runs.outputs import check_output
+
+TRAINING_FILES = ("run.json", "resume.json", "metrics.jsonl", ".lock")  # they do not change predictions
+
+
+@dataclass
+class Summary:
+    """The result of an annotation. ``rows`` counts rows with predictions, also those of earlier runs."""
+
+    shards: int = 0
+    finished_before: int = 0
+    seconds: float = 0.0
+    counts: ShardResult = field(default_factory=ShardResult)
+    failed_shards: list[dict[str, str]] = field(default_factory=list)
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether every row has predictions."""
+        return not self.failed_shards and not self.counts.errors
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            **asdict(self.counts), "shards": self.shards, "finished_before": self.finished_before,
+            "failed_shards": self.failed_shards, "seconds": round(self.seconds, 3),
+        }  # fmt: skip
+
+
+class Listener:
+    """Is called while an annotation runs; the command line shows progress with it."""
+
+    def start(self, shards: Sequence[Shard], finished: Sequence[Shard]) -> None: ...
+
+    def advance(self, rows: int, words: int) -> None: ...
+
+    def finish_shard(self, shard: Shard) -> None: ...
+
+    def note(self, text: str) -> None: ...
+
+
+def annotate(
+    model: str | Path,
+    source: str | Path,
+    output: str | Path,
+    *,
+    text_column: str = "text",
+    format: str | None = None,
+    threshold: Threshold = 0.0,
+    overlap: str = "nested",
+    batch_size: int = 64,
+    device: str = "auto",
+    precision: str | None = None,
+    workers: int | None = None,
+    threads: int | None = None,
+    shard_size: int | None = None,
+    ray: str | None = None,
+    listener: Listener | None = None,
+) -> Summary:
+    """Annotate a file, a folder or a glob of files into a folder, and resume what an earlier call left unfinished.
+
+    See ``spanwise annotate`` for the options. Rows that fail are written to ``_errors`` in the output.
+    """
+    from spanwise.annotation.choice import choose_engine, choose_precision
+
+    started, listener = time.perf_counter(), listener or Listener()
+    sources = find_sources(str(source))
+    format = check_format(format, sources)
+    output = Path(output).expanduser()
+    check_output(output, [Path(model)])
+    check_separate(output, sources)
+    folder = model_folder(model)
+    job = JobFolder(output, WRITERS[format].suffix)
+    check_first_rows(sources, text_column)
+    precision = choose_precision(precision, device)
+    shard_size = shard_size or job.read_setting("shard_size") or choose_shard_size(sources)
+    settings = {
+        "model": fingerprint(folder), "text_column": text_column, "threshold": threshold, "overlap": overlap, "format": format,
+        "precision": precision, "shard_size": shard_size,
+    }  # fmt: skip
+    with job.lock():
+        job.open(settings)
+        shards = plan_shards(sources, shard_size)
+        job.check_stray_files(shards)
+        finished = {shard: result for shard in shards if (result := job.finished(shard)) is not None}
+        unfinished = [shard for shard in shards if shard not in finished]
+        summary = Summary(shards=len(shards), finished_before=len(finished), counts=sum(finished.values(), ShardResult()))
+        listener.start(unfinished, list(finished))
+        options = {"text_column": text_column, "threshold": threshold, "overlap": overlap, "batch_size": batch_size}
+        model_settings = ModelSettings(str(folder), device, precision, options)
+        if unfinished:
+            engine = choose_engine(
+                ShardWork(job, format), model_settings, unfinished, workers=workers, threads=threads, ray=ray
+            )
+            _run(engine, unfinished, summary, listener)
+    summary.seconds = time.perf_counter() - started
+    return summary
+
+
+def _run(engine: Engine, shards: Sequence[Shard], summary: Summary, listener: Listener) -> None:
+    def handle(event: Event) -> None:
+        if isinstance(event, Progress):
+            listener.advance(event.rows, event.words)
+        elif isinstance(event, Note):
+            listener.note(event.text)
+        elif isinstance(event, ShardDone):
+            summary.counts += event.result
+            listener.finish_shard(event.shard)
+        else:
+            summary.failed_shards.append({"shard": event.shard.name, "reason": event.reason})
+            listener.note(f"{event.reason}; the shard is skipped")
+            listener.finish_shard(event.shard)
+
+    engine.run(shards, handle)
+
+
+def check_format(format: str | None, sources: Sequence[Source]) -> str:
+    """Return the format of the output: that of the input by default (jsonl for text)."""
+    if format is None:
+        return "parquet" if all(source.format == PARQUET for source in sources) else "jsonl"
+    if format not in WRITERS:
+        raise unknown_name("output format", format, WRITERS)
+    return format
+
+
+def check_separate(output: Path, sources: Sequence[Source]) -> None:
+    """Refuse an output folder that contains the input or is inside its folder."""
+    target = output.resolve()
+    for source in sources:
+        if source.path.resolve().is_relative_to(target):
+            raise SpanwiseError(f"{output}: contains the input {source.path}; choose another folder")
+
+
+def check_first_rows(sources: Sequence[Source], text_column: str) -> None:
+    """Refuse an input whose first rows have no text column, before the model is loaded."""
+    source = sources[0]
+    try:
+        rows = next(read_rows(Shard(source, 0, None, source.name), text_column), None)
+    except FormatError as error:
+        if "column" in error.problem:
+            raise
+        return  # a damaged file; its shard reports it
+    if rows is None or not rows.problems or len(rows.problems) < len(rows.texts):
+        return
+    record = rows.records([0])[0]
+    if "line" not in record:
+        check_columns(list(record), text_column, str(source.path))
+
+
+def fingerprint(folder: Path) -> str:
+    """Identify a model by the content of the files that prediction needs."""
+    digest = hashlib.sha256()
+    for path in sorted(set(RunFolder(folder).files())):
+        name = path.relative_to(folder).as_posix()
+        if name not in TRAINING_FILES and not name.startswith("checkpoints/"):
+            with path.open("rb") as file:
+                digest.update(f"{name}\0".encode() + hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()[:32]

@@ -1,0 +1,78 @@
+"""Progress of an annotation: a bar on a terminal, a line every minute elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from spanwise.annotation.run import Listener
+from spanwise.core.terminal import escape_controls
+from spanwise.runtime.progress import ProgressBar
+
+if TYPE_CHECKING:
+    from spanwise.annotation.shards import Shard
+
+LINE_SECONDS = 60.0  # between two lines of a log
+
+
+class AnnotationProgress(Listener):
+    """Counts rows and words, and shows them with the remaining time, estimated from the sizes of the shards."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.rows = self.words = self.total_size = self.done_size = self.shards = self.done_shards = 0
+        self._clock, self._started, self._last_line = clock, clock(), clock()
+        self._bar: ProgressBar | None = None
+
+    def __enter__(self) -> AnnotationProgress:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        if self._bar is not None:
+            self._bar.__exit__(kind, error, trace)
+
+    def start(self, shards: Sequence[Shard], finished: Sequence[Shard]) -> None:
+        if finished:
+            sys.stderr.write(f"note: {len(finished):,} of {len(finished) + len(shards):,} shards are finished; resuming\n")
+        self.shards, self.total_size = len(shards), sum(shard.size for shard in shards)
+        self._started = self._last_line = self._clock()
+        self._bar = ProgressBar(self.total_size).__enter__()
+
+    def advance(self, rows: int, words: int) -> None:
+        self.rows += rows
+        self.words += words
+        self._show()
+
+    def finish_shard(self, shard: Shard) -> None:
+        self.done_size += shard.size
+        self.done_shards += 1
+        self._show()
+
+    def note(self, text: str) -> None:
+        assert self._bar is not None
+        self._bar.line(f"note: {escape_controls(text)}", lambda line: print(line, file=sys.stderr))
+
+    @property
+    def text(self) -> str:
+        seconds = max(self._clock() - self._started, 1e-6)
+        rates = f"{self.rows / seconds:,.0f} rows/s, {self.words / seconds:,.0f} words/s"
+        remaining = ""
+        if self.done_size:
+            left = seconds * (self.total_size - self.done_size) / self.done_size
+            remaining = f", {int(left) // 3600}:{int(left) // 60 % 60:02}:{int(left) % 60:02} left"
+        return f"{self.done_shards:,} of {self.shards:,} shards, {self.rows:,} rows, {rates}{remaining}"
+
+    @property
+    def speed(self) -> str:
+        """Rows per second since the first shard was started, for the summary; empty if nothing was annotated."""
+        seconds = self._clock() - self._started
+        return f"{self.rows / seconds:,.0f} rows/s, " if self.rows and seconds > 0 else ""
+
+    def _show(self) -> None:
+        assert self._bar is not None
+        self._bar.show(self.done_size, lambda: self.text)
+        if not sys.stderr.isatty() and self._clock() - self._last_line >= LINE_SECONDS:
+            self._last_line = self._clock()
+            sys.stderr.write(f"{self.text}\n")

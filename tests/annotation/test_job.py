@@ -1,0 +1,145 @@
+"""Annotation of files: what is written, and what a second command does."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from annotating import KeywordPredictor, errors_of, model_folder, rows_of
+
+from spanwise.annotation.job import JobFolder
+from spanwise.annotation.run import annotate
+from spanwise.core.errors import SpanwiseError
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> Path:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    for name in ("a", "b"):
+        rows = [{"id": f"{name}{n}", "text": f"Row {n} in Oslo.", "tags": [n]} for n in range(20)]
+        (folder / f"{name}.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return folder
+
+
+def run(model: Path, data: Path, out: Path, **options: Any) -> dict[str, Any]:
+    return annotate(model, data, out, device="cpu", workers=1, **{"shard_size": 400, **options}).to_json()
+
+
+def test_all_columns_are_kept_and_rows_stay_in_order(model: Path, data: Path, tmp_path: Path) -> None:
+    summary = run(model, data, tmp_path / "out")
+    assert (summary["rows"], summary["errors"], summary["entities"], summary["words"]) == (40, 0, 40, 200)
+    assert summary["shards"] > 3
+    rows = rows_of(tmp_path / "out")
+    assert [row["id"] for row in rows] == [f"{name}{n}" for name in "ab" for n in range(20)]
+    assert rows[3]["tags"] == [3]
+    assert rows[3]["entities"] == [
+        {"type": "Place", "text": "Oslo", "score": 0.5, "start": 9, "end": 13, "fragments": [{"start": 9, "end": 13}]}
+    ]
+    assert "relations" not in rows[3]
+
+
+def test_a_second_command_repeats_nothing(model: Path, data: Path, tmp_path: Path, keywords: KeywordPredictor) -> None:
+    out = tmp_path / "out"
+    first = run(model, data, out)
+    assert keywords.sentences == 40
+    files = {path: path.stat().st_mtime_ns for path in out.rglob("*")}
+    second = run(model, data, out, shard_size=None)  # the size of the first command
+    assert keywords.sentences == 40
+    assert {path: path.stat().st_mtime_ns for path in out.rglob("*")} == files
+    assert (second["finished_before"], second["rows"]) == (first["shards"], first["rows"])
+    # A shard without its marker, as after a kill, is annotated again; its rows are not duplicated.
+    next((out / "_done").rglob("a-00001.json")).unlink()
+    run(model, data, out)
+    assert 40 < keywords.sentences < 60
+    assert [row["id"] for row in rows_of(out)] == [f"{name}{n}" for name in "ab" for n in range(20)]
+    # A new file is added to the same output.
+    (data / "c.jsonl").write_text('{"text": "Quito"}\n', encoding="utf-8")
+    assert run(model, data, out)["rows"] == 41
+
+
+def test_other_settings_are_refused(model: Path, data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    run(model, data, out)
+    other = model_folder(tmp_path / "other", "other")
+    for changes, problem in (
+        ({"threshold": 0.5}, "was annotated with another threshold (0.0, now 0.5)"),
+        ({"text_column": "id"}, "another text column (text, now id)"),
+        ({"shard_size": 500}, "another shard size (400, now 500)"),
+        ({"format": "parquet"}, "another format (jsonl, now parquet)"),
+        ({"model": other}, "another model"),
+    ):
+        with pytest.raises(SpanwiseError) as refusal:
+            run(changes.pop("model", model), data, out, **changes)  # type: ignore[arg-type]
+        assert problem in str(refusal.value)
+        assert "\n" not in str(refusal.value)
+
+
+def test_a_changed_or_missing_input_is_refused(model: Path, data: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    run(model, data, out)
+    (data / "b.jsonl").write_text('{"text": "new"}\n', encoding="utf-8")
+    with pytest.raises(SpanwiseError, match=r"has changed since it was annotated|is not part of this input"):
+        run(model, data, out)
+    (data / "b.jsonl").unlink()
+    with pytest.raises(SpanwiseError, match="has the shard b-00000, which is not part of this input"):
+        run(model, data, out)
+
+
+def test_outputs_that_would_do_harm_are_refused(model: Path, data: Path, tmp_path: Path) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "notes").touch()
+    with pytest.raises(SpanwiseError, match="the folder is not empty"):
+        run(model, data, tmp_path / "full")
+    with pytest.raises(SpanwiseError, match="contains the input"):
+        run(model, data, data)
+    with JobFolder(tmp_path / "out", ".jsonl").lock(), pytest.raises(SpanwiseError, match="is annotating into this folder"):
+        run(model, data, tmp_path / "out")
+
+
+def test_wrong_options_are_refused(model: Path, data: Path, tmp_path: Path) -> None:
+    for changes, problem in (
+        ({"text_column": "body"}, "no column 'body'; pass --text-column with one of id, text, tags"),
+        ({"format": "csv"}, "unknown output format 'csv'"),
+        ({"precision": "int8"}, "unknown precision 'int8'"),
+        ({"precision": "half"}, "precision half: needs a GPU"),
+    ):
+        with pytest.raises(SpanwiseError, match=problem):
+            run(model, data, tmp_path / "out", **changes)
+        assert not (tmp_path / "out").exists()
+
+
+def test_parquet_keeps_the_types_of_columns(model: Path, tmp_path: Path) -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    table = pa.table(
+        {"n": pa.array([1, 2, 3], pa.uint8()), "text": ["Oslo", None, "x"], "when": pa.array([0, 1, 2], pa.date32())}
+    )
+    pq.write_table(table, tmp_path / "in.parquet")
+    summary = run(model, tmp_path / "in.parquet", tmp_path / "out")
+    assert (summary["rows"], summary["errors"]) == (2, 1)
+    result = pq.read_table(tmp_path / "out")
+    assert result.schema.field("n").type == pa.uint8()
+    assert result.column("n").to_pylist() == [1, 3]
+    assert [len(entities) for entities in result.column("entities").to_pylist()] == [1, 0]
+    (error,) = errors_of(tmp_path / "out")
+    assert (error["place"], error["row"]["n"]) == (1, 2)
+    assert error["reason"].startswith("the text is null")
+
+
+def test_json_rows_as_parquet(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Columns of several types hold JSON; a row that does not fit the inferred schema fails."""
+    pq = pytest.importorskip("pyarrow.parquet")
+    monkeypatch.setattr("spanwise.annotation.writing.SCHEMA_BATCHES", 2)
+    monkeypatch.setattr("spanwise.annotation.reading.ROWS", 2)
+    rows = [{"text": "Oslo", "a": 1}, {"text": "x", "a": "one"}, {"text": "x", "b": {"c": 1}}, {"text": "x", "a": 2.5},
+            {"text": "x", "b": {"c": 2}}, {"text": "x", "d": 1}, {"text": "\ud800"}]  # fmt: skip
+    (tmp_path / "in.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    summary = run(model, tmp_path / "in.jsonl", tmp_path / "out", format="parquet", shard_size=10_000)
+    assert (summary["rows"], summary["errors"], summary["failed_shards"]) == (5, 2, [])
+    result = pq.read_table(tmp_path / "out").to_pylist()
+    assert [row["a"] for row in result] == ["1", '"one"', None, "2.5", None]
+    assert list(result[0]) == ["text", "a", "b", "entities"]
+    assert [row["b"] for row in result][2] == {"c": 1}
+    assert [error["row"].get("d") for error in errors_of(tmp_path / "out")] == [1, None]

@@ -1,0 +1,96 @@
+"""Input files, their shards and their rows: every row is in one shard."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from spanwise.annotation.reading import read_rows
+from spanwise.annotation.shards import choose_shard_size, plan_shards
+from spanwise.annotation.sources import find_sources
+from spanwise.core.errors import SpanwiseError
+
+
+def texts(source: Path, shard_size: int) -> list[list[str]]:
+    shards = plan_shards(find_sources(str(source)), shard_size)
+    return [[text for rows in read_rows(shard, "text") for text in rows.texts] for shard in shards]
+
+
+@pytest.mark.parametrize("end", [b"", b"\n"])
+def test_every_line_is_in_one_shard(tmp_path: Path, end: bytes) -> None:
+    path = tmp_path / "a.txt"
+    lines = ["first", "", "ä" * 30, "x\r", "y", " ", "last"]
+    path.write_bytes("\n".join(lines).encode() + end)
+    expected = [line.removesuffix("\r") for line in lines]
+    for size in range(1, path.stat().st_size + 2):
+        assert [text for shard in texts(path, size) for text in shard] == expected, size
+
+
+def test_every_row_of_a_parquet_file_is_in_one_shard(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    pq = pytest.importorskip("pyarrow.parquet")
+    rows = [f"text {n}" for n in range(100)]
+    pq.write_table(pa.table({"n": range(100), "text": rows}), tmp_path / "a.parquet", row_group_size=7)
+    for size in (1, 50, 300, 10_000):
+        shards = texts(tmp_path / "a.parquet", size)
+        assert [text for shard in shards for text in shard] == rows, size
+    assert len(texts(tmp_path / "a.parquet", 300)) > 3
+
+
+def test_compressed_lines(tmp_path: Path) -> None:
+    pa = pytest.importorskip("pyarrow")
+    content = b'{"text": "one"}\n\n{"text": "two"}'
+    (tmp_path / "a.jsonl.gz").write_bytes(gzip.compress(content))
+    compress = partial(pa.compress, codec="zstd", asbytes=True)
+    (tmp_path / "b.jsonl.zst").write_bytes(compress(content) + compress(b'\n{"text": "three"}'))
+    assert texts(tmp_path, 4) == [["one", "two"], ["one", "two", "three"]]
+
+
+def test_files_of_folders_and_globs(tmp_path: Path) -> None:
+    for name in ("b.jsonl", "a.txt", "sub/c.parquet", "_SUCCESS", ".hidden.txt", "_logs/x.txt", "README.md", "sub/d.txt~"):
+        path = tmp_path / name
+        path.parent.mkdir(exist_ok=True)
+        path.touch()
+    assert [source.name for source in find_sources(str(tmp_path))] == ["a", "b", "sub/c"]
+    assert [source.name for source in find_sources(str(tmp_path / "**" / "*.[jt]*"))] == ["_logs/x", "a", "b"]
+    (tmp_path / "a.jsonl").touch()
+    with pytest.raises(SpanwiseError, match="would have the same output"):
+        find_sources(str(tmp_path))
+    for pattern, problem in (
+        ("README.md", "unknown suffix"), ("none.txt", "no such file or folder"), ("*.csv", "no files to annotate"),
+    ):  # fmt: skip
+        with pytest.raises(SpanwiseError, match=problem):
+            find_sources(str(tmp_path / pattern))
+
+
+def test_a_small_input_is_one_shard_and_a_large_one_many(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_text("x\n" * 1000)
+    sources = find_sources(str(tmp_path))
+    assert len(plan_shards(sources, choose_shard_size(sources))) == 1
+
+
+def test_damaged_lines_are_problems_of_their_rows(tmp_path: Path) -> None:
+    lines = [
+        b'{"text": "ok"}',
+        b'{"text": ',
+        b"[1]",
+        b'{"body": "x"}',
+        b"\xff",
+        b'{"text": "x", "entities": 1}',
+        b'{"text": null}',
+    ]
+    (tmp_path / "a.jsonl").write_bytes(b"\n".join(lines))
+    (shard,) = plan_shards(find_sources(str(tmp_path)), 1000)
+    (rows,) = read_rows(shard, "text")
+    problems = [rows.problems.get(index, "") for index in range(len(lines))]
+    for problem, expected in zip(
+        problems, ["", "not valid JSON", "expected a JSON object, found list", "no column 'text'", "not ", "already has", ""],
+        strict=True,
+    ):  # fmt: skip
+        assert problem.startswith(expected)
+    assert rows.records([3]) == [{"body": "x"}]
+    assert json.dumps(rows.records([4]))
