@@ -21,7 +21,7 @@ from spanwise.core.errors import SpanwiseError
 from spanwise.decoding.thresholds import Threshold
 from spanwise.heads.base import ScoredSpans
 from spanwise.prediction.load import load_torch
-from spanwise.prediction.predictor import Predictor, temporary_threshold
+from spanwise.prediction.predictor import Predictor, temporary_thresholds
 
 QUEUED = 16  # batches that wait for the model; workers wait until there is room
 STREAMS = 2  # threads that run the network: while one waits for results, the other starts its kernels
@@ -59,8 +59,13 @@ class ModelServer:
         for _ in range(STREAMS if self.device.type == "cuda" else 1):
             threading.Thread(target=self._score_requests, daemon=True).start()
         while True:
-            with suppress(OSError, EOFError, AuthenticationError):
-                threading.Thread(target=self._read_requests, args=(listener.accept(),), daemon=True).start()
+            try:
+                connection = listener.accept()
+            except (EOFError, ConnectionError, AuthenticationError):  # the worker died while it connected
+                continue
+            except OSError:  # the listener is closed
+                return
+            threading.Thread(target=self._read_requests, args=(connection,), daemon=True).start()
 
     def _read_requests(self, connection: Connection) -> None:
         lock = threading.Lock()
@@ -93,5 +98,5 @@ class ModelServer:
         with self._threshold_lock:
             if threshold != self._threshold:
                 self._threshold_stack.close()
-                self._threshold_stack.enter_context(temporary_threshold(self.model.head, threshold))
+                self._threshold_stack.enter_context(temporary_thresholds(self.model.head, threshold))
                 self._threshold = threshold

@@ -22,7 +22,7 @@ from spanwise.decoding.decode import Predictions
 from spanwise.decoding.thresholds import Threshold
 from spanwise.heads.abilities import CachesSentences, heads_with
 from spanwise.models.model import Model
-from spanwise.prediction.predictor import Predictor, temporary_threshold, with_predictions
+from spanwise.prediction.predictor import Predictor, temporary_thresholds, with_predictions
 
 MAX_SENTENCES, SUBWORDS, PADDING = 512, 1 << 14, 1 << 12  # of a batch
 
@@ -54,7 +54,7 @@ class RemotePredictor(Predictor):
             self._send(Request.of(self._number, batch, threshold))
             sent[self._number] = indices
         predictions = [Predictions(())] * len(sentences)
-        with temporary_threshold(model.head, threshold):
+        with temporary_thresholds(model.head, threshold):
             while sent:
                 number, scored = self._receive()
                 if number not in sent:  # of a chunk that failed
@@ -67,7 +67,7 @@ class RemotePredictor(Predictor):
                     predictions[index] = prediction
         for head in heads_with(model.head, CachesSentences):
             head.clear_cache()
-        return with_predictions(sentences, predictions, threshold)
+        return with_predictions(model.head, sentences, predictions, threshold)
 
     def _send(self, request: Request) -> None:
         try:

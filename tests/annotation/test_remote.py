@@ -1,0 +1,96 @@
+"""The network in another process (here: a thread), the rest of the prediction in a worker."""
+
+from __future__ import annotations
+
+import secrets
+import tempfile
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from multiprocessing.connection import Listener
+from pathlib import Path
+
+import pytest
+import tiny
+import torch
+
+from spanwise.annotation.annotator import Annotator
+from spanwise.annotation.model_process import ModelServer
+from spanwise.annotation.precision import use_half_precision
+from spanwise.annotation.remote import RemotePredictor
+from spanwise.core.errors import SpanwiseError
+from spanwise.core.types import Sentence
+from spanwise.models.model import Model
+from spanwise.prediction.predictor import Predictor
+
+
+@pytest.fixture
+def connect() -> Iterator[Callable[[Model], RemotePredictor]]:
+    """Serve a model and connect a predictor to it."""
+    with tempfile.TemporaryDirectory() as folder, ExitStack() as listeners:
+
+        def serve(model: Model) -> RemotePredictor:
+            key = secrets.token_bytes(16)
+            listener = listeners.enter_context(Listener(str(Path(folder, "model")), authkey=key))
+            threading.Thread(target=ModelServer(Predictor(model, "cpu")).serve, args=(listener,), daemon=True).start()
+            return RemotePredictor(model, str(Path(folder, "model")), key)
+
+        yield serve
+
+
+@pytest.mark.parametrize("recipe", ["global-pointer", "span-relations"])
+def test_predictions_equal_those_of_one_process(
+    recipe: str, connect: Callable[[Model], RemotePredictor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = tiny.with_relations(tiny.corpus()) if recipe == "span-relations" else tiny.corpus()
+    model = tiny.model("static", recipe, data=data)
+    monkeypatch.setattr("spanwise.annotation.remote.MAX_SENTENCES", 4)  # several batches per chunk
+    sentences = [*data["dev"], Sentence("empty", ())]
+    threshold = 0.3
+    expected = Predictor(model, "cpu").predict(sentences, threshold=threshold)
+    actual = connect(model).predict(sentences, threshold=threshold)
+    assert sum(len(sentence.entities) for sentence in expected) > 5
+    for one, other in zip(expected, actual, strict=True):
+        assert (one.entities, one.relations) == (other.entities, other.relations)
+        assert [e.score for e in one.entities] == pytest.approx([e.score for e in other.entities], abs=3e-6)
+
+
+def test_a_batch_that_fails_is_an_error_of_its_rows(
+    connect: Callable[[Model], RemotePredictor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = tiny.model("static", "global-pointer")
+    score = ModelServer.score
+
+    def fail(self: ModelServer, request: object) -> object:
+        scored = score(self, request)  # type: ignore[arg-type]
+        if len(scored.sentence) and int(request.batch(torch.device("cpu")).inputs["mask"].sum()) == 3:  # type: ignore[attr-defined]
+            raise RuntimeError("CUDA out of memory")
+        return scored
+
+    monkeypatch.setattr(ModelServer, "score", fail)
+    monkeypatch.setattr("spanwise.annotation.remote.MAX_SENTENCES", 1)
+    model.head.set_threshold(0.01)  # type: ignore[operator]
+    texts = ["paris is near york", "in paris now", "york"]
+    annotations = Annotator(connect(model)).annotate(texts)
+    assert [annotation.error for annotation in annotations] == [None, "CUDA out of memory", None]
+    assert annotations[0].entities
+
+
+def test_a_model_that_is_gone_ends_the_job(connect: Callable[[Model], RemotePredictor]) -> None:
+    predictor = connect(tiny.model("static", "global-pointer"))
+    predictor._connection.close()
+    with pytest.raises(SpanwiseError, match="the model process is gone"):
+        Annotator(predictor).annotate(["in paris"])
+
+
+def test_half_precision_changes_the_encoder_and_not_the_head(tiny_bert: Path) -> None:
+    predictor = Predictor(tiny.model(tiny_bert, "global-pointer"), "cpu")
+    sentences = tiny.corpus()["dev"]
+    before = predictor.predict(sentences, threshold=0.4)
+    use_half_precision(predictor)
+    assert predictor.model.encoder.model.dtype == torch.float16  # type: ignore[union-attr]
+    assert predictor.model.head.projection.weight.dtype == torch.float32  # type: ignore[union-attr]
+    after = predictor.predict(sentences, threshold=0.4)
+    entities = [{(s.id, e) for s in predicted for e in s.entities} for predicted in (before, after)]
+    assert len(entities[0]) > 5
+    assert len(entities[0] ^ entities[1]) <= 0.05 * len(entities[0])
