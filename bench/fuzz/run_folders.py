@@ -20,6 +20,7 @@ import os
 import random
 import resource
 import shutil
+import signal
 import sys
 import time
 import traceback
@@ -75,7 +76,9 @@ def work(seeds: range, models: list[Path], scratch: Path, keep: Path | None, res
         shutil.rmtree(folder, ignore_errors=True)
         description = prepare_case(seed, models, folder)
         results.send((seed, description, "the process was killed"))
+        signal.setitimer(signal.ITIMER_PROF, 4 * SECONDS)  # kills the process
         problem = attempt(folder)
+        signal.setitimer(signal.ITIMER_PROF, 0)
         results.send((seed, description, problem))
         if keep:
             shutil.copytree(folder, keep / str(seed))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Literal, Self
 
 from pydantic import Field, field_validator
 
-from spanwise.core.types import Sentence
+from spanwise.core.types import Sentence, Span
 from spanwise.heads.span_settings import SpanSettings, contiguous_spans, width_covering
 
+MAX_WIDTH = 10_000  # words of a seed or entity: far more than any has, and a bound for damaged settings
 MAX_SEED_LENGTH = 15  # of automatic seeds: the paper's on ACE
 SEED_COVERAGE = 99  # percent of the training entities that automatic seeds cover, within MAX_SEED_LENGTH
 
@@ -47,7 +48,7 @@ class LocateSettings(SpanSettings):
     )
     regressor: bool = Field(default=True, description="adjust the boundaries of proposals")
     filter: bool = Field(default=True, description="drop seeds that contain no entity")
-    refine: int = Field(default=1, ge=1, description="how often stage 1 is applied, each time to the adjusted spans")
+    refine: int = Field(default=1, ge=1, le=100, description="how often stage 1 is applied, each time to the adjusted spans")
     positive_overlap: float = Field(
         default=0.7, gt=0.0, lt=1.0, description="a seed with a larger overlap is a proposal (alpha 1)"
     )
@@ -74,8 +75,8 @@ class LocateSettings(SpanSettings):
     def _check_lengths(cls, lengths: tuple[int, ...] | None) -> tuple[int, ...] | None:
         if lengths is None:
             return None
-        if min(lengths) < 1:
-            raise ValueError("expected numbers of words, at least 1")
+        if not 1 <= min(lengths) <= max(lengths) <= MAX_WIDTH:
+            raise ValueError(f"expected numbers of words, from 1 to {MAX_WIDTH:,}")
         return tuple(sorted(set(lengths)))
 
     def resolve(self, sentences: Sequence[Sentence]) -> Self:
@@ -106,13 +107,23 @@ class LocateSettings(SpanSettings):
         >>> max(LocateSettings(lengths=(4, 5), refine=2).reachable_widths)
         9
         """
-        widths = set(self.lengths or ())
+        ranges = [Span(width, width + 1) for width in self.lengths or ()]
         for _ in range(self.refine if self.regressor else 0):
-            widths = {near for width in widths for near in _near_widths(width, self.positive_overlap)}
-        return widths
+            ranges = [_near_widths(widths, self.positive_overlap) for widths in ranges]
+        reached: set[int] = set()
+        last = 0
+        for start, end in sorted(ranges):  # wide ranges overlap: count each width once
+            reached.update(range(max(start, last), end))
+            last = max(last, end)
+        return reached
 
 
-def _near_widths(width: int, overlap: float) -> Iterable[int]:
-    """The widths of spans inside or around a span of this width that overlap it by more than ``overlap``."""
-    widest = int(width / overlap)
-    return (other for other in range(1, widest + 1) if min(width, other) / max(width, other) > overlap)
+def _near_widths(widths: Span, overlap: float) -> Span:
+    """The widths of spans inside or around spans of these widths that overlap them by more than ``overlap``."""
+    narrowest, widest = widths.start, widths.end - 1
+    low, high = max(1, int(narrowest * overlap)), int(min(widest / overlap, MAX_WIDTH))
+    while low / narrowest <= overlap:
+        low += 1
+    while widest / high <= overlap:
+        high -= 1
+    return Span(low, high + 1)
