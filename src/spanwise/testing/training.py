@@ -21,8 +21,8 @@ from spanwise.testing.sentences import TEST_SENTENCES
 from spanwise.training.run import Run, train
 
 CORPUS = with_relations(tiny_corpus(train=24, dev=4, test=4))
-EPOCHS, BATCH_SIZE, CHECKPOINT_STEPS = 10, 8, 4
-INTERRUPTED_STEP = 11  # of 30, between two checkpoints
+EPOCHS, BATCH_SIZE, CHECKPOINT_STEPS = 8, 8, 4
+INTERRUPTED_STEP = 11  # of 24, between two checkpoints
 
 
 class _Interruption(BaseException):
