@@ -16,6 +16,7 @@ from spanwise.encoders.base import TokenStates
 from spanwise.heads.base import Head
 from spanwise.heads.outputs import SpanVectors
 from spanwise.heads.wrapper import HeadWrapper
+from spanwise.losses.smoothing import SoftSpans
 
 
 class HasThreshold(Head):
@@ -64,6 +65,14 @@ class HasSpanVectors(Head):
     @abstractmethod
     def class_weights(self) -> Tensor:
         """The weights [classes, d] of the layer that classifies the span vectors."""
+
+
+class LearnsProbabilities(Head):
+    """Learns probabilities of spans, as other models give them (see ``TaughtSentence``), not only entities."""
+
+    @abstractmethod
+    def target_spans(self, sentence: Sentence) -> SoftSpans:
+        """The spans of a sentence and the probabilities that the head learns for them; others have the probability 0."""
 
 
 class Tunable(Head):

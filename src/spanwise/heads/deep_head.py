@@ -18,6 +18,7 @@ from spanwise.heads.base import Labels, OnnxGraph
 from spanwise.heads.deep_settings import DeepSettings
 from spanwise.heads.sentence_cache import Ints, SentenceCache
 from spanwise.heads.span_head import SoftmaxHead
+from spanwise.losses.smoothing import SoftSpans
 from spanwise.spans.deep import SpanTransformer
 
 
@@ -94,6 +95,12 @@ class DeepHead(SoftmaxHead, HasSpanVectors, HasSpanProbabilities, HasParameterGr
             return rows
         rows = np.concatenate((self._boundaries(sentence)[rows[:, :2]], rows[:, 2:]), axis=1)
         return rows[rows[:, 1] - rows[:, 0] <= self.widest]
+
+    def scored_spans(self, spans: SoftSpans, sentence: Sentence) -> SoftSpans:
+        if self._subword_counts is not None:
+            boundaries = self._boundaries(sentence)
+            spans = spans._replace(start=boundaries[spans.start], end=boundaries[spans.end])
+        return super().scored_spans(spans, sentence)
 
     def word_targets(self, sentences: Sequence[Sentence]) -> dict[str, Tensor]:
         """With subwords: ``word`` [B, T + 1], the word that starts at each unit, or -1; empty with words."""

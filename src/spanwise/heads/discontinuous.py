@@ -35,6 +35,7 @@ from spanwise.heads.span_classifier import sum_by_sentence
 from spanwise.heads.span_head import pack_rows
 from spanwise.heads.span_settings import SpanSettings
 from spanwise.heads.wrapper import HeadWrapper, name_targets, select_targets
+from spanwise.losses.smoothing import SoftSpans
 from spanwise.spans.tiles import Tiles
 
 HIDDEN = 200  # per direction, of the LSTM over the encoder's states
@@ -49,6 +50,10 @@ class RarePointer(GlobalPointer):
 
     def scores(self, words: Tensor, tiles: Tiles) -> Tensor:
         return super().scores(words, tiles) + self.bias.float().view(-1, 1, 1, 1)
+
+    def with_teacher(self, gold: SoftSpans, sentence: Sentence, *, has_one_type: bool) -> SoftSpans:
+        """Gold: the probabilities of teachers are of whole entities, not of fragments and links."""
+        return gold
 
 
 class Fragments(RarePointer):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from math import log
 from typing import ClassVar, Literal
 
@@ -14,15 +14,18 @@ from torch import Tensor, nn
 
 from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder, TokenStates
-from spanwise.heads.abilities import HasSpanProbabilities, HasThreshold
+from spanwise.heads.abilities import HasSpanProbabilities, HasThreshold, LearnsProbabilities
 from spanwise.heads.base import Labels, Losses, OnnxGraph, ScoredSpans, SpanVectors
-from spanwise.heads.span_head import SpanHead
+from spanwise.heads.sentence_cache import SentenceCache
+from spanwise.heads.span_head import SpanHead, pack_soft_spans
 from spanwise.heads.span_settings import SpanSettings
 from spanwise.losses.imbalance import binary_cross_entropy, class_imbalance
+from spanwise.losses.smoothing import SoftSpans
+from spanwise.losses.teaching import TaughtSentence
 from spanwise.spans.rotary import Rotary
 from spanwise.spans.tiles import Tiles
 
-LOSSES = {"imbalance": class_imbalance, "binary": binary_cross_entropy}
+LOSSES: dict[str, Callable[..., Tensor]] = {"imbalance": class_imbalance, "binary": binary_cross_entropy}
 
 
 class PointerSettings(SpanSettings):
@@ -51,7 +54,7 @@ class PointerSettings(SpanSettings):
         return size
 
 
-class Pointer(SpanHead, HasThreshold, HasSpanProbabilities):
+class Pointer(SpanHead, HasThreshold, HasSpanProbabilities, LearnsProbabilities):
     """Base of both pointers: a score for every span and type, and a threshold.
 
     The loss of a type in a sentence is averaged over sentences and types (section 3.4).
@@ -66,6 +69,7 @@ class Pointer(SpanHead, HasThreshold, HasSpanProbabilities):
         self.scale = settings.size**-0.25  # of queries and keys; before the product, which could overflow in half precision
         self.rotary = Rotary(settings.size, self.scale) if settings.rotation else None
         self.threshold = settings.threshold
+        self._soft = SentenceCache(self._soft_spans)
 
     def set_threshold(self, threshold: float) -> float:
         previous, self.threshold = self.threshold, threshold
@@ -86,15 +90,20 @@ class Pointer(SpanHead, HasThreshold, HasSpanProbabilities):
     def targets(
         self, sentences: Sequence[Sentence], *, gold: bool, generator: np.random.Generator | None = None
     ) -> dict[str, Tensor]:
-        """Packed gold spans and labels. Empty for scoring."""
+        """Packed gold spans and labels, with teachers also their probabilities as ``mass``. Empty for scoring."""
+        if gold and any(isinstance(sentence, TaughtSentence) for sentence in sentences):
+            return pack_soft_spans([self._soft(sentence) for sentence in sentences])
         return self.gold(sentences) if gold else {}
+
+    def target_spans(self, sentence: Sentence) -> SoftSpans:
+        return self._soft(sentence)
 
     def loss(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Losses:
         tiles, scores, inside = self._score_cells(states)
         types = len(self.labels.entities)
         group = targets["sentence"] * types + targets["label"]
         positives = group * tiles.cells + tiles.index(targets["start"], targets["end"])
-        values = LOSSES[self.settings.loss](scores, inside, positives)
+        values = LOSSES[self.settings.loss](scores, inside, positives, targets.get("mass"))
         return Losses(values.sum(1), states.mask.any(1) * float(types))
 
     def score(self, states: TokenStates, targets: Mapping[str, Tensor]) -> ScoredSpans:
@@ -113,6 +122,11 @@ class Pointer(SpanHead, HasThreshold, HasSpanProbabilities):
         scores = scores.flatten(2).transpose(1, 2).flatten(0, 1).index_select(0, cells)  # [S, C]
         probabilities = torch.cat((scores, -scores.amax(1, keepdim=True)), 1).sigmoid()
         return SpanVectors(cells // tiles.cells, *tiles.spans(cells % tiles.cells), probabilities)
+
+    def _soft_spans(self, sentence: Sentence) -> SoftSpans:
+        start, end, label = self._gold(sentence).T
+        gold = SoftSpans(start, end, label, np.ones(len(start), np.float32))
+        return self.with_teacher(gold, sentence, has_one_type=False)
 
     def _score_cells(self, states: TokenStates) -> tuple[Tiles, Tensor, Tensor]:
         tiles = Tiles.cut(states.words.shape[1], self.max_width)

@@ -10,10 +10,12 @@ from torch import Tensor
 
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence, Span
+from spanwise.heads.abilities import LearnsProbabilities
 from spanwise.heads.base import Head, Labels
 from spanwise.heads.sentence_cache import Ints, SentenceCache
 from spanwise.heads.span_settings import SoftmaxSettings, SpanSettings, count_disjoint, count_without_crossing
 from spanwise.losses.smoothing import SoftSpans, smooth_boundaries
+from spanwise.losses.teaching import TaughtSentence, mix_targets
 
 
 class SpanHead(Head):
@@ -55,6 +57,18 @@ class SpanHead(Head):
         """The length in the units of the head's spans, by default words."""
         return len(sentence.words)
 
+    def with_teacher(self, gold: SoftSpans, sentence: Sentence, *, has_one_type: bool) -> SoftSpans:
+        """Mix gold with the probabilities of teachers, if the sentence has any (see ``TaughtSentence``)."""
+        teacher = sentence.teacher if isinstance(sentence, TaughtSentence) else None
+        if not isinstance(sentence, TaughtSentence) or teacher is None:
+            return gold
+        return mix_targets(gold, self.scored_spans(teacher, sentence), sentence.gold_weight, has_one_type=has_one_type)
+
+    def scored_spans(self, spans: SoftSpans, sentence: Sentence) -> SoftSpans:
+        """Those of the ``spans`` of a sentence, given in words, that the head scores, in its units."""
+        widest = len(sentence.words) if self.max_width is None else self.max_width
+        return spans.select(spans.end - spans.start <= widest)
+
     def _gold_rows(self, sentence: Sentence) -> Ints:
         """Start, end and label of each gold entity that is contiguous, narrow enough and of a known type: [n, 3]."""
         widest = len(sentence.words) if self.max_width is None else self.max_width
@@ -66,7 +80,7 @@ class SpanHead(Head):
         return np.array(sorted(rows), np.int64).reshape(-1, 3)
 
 
-class SoftmaxHead(SpanHead):
+class SoftmaxHead(SpanHead, LearnsProbabilities):
     """Base of heads that give each span one of the types or NONE, the last of C + 1 classes.
 
     A span with several gold types learns each of them with equal weight, but only one can be predicted.
@@ -79,22 +93,21 @@ class SoftmaxHead(SpanHead):
         self.none = len(labels.entities)
         self._smoothed = SentenceCache(self._smoothed_spans)
 
+    def target_spans(self, sentence: Sentence) -> SoftSpans:
+        return self._smoothed(sentence)
+
     def smoothed_gold(self, sentences: Sequence[Sentence]) -> tuple[Ints, SoftSpans]:
         """The smoothed gold of a batch, packed: the sentence index of each row, and the rows."""
-        known = [self._smoothed(sentence) for sentence in sentences]
-        columns = (np.concatenate([*column, np.empty(0, np.int64)]) for column in zip(*known, strict=True))
-        start, end, label, mass = columns if known else (np.empty(0, np.int64),) * 4
-        return sentence_indices([rows.start for rows in known]), SoftSpans(start, end, label, mass.astype(np.float32))
+        return concatenate_soft_spans([self._smoothed(sentence) for sentence in sentences])
 
     def smoothed_targets(self, sentences: Sequence[Sentence]) -> dict[str, Tensor]:
         """The smoothed gold of a batch as tensors: ``sentence``, ``start``, ``end``, ``label``, ``mass``."""
-        sentence, soft = self.smoothed_gold(sentences)
-        columns = {"sentence": sentence, **soft._asdict()}
-        return {name: torch.from_numpy(np.ascontiguousarray(column)) for name, column in columns.items()}
+        return pack_soft_spans([self._smoothed(sentence) for sentence in sentences])
 
     def _smoothed_spans(self, sentence: Sentence) -> SoftSpans:
-        settings, length = self.settings, self.length(sentence)
-        return smooth_boundaries(self._gold(sentence), length, self.max_width, settings.smoothing, settings.smoothing_distance)
+        settings, length, gold = self.settings, self.length(sentence), self._gold(sentence)
+        smoothed = smooth_boundaries(gold, length, self.max_width, settings.smoothing, settings.smoothing_distance)
+        return self.with_teacher(smoothed, sentence, has_one_type=True)
 
 
 def pack_rows(rows_by_sentence: Sequence[Ints]) -> dict[str, Tensor]:
@@ -103,6 +116,21 @@ def pack_rows(rows_by_sentence: Sequence[Ints]) -> dict[str, Tensor]:
     names = ("start", "end", "label")
     columns = {name: torch.from_numpy(np.ascontiguousarray(rows[:, index])) for index, name in enumerate(names)}
     return {"sentence": torch.from_numpy(sentence_indices(rows_by_sentence)), **columns}
+
+
+def concatenate_soft_spans(spans_by_sentence: Sequence[SoftSpans]) -> tuple[Ints, SoftSpans]:
+    """The sentence index of each row, and the rows of all sentences."""
+    columns = (np.concatenate([*column, np.empty(0, np.int64)]) for column in zip(*spans_by_sentence, strict=True))
+    start, end, label, mass = columns if spans_by_sentence else (np.empty(0, np.int64),) * 4
+    index = sentence_indices([spans.start for spans in spans_by_sentence])
+    return index, SoftSpans(start, end, label, mass.astype(np.float32))
+
+
+def pack_soft_spans(spans_by_sentence: Sequence[SoftSpans]) -> dict[str, Tensor]:
+    """The rows of all sentences as tensors: ``sentence``, ``start``, ``end``, ``label``, ``mass``."""
+    sentence, soft = concatenate_soft_spans(spans_by_sentence)
+    columns = {"sentence": sentence, **soft._asdict()}
+    return {name: torch.from_numpy(np.ascontiguousarray(column)) for name, column in columns.items()}
 
 
 def sentence_indices(rows_by_sentence: Sequence[Ints]) -> Ints:
