@@ -184,3 +184,11 @@ def test_the_automatic_width_is_bounded() -> None:
 def test_an_even_kernel_is_refused() -> None:
     with pytest.raises(ValidationError, match="expected an odd number"):
         GridSettings(kernel=4)
+
+
+@torch.no_grad()
+def test_vectors_and_probabilities_of_sentences_shorter_than_the_widest_span(encoder: Any) -> None:
+    head, states = make(encoder, max_width=16).eval(), states_of(encoder, 2, 1)
+    for packed in (head.span_probabilities(states, {}), head.span_vectors(states, {})):
+        rows = zip(packed.sentence.tolist(), packed.start.tolist(), packed.end.tolist(), strict=True)
+        assert set(rows) == {(0, 0, 1), (0, 1, 2), (0, 0, 2), (1, 0, 1)}
