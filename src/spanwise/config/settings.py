@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, Self
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
 # Automatic settings follow from the number of training sentences (TrainingSettings.resolve).
 MIN_BATCH, MAX_BATCH = 8, 32
@@ -43,6 +43,12 @@ class TrainingSettings(BaseModel):
         default=0.0,
         ge=0,
         description="size of the embedding perturbation (FGM); a second pass doubles the cost; 0: off",
+    )
+    gold_weight: float = Field(
+        default=0.5,
+        ge=0,
+        le=1,
+        description="weight of gold in training sentences; the probabilities of teachers (spanwise distill) have the rest",
     )
     accumulate: int = Field(default=1, ge=1, description="batches per optimiser step")
     precision: Literal["auto", "fp32", "bf16", "fp16"] = Field(
@@ -82,6 +88,15 @@ class TrainingSettings(BaseModel):
         return self.model_copy(update=update)
 
 
+class CalibrationSettings(BaseModel):
+    """How the scores of a model's head are calibrated: their log-odds are divided by a temperature, then a bias is added."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    temperature: FiniteFloat = Field(gt=0, description="divides the log-odds of scores")
+    bias: FiniteFloat = Field(default=0.0, description="added to the log-odds of scores after the division")
+
+
 class Config(BaseModel):
     """The configuration of a run. The classes that ``kind`` names validate ``encoder`` and ``head``."""
 
@@ -95,6 +110,9 @@ class Config(BaseModel):
     training: TrainingSettings = TrainingSettings()
     thresholds: dict[str, Annotated[float, Field(ge=0, le=1)]] | None = Field(
         default=None, description="minimum score by entity type, found on dev after training; by default the head's"
+    )
+    calibration: CalibrationSettings | None = Field(
+        default=None, description="calibration of the scores of entities, fitted on dev after training"
     )
 
     def to_yaml(self) -> str:

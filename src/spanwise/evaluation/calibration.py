@@ -119,13 +119,7 @@ def calibration(
     """
     if bins < 1:
         raise SpanwiseError(f"expected at least one bin, found {bins}")
-    support = Counter[str]()
-    scored: dict[str, list[tuple[float, bool]]] = {}
-    for sentence_pair in pair(gold, predicted).pairs:
-        gold_items = entity_items(sentence_pair.gold)
-        support.update(type for type, _ in gold_items)
-        for item, score in _checked_scores(sentence_pair.predicted).items():
-            scored.setdefault(item[0], []).append((score, item in gold_items))
+    support, scored = _scores_by_type(gold, predicted)
     rows = sorted(row for type_rows in scored.values() for row in type_rows)
     if not rows:
         raise SpanwiseError("there are no predicted entities to calibrate")
@@ -143,6 +137,12 @@ def calibration(
     )
 
 
+def scored_predictions(gold: Iterable[Sentence], predicted: Iterable[Sentence]) -> list[tuple[float, bool]]:
+    """The score of each distinct predicted entity and whether it is correct, from the lowest score to the highest."""
+    _, scored = _scores_by_type(gold, predicted)
+    return sorted(row for type_rows in scored.values() for row in type_rows)
+
+
 def score_at_threshold(gold: Iterable[Sentence], predicted: Iterable[Sentence], threshold: float) -> ThresholdScore:
     """Score the predictions after dropping those below a threshold."""
     tally = Tally()
@@ -151,10 +151,53 @@ def score_at_threshold(gold: Iterable[Sentence], predicted: Iterable[Sentence], 
     return ThresholdScore(threshold, tally.scores.micro)
 
 
+@dataclass(frozen=True)
+class CalibrationErrors:
+    """The expected calibration error of predictions before and after calibration, and how many they are."""
+
+    before: float
+    after: float
+    predictions: int
+
+    @property
+    def line(self) -> str:
+        """The errors as text."""
+        return f"expected calibration error of scores: {self.after:.3f}, without calibration {self.before:.3f}"
+
+    def to_json(self) -> dict[str, Any]:
+        return {"before": round(self.before, 6), "after": round(self.after, 6), "predictions": self.predictions}
+
+
+def calibration_errors(
+    gold: Sequence[Sentence], before: Sequence[Sentence], after: Sequence[Sentence]
+) -> CalibrationErrors | None:  # fmt: skip
+    """Compare predictions before and after the calibration of their scores; None if there are none."""
+    try:
+        calibrations = [calibration(gold, predicted) for predicted in (before, after)]
+    except SpanwiseError:  # no predictions, or some without a score
+        return None
+    errors = [one.expected_error for one in calibrations]
+    return CalibrationErrors(errors[0], errors[1], calibrations[0].unfiltered.predicted)
+
+
 def expected_error(bins: Sequence[Bin]) -> float:
     """Return the mean distance between score and precision over the bins, weighted by their counts."""
     distances = (abs(bin.count * (bin.mean_score or 0.0) - bin.correct) for bin in bins)
     return ratio(sum(distances), sum(bin.count for bin in bins))
+
+
+def _scores_by_type(
+    gold: Iterable[Sentence], predicted: Iterable[Sentence]
+) -> tuple[Counter[str], dict[str, list[tuple[float, bool]]]]:
+    """The number of gold entities of each type, and the scores of the predicted ones and whether they are correct."""
+    support = Counter[str]()
+    scored: dict[str, list[tuple[float, bool]]] = {}
+    for sentence_pair in pair(gold, predicted).pairs:
+        gold_items = entity_items(sentence_pair.gold)
+        support.update(type for type, _ in gold_items)
+        for item, score in _checked_scores(sentence_pair.predicted).items():
+            scored.setdefault(item[0], []).append((score, item in gold_items))
+    return support, scored
 
 
 def _checked_scores(sentence: Sentence | None) -> dict[EntityItem, float]:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from spanwise.core.types import Sentence
 from spanwise.evaluation.bootstrap import Interval, f1_interval
+from spanwise.evaluation.calibration import CalibrationErrors
 from spanwise.evaluation.confusion import Confusion
 from spanwise.evaluation.pairing import Pairing, pair
 from spanwise.evaluation.relations import RelationScores, count_relations, score_relations
@@ -37,7 +38,7 @@ class Evaluation:
     ``relaxed`` requires the type and one common word. ``discontinuous`` and ``nested`` are strict
     scores over such entities, None if gold has none. ``unseen`` is None without train, ``interval`` if
     fewer than 20 sentences have entities, ``relations`` if gold or the predictions have none. ``notes``
-    explain how to read the numbers.
+    explain how to read the numbers. ``calibration`` is that of a calibrated model's scores.
     """
 
     entities: Scores
@@ -53,6 +54,7 @@ class Evaluation:
     missing_sentences: int
     paired_by: Literal["id", "order", "document"] = "id"
     notes: tuple[str, ...] = field(default=())
+    calibration: CalibrationErrors | None = None
 
     @property
     def f1(self) -> float:
@@ -77,6 +79,7 @@ class Evaluation:
             "missing_sentences": self.missing_sentences,
             "paired_by": self.paired_by,
             "notes": list(self.notes),
+            **({} if self.calibration is None else {"calibration": self.calibration.to_json()}),
         }
 
 

@@ -37,6 +37,8 @@ def print_evaluation(evaluation: Evaluation, console: Console) -> None:
         if len(type_errors) > MAX_TYPE_ERRORS:
             rest = sum(count for _, _, count in type_errors[MAX_TYPE_ERRORS:])
             console.print(Text(f"  {rest:,} × {len(type_errors) - MAX_TYPE_ERRORS} other pairs of types"))
+    if evaluation.calibration is not None:
+        console.print(Text(f"\n{evaluation.calibration.line}"), soft_wrap=True)
     if evaluation.notes:
         console.print()
     for note in evaluation.notes:

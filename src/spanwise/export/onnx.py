@@ -97,7 +97,9 @@ def write(model: Model, folder: Path, *, int8: bool = False) -> None:
     precision: Literal["float32", "int8"] = "int8" if int8 else "float32"
     graph = head_graph(model.head)
     encoder = exportable_encoder(model.encoder, precision)
-    record = make_record(encoder, model.head, graph, precision).model_copy(update={"thresholds": model.config.thresholds})
+    record = make_record(encoder, model.head, graph, precision).model_copy(
+        update={"thresholds": model.config.thresholds, "calibration": model.config.calibration}
+    )
     run = RunFolder(folder)
     run.config_file.write_text(model.config.to_yaml(), encoding="utf-8")
     run.labels_file.write_text(json.dumps(model.labels.to_json(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")

@@ -6,13 +6,20 @@ import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
+from spanwise.config.settings import CalibrationSettings
 from spanwise.core.errors import SpanwiseError, unknown_name
 from spanwise.core.types import Sentence
 from spanwise.decoding.overlaps import overlap_filter
-from spanwise.decoding.thresholds import Threshold
+from spanwise.decoding.score_scale import ScoreScale
+from spanwise.decoding.thresholds import MIN_THRESHOLD, Threshold
 from spanwise.inputs.texts import EXPECTED_INPUT, NEEDS_SPANS, Text, to_sentences
 from spanwise.prediction.streaming import stream_in_chunks
 from spanwise.text.reading import Splitter
+
+
+def score_scale(settings: CalibrationSettings | None) -> ScoreScale:
+    """The scale of a model's scores; without settings, scores stay as they are."""
+    return ScoreScale() if settings is None else ScoreScale(settings.temperature, settings.bias)
 
 
 class BasePredictor(ABC):
@@ -25,7 +32,8 @@ class BasePredictor(ABC):
     relation_types: tuple[str, ...] = ()
     finds_relations: bool = False
     needs_spans: bool = False  # True for a model that types given spans instead of finding entities
-    default_threshold: float | None = None  # None if it cannot be lowered
+    default_threshold: float | None = None  # of calibrated scores; None if it cannot be lowered
+    scale: ScoreScale = ScoreScale()  # calibrates the scores of the head
     thresholds: Mapping[str, float]  # by type, saved in the model; empty if there are none
 
     def __init__(self) -> None:
@@ -38,6 +46,7 @@ class BasePredictor(ABC):
     ) -> Sequence[Sentence]:  # fmt: skip
         """Return the sentences with predictions in place of their entities and relations.
 
+        Scores and ``threshold`` are those of the head, before calibration.
         ``context`` holds other sentences of the same documents, for encoders that read document
         context. Only one thread at a time calls this method.
         """
@@ -56,6 +65,9 @@ class BasePredictor(ABC):
         ``texts`` is a text, a ``Sentence``, or an iterable of texts, sentences and lists of words.
         A string in the iterable is a text: ``["In", "Oslo"]`` are two texts, ``[["In", "Oslo"]]``
         is one sentence of two words. Sentences of a text record their position in it.
+
+        Scores of entities are calibrated, if the model has been calibrated on dev: of those with a
+        score of about 0.8, four in five should be correct. ``threshold`` refers to these scores.
 
         ``threshold`` drops entities and relations with a lower score. A mapping sets it by type;
         other types use the model's default threshold, which is also used by default: the one of its
@@ -86,7 +98,7 @@ class BasePredictor(ABC):
         if not isinstance(items, Iterable) or isinstance(items, bytes):
             raise SpanwiseError(f"cannot predict a {type(texts).__name__}: {EXPECTED_INPUT}")
         self._check_threshold(threshold)
-        threshold = self._with_saved(threshold)
+        threshold = self.scale.to_head(self._with_saved(threshold), self.types, self.relation_types)
         if batch_size < 1:
             raise SpanwiseError(f"batch_size={batch_size}: expected 1 or more")
         filter_overlaps = overlap_filter(overlap or "nested")
@@ -99,7 +111,12 @@ class BasePredictor(ABC):
             sentence for index, text in enumerate(items) for sentence in self._sentences(text, f"text-{index}", splitter)
         )
         predictions = stream_in_chunks(predict_chunk, sentences, context=context, uses_windows=not self.needs_spans)
-        return map(filter_overlaps, predictions)
+        return map(self.scale.apply, map(filter_overlaps, predictions))
+
+    @property
+    def min_threshold(self) -> float:
+        """The lowest threshold that a search or a service uses, because lower ones make models propose almost all spans."""
+        return max(MIN_THRESHOLD, self.scale.calibrate(MIN_THRESHOLD))
 
     def _check_threshold(self, threshold: Threshold) -> None:
         by_type = threshold if isinstance(threshold, Mapping) else {"": threshold}

@@ -17,7 +17,7 @@ from spanwise.decoding.thresholds import Threshold, apply_threshold, lowest_thre
 from spanwise.heads.abilities import CachesSentences, HasRelationThreshold, HasThreshold, find_ability, heads_with
 from spanwise.heads.base import Head
 from spanwise.models.model import Model
-from spanwise.prediction.base import BasePredictor
+from spanwise.prediction.base import BasePredictor, score_scale
 from spanwise.prediction.encoding import encode_batches
 from spanwise.prediction.streaming import stream_in_chunks
 from spanwise.runtime.device import full_precision, should_use_cuda
@@ -33,8 +33,9 @@ class Predictor(BasePredictor):
         self.finds_relations = model.head.prediction_head.finds_relations
         self.relation_types = model.labels.relations if self.finds_relations else ()
         self.thresholds = model.config.thresholds or {}
+        self.scale = score_scale(model.config.calibration)
         with temporary_threshold(model.head, 0.5) as default:
-            self.default_threshold = default
+            self.default_threshold = None if default is None else self.scale.calibrate(default)
 
     def predict_chunk(
         self, sentences: Sequence[Sentence], context: Sequence[Sentence], *, threshold: Threshold, batch_size: int
@@ -54,7 +55,7 @@ def predict(
 
     Memory holds a few thousand sentences at a time. ``threshold`` drops entities and relations with
     a lower score. A value below the head's default threshold makes the head predict more; 0 means
-    the default.
+    the default. Scores are those of the head; ``Predictor`` also calibrates them.
     """
     predict_some = partial(predict_chunk, model, batch_size=batch_size, threshold=threshold)
     return stream_in_chunks(predict_some, sentences, context=context, uses_windows=not model.needs_spans)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from spanwise.core.errors import SpanwiseError
@@ -11,6 +11,7 @@ from spanwise.core.types import Corpus, Sentence
 from spanwise.corpora.splits import open_splits, read_corpus, select_split
 from spanwise.decoding.thresholds import Threshold
 from spanwise.evaluation import Evaluation, evaluate
+from spanwise.evaluation.calibration import calibration_errors
 from spanwise.evaluation.typing import TypingScores, score_typing
 from spanwise.files.writing import is_stream
 from spanwise.formats import Ledger
@@ -100,4 +101,10 @@ def score_model(
     known = result.train if train is None else train
     if predictor.needs_spans:
         return score_typing(result.gold, result.predicted, known)
-    return evaluate(result.gold, result.predicted, known, finds_relations=predictor.finds_relations, last_words=last_words)
+    evaluation = evaluate(
+        result.gold, result.predicted, known, finds_relations=predictor.finds_relations, last_words=last_words
+    )  # fmt: skip
+    if predictor.scale.is_identity:
+        return evaluation
+    before = [predictor.scale.undo(sentence) for sentence in result.predicted]
+    return replace(evaluation, calibration=calibration_errors(result.gold, before, result.predicted))

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from spanwise.core.errors import SpanwiseError
 from spanwise.corpora.splits import open_splits
-from spanwise.decoding.thresholds import MIN_THRESHOLD
 from spanwise.evaluation.calibration import calibration, score_at_threshold
 from spanwise.evaluation.threshold_search import ThresholdSearch
 from spanwise.prediction.base import BasePredictor
@@ -30,16 +29,17 @@ def find_threshold(
 ) -> ThresholdSearch:  # fmt: skip
     """Find the threshold with the best F1 on the dev split, or on a single unnamed split.
 
-    The model predicts once, with its threshold lowered to ``MIN_THRESHOLD``. The more probable of
+    The model predicts once, with its threshold lowered to ``predictor.min_threshold``. The more probable of
     two conflicting entities wins, so the predictions above a threshold equal those of a model that
     uses this threshold.
     """
     split = find_dev_split(data, format)
     if predictor.needs_spans:
         raise SpanwiseError("this model types every given span and has no threshold")
-    result = predict_split(predictor, data, split=split, format=format, threshold=MIN_THRESHOLD, batch_size=batch_size)
+    lowest = predictor.min_threshold
+    result = predict_split(predictor, data, split=split, format=format, threshold=lowest, batch_size=batch_size)
     default = predictor.default_threshold
     notes = [BEST_LABELS] * (default is None) + [RELATIONS] * predictor.finds_relations
-    calibrated = calibration(result.gold, result.predicted, min_threshold=None if default is None else MIN_THRESHOLD)
+    calibrated = calibration(result.gold, result.predicted, min_threshold=None if default is None else lowest)
     at_default = None if default is None else score_at_threshold(result.gold, result.predicted, default)
     return ThresholdSearch(split, calibrated, at_default, "; ".join(notes))

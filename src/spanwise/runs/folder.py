@@ -174,6 +174,10 @@ class RunFolder:
     def read_config(self) -> Config:
         return validate_settings(Config, read_yaml(self.config_file), str(self.config_file))
 
+    def write_config(self, config: Config) -> None:
+        with atomic_output(self.config_file) as temporary:
+            temporary.write_text(config.to_yaml(), encoding="utf-8")
+
     def read_thresholds(self) -> dict[str, float]:
         """The minimum scores by type that were saved in the model; empty if there are none."""
         saved = read_json(self.onnx_file).get("thresholds") if self.is_onnx else self.read_config().thresholds
@@ -189,9 +193,7 @@ class RunFolder:
             if self.is_onnx:
                 write_json(self.onnx_file, {**read_json(self.onnx_file), "thresholds": dict(thresholds)})
             else:
-                config = self.read_config().model_copy(update={"thresholds": dict(thresholds)})
-                with atomic_output(self.config_file) as temporary:
-                    temporary.write_text(config.to_yaml(), encoding="utf-8")
+                self.write_config(self.read_config().model_copy(update={"thresholds": dict(thresholds)}))
 
     def read_report(self) -> dict[str, Any]:
         return read_json(self.report_file)

@@ -59,6 +59,7 @@ def make_app(
         predictor.types,
         threshold=predictor.default_threshold,
         saved=predictor.thresholds,
+        lowest=predictor.min_threshold,
         has_token=token is not None,
     )
 

@@ -45,22 +45,21 @@ class Query:
     def characters(self) -> int:
         return sum(len(text) if isinstance(text, str) else sum(map(len, text)) for text in self.texts)
 
-    @property
-    def bounded_threshold(self) -> Threshold:
-        """The threshold, at least ``MIN_THRESHOLD``: below it, models propose almost all spans."""
+    def bounded_threshold(self, lowest: float = MIN_THRESHOLD) -> Threshold:
+        """The threshold, at least ``lowest``: below it, models propose almost all spans."""
         if isinstance(self.threshold, Mapping):
-            return {type: _bounded(value) for type, value in self.threshold.items()}
-        return _bounded(self.threshold)
+            return {type: _bounded(value, lowest) for type, value in self.threshold.items()}
+        return _bounded(self.threshold, lowest)
 
     @property
     def options(self) -> tuple[object, ...]:
         """Queries with equal options can share a batch."""
-        threshold = self.bounded_threshold
+        threshold = self.bounded_threshold()
         return tuple(sorted(threshold.items())) if isinstance(threshold, Mapping) else threshold, self.overlap
 
 
-def _bounded(threshold: float) -> float:
-    return max(threshold, MIN_THRESHOLD) if threshold > 0 else 0.0
+def _bounded(threshold: float, lowest: float) -> float:
+    return max(threshold, lowest) if threshold > 0 else 0.0
 
 
 @dataclass(eq=False)
@@ -193,7 +192,8 @@ class Batcher:
         sentences = [sentence for job in jobs for sentence in job.share]
         context = [sentence for job in jobs for sentence in job.context]
         try:
-            stream = self.predictor.stream(sentences, threshold=query.bounded_threshold, overlap=query.overlap, context=context)
+            threshold = query.bounded_threshold(self.predictor.min_threshold)
+            stream = self.predictor.stream(sentences, threshold=threshold, overlap=query.overlap, context=context)
             predicted = list(stream)
         except Exception as error:
             if len(jobs) == 1:

@@ -29,12 +29,13 @@ def make_page(
     *,
     threshold: float | None = None,
     saved: Mapping[str, float] | None = None,
+    lowest: float = MIN_THRESHOLD,
     has_token: bool = False,
 ) -> Page:
     """Build the page.
 
     ``threshold`` is the default of the model's head, None if it has none; ``saved`` are the thresholds by
-    type that are saved in the model and replace it.
+    type that are saved in the model and replace it. ``lowest`` is the lowest threshold that can be chosen.
     """
     defaults = {type: (saved or {}).get(type, threshold or 0.0) for type in types} if saved else {}
     settings = {
@@ -42,7 +43,7 @@ def make_page(
         "threshold": min(defaults.values(), default=threshold or 0.0),
         "defaults": defaults,
         # Above 0, so that the service returns predictions below the saved thresholds, too.
-        "lowest": min(MIN_THRESHOLD, threshold or MIN_THRESHOLD) if saved or threshold is not None else 0.0,
+        "lowest": min(lowest, threshold or lowest) if saved or threshold is not None else 0.0,
         "token": has_token,
     }
     style = css() + _asset("page.css")

@@ -36,7 +36,7 @@ class _Request(BaseModel):
         0.0,
         description="Drop entities and relations with a lower score. A number, or numbers by type; other types use the "
         "model's default threshold, and so does 0. A value below the model's default returns more predictions, but never those "
-        f"that score less than {MIN_THRESHOLD}.",
+        f"that score less than {MIN_THRESHOLD} before calibration.",
     )
     overlap: Literal["nested", "flat", "outermost"] | None = Field(
         None,

@@ -19,7 +19,7 @@ from spanwise.decoding.fragments import LINK_LABELS, PackedSpans, join_fragments
 from spanwise.decoding.soft_nms import SoftNms
 from spanwise.decoding.thresholds import Threshold, apply_threshold, lowest_threshold
 from spanwise.encoders.subword_indexing import Arrays
-from spanwise.prediction.base import BasePredictor
+from spanwise.prediction.base import BasePredictor, score_scale
 from spanwise.prediction.onnx.encoders import load_encoder
 from spanwise.prediction.onnx.graphs import COLUMNS, Graph
 from spanwise.prediction.onnx.record import HEAD, read_record
@@ -39,7 +39,8 @@ class OnnxPredictor(BasePredictor):
         super().__init__()
         folder = Path(folder)
         self.record = record = read_record(folder)
-        self.types, self.default_threshold = record.entities, record.threshold
+        self.types, self.scale = record.entities, score_scale(record.calibration)
+        self.default_threshold = None if record.threshold is None else self.scale.calibrate(record.threshold)
         self.thresholds = record.thresholds or {}
 
         def open_graph(path: Path) -> Graph:
@@ -65,7 +66,7 @@ class OnnxPredictor(BasePredictor):
 
     def _cutoffs(self, threshold: Threshold) -> tuple[float | None, Mapping[str, float] | None]:
         """The head's threshold, None if it has none, and the minimum scores by type."""
-        default, requested = self.default_threshold, lowest_threshold(threshold)
+        default, requested = self.record.threshold, lowest_threshold(threshold)
         cutoff = min(default, requested) if default is not None and 0 < requested < 1 else default
         if not isinstance(threshold, Mapping):
             return cutoff, None

@@ -8,6 +8,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
+from spanwise.config.settings import CalibrationSettings
 from spanwise.config.validation import TypeNames, validate_settings
 from spanwise.core.errors import SpanwiseError
 from spanwise.decoding.soft_nms import SoftNms
@@ -88,6 +89,7 @@ class Record(EncoderRecord):
     fragment_types: TypeNames = ()  # types with discontinuous entities
     tags: Transitions | None = None
     thresholds: dict[str, Annotated[float, Field(ge=0, le=1)]] | None = None  # by type, found on dev
+    calibration: CalibrationSettings | None = None  # of scores, fitted on dev
 
     @model_validator(mode="after")
     def _check_consistency(self) -> Self:

@@ -1,0 +1,66 @@
+"""The scale of scores: monotone, invertible, and consistent with thresholds."""
+
+from __future__ import annotations
+
+from math import exp, log
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from spanwise.core.types import Entity, Relation, Sentence
+from spanwise.decoding.score_scale import ScoreScale
+
+SCALES = st.builds(ScoreScale, st.floats(0.2, 8.0), st.floats(-4.0, 4.0))
+SCORES = st.integers(1, 1_000_000).map(lambda number: number / 1_000_000)
+
+
+@given(SCALES, SCORES)
+def test_calibration_divides_the_log_odds_and_adds_the_bias(scale: ScoreScale, score: float) -> None:
+    clipped = min(max(score, 5e-7), 1 - 5e-7)
+    expected = 1 / (1 + exp(-(log(clipped / (1 - clipped)) / scale.temperature + scale.bias)))
+    assert scale.calibrate(score) == pytest.approx(expected, abs=1e-6)
+
+
+@given(SCALES, SCORES, SCORES)
+def test_the_order_of_scores_stays(scale: ScoreScale, one: float, other: float) -> None:
+    low, high = sorted((one, other))
+    assert scale.calibrate(low) <= scale.calibrate(high)
+
+
+@given(SCALES, SCORES, SCORES)
+def test_a_threshold_selects_the_same_before_and_after_calibration(scale: ScoreScale, score: float, threshold: float) -> None:
+    if 0 < threshold < 1:
+        bound = scale.lower_bound(threshold)
+        if abs(score - bound) > 1e-9:  # rounding of floating-point numbers decides between equal scores
+            assert (score >= bound) == (scale.calibrate(score) >= threshold - 1e-12)
+    assert scale.lower_bound(0.0) == 0.0
+    assert scale.lower_bound(1.0) == 1.0
+
+
+@given(SCALES, st.floats(0.05, 0.95))
+def test_inversion(scale: ScoreScale, score: float) -> None:
+    calibrated = scale.calibrate(score)
+    if 0.01 < calibrated < 0.99:
+        assert scale.invert(calibrated) == pytest.approx(score, abs=1e-3)
+
+
+def test_relations_and_entities_without_scores_stay() -> None:
+    scale, relation = ScoreScale(2.0), Relation("r", 0, 1, score=0.9)
+    sentence = Sentence("s", ("a", "b"), (Entity("X", ((0, 1),), 0.9), Entity("X", ((1, 2),))), (relation,))
+    calibrated = scale.apply(sentence)
+    assert [entity.score for entity in calibrated.entities] == [0.75, None]
+    assert calibrated.relations[0].score == 0.9
+    assert [entity.score for entity in scale.undo(calibrated).entities] == [0.9, None]
+    assert ScoreScale().apply(sentence) is sentence
+    assert ScoreScale().is_identity
+
+
+def test_thresholds_of_entities_are_converted_and_those_of_relations_are_not() -> None:
+    scale = ScoreScale(2.0)
+    assert scale.to_head(0.75, ("X",)) == pytest.approx(0.9, abs=1e-5)
+    assert scale.to_head(0.0, ("X",), ("r",)) == 0.0
+    both = scale.to_head(0.75, ("X", "Y"), ("r",))
+    assert both == pytest.approx({"X": 0.9, "Y": 0.9, "r": 0.75}, abs=1e-5)
+    assert scale.to_head({"X": 0.75, "r": 0.4}, ("X", "Y"), ("r",)) == pytest.approx({"X": 0.9, "r": 0.4}, abs=1e-5)
+    assert ScoreScale().to_head({"X": 0.3}, ("X",)) == {"X": 0.3}
