@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from spanwise.evaluation import evaluate
     from spanwise.formats import Ledger, LossError, read, write
     from spanwise.prediction.load import load
-    from spanwise.training.run import train
+    from spanwise.training.run import distill, train
 
 
 __all__ = [
     "Corpus", "Entity", "FormatError", "Ledger", "Link", "LossError", "Relation", "Sentence", "Span", "SpanwiseError",
-    "SpanwiseWarning", "__version__", "bundled_corpus", "convert", "describe", "evaluate", "load", "read", "read_corpus",
-    "train", "write",
+    "SpanwiseWarning", "__version__", "bundled_corpus", "convert", "describe", "distill", "evaluate", "load", "read",
+    "read_corpus", "train", "write",
 ]  # fmt: skip
 
 # Imported on first use, so that `import spanwise` is fast.
@@ -33,6 +33,7 @@ _LAZY = {
     "Ledger": "spanwise.formats",
     "LossError": "spanwise.formats",
     "describe": "spanwise.description",
+    "distill": "spanwise.training.run",
     "evaluate": "spanwise.evaluation",
     "load": "spanwise.prediction.load",
     "read": "spanwise.formats",

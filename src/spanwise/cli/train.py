@@ -2,46 +2,39 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from spanwise.cli.options import DeviceOption, EncodingOption, FromOption, ThreadsOption, with_encoding
+from spanwise.cli.training_options import (
+    EncoderOption,
+    EpochsOption,
+    InitOption,
+    RecipeOption,
+    ResumeOption,
+    RunOption,
+    SeedOption,
+    SettingsOption,
+    TrackOption,
+    TrainingBatchOption,
+    TrainingDataArgument,
+    resume_hint,
+)
 
 
 def train(
-    data: Annotated[Path, typer.Argument(metavar="DATA", help="Folder with train/dev/test files, or one file to split.")],
-    out: Annotated[Path, typer.Option("--out", metavar="RUN", help="Run folder to write.")],
-    recipe: Annotated[
-        str | None,
-        typer.Option(
-            "--recipe", metavar="NAME", help="System to train; `spanwise recipes` lists them.", show_default="spanwise"
-        ),
-    ] = None,
-    encoder: Annotated[
-        str | None,
-        typer.Option(
-            "--encoder", metavar="NAME", help="static, minilm, a model folder, or hf:NAME on the hub; offline by default."
-        ),
-    ] = None,
+    data: TrainingDataArgument,
+    out: RunOption,
+    recipe: RecipeOption = None,
+    encoder: EncoderOption = None,
     task: Annotated[
         str | None, typer.Option("--task", metavar="entities|typing", help="Find entities, or type given spans (recipe sng).")
     ] = None,
-    epochs: Annotated[
-        int | None,
-        typer.Option("--epochs", metavar="N", min=1, help="Training epochs; 6 to 100 by default, depending on the data."),
-    ] = None,
-    batch_size: Annotated[
-        int | None,
-        typer.Option(
-            "--batch-size", metavar="N", min=1, help="Sentences per batch; 8 to 32 by default, depending on the data."
-        ),
-    ] = None,
-    seed: Annotated[int | None, typer.Option("--seed", metavar="N", min=0, help="Random seed.")] = None,
+    epochs: EpochsOption = None,
+    batch_size: TrainingBatchOption = None,
+    seed: SeedOption = None,
     seeds: Annotated[
         str | None, typer.Option("--seeds", metavar="1,2,3", help="Train once per seed; report mean and standard deviation.")
     ] = None,
@@ -55,19 +48,10 @@ def train(
     ] = None,
     device: DeviceOption = "auto",
     threads: ThreadsOption = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Resume an interrupted run with its settings.")] = False,
-    init: Annotated[
-        Path | None, typer.Option("--init", metavar="RUN", help="Start from the weights of this trained model.")
-    ] = None,
-    track: Annotated[
-        list[str] | None, typer.Option("--track", metavar="NAME", help="Also log to tensorboard, wandb or mlflow. Repeatable.")
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set", metavar="SECTION.KEY=VALUE", help="Change a setting, e.g. head.representation=boundary. Repeatable."
-        ),
-    ] = None,
+    resume: ResumeOption = False,
+    init: InitOption = None,
+    track: TrackOption = None,
+    settings: SettingsOption = None,
     source_format: FromOption = None,
     encoding: EncodingOption = None,
 ) -> None:
@@ -98,7 +82,7 @@ def train(
     options = RunOptions(
         device=device, resume=resume, init=init, data_format=source_format, trackers=tuple(track or ()), log=typer.echo
     )
-    with _resume_hint(out):
+    with resume_hint(out):
         if sweep:
             train_sweep(data, out, sweep, choices, options)
         elif folds:
@@ -111,20 +95,6 @@ def train(
                 print_scores(run.scores)
                 typer.echo(f"run folder: {out}")
                 print_next_commands(out, data, run.scores)
-
-
-@contextmanager
-def _resume_hint(out: Path) -> Iterator[None]:
-    """Mention --resume when a started run is interrupted."""
-    from spanwise.runs.folder import RunFolder
-
-    try:
-        yield
-    except KeyboardInterrupt:
-        if not RunFolder(out).is_unfinished and not RunFolder(out).runs():
-            raise
-        sys.stderr.write("spanwise: interrupted; add --resume to the command to continue\n")
-        raise SystemExit(130) from None
 
 
 def _parse_seeds(text: str) -> list[int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from spanwise.batching.batches import Batch, PackedBatch, TrainingBatches
-from spanwise.core.types import Corpus
+from spanwise.core.types import Corpus, Sentence
 from spanwise.corpora.splits import fingerprints
 from spanwise.files.writing import atomic_output
 from spanwise.models.model import Model
@@ -40,13 +40,17 @@ CHECK_INTERVAL = 64  # losses and gradient norms that are checked together on a 
 
 
 class Trainer:
-    """Trains a model on ``corpus["train"]`` and stores the weights that are best on ``corpus["dev"]`` in the run folder."""
+    """Trains a model on ``corpus["train"]`` and stores the weights that are best on ``corpus["dev"]`` in the run folder.
+
+    ``sentences`` replace those of train, for example by the same with the probabilities of teachers.
+    """
 
     def __init__(
         self, model: Model, corpus: Corpus, folder: Path, *, device: str = "auto", trackers: Iterable[str] = (),
-        log: Callable[[str], None] = print,
+        log: Callable[[str], None] = print, sentences: Sequence[Sentence] | None = None,
     ) -> None:  # fmt: skip
         self.model, self.corpus, self.folder, self.log = model, corpus, RunFolder(folder), log
+        self.sentences = corpus["train"] if sentences is None else sentences
         self.settings, self.trackers = model.config.training, list(trackers)
         self._set_up_device(device)
         self._prepare_data()
@@ -68,7 +72,7 @@ class Trainer:
         assert settings.batch_size is not None
         assert settings.epochs is not None
         self.epochs = settings.epochs
-        train = [example for s in self.corpus["train"] if (example := model.head.training_example(s)) is not None]
+        train = [example for s in self.sentences if (example := model.head.training_example(s)) is not None]
         self.batches = TrainingBatches(
             model.encoder, model.head, train, model.encoder.prepare(train, context),
             epochs=self.epochs, batch_size=settings.batch_size, budget=settings.token_budget, seed=settings.seed,
@@ -124,7 +128,7 @@ class Trainer:
         patience = f", patience {settings.patience}" if settings.patience else ""
         return (
             f"training {self.model.config.recipe} with the encoder {encoder_name(self.model.config.encoder)} on "
-            f"{self.corpus.name}{', ' * bool(self.corpus.name)}{len(self.corpus['train']):,} sentences, "
+            f"{self.corpus.name}{', ' * bool(self.corpus.name)}{len(self.sentences):,} sentences, "
             f"{len(labels.entities)} types{relations}: {self.epochs} epochs, {self._update_count():,} steps"
             f"{batches}{patience}, {parameters / 1e6:.1f} M weights, {self.device_name}, {self.precision}, seed {settings.seed}"
         )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,7 +13,7 @@ import torch
 
 from spanwise.config.settings import Config
 from spanwise.core.errors import SpanwiseError
-from spanwise.core.types import Corpus
+from spanwise.core.types import Corpus, Sentence
 from spanwise.corpora.splits import fingerprints
 from spanwise.files.disk import DiskFullError
 from spanwise.files.writing import write_json
@@ -25,14 +25,16 @@ from spanwise.recipes.resolve import Choices
 from spanwise.runs.folder import RunFolder
 from spanwise.runs.opening import open_run_folder
 from spanwise.runs.outputs import check_output
-from spanwise.runs.records import TrainingRecord, check_same_init
+from spanwise.runs.records import TrainingRecord, check_same_init, check_same_teachers
 from spanwise.runtime.device import is_main_process, should_use_cuda
 from spanwise.runtime.tensors import load_weights
+from spanwise.training.calibrate import calibrate
 from spanwise.training.checkpoint import find_checkpoint
 from spanwise.training.checks import check_corpus, check_coverage
 from spanwise.training.conditions import current_conditions, describe_changes
 from spanwise.training.data import all_sentences, read_training_corpus
 from spanwise.training.init_weights import initialize_from
+from spanwise.training.lessons import Lessons, add_unlabelled, check_student, find_teachers, labelled, with_all_words
 from spanwise.training.loop import Trainer
 from spanwise.training.report import training_report
 from spanwise.training.trackers import check_trackers
@@ -58,6 +60,8 @@ class RunOptions:
     trackers: tuple[str, ...] = ()
     test: bool = True
     log: Callable[[str], None] = print
+    teachers: tuple[str, ...] = ()
+    unlabelled: tuple[str, ...] = ()
 
 
 def train(
@@ -75,6 +79,8 @@ def train(
     trackers: Iterable[str] = (),
     test: bool = True,
     log: Callable[[str], None] = print,
+    teachers: Iterable[str | Path] = (),
+    unlabelled: Iterable[str | Path] = (),
     **settings: Any,
 ) -> Run:
     """Train a recipe on data and write everything to the run folder ``out``.
@@ -94,14 +100,31 @@ def train(
         trackers: also log to ``tensorboard``, ``wandb`` or ``mlflow``.
         test: whether to score the test split after training.
         log: receives each line of progress.
+        teachers: trained models whose probabilities to learn, next to gold (see ``distill``).
+        unlabelled: with teachers, files of text to learn from as well.
         settings: training settings, such as ``epochs``, ``batch_size`` and ``seed`` (see ``TrainingSettings``). Epochs,
             batch size and patience follow from the number of training sentences by default.
     """
     choices = Choices(recipe, encoder, task, tuple(overrides), settings)
     options = RunOptions(
-        device=device, resume=resume, init=init, data_format=data_format, trackers=tuple(trackers), test=test, log=log
-    )
+        device=device, resume=resume, init=init, data_format=data_format, trackers=tuple(trackers), test=test, log=log,
+        teachers=tuple(map(str, teachers)), unlabelled=tuple(map(str, unlabelled)),
+    )  # fmt: skip
     return train_choices(data, Path(out), choices, options)
+
+
+def distill(teachers: Iterable[str | Path], data: str | Path | Corpus, out: str | Path, **options: Any) -> Run:
+    """Train a student with the probabilities of trained models, the teachers, and write it to ``out``.
+
+    Use it to turn several models into one of the same size, or a large model into a small one. The
+    student may have any recipe and encoder. It learns from the training data, where the setting
+    ``gold_weight`` weighs gold against the mean probabilities of the teachers, and from ``unlabelled``
+    text, where it learns the probabilities only. ``options`` are those of ``train``.
+    """
+    teachers = tuple(teachers)
+    if not teachers:
+        raise SpanwiseError("distillation needs at least one teacher")
+    return train(data, out, teachers=teachers, **options)
 
 
 def train_choices(data: str | Path | Corpus, out: Path, choices: Choices, options: RunOptions) -> Run:
@@ -118,7 +141,16 @@ def train_config(data: str | Path | Corpus, out: Path, config: Config, options: 
     # Check the options before anything is read or written.
     should_use_cuda(options.device)
     check_trackers(options.trackers)
-    check_output(out, [path for path in (data, options.init) if isinstance(path, str | Path)], can_be_run=True)
+    if options.unlabelled and not options.teachers:
+        raise SpanwiseError("unlabelled text needs a teacher; use spanwise distill")
+    if options.teachers:
+        options = replace(
+            options,
+            teachers=tuple(map(str, find_teachers(options.teachers, options.resume))),
+            unlabelled=tuple(str(Path(path).absolute()) for path in options.unlabelled),
+        )
+    inputs = (data, options.init, *options.teachers, *options.unlabelled)
+    check_output(out, [path for path in inputs if isinstance(path, str | Path)], can_be_run=True)
     if not is_main_process():
         options = replace(options, log=_discard)
 
@@ -130,6 +162,11 @@ def train_config(data: str | Path | Corpus, out: Path, config: Config, options: 
             options.log(f"nothing to resume in {out}: training from the start")
             options = replace(options, resume=False)
         corpus = read_training_corpus(data, options.data_format, options.log)
+        if record is not None:
+            check_same_teachers(out, record, options.teachers, options.unlabelled)
+            options = replace(options, unlabelled=record.unlabelled)
+        if options.unlabelled:
+            corpus = add_unlabelled(corpus, options.unlabelled, options.log)
         if record is not None:
             record.check_same(out, config, fingerprints(corpus))
             check_same_init(out, record.init, options.init)
@@ -148,7 +185,7 @@ def _train(corpus: Corpus, folder: RunFolder, config: Config, options: RunOption
     # Build the model. All random numbers follow from the seed.
     torch.manual_seed(config.training.seed)
     checkpoint = find_checkpoint(folder, options.log, should_remove=is_main_process()) if options.resume else None
-    model = Model.build(config, corpus, saved=folder.path if checkpoint else None, log=options.log)
+    model = Model.build(config, with_all_words(corpus), saved=folder.path if checkpoint else None, log=options.log)
     if options.init is not None and checkpoint is None:
         options.log(initialize_from(model, Path(options.init)))
 
@@ -156,17 +193,30 @@ def _train(corpus: Corpus, folder: RunFolder, config: Config, options: RunOption
         options.log("the training data has relations: learning them too (--set head.relations=false: entities only)")
 
     # Report problems in the data.
-    notes = [*check_corpus(corpus, model.head), *check_coverage(corpus, model.encoder)]
+    notes = [*check_corpus(labelled(corpus), model.head), *check_coverage(corpus, model.encoder)]
+    lessons = Lessons.read(folder.lessons_file, corpus) if options.teachers and checkpoint else None
+    if options.teachers and lessons is None:
+        notes += check_student(model, options.teachers, has_unlabelled=bool(options.unlabelled))
     for note in notes:
         options.log(f"note: {note}")
 
+    # Ask the teachers, if there are any.
+    if options.teachers and lessons is None:
+        lessons = Lessons.ask(options.teachers, model, corpus, options.device, options.log)
+    taught = None if lessons is None else lessons.sentences(corpus, model.config.training.gold_weight)
+
     # Train. From here on the run can be resumed, because its record is written.
-    trainer = Trainer(model, corpus, folder.path, device=options.device, trackers=options.trackers, log=options.log)
+    trainer = Trainer(
+        model, corpus, folder.path, device=options.device, trackers=options.trackers, log=options.log, sentences=taught
+    )
     options.log(trainer.plan)
     conditions = current_conditions(trainer.device_name, trainer.accelerator.num_processes)
     if is_main_process() and checkpoint is None:
         init = None if options.init is None else str(Path(options.init).absolute())
-        TrainingRecord(config, trainer.fingerprints, init, conditions).write(folder.record_file)
+        record = TrainingRecord(config, trainer.fingerprints, init, conditions, options.teachers, options.unlabelled)
+        record.write(folder.record_file)
+        if lessons is not None:
+            lessons.write(folder.lessons_file)
     elif record is not None and (change := describe_changes(record.conditions, conditions)):
         options.log(f"note: {change}")
         notes.append(change)
@@ -178,12 +228,16 @@ def _train(corpus: Corpus, folder: RunFolder, config: Config, options: RunOption
     # Tune and score the best weights.
     load_weights(model, folder.weights_file)
     tune(model, corpus, folder.path)
-    scores = score_splits(model, corpus, ("dev", "test") if options.test else ("dev",))
+    predicted = predict_splits(model, corpus, ("dev", "test") if options.test else ("dev",))
+    scores = score_predictions(model, corpus, predicted)
+    calibration = calibrate(model, corpus, predicted, folder, options.log)
 
     # Write the report, which marks the run as finished.
     if is_main_process():
         report = training_report(trainer, config, scores, notes, conditions, time.perf_counter() - started)
-        write_json(folder.report_file, report)
+        if lessons is not None:
+            report["distillation"] = lessons.to_report(options.unlabelled)
+        write_json(folder.report_file, report | {"calibration": calibration})
     trainer.finish(scores)
     return Run(folder.path, model.eval(), scores)
 
@@ -198,14 +252,18 @@ def tune(model: Model, corpus: Corpus, out: Path) -> None:
 
 
 def score_splits(model: Model, corpus: Corpus, splits: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Score the splits that exist, in the format of ``evaluate --json``."""
+    """Predict and score the splits that exist, in the format of ``evaluate --json``."""
+    return score_predictions(model, corpus, predict_splits(model, corpus, splits))
+
+
+def predict_splits(model: Model, corpus: Corpus, splits: Iterable[str]) -> dict[str, list[Sentence]]:
+    """Predict the splits that exist; scores are those of the head."""
     context = all_sentences(corpus)
-    scores = {}
-    for split in splits:
-        if split in corpus:
-            predicted = list(predict(model, corpus[split], context=context))
-            scores[split] = model.task.score_split(corpus[split], predicted, corpus["train"])
-    return scores
+    return {split: list(predict(model, corpus[split], context=context)) for split in splits if split in corpus}
+
+
+def score_predictions(model: Model, corpus: Corpus, predicted: Mapping[str, list[Sentence]]) -> dict[str, dict[str, Any]]:
+    return {split: model.task.score_split(corpus[split], rows, corpus["train"]) for split, rows in predicted.items()}
 
 
 def _discard(line: str) -> None:
