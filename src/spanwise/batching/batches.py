@@ -12,8 +12,11 @@ from torch import Tensor
 from torch.utils.data import Dataset
 
 from spanwise.batching.plan import Ints, plan
+from spanwise.batching.shape_classes import common_sizes
 from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder
+from spanwise.encoders.fixed_shapes import SizeTable
+from spanwise.heads.abilities import HasFixedShapes
 from spanwise.heads.base import Head
 
 
@@ -54,13 +57,22 @@ class PackedBatch:
                 offset += len(raw) + padding
         return cls(batch.indices, torch.cat(chunks), layout)
 
-    def to(self, device: torch.device) -> Batch:
-        # Pinned here instead of in the loader, whose thread would interfere with the capture of CUDA graphs.
-        memory = (self.memory.pin_memory() if device.type == "cuda" else self.memory).to(device, non_blocking=True)
+    @property
+    def key(self) -> tuple[tuple[bool, str, torch.dtype, torch.Size, int, int], ...]:
+        """What batches of the same shapes have in common."""
+        return tuple(self.layout)
+
+    def view(self, memory: Tensor) -> Batch:
+        """A batch whose tensors are parts of ``memory``, laid out as that of this batch."""
         batch = Batch(self.indices, {}, {})
         for is_input, name, dtype, shape, start, end in self.layout:
             (batch.inputs if is_input else batch.targets)[name] = memory[start:end].view(dtype).view(shape)
         return batch
+
+    def to(self, device: torch.device) -> Batch:
+        # Pinned here instead of in the loader, whose thread would interfere with the capture of CUDA graphs.
+        memory = (self.memory.pin_memory() if device.type == "cuda" else self.memory).to(device, non_blocking=True)
+        return self.view(memory)
 
 
 class TrainingBatches(Dataset[PackedBatch]):
@@ -94,6 +106,20 @@ class TrainingBatches(Dataset[PackedBatch]):
             batches += [batches[index % len(batches)] for index in range(spare)]
             self.batches += batches[rank::world]
             self.ends.append(len(self.batches))
+        self.sizes: list[dict[str, int] | None] = []
+        self._costs = costs
+
+    def fix_shapes(self) -> bool:
+        """Pad batches of similar length to the same shapes, so that whole training steps can be recorded.
+
+        Returns False, and changes nothing, if encoder or head do not support it.
+        """
+        head, table = self.head, self.encoder.size_table(self.prepared)
+        if table is None or not isinstance(head, HasFixedShapes) or not head.is_recordable:
+            return False
+        rows = np.array([head.target_rows(sentence) for sentence in self.sentences], np.int64)
+        self.sizes = common_sizes(self.batches, self._costs, table.join(SizeTable({"targets": rows}, {})))
+        return True
 
     def __len__(self) -> int:
         return len(self.batches)
@@ -105,11 +131,13 @@ class TrainingBatches(Dataset[PackedBatch]):
         indices = self.batches[step]
         sentences = [self.sentences[index] for index in indices]
         generator = np.random.default_rng([self.seed, 1, step])
-        return Batch(
-            indices,
-            self.encoder.collate([self.prepared[index] for index in indices]),
-            self.head.targets(sentences, gold=True, generator=generator),
-        )
+        inputs = self.encoder.collate([self.prepared[index] for index in indices])
+        targets = self.head.targets(sentences, gold=True, generator=generator)
+        if self.sizes and (sizes := self.sizes[step]) is not None:
+            assert isinstance(self.head, HasFixedShapes)
+            inputs = self.encoder.pad(inputs, sizes)
+            targets = self.head.pad_targets(targets, sizes["targets"], len(indices))
+        return Batch(indices, inputs, targets)
 
 
 def make_batch(

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
+from spanwise.encoders.fixed_shapes import SizeTable
 from spanwise.encoders.layers import LayerParts
 
 
@@ -104,3 +105,18 @@ class Encoder(nn.Module, ABC):
 
         Called before training on one CUDA device without gradient accumulation.
         """
+
+    def size_table(self, prepared: Sequence[Any]) -> SizeTable | None:
+        """The sizes of each sentence from which those of a batch follow.
+
+        None if a whole training step with this encoder cannot be recorded as a CUDA graph: its forward
+        pass needs sizes on the host.
+        """
+        return None
+
+    def pad(self, inputs: Mapping[str, Tensor], sizes: Mapping[str, int]) -> dict[str, Tensor]:
+        """Pad the tensors of a batch to ``sizes``, named as in ``size_table``, so that the states of words do not change."""
+        raise NotImplementedError
+
+    def enable_step_graphs(self) -> None:
+        """Prepare for recording whole training steps. Called if ``size_table`` is not None."""

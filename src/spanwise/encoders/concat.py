@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import reduce
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -14,7 +15,8 @@ from torch import Tensor, nn
 from spanwise.core.types import Sentence
 from spanwise.encoders import build_encoder, load_encoder
 from spanwise.encoders.base import Encoder, TokenStates
-from spanwise.encoders.joint_indexing import JointIndexer, part_folder, select_arrays
+from spanwise.encoders.fixed_shapes import SizeTable
+from spanwise.encoders.joint_indexing import JointIndexer, name_arrays, part_folder, select_arrays
 from spanwise.encoders.recurrent import BiLSTM, VariationalDropout, masked_max
 
 
@@ -99,6 +101,26 @@ class ConcatEncoder(Encoder):
 
     def collate(self, prepared: Sequence[tuple[Any, ...]]) -> dict[str, Tensor]:
         return self.indexer.collate(prepared)
+
+    def size_table(self, prepared: Sequence[tuple[Any, ...]]) -> SizeTable | None:
+        columns = zip(*prepared, strict=True)
+        tables = [part.size_table(items) for part, items in zip(self._encoders, columns, strict=True)]
+        if self.context or not tables or None in tables:
+            return None
+        named = [table.prefixed(f"{index}.") for index, table in enumerate(tables) if table]
+        return reduce(SizeTable.join, named)
+
+    def pad(self, inputs: Mapping[str, Tensor], sizes: Mapping[str, int]) -> dict[str, Tensor]:
+        padded: dict[str, Tensor] = {}
+        for index, part in enumerate(self._encoders):
+            arrays = part.pad(select_arrays(inputs, index), select_arrays(sizes, index))
+            padded |= name_arrays(arrays, index)
+        masks = [padded[f"{index}.mask"] for index in range(len(self.parts))]
+        return padded | {"mask": min(masks, key=lambda mask: mask.shape[1])}
+
+    def enable_step_graphs(self) -> None:
+        for part in self._encoders:
+            part.enable_step_graphs()
 
     def forward(self, inputs: Mapping[str, Tensor]) -> TokenStates:
         states = [part(select_arrays(inputs, index)) for index, part in enumerate(self.parts)]

@@ -22,6 +22,8 @@ from spanwise.config.validation import validate_settings
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder, TokenStates
+from spanwise.encoders.fixed_shapes import SizeTable, pad_word_inputs
+from spanwise.encoders.pos_tagging import tag_sentences
 from spanwise.encoders.recurrent import BiLSTM, VariationalDropout, masked_max
 from spanwise.encoders.vocabulary import PADDING, UNKNOWN, Vocabulary
 from spanwise.encoders.word_indexing import FILE, IndexedWords, StaticRecord, WordIndexer
@@ -47,6 +49,7 @@ class StaticSettings(BaseModel):
     char_hidden: int = Field(50, ge=0, description="size of the character LSTM, per direction; 0: no characters")
     char_reader: Literal["lstm", "cnn"] = Field("lstm", description="BiLSTM or CNN over the characters, of the same size")
     pos_size: int = Field(0, ge=0, description="size of a part-of-speech vector; 0: no tags")
+    tagger: str | None = Field(None, description="spaCy pipeline that tags sentences without part-of-speech tags")
     hidden: int = Field(200, ge=1, description="size of the LSTM over the words, per direction")
     layers: int = Field(1, ge=0, description="layers of that LSTM; 0: no LSTM, for parts of a concat encoder")
     dropout: float = Field(0.5, ge=0, lt=1, description="dropout around and between the layers, one mask per sentence")
@@ -77,7 +80,9 @@ class StaticEncoder(Encoder):
     def __init__(self, settings: StaticSettings, vocabulary: Vocabulary, word_size: int) -> None:
         super().__init__()
         self.settings, self.vocabulary = settings, vocabulary
-        self.indexer = WordIndexer(vocabulary, characters=bool(settings.char_hidden), tags=bool(settings.pos_size))
+        self.indexer = WordIndexer(
+            vocabulary, characters=bool(settings.char_hidden), tags=bool(settings.pos_size), tagger=settings.tagger
+        )
         self.words = WordVectors(len(vocabulary.learned), len(vocabulary.given), word_size) if word_size else None
         self.characters: CharacterBiLSTM | CharacterCNN | None = (
             CHARACTER_READERS[settings.char_reader](len(vocabulary.characters), settings.char_size, settings.char_hidden)
@@ -99,9 +104,12 @@ class StaticEncoder(Encoder):
         cls, settings: StaticSettings, sentences: Sequence[Sentence], log: Callable[[str], None] = lambda line: None
     ) -> Self:
         """Build the vocabulary from the training sentences and the word vectors, which are read, trained or random."""
+        if settings.pos_size and settings.tagger is not None:
+            sentences = tag_sentences(settings.tagger, sentences)
         if settings.pos_size and not any(sentence.pos for sentence in sentences):
             raise SpanwiseError(
-                f"pos_size is {settings.pos_size}, but the training sentences have no part-of-speech tags; use 0"
+                f"pos_size is {settings.pos_size}, but the training sentences have no part-of-speech tags; use 0, or set "
+                "tagger to a spaCy pipeline such as en_core_web_sm"
             )
         vectors = read_vectors(settings.vectors) if settings.vectors else _glove_vectors(settings, sentences, log)
         if vectors and settings.word_size not in (None, vectors.size):
@@ -154,6 +162,19 @@ class StaticEncoder(Encoder):
 
     def collate(self, prepared: Sequence[IndexedWords]) -> dict[str, Tensor]:
         return {name: torch.from_numpy(array) for name, array in self.indexer.collate(prepared).items()}
+
+    def size_table(self, prepared: Sequence[IndexedWords]) -> SizeTable | None:
+        if self.context or isinstance(self.characters, CharacterBiLSTM):
+            return None  # the lengths that an LSTM needs are on the host
+        words = np.array([len(item.words) + 1 for item in prepared])
+        if not self.characters:
+            return SizeTable({}, {"words": words})
+        spellings = np.array([len(set(item.spellings)) for item in prepared])
+        longest = np.array([max(map(len, item.spellings), default=4) // 4 for item in prepared])
+        return SizeTable({"spellings": spellings}, {"words": words, "characters": longest})
+
+    def pad(self, inputs: Mapping[str, Tensor], sizes: Mapping[str, int]) -> dict[str, Tensor]:
+        return pad_word_inputs(inputs, sizes)
 
     # --- on the device ---------------------------------------------------------------------------------------------
 

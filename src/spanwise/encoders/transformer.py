@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 import torch
 from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
@@ -14,10 +15,11 @@ from spanwise.config.validation import validate_settings
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder, TokenStates
+from spanwise.encoders.fixed_shapes import SizeTable, pad_subword_inputs
 from spanwise.encoders.layers import LayerParts, layer_parts
 from spanwise.encoders.pretrained import load_pretrained
 from spanwise.encoders.subword_indexing import Context, Pooling, SubwordIndexer, SubwordSettings
-from spanwise.encoders.subwords import Ints, Subwords
+from spanwise.encoders.subwords import DEEP, Ints, Subwords
 from spanwise.encoders.word_tokenizer import WordTokenizer
 from spanwise.runtime.cuda_graphs import LENGTH_MULTIPLE, CudaGraphs
 from spanwise.runtime.device import is_traced
@@ -67,6 +69,7 @@ class TransformerEncoder(Encoder):
         self._vocabulary_size = len(model.get_input_embeddings().weight)
         self._freeze()
         self.graphs: CudaGraphs | None = None
+        self._is_recorded = False  # as a part of whole training steps
         self.lower_layers = 0  # how many layers below the top are returned too
         self._returns_subwords = False  # instead of words
 
@@ -154,12 +157,35 @@ class TransformerEncoder(Encoder):
 
     def collate(self, prepared: Sequence[Subwords]) -> dict[str, Tensor]:
         arrays = self.indexer.collate(
-            prepared, multiple=1 if self.graphs is None else LENGTH_MULTIPLE, subwords=self._returns_subwords
+            prepared, multiple=LENGTH_MULTIPLE if self.graphs or self._is_recorded else 1, subwords=self._returns_subwords
         )
         if (largest := int(arrays["ids"].max())) >= self._vocabulary_size:
             size = self._vocabulary_size
             raise SpanwiseError(f"encoder {self.settings.name}: its tokenizer has the subword {largest}, its model only {size}")
         return {name: torch.from_numpy(array) for name, array in arrays.items()}
+
+    def size_table(self, prepared: Sequence[Subwords]) -> SizeTable | None:
+        if not self._is_recordable:
+            return None
+        is_regular = np.array([len(item.rows) == 1 for item in prepared], bool)
+        if self._returns_subwords:
+            return SizeTable({}, {"words": np.array([len(item.row) + 1 for item in prepared])}, is_regular)
+        several = [item.counts[(item.counts > 1) & (item.counts <= DEEP)] for item in prepared]
+        deep = [item.counts[item.counts > DEEP] for item in prepared]
+        depths = {"several": several, "deep": deep}
+        return SizeTable(
+            {name: np.array([len(counts) for counts in rows]) for name, rows in depths.items()},
+            {"words": np.array([len(item.counts) + 1 for item in prepared])}
+            | {f"{name}_depth": np.array([counts.max(initial=0) for counts in rows]) for name, rows in depths.items()},
+            is_regular,
+        )
+
+    def pad(self, inputs: Mapping[str, Tensor], sizes: Mapping[str, int]) -> dict[str, Tensor]:
+        has_tables = self.settings.pooling != "first" and not self._returns_subwords
+        return pad_subword_inputs(inputs, sizes, has_tables=has_tables)
+
+    def enable_step_graphs(self) -> None:
+        self._is_recorded = True
 
     # --- on the device ---------------------------------------------------------------------------------------------
 
@@ -183,7 +209,7 @@ class TransformerEncoder(Encoder):
 
     def subwords(self, ids: Tensor, seen: Tensor) -> Tensor:
         """The states of all subwords; several layers are concatenated, so that they are pooled together."""
-        if is_traced() and self._is_recordable:
+        if (is_traced() and self._is_recordable) or (self._is_recorded and self.training):
             return self._read_recordable(ids, seen)
         if self.graphs is not None and self.training:
             recorded = self.graphs(ids, seen)

@@ -110,6 +110,23 @@ class UsesCudaGraphs(Head):
         """Record from now on. Requires one device and gradients that are used before the next batch."""
 
 
+class HasFixedShapes(Head):
+    """Has a loss without host-side sizes, so that a whole training step can be recorded as a CUDA graph."""
+
+    @property
+    def is_recordable(self) -> bool:
+        """Whether this holds with the head's settings."""
+        return True
+
+    @abstractmethod
+    def target_rows(self, sentence: Sentence) -> int:
+        """The number of rows that a sentence adds to the targets of a batch."""
+
+    @abstractmethod
+    def pad_targets(self, targets: Mapping[str, Tensor], rows: int, sentences: int) -> dict[str, Tensor]:
+        """Pad the targets of a batch of ``sentences`` to ``rows`` rows, so that its loss does not change."""
+
+
 class CachesSentences(Head):
     """Remembers values of sentences between calls."""
 

@@ -12,15 +12,17 @@ from torch import Tensor, nn
 
 from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder, TokenStates
-from spanwise.heads.abilities import HasSpanProbabilities
+from spanwise.heads.abilities import HasFixedShapes, HasSpanProbabilities
 from spanwise.heads.base import Labels, Losses, OnnxGraph, ScoredSpans, SpanVectors
-from spanwise.heads.span_head import SoftmaxHead
+from spanwise.heads.outputs import class_log_odds
+from spanwise.heads.span_head import SoftmaxHead, pad_soft_spans
 from spanwise.heads.span_settings import SoftmaxSettings
+from spanwise.heads.units import NO_ONNX, UnitHead, UnitSettings
 from spanwise.losses.smoothing import soft_cross_entropy
 from spanwise.spans.tiles import Tiles
 
 
-class BiaffineSettings(SoftmaxSettings):
+class BiaffineSettings(UnitSettings, SoftmaxSettings):
     """Settings of ``Biaffine``; the defaults are DSpERT's. Without ``max_width``, spans of all widths are scored."""
 
     smoothing: float = Field(
@@ -42,7 +44,7 @@ class ScoredCells(NamedTuple):
     inside: Tensor  # [B, count, rows, columns], True where a cell is a span
 
 
-class Biaffine(SoftmaxHead, HasSpanProbabilities):
+class Biaffine(UnitHead, SoftmaxHead, HasSpanProbabilities, HasFixedShapes):
     """Scores every span by a biaffine product of its first and last word.
 
     The logit of class c for the span from word i to word j is
@@ -82,13 +84,19 @@ class Biaffine(SoftmaxHead, HasSpanProbabilities):
 
     @classmethod
     def build(cls, encoder: Encoder, labels: Labels, settings: BiaffineSettings) -> Biaffine:
-        return cls(encoder.width, labels, settings)
+        return cls(encoder.width, labels, settings).read_units(encoder)
 
     def targets(
         self, sentences: Sequence[Sentence], *, gold: bool, generator: np.random.Generator | None = None
     ) -> dict[str, Tensor]:
-        """Smoothed gold rows. Empty for scoring."""
-        return self.smoothed_targets(sentences) if gold else {}
+        """Smoothed gold rows. For scoring, ``word_targets``."""
+        return self.smoothed_targets(sentences) if gold else self.word_targets(sentences)
+
+    def target_rows(self, sentence: Sentence) -> int:
+        return len(self.target_spans(sentence).start)
+
+    def pad_targets(self, targets: Mapping[str, Tensor], rows: int, sentences: int) -> dict[str, Tensor]:
+        return pad_soft_spans(targets, rows)
 
     def loss(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Losses:
         return self.cell_loss(self.score_cells(states), targets)
@@ -107,16 +115,22 @@ class Biaffine(SoftmaxHead, HasSpanProbabilities):
         cells = ((label != self.none) & inside).reshape(-1).nonzero().squeeze(1)
         probability = (best - logits.logsumexp(3)).view(-1).index_select(0, cells).exp()
         start, end = tiles.spans(cells % tiles.cells)
-        return ScoredSpans(cells // tiles.cells, start, end, label.view(-1).index_select(0, cells), probability)
+        label = label.view(-1).index_select(0, cells)
+        log_odds = class_log_odds(logits.flatten(0, 2)[cells // tiles.columns, :, cells % tiles.columns], label)
+        scored = ScoredSpans(cells // tiles.cells, start, end, label, probability, log_odds=log_odds)
+        return self.scored_words(scored, targets)
 
     def span_probabilities(self, states: TokenStates, targets: Mapping[str, Tensor]) -> SpanVectors:
         tiles, logits, inside = self.score_cells(states)
         cells = inside.reshape(-1).nonzero().squeeze(1)
         logits = logits.movedim(3, -1).flatten(0, 3).index_select(0, cells)
-        return SpanVectors(cells // tiles.cells, *tiles.spans(cells % tiles.cells), logits.softmax(-1))
+        spans = SpanVectors(cells // tiles.cells, *tiles.spans(cells % tiles.cells), logits.softmax(-1))
+        return self.word_vectors(spans, targets)
 
     @property
     def onnx(self) -> OnnxGraph | str:
+        if self.settings.unit == "subwords":
+            return NO_ONNX
         return OnnxGraph.of_spans(self.score, self.decoding, self.max_width)
 
     def score_cells(self, states: TokenStates) -> ScoredCells:

@@ -13,10 +13,10 @@ from torch import Tensor, nn
 
 from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder, TokenStates
-from spanwise.heads.abilities import HasSpanProbabilities, HasSpanVectors
+from spanwise.heads.abilities import HasFixedShapes, HasSpanProbabilities, HasSpanVectors
 from spanwise.heads.base import Labels, Losses, OnnxGraph, ScoredSpans, SpanVectors
 from spanwise.heads.outputs import class_log_odds
-from spanwise.heads.span_head import SoftmaxHead
+from spanwise.heads.span_head import SoftmaxHead, pad_soft_spans
 from spanwise.heads.span_settings import SoftmaxSettings
 from spanwise.heads.tuned_threshold import DEFAULT_THRESHOLD, TunedThreshold
 from spanwise.losses.smoothing import soft_cross_entropy
@@ -60,7 +60,7 @@ class GridSettings(SoftmaxSettings):
         return resolved.model_copy(update={"max_width": min(resolved.max_width, MAX_AUTOMATIC_WIDTH)})
 
 
-class Grid(SoftmaxHead, TunedThreshold, HasSpanProbabilities, HasSpanVectors):
+class Grid(SoftmaxHead, TunedThreshold, HasSpanProbabilities, HasSpanVectors, HasFixedShapes):
     """Classifies the cells of a grid [starts, widths] after residual convolutions over it.
 
     Spans that share a boundary or overlap compete or nest, but most heads score each of them alone.
@@ -115,6 +115,16 @@ class Grid(SoftmaxHead, TunedThreshold, HasSpanProbabilities, HasSpanVectors):
     ) -> dict[str, Tensor]:
         """Smoothed gold rows. Empty for scoring."""
         return self.smoothed_targets(sentences) if gold else {}
+
+    @property
+    def is_recordable(self) -> bool:
+        return self.settings.sampling == 1  # added rows count as gold, which is always sampled
+
+    def target_rows(self, sentence: Sentence) -> int:
+        return len(self.target_spans(sentence).start)
+
+    def pad_targets(self, targets: Mapping[str, Tensor], rows: int, sentences: int) -> dict[str, Tensor]:
+        return pad_soft_spans(targets, rows)
 
     def loss(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Losses:
         logits, inside = self.score_cells(states)

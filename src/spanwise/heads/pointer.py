@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from math import log
 from typing import ClassVar, Literal
 
@@ -14,21 +15,23 @@ from torch import Tensor, nn
 
 from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder, TokenStates
-from spanwise.heads.abilities import HasSpanProbabilities, HasThreshold, LearnsProbabilities
+from spanwise.encoders.fixed_shapes import pad_to
+from spanwise.heads.abilities import HasFixedShapes, HasSpanProbabilities, HasThreshold, LearnsProbabilities
 from spanwise.heads.base import Labels, Losses, OnnxGraph, ScoredSpans, SpanVectors
 from spanwise.heads.sentence_cache import SentenceCache
-from spanwise.heads.span_head import SpanHead, pack_soft_spans
-from spanwise.heads.span_settings import SpanSettings
+from spanwise.heads.span_head import pack_soft_spans, pad_soft_spans
+from spanwise.heads.units import NO_ONNX, UnitHead, UnitSettings
 from spanwise.losses.imbalance import binary_cross_entropy, class_imbalance
 from spanwise.losses.smoothing import SoftSpans
 from spanwise.losses.teaching import TaughtSentence
+from spanwise.spans.matching import PackedSpans
 from spanwise.spans.rotary import Rotary
 from spanwise.spans.tiles import Tiles
 
-LOSSES: dict[str, Callable[..., Tensor]] = {"imbalance": class_imbalance, "binary": binary_cross_entropy}
+LOSSES: dict[str, Callable[..., Tensor]] = {"imbalance": partial(class_imbalance, padded=True), "binary": binary_cross_entropy}
 
 
-class PointerSettings(SpanSettings):
+class PointerSettings(UnitSettings):
     """Settings of both pointers; the defaults are the paper's.
 
     Without ``max_width``, spans of all widths are scored. ``rotation: false`` and ``loss: binary``
@@ -54,7 +57,7 @@ class PointerSettings(SpanSettings):
         return size
 
 
-class Pointer(SpanHead, HasThreshold, HasSpanProbabilities, LearnsProbabilities):
+class Pointer(UnitHead, HasThreshold, HasSpanProbabilities, LearnsProbabilities, HasFixedShapes):
     """Base of both pointers: a score for every span and type, and a threshold.
 
     The loss of a type in a sentence is averaged over sentences and types (section 3.4).
@@ -77,11 +80,13 @@ class Pointer(SpanHead, HasThreshold, HasSpanProbabilities, LearnsProbabilities)
 
     @property
     def onnx(self) -> OnnxGraph | str:
+        if self.settings.unit == "subwords":
+            return NO_ONNX
         return OnnxGraph.of_spans(self.score, self.decoding, self.max_width, has_threshold_input=True)
 
     @classmethod
     def build(cls, encoder: Encoder, labels: Labels, settings: PointerSettings) -> Pointer:
-        return cls(encoder.width, labels, settings)  # type: ignore[arg-type, call-arg]
+        return cls(encoder.width, labels, settings).read_units(encoder)  # type: ignore[arg-type, call-arg]
 
     @abstractmethod
     def scores(self, words: Tensor, tiles: Tiles) -> Tensor:
@@ -90,13 +95,27 @@ class Pointer(SpanHead, HasThreshold, HasSpanProbabilities, LearnsProbabilities)
     def targets(
         self, sentences: Sequence[Sentence], *, gold: bool, generator: np.random.Generator | None = None
     ) -> dict[str, Tensor]:
-        """Packed gold spans and labels, with teachers also their probabilities as ``mass``. Empty for scoring."""
+        """Packed gold spans and labels, with teachers also their probabilities as ``mass``. For scoring, ``word_targets``."""
         if gold and any(isinstance(sentence, TaughtSentence) for sentence in sentences):
             return pack_soft_spans([self._soft(sentence) for sentence in sentences])
-        return self.gold(sentences) if gold else {}
+        return self.gold(sentences) if gold else self.word_targets(sentences)
 
     def target_spans(self, sentence: Sentence) -> SoftSpans:
         return self._soft(sentence)
+
+    @property
+    def is_recordable(self) -> bool:
+        return self.settings.loss == "imbalance"
+
+    def target_rows(self, sentence: Sentence) -> int:
+        return len(self.target_spans(sentence).start)
+
+    def pad_targets(self, targets: Mapping[str, Tensor], rows: int, sentences: int) -> dict[str, Tensor]:
+        """Add rows of a sentence after the last, which the loss takes for padding, or rows with a mass of 0."""
+        if "mass" in targets:
+            return pad_soft_spans(targets, rows)
+        values = {"sentence": sentences, "start": 0, "end": 1, "label": 0}
+        return {name: pad_to(tensor, (rows,), values[name]) for name, tensor in targets.items()}
 
     def loss(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Losses:
         tiles, scores, inside = self._score_cells(states)
@@ -113,7 +132,9 @@ class Pointer(SpanHead, HasThreshold, HasSpanProbabilities, LearnsProbabilities)
         group = cells // tiles.cells
         start, end = tiles.spans(cells % tiles.cells)
         types = len(self.labels.entities)
-        return ScoredSpans(group // types, start, end, group % types, scores.reshape(-1).index_select(0, cells).sigmoid())
+        log_odds = scores.reshape(-1).index_select(0, cells)
+        scored = ScoredSpans(group // types, start, end, group % types, log_odds.sigmoid(), log_odds=log_odds)
+        return self.scored_words(scored, targets)
 
     def span_probabilities(self, states: TokenStates, targets: Mapping[str, Tensor]) -> SpanVectors:
         """Types are scored independently; the probability of NONE is 1 minus the highest of them."""
@@ -121,12 +142,18 @@ class Pointer(SpanHead, HasThreshold, HasSpanProbabilities, LearnsProbabilities)
         cells = inside.reshape(-1).nonzero().squeeze(1)
         scores = scores.flatten(2).transpose(1, 2).flatten(0, 1).index_select(0, cells)  # [S, C]
         probabilities = torch.cat((scores, -scores.amax(1, keepdim=True)), 1).sigmoid()
-        return SpanVectors(cells // tiles.cells, *tiles.spans(cells % tiles.cells), probabilities)
+        spans = SpanVectors(cells // tiles.cells, *tiles.spans(cells % tiles.cells), probabilities)
+        return self.word_vectors(spans, targets)
 
     def _soft_spans(self, sentence: Sentence) -> SoftSpans:
         start, end, label = self._gold(sentence).T
         gold = SoftSpans(start, end, label, np.ones(len(start), np.float32))
         return self.with_teacher(gold, sentence, has_one_type=False)
+
+    def span_scores(self, states: TokenStates, spans: PackedSpans) -> Tensor:
+        """The scores of all types for given spans: [S, C] in float32."""
+        tiles, scores, _ = self._score_cells(states)
+        return scores.flatten(2)[spans.sentence, :, tiles.index(spans.start, spans.end)]
 
     def _score_cells(self, states: TokenStates) -> tuple[Tiles, Tensor, Tensor]:
         tiles = Tiles.cut(states.words.shape[1], self.max_width)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import torch
@@ -10,6 +10,7 @@ from torch import Tensor
 
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence, Span
+from spanwise.encoders.fixed_shapes import pad_to
 from spanwise.heads.abilities import LearnsProbabilities
 from spanwise.heads.base import Head, Labels
 from spanwise.heads.sentence_cache import Ints, SentenceCache
@@ -108,6 +109,18 @@ class SoftmaxHead(SpanHead, LearnsProbabilities):
         settings, length, gold = self.settings, self.length(sentence), self._gold(sentence)
         smoothed = smooth_boundaries(gold, length, self.max_width, settings.smoothing, settings.smoothing_distance)
         return self.with_teacher(smoothed, sentence, has_one_type=True)
+
+
+def pad_soft_spans(targets: Mapping[str, Tensor], rows: int) -> dict[str, Tensor]:
+    """Add rows with a mass of 0, which change no loss.
+
+    >>> spans = {"sentence": [1], "start": [2], "end": [4], "label": [0], "mass": [0.5]}
+    >>> padded = pad_soft_spans({name: torch.tensor(values) for name, values in spans.items()}, 2)
+    >>> padded["end"].tolist(), padded["mass"].tolist()
+    ([4, 1], [0.5, 0.0])
+    """
+    values = {"sentence": 0, "start": 0, "end": 1, "label": 0, "mass": 0}
+    return {name: pad_to(tensor, (rows,), values[name]) for name, tensor in targets.items()}
 
 
 def pack_rows(rows_by_sentence: Sequence[Ints]) -> dict[str, Tensor]:

@@ -34,6 +34,7 @@ class Rotary(nn.Module):
         self.size, self.scale = size, scale
         # Not a buffer, because its length may differ between distributed processes.
         self.table = torch.empty(0, size // 2, dtype=torch.complex64)
+        self._outgrown: list[Tensor] = []  # recorded CUDA graphs still read the tables that they were recorded with
 
     def forward(self, vectors: Tensor) -> Tensor:
         """Rotate ``vectors`` [B, T, …, size]; in float32."""
@@ -61,4 +62,6 @@ class Rotary(nn.Module):
         with torch.inference_mode(False), torch.no_grad():
             rates = BASE ** (-torch.arange(0, self.size, 2, dtype=torch.float64) / self.size)
             angles = torch.arange(length, dtype=torch.float64).unsqueeze(1) * rates
+            if self.table.is_cuda:
+                self._outgrown.append(self.table)
             self.table = torch.polar(torch.full_like(angles, self.scale), angles).to(device, torch.complex64)

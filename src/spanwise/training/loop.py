@@ -34,9 +34,10 @@ from spanwise.training.dev import DevScorer
 from spanwise.training.finite_check import FiniteCheck
 from spanwise.training.optimization import clip_groups, make_optimizer, make_schedule
 from spanwise.training.progress import Progress
+from spanwise.training.step_graphs import StepGraphs
 from spanwise.training.trackers import flatten
 
-CHECK_INTERVAL = 64  # losses and gradient norms that are checked together on a GPU
+CHECK_INTERVAL = 512  # losses and gradient norms that are checked together on a GPU
 
 
 class Trainer:
@@ -84,7 +85,10 @@ class Trainer:
     def _move_model(self) -> None:
         """Move the model to the device; CUDA graphs need float32 and one batch per step."""
         self.uses_cuda_graphs = self.device.type == "cuda" and self.precision == "fp32" and not self.joins_batches
-        if self.uses_cuda_graphs:
+        self.records_steps = self.uses_cuda_graphs and self.batches.fix_shapes()
+        if self.records_steps:
+            self.model.encoder.enable_step_graphs()
+        elif self.uses_cuda_graphs:
             enable_cuda_graphs(self.model)
         self.model.to(self.device)
 
@@ -97,6 +101,7 @@ class Trainer:
         is_linear = settings.schedule == "linear"
         self.schedule = make_schedule(self.optimizer, self._update_count(), settings.warmup, is_linear=is_linear)
         self.wrapped_model, self.wrapped_optimizer = self.accelerator.prepare(model, self.optimizer)
+        self.step_graphs = StepGraphs(self._compute_step, self.optimizer, self.device) if self.records_steps else None
 
     def _reset(self) -> None:
         """Set the state before the first step; ``_resume`` replaces it."""
@@ -123,14 +128,15 @@ class Trainer:
         """The training in one line: data, steps, size, device."""
         settings, labels = self.settings, self.model.labels
         parameters = sum(parameter.numel() for parameter in self.trainable)
-        relations = f" and {len(labels.relations)} relation types" if self.model.head.finds_relations else ""
+        relations = f" and {_count(len(labels.relations), 'relation type')}" if self.model.head.finds_relations else ""
         batches = f" in batches of {settings.batch_size}" if settings.token_budget is None else ""
         patience = f", patience {settings.patience}" if settings.patience else ""
         return (
             f"training {self.model.config.recipe} with the encoder {encoder_name(self.model.config.encoder)} on "
-            f"{self.corpus.name}{', ' * bool(self.corpus.name)}{len(self.sentences):,} sentences, "
-            f"{len(labels.entities)} types{relations}: {self.epochs} epochs, {self._update_count():,} steps"
-            f"{batches}{patience}, {parameters / 1e6:.1f} M weights, {self.device_name}, {self.precision}, seed {settings.seed}"
+            f"{self.corpus.name}{', ' * bool(self.corpus.name)}{_count(len(self.sentences), 'sentence')}, "
+            f"{_count(len(labels.entities), 'type')}{relations}: {_count(self.epochs, 'epoch')}, "
+            f"{_count(self._update_count(), 'step')}{batches}{patience}, "
+            f"{parameters / 1e6:.1f} M weights, {self.device_name}, {self.precision}, seed {settings.seed}"
         )
 
     def train(self, checkpoint: Path | None = None) -> None:
@@ -188,6 +194,11 @@ class Trainer:
 
     def step(self, number: int, packed: PackedBatch, *, is_update: bool = True) -> dict[str, Tensor]:
         """Compute the gradients of a batch and, with ``is_update``, make an optimiser step; return the losses."""
+        if self.step_graphs is not None:
+            losses = self.step_graphs(packed)
+            self.schedule.step()
+            self.finite_check.add(number, losses["loss"], losses.pop("gradient_norm"))
+            return losses
         batch = packed.to(self.device)
         losses = self._backward(batch)
         instances = losses.pop("instances")
@@ -201,6 +212,23 @@ class Trainer:
             gradient_norm = self._update()
         self.finite_check.add(number, losses["loss"], gradient_norm)
         return losses
+
+    def _compute_step(self, batch: Batch) -> dict[str, Tensor]:
+        """Make an optimiser step with one batch; a CUDA graph can record it. Returns the losses and the gradient norm."""
+        losses = self._backward(batch)
+        del losses["instances"]
+        if self.settings.adversarial:
+            self._step_batches.append(batch)
+        self._add_adversarial_gradients()
+        norm = self._clip()
+        self.optimizer.step()
+        self.optimizer.zero_grad(set_to_none=True)
+        return {**losses, "gradient_norm": norm}
+
+    def _clip(self) -> Tensor:
+        """Clip the gradients; return their norm, the largest of several groups."""
+        norms = [torch.nn.utils.clip_grad_norm_(group, self.settings.clip, foreach=True) for group in self.clip_groups]
+        return torch.stack(norms).max()
 
     def _backward(self, batch: Batch) -> dict[str, Tensor]:
         """Forward and backward. Returns detached losses: a reference to the graph would keep its memory."""
@@ -217,7 +245,7 @@ class Trainer:
         """
         if not self._step_batches:
             return
-        if self.uses_cuda_graphs:
+        if self.uses_cuda_graphs and not self.records_steps:
             # The gradients may be buffers of a CUDA graph, which its next replay overwrites.
             for parameter in self.trainable:
                 if parameter.grad is not None:
@@ -239,12 +267,12 @@ class Trainer:
         # clip, step, schedule
         if self.precision == "fp16":
             self.accelerator.unscale_gradients()
-        norms = [torch.nn.utils.clip_grad_norm_(group, self.settings.clip, foreach=True) for group in self.clip_groups]
+        norm = self._clip()
         self.wrapped_optimizer.step()
         self.schedule.step()
         self.wrapped_optimizer.zero_grad(set_to_none=True)
         # The fp16 scaler skips steps that overflow, so their norms are no errors.
-        return None if self.precision == "fp16" else torch.stack(norms).max()
+        return None if self.precision == "fp16" else norm
 
     def _evaluate(self, losses: dict[str, float], seconds: float, done: int, progress: Progress) -> None:
         """Score dev after an epoch; store the weights if they are the best, the metrics, and a checkpoint."""
@@ -331,3 +359,7 @@ class Trainer:
             self.accelerator.end_training()
         if self.accelerator.is_main_process:
             self.folder.remove_training_state()
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'s' * (number != 1)}"

@@ -1,0 +1,86 @@
+"""Batches padded to common shapes: the same losses and gradients, in few shapes."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+import torch
+from tiny import corpus
+from torch import Tensor
+
+from spanwise.batching.batches import PackedBatch, TrainingBatches
+from spanwise.batching.shape_classes import MIN_BATCHES
+from spanwise.models.model import Model
+from spanwise.recipes.catalog import configure
+
+NO_DROPOUT = ("head.dropout=0", "head.hidden_dropout=0")
+RECIPES = {
+    "spanwise": ("head.channels=6", "head.rank=4", "head.relations=false", *NO_DROPOUT),
+    "biaffine": ("head.size=6", *NO_DROPOUT),
+    "global-pointer": ("head.size=8", "head.dropout=0"),
+    "efficient-global-pointer": ("head.size=8", "head.dropout=0"),
+}
+
+
+def make_batches(recipe: str, encoder: str, *overrides: str) -> tuple[Model, TrainingBatches]:
+    torch.manual_seed(2)
+    data = corpus(80)
+    model = Model.build(configure(recipe, encoder=encoder, overrides=overrides), data).train()
+    prepared = model.encoder.prepare(data["train"])
+    batches = TrainingBatches(model.encoder, model.head, data["train"], prepared, epochs=4, batch_size=4, budget=None, seed=1)
+    for module in model.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    return model, batches
+
+
+def learn(model: Model, batches: TrainingBatches, step: int) -> tuple[float, dict[str, Tensor]]:
+    """The loss of a batch and the gradients of all weights."""
+    model.zero_grad(set_to_none=True)
+    batch = batches.batch(step)
+    loss = model(batch.inputs, batch.targets)["loss"]
+    loss.backward()
+    return loss.item(), {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_padded_batches_have_the_same_losses_and_gradients(recipe: str, tiny_bert: Path) -> None:
+    overrides = (*RECIPES[recipe], *(("encoder.parts.0.masking=0",) if recipe == "spanwise" else ()))
+    model, batches = make_batches(recipe, str(tiny_bert), *overrides)
+    plain = [learn(model, batches, step) for step in range(12)]
+    assert batches.fix_shapes()
+    model.encoder.enable_step_graphs()
+    padded = [step for step in range(12) if batches.sizes[step] is not None]
+    assert len(padded) > 6
+    for step in padded:
+        loss, gradients = learn(model, batches, step)
+        assert loss == pytest.approx(plain[step][0], rel=1e-5)
+        assert gradients.keys() == plain[step][1].keys()
+        for name, gradient in gradients.items():
+            torch.testing.assert_close(gradient, plain[step][1][name], rtol=1e-3, atol=1e-6, msg=name)
+
+
+def test_batches_of_a_class_have_one_shape(tiny_bert: Path) -> None:
+    _, batches = make_batches("spanwise", str(tiny_bert), *RECIPES["spanwise"])
+    before = {PackedBatch.pack(batches.batch(step)).key for step in range(len(batches))}
+    assert batches.fix_shapes()
+    shapes = defaultdict(list)
+    for step in range(len(batches)):
+        shapes[PackedBatch.pack(batches.batch(step)).key].append(batches.sizes[step] is not None)
+    recorded = [flags for flags in shapes.values() if any(flags)]
+    assert len(recorded) < len(before) / 4
+    assert all(len(flags) >= MIN_BATCHES and all(flags) for flags in recorded)
+
+
+@pytest.mark.parametrize("recipe", ["spanner", "seqner-crf", "deep-span"])
+def test_other_heads_keep_their_shapes(recipe: str, tiny_bert: Path) -> None:
+    _, batches = make_batches(recipe, str(tiny_bert))
+    assert not batches.fix_shapes()
+    assert batches.sizes == []
+
+
+def test_encoders_with_an_lstm_keep_their_shapes() -> None:
+    _, batches = make_batches("global-pointer", "static")
+    assert not batches.fix_shapes()
