@@ -39,9 +39,18 @@ def test_the_line_before_training_names_recipe_encoder_and_data(
     lines = trained(data, tmp_path / "run", capsys)
     assert why in lines
     plan = next(line for line in lines if line.startswith("training "))
-    assert plan.startswith("training spanwise with the encoder static on letters, 24 sentences, 2 types: 1 epochs, ")
+    assert plan.startswith("training spanwise with the encoder static on letters, 24 sentences, 2 types: 1 epoch, ")
     assert why not in trained(data, tmp_path / "chosen", capsys, "--encoder", "static")
     assert trained(data, tmp_path / "seeds", capsys, "--seeds", "1,2").count(why) == 1
+
+
+def test_item_16_relations_of_concepts_are_announced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    document = "{n}|t|Zinc harms.\n{n}|a|It hurts.\n{n}\t0\t4\tZinc\tChemical\tC1\n{n}\tCID\tC1\tD{n}\n\n"
+    (tmp_path / "cdr.txt").write_text("".join(document.format(n=n) for n in range(4)))
+    lines = trained(tmp_path / "cdr.txt", tmp_path / "run", capsys, "--encoder", "static", "--recipe", "seqner")
+    note = "note: 4 relations of concepts, kept with their document; they name no mentions and cannot be learned"
+    assert note in lines
+    assert lines.index(note) < next(index for index, line in enumerate(lines) if line.startswith("training "))
 
 
 def test_the_time_to_expect_is_printed_after_the_first_steps() -> None:

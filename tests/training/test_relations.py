@@ -206,7 +206,7 @@ def test_relations_are_learned_if_the_data_has_them(tmp_path: Path, data: Corpus
     learns = kind != "spanner"
     assert run.model.config.head["kind"] == kind
     assert any(line.startswith("the training data has relations: learning them too") for line in lines) == learns
-    assert any("24 sentences, 2 types and 3 relation types: 1 epochs" in line for line in lines) == learns
+    assert any("24 sentences, 2 types and 3 relation types: 1 epoch," in line for line in lines) == learns
     loaded = spanwise.load(run.folder, "cpu")
     assert loaded.finds_relations == learns
     assert loaded.model.config.head == run.model.config.head

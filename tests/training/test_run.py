@@ -118,7 +118,7 @@ def test_from_files_and_without_a_dev_split(tmp_path: Path) -> None:
     )
     assert "no dev split: using 10 of 60 training sentences as dev (fixed seed 13)" in lines
     assert done.scores.keys() == {"dev"}
-    assert any("50 sentences, 2 types: 1 epochs, 7 steps" in line for line in lines)
+    assert any("50 sentences, 2 types: 1 epoch, 7 steps" in line for line in lines)
     assert done.model.training is False
 
 
