@@ -44,11 +44,15 @@ def prepare(work: Path, names: Sequence[str]) -> None:
         from spanwise.vectors.glove import GloveSettings, learn_vectors
 
         learn_vectors([["a", "b", "c"]] * 2, GloveSettings(dim=8, iterations=1))
-    if "analyze" in names:
-        from spanwise.analysis import analyze
+    if "export-onnx" in names:  # imported before the processes are forked
+        import onnx  # noqa: F401
+        import onnxruntime  # noqa: F401
+
+        from spanwise.export.onnx import export_onnx  # noqa: F401
+    if "analyze" in names or "analyze-figures" in names:
         from spanwise.analysis.figures import style  # noqa: F401
 
-        analyze.render_figures = _render_figures
+        _analyze().render_figures = _render_figures
         old, test = str(work / "old.jsonl"), str(work / "data" / "test.jsonl")
         commands += [
             ["predict", str(work / "model"), test, "--output", str(work / "pred.jsonl")],
@@ -58,6 +62,12 @@ def prepare(work: Path, names: Sequence[str]) -> None:
         command = start(arguments, work)
         if command.wait() != 0:
             raise SystemExit(command.log.read_text())
+
+
+def _analyze() -> Any:
+    from spanwise.analysis import analyze
+
+    return analyze
 
 
 def _render_figures(sections: Sequence[Any]) -> dict[str, Any]:
@@ -149,6 +159,16 @@ class Export(NewFolder):
         return ["export", str(work.parent / "model"), "--out", str(work / "place" / self.output)]
 
 
+class ExportOnnx(NewFolder):
+    """Writes graphs, and compares the predictions of both models before the folder gets its name."""
+
+    name = "export-onnx"
+
+    def arguments(self, work: Path, *, again: bool = False) -> list[str]:
+        data = str(work.parent / "data")
+        return ["export", str(work.parent / "model"), "--onnx", "--data", data, "--out", str(work / "place" / self.output)]
+
+
 class VectorsTrain(NewFolder):
     name = "vectors"
 
@@ -170,7 +190,11 @@ class Analyze(Scenario):
     output = "report"
 
     def set_up(self, work: Path, out: Path) -> None:
+        _analyze().render_figures = self.render_figures
         shutil.copytree(work.parent / "old-analysis", out)
+
+    def render_figures(self, sections: Sequence[Any]) -> dict[str, Any]:
+        return _render_figures(sections)
 
     def arguments(self, work: Path, *, again: bool = False) -> list[str]:
         gold = work.parent / "data" / "test.jsonl"
@@ -182,6 +206,17 @@ class Analyze(Scenario):
             spanwise.write([], trial.out.parent / "other.jsonl")
             (trial.out.parent / "other.jsonl").unlink()
         return super().check_killed(trial)
+
+
+class AnalyzeFigures(Analyze):
+    """The same with real figures, which take seconds to draw."""
+
+    name = "analyze-figures"
+
+    def render_figures(self, sections: Sequence[Any]) -> dict[str, Any]:
+        from spanwise.analysis.writing import render_figures
+
+        return render_figures(sections)
 
 
 class Train(Scenario):
@@ -237,7 +272,5 @@ def _run_result(out: Path) -> Any:
     return (out / "model.safetensors").read_bytes(), encoder, metrics, json.loads((out / "run.json").read_text())["scores"]
 
 
-SCENARIOS: dict[str, Scenario] = {
-    scenario.name: scenario
-    for scenario in (Train(), Seeds(), Convert(), ConvertFolder(), Predict(), Analyze(), Export(), VectorsTrain())
-}
+_COMMANDS = (Train, Seeds, Convert, ConvertFolder, Predict, Analyze, AnalyzeFigures, Export, ExportOnnx, VectorsTrain)
+SCENARIOS: dict[str, Scenario] = {command.name: command() for command in _COMMANDS}
