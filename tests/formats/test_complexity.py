@@ -129,7 +129,7 @@ def test_work_grows_linearly(make_sentence: Callable[[int], Sentence], tmp_path:
             assert large < 2.4 * small
 
 
-def test_item_11_writers_of_nested_entities(tmp_path: Path) -> None:
+def test_writers_of_nested_entities(tmp_path: Path) -> None:
     """Formats that repeat words write them with a fixed number of operations per entity."""
     for name in ("w2ner", "casrel"):
         with in_case(name):
@@ -140,7 +140,7 @@ def test_item_11_writers_of_nested_entities(tmp_path: Path) -> None:
             assert large < 2.4 * small
 
 
-def test_item_11_mentions_of_few_common_words(tmp_path: Path) -> None:
+def test_mentions_of_few_common_words(tmp_path: Path) -> None:
     """Searching the text for each mention would exceed the limit."""
     choose = Random(1)
     text, *mentions = (" ".join(choose.choices("ab", k=count)) for count in (160_000, *[20] * 8000))

@@ -17,14 +17,14 @@ ROWS = "d,0,4,Drug,Zinc,0.5\nd,12;28,17;32,Sym,Renal pain,\n"
 HEADER = "document,start,end,type,text,score\n"
 
 
-def found(sentences: list[Sentence]) -> list[tuple[str, str, float | None]]:
+def entities_of(sentences: list[Sentence]) -> list[tuple[str, str, float | None]]:
     return [(e.type, s.text_of(e), e.score) for s in sentences for e in s.entities]
 
 
 EXPECTED = [("Drug", "Zinc", 0.5), ("Sym", "Renal pain", None)]
 
 
-def test_item_16_tables_with_texts_in_all_places(tmp_path: Path) -> None:
+def test_tables_with_texts_in_all_places(tmp_path: Path) -> None:
     cases: dict[str, dict[str, str]] = {
         "text file": {"a.csv": HEADER + ROWS, "d.txt": TEXT},
         "table of texts": {"a.csv": HEADER + ROWS, "texts.csv": f"document,text\nother,x\nd,{TEXT}\n"},
@@ -42,7 +42,7 @@ def test_item_16_tables_with_texts_in_all_places(tmp_path: Path) -> None:
             assert detect(folder / "a.csv").name == "csv"
             ledger = Ledger()
             sentences = list(read(folder / "a.csv", ledger=ledger))
-            assert [(type, text) for type, text, _ in found(sentences)] == [(type, text) for type, text, _ in EXPECTED]
+            assert [(type, text) for type, text, _ in entities_of(sentences)] == [(type, text) for type, text, _ in EXPECTED]
             assert "".join(s.text for s in sentences) == TEXT
             assert sentences[1].entities[0].fragments == ((0, 1), (3, 4))
             skipped = "texts of documents without a row in the table, skipped"
@@ -53,14 +53,14 @@ def test_texts_elsewhere(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(HEADER + ROWS)
     (tmp_path / "texts").mkdir()
     (tmp_path / "texts" / "d.txt").write_text(TEXT)
-    assert found(list(read(tmp_path / "a.csv", f"csv:texts={tmp_path / 'texts'}"))) == EXPECTED
+    assert entities_of(list(read(tmp_path / "a.csv", f"csv:texts={tmp_path / 'texts'}"))) == EXPECTED
     (tmp_path / "other.tsv").write_text(f"document\ttext\nd\t{TEXT}\n")
-    assert found(list(read(tmp_path / "a.csv", f"csv:texts={tmp_path / 'other.tsv'}"))) == EXPECTED
+    assert entities_of(list(read(tmp_path / "a.csv", f"csv:texts={tmp_path / 'other.tsv'}"))) == EXPECTED
     with pytest.raises(FormatError, match="'nowhere' do not exist"):
         list(read(tmp_path / "a.csv", "csv:texts=nowhere"))
 
 
-def test_item_16_a_written_table_is_read_back(tmp_path: Path) -> None:
+def test_a_written_table_is_read_back(tmp_path: Path) -> None:
     sentence = Sentence(
         "s", ("Zinc", ",", "ok"), (Entity("Drug", ((0, 1), (2, 3)), 0.25),), text='Zinc,\n"ok"', starts=(0, 4, 7)
     )
@@ -70,7 +70,7 @@ def test_item_16_a_written_table_is_read_back(tmp_path: Path) -> None:
         assert lines[0] == separator.join(("document", "start", "end", "type", "text", "score", "document_text"))
         assert detect(tmp_path / name).name == "csv"
         first, second = read(tmp_path / name)
-        assert (first.document, first.text, found([first])) == ("s", 'Zinc,\n"ok"', [("Drug", "Zinc ok", 0.25)])
+        assert (first.document, first.text, entities_of([first])) == ("s", 'Zinc,\n"ok"', [("Drug", "Zinc ok", 0.25)])
         assert (second.document, second.words, second.entities) == ("t", ("No",), ())
 
 
@@ -78,7 +78,7 @@ def test_a_table_without_texts(tmp_path: Path) -> None:
     (tmp_path / "s.txt").write_text("Oslo")
     write([Sentence("s", ("Oslo",), (Entity("Loc", ((0, 1),)),))], tmp_path / "a.csv", "csv:texts=no")
     assert (tmp_path / "a.csv").read_text() == "document,start,end,type,text,score\ns,0,4,Loc,Oslo,\n"
-    assert found(list(read(tmp_path / "a.csv"))) == [("Loc", "Oslo", None)]
+    assert entities_of(list(read(tmp_path / "a.csv"))) == [("Loc", "Oslo", None)]
 
 
 def test_relations_need_lossy(tmp_path: Path) -> None:
@@ -88,7 +88,7 @@ def test_relations_need_lossy(tmp_path: Path) -> None:
         convert(tmp_path / "a.jsonl", tmp_path / "a.csv")
     assert not (tmp_path / "a.csv").exists()
     convert(tmp_path / "a.jsonl", tmp_path / "a.csv", lossy=True)
-    assert len(found(list(read(tmp_path / "a.csv")))) == 2
+    assert len(entities_of(list(read(tmp_path / "a.csv")))) == 2
 
 
 def test_other_columns_and_wrong_texts_are_kept_and_noted(tmp_path: Path) -> None:

@@ -44,7 +44,7 @@ def test_the_line_before_training_names_recipe_encoder_and_data(
     assert trained(data, tmp_path / "seeds", capsys, "--seeds", "1,2").count(why) == 1
 
 
-def test_item_16_relations_of_concepts_are_announced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_relations_of_concepts_are_announced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     document = "{n}|t|Zinc harms.\n{n}|a|It hurts.\n{n}\t0\t4\tZinc\tChemical\tC1\n{n}\tCID\tC1\tD{n}\n\n"
     (tmp_path / "cdr.txt").write_text("".join(document.format(n=n) for n in range(4)))
     lines = trained(tmp_path / "cdr.txt", tmp_path / "run", capsys, "--encoder", "static", "--recipe", "seqner")

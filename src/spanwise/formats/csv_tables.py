@@ -65,9 +65,9 @@ class Table:
             return
         renames = [(other, name) for name in missing for other in SYNONYMS[name] if other in self.columns][:5]
         advice = "; rename " + ", ".join(f"{other!r} to {name!r}" for other, name in renames) if renames else ""
-        found = ", ".join(f"{name!r:.40}" for name in self.columns[:10])
+        columns = ", ".join(f"{name!r:.40}" for name in self.columns[:10])
         listed = " and ".join(f"{name!r}" for name in missing)
-        problem = f"no column {listed} in the first line; expected {', '.join(names)}, found {found}{advice}"
+        problem = f"no column {listed} in the first line; expected {', '.join(names)}, found {columns}{advice}"
         raise FormatError(self.path, 1, problem)
 
     def rows(self) -> Iterator[tuple[int, dict[str, str]]]:

@@ -27,7 +27,7 @@ def find_phrases(words: Sequence[str], phrases: Iterable[Phrase], max_count: int
         while match and len(starts[match]) < max_count:
             starts[match].append(end - tree.depth[match])
             match = tree.shorter_match[match]
-    return {tree.phrase_at[node]: found for node, found in starts.items() if found}
+    return {tree.phrase_at[node]: positions for node, positions in starts.items() if positions}
 
 
 class _PhraseTree:
