@@ -14,7 +14,9 @@ from cli_runner import Runner
 from tiny import corpus, fit, model, with_relations
 
 import spanwise
+from spanwise.export import choice
 from spanwise.formats import write
+from spanwise.integrations.hub import HubModel
 from spanwise.models.model import Model
 from spanwise.recipes.catalog import configure
 from spanwise.spans.rotary import Rotary
@@ -68,9 +70,12 @@ def test_int8(trained: Path, tmp_path: Path, run: Runner) -> None:
         run("export", trained, "--onnx", *more, "--out", tmp_path / str(len(more))).out.splitlines()
         for more in ([], ["--int8"])
     ]
-    assert [len(printed) for printed in lines] == [2, 2]  # no F1 without data
+    assert [len(printed) for printed in lines] == [2, 3]  # no F1 without data
     assert "147 sentences of the bundled corpus" in lines[0][1]
-    assert "ONNX, int8, " in lines[1][0]
+    assert "ONNX, int8, all in blocks, embeddings in float32, " in lines[1][0]
+    assert lines[1][1].startswith(
+        "note: no dev data, so the most exact quantisation is used and its loss is unknown; pass --dev"
+    )
     sizes = [(tmp_path / name / "encoder.onnx").stat().st_size for name in ("0", "1")]
     assert sizes[1] < sizes[0]
     for name, precision in (("0", "float32"), ("1", "int8")):
@@ -79,9 +84,51 @@ def test_int8(trained: Path, tmp_path: Path, run: Runner) -> None:
         size = sum(path.stat().st_size for path in (tmp_path / name).iterdir())
         rows = described.out.splitlines()
         assert rows[0] == "recipe        bl-spanner"
-        assert rows[-2:] == ["entities      2: Drug, Place", f"ONNX          {precision}, {size / 1e6:.1f} MB"]
+        assert rows[-1] == f"ONNX          {precision}, {size / 1e6:.1f} MB"
+        assert ("quantisation  all in blocks, embeddings in float32" in rows) == (precision == "int8")
         record = json.loads(run("describe", tmp_path / name, "--json", "-").out)
         assert (record["precision"], record["size"], record["head"]["kind"]) == (precision, size, "spanner")
+
+
+def test_quantisation_is_chosen_on_dev(
+    trained: Path, data: Path, tmp_path: Path, run: Runner, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(choice, "MAX_SENTENCES", 6)
+    done = run("export", trained, "--onnx", "--int8", "--data", data, "--max-loss", "100", "--out", tmp_path / "model")
+    assert (done.code, done.err) == (0, "")
+    title, columns, exact, chosen, wrote, *_, f1 = done.out.splitlines()
+    assert title == f"choosing the quantisation on 6 of 8 sentences of {data} (dev): at most 100 F1 below float32"
+    assert columns.split() == ["quantisation", "F1", "loss", "MB", "ms/sentence"]
+    assert re.fullmatch(r"float32 +\d+\.\d\d +0\.00 +\d\.\d +\d+\.\d", exact)
+    assert re.fullmatch(r"a scale per column +\d+\.\d\d +-?\d+\.\d\d +\d\.\d +\d+\.\d", chosen)
+    assert wrote.startswith(f"wrote {tmp_path}/model: spanner in ONNX, int8, a scale per column, ")
+    assert f1.startswith("F1: torch ")
+    record = json.loads((tmp_path / "model" / "onnx.json").read_text())["quantization"]
+    assert (record["chosen"], record["sentences"], record["data"]) == ("a scale per column", 6, f"{data.name} (dev)")
+    assert [tried["name"] for tried in record["tried"]] == ["float32", "a scale per column"]
+    card = str(HubModel(tmp_path / "model").generate_model_card())
+    assert f"Exported to ONNX in 8 bits: a scale per column (F1 {record['tried'][1]['f1']:.2f}, float32 " in card
+    # A float32 model if every candidate loses too much.
+    monkeypatch.setattr(choice, "CANDIDATES", ())
+    done = run("export", trained, "--onnx", "--int8", "--dev", data / "dev.jsonl", "--out", tmp_path / "exact")
+    assert "spanner in ONNX, float32, " in done.out
+    assert "note: every quantisation loses more than 0.3 F1 on dev, so the model stays in float32" in done.out
+    files = {path.name for path in (tmp_path / "exact").iterdir()}
+    assert files == {path.name for path in (tmp_path / "model").iterdir()} == set(FILES)
+
+
+def test_errors_of_quantisation(trained: Path, data: Path, tmp_path: Path, run: Runner) -> None:
+    (tmp_path / "bare.jsonl").write_text('{"tokens": ["Oslo"], "entities": []}\n')
+    int8 = ["export", trained, "--onnx", "--int8", "--out", tmp_path / "model"]
+    for loss in ("-1", "101", "nan"):
+        assert run(*int8, "--max-loss", loss).err == f"max loss {loss}: expected points of F1, from 0 to 100\n"
+    assert run(*int8, "--max-loss", "much").code == 2
+    assert run(*int8, "--dev", tmp_path / "none").err == f"{tmp_path / 'none'}: no such file or folder\n"
+    error = run(*int8, "--dev", tmp_path / "bare.jsonl").err
+    assert error == f"{tmp_path / 'bare.jsonl'}: all has no entities; expected gold annotations to choose the quantisation on\n"
+    for option in (["--dev", data], ["--max-loss", "1"]):
+        assert run("export", trained, "--onnx", *option, "--out", tmp_path / "model").err == f"{option[0]} needs --int8\n"
+    assert not (tmp_path / "model").exists()
 
 
 def test_no_torch_is_imported(trained: Path, tmp_path: Path, run: Runner) -> None:

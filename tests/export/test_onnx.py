@@ -180,24 +180,6 @@ def test_thresholds(tiny_bert: Path, tmp_path: Path, recipe: str) -> None:
     assert counts[1] < counts[-1]
 
 
-def test_int8_quantizes_the_encoder_only(tiny_bert: Path, tmp_path: Path) -> None:
-    built = model(tiny_bert, "spanner")
-    torch_model, exact = both(built, tmp_path)
-    small = tmp_path / "small"
-    small.mkdir()
-    _, rounded = both(built, small, int8=True)
-    assert {node.op_type for node in onnx.load(small / "encoder.onnx").graph.node} >= {"MatMulInteger", "LayerNormalization"}
-    assert (small / "head.onnx").read_bytes() == (tmp_path / "head.onnx").read_bytes()
-    given = sentences(60, seed=4)
-    gold, actual = (
-        {(s.id, entity) for s in predictor.predict(given) for entity in s.entities} for predictor in (exact, rounded)
-    )
-    assert len(gold & actual) > 0.8 * len(gold | actual)  # with random weights, many scores are nearly equal
-    assert gold != actual
-    assert rounded.record.precision == "int8"
-    assert check(torch_model, exact, given) == len(gold)  # the model is unchanged
-
-
 def test_export_does_not_change_the_model(tiny_bert: Path, tmp_path: Path) -> None:
     for number, recipe in enumerate(("global-pointer", "deep-span")):
         built = model(tiny_bert, recipe, ["head.chunk=2"] if recipe == "deep-span" else ())

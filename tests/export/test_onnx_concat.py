@@ -21,11 +21,13 @@ from spanwise.recipes.catalog import configure
 from spanwise.runs.folder import RunFolder
 
 pytest.importorskip("onnxruntime", reason="onnxruntime is not installed; run pip install 'spanwise[onnx]'")
-onnx = pytest.importorskip("onnx", reason="onnx is not installed; run pip install 'spanwise[onnx]'")
+pytest.importorskip("onnx", reason="onnx is not installed; run pip install 'spanwise[onnx]'")
 
-from spanwise.export.onnx import write  # noqa: E402
-from spanwise.prediction.onnx import encoders  # noqa: E402
-from spanwise.prediction.onnx.predictor import OnnxPredictor  # noqa: E402
+from spanwise.export.choice import quantize_safely
+from spanwise.export.onnx import write
+from spanwise.export.record import check_quantizable
+from spanwise.prediction.onnx import encoders
+from spanwise.prediction.onnx.predictor import OnnxPredictor
 
 CHARACTERS = {"kind": "static", "word_size": 0, "char_reader": "cnn", "char_hidden": 5, "layers": 0, "dropout": 0.0}
 WORDS = {"kind": "static", "word_size": 6, "char_size": 4, "char_hidden": 3, "hidden": 7}
@@ -116,15 +118,15 @@ def test_discontinuous_entities(tiny_bert: Path, tmp_path: Path) -> None:
 
 def test_int8_quantizes_transformers_only(tiny_bert: Path, tmp_path: Path) -> None:
     built = concat([{"kind": "transformer", "name": str(tiny_bert)}, CHARACTERS, WORDS])
-    write(built, tmp_path, int8=True)
-    quantized = [
-        any("Integer" in node.op_type for node in onnx.load(path).graph.node)
-        for path in (tmp_path / f"part-{index}" / "encoder.onnx" for index in range(3))
-    ]
-    assert quantized == [True, False, False]
+    write(built, tmp_path)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*.onnx")}
+    quantize_safely(tmp_path)
+    changed = [path.relative_to(tmp_path) for path, content in before.items() if path.read_bytes() != content]
+    assert changed == [Path("part-0/encoder.onnx")]
+    assert before.keys() == set(tmp_path.rglob("*.onnx"))
     assert OnnxPredictor(tmp_path, "cpu").predict(sentences(3))
     with pytest.raises(SpanwiseError, match="int8 is for transformer encoders"):
-        write(concat([CHARACTERS, WORDS]), tmp_path, int8=True)
+        check_quantizable(concat([CHARACTERS, WORDS]).encoder)
 
 
 def test_files_of_a_part(tiny_bert: Path, tmp_path: Path) -> None:

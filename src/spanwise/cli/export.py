@@ -22,20 +22,34 @@ def export(
         Path | None,
         typer.Option("--data", metavar="DATA", help="Data to compare predictions and F1 on; needs --onnx."),
     ] = None,
+    dev: Annotated[
+        Path | None,
+        typer.Option("--dev", metavar="FILE", help="Data to choose the quantisation on; default: the dev split of DATA."),
+    ] = None,
+    max_loss: Annotated[
+        float | None, typer.Option("--max-loss", metavar="F1", help="F1 that --int8 may lose on dev; default: 0.3.")
+    ] = None,
     threads: ThreadsOption = None,
 ) -> None:
     """Export a trained model without checkpoints and unused branches, or as ONNX graphs.
 
     With --onnx the model runs in onnxruntime without torch. The export compares the predictions of
     both on the test split of DATA, or on the bundled corpus.
+
+    With --int8 several quantisations are scored on dev, the fastest first, until one loses at most
+    --max-loss. If none does, the model stays in float32.
     """
     from spanwise.core.errors import SpanwiseError
 
-    check_target(out, model, data)
+    check_target(out, model, data, dev)
+    for name, is_given in {"--dev": dev is not None, "--max-loss": max_loss is not None}.items():
+        if is_given and not int8:
+            raise SpanwiseError(f"{name} needs --int8")
     if onnx:
-        from spanwise.export.onnx import export_onnx
+        from spanwise.export.onnx import MAX_LOSS, export_onnx
 
-        for line in _summary(out, export_onnx(model, out, int8=int8, data=data)):
+        loss = MAX_LOSS if max_loss is None else max_loss
+        for line in _summary(out, export_onnx(model, out, int8=int8, data=data, dev=dev, max_loss=loss, log=typer.echo)):
             typer.echo(line)
         return
     if int8 or data is not None:
@@ -48,7 +62,19 @@ def export(
 
 
 def _summary(out: Path, export: OnnxExport) -> list[str]:
-    lines = [f"wrote {out}: {export.kind} in ONNX, {export.precision}, {export.size / 1e6:.1f} MB"]
+    quantization = export.quantization
+    precision = export.precision if quantization is None or export.precision == "float32" else f"int8, {quantization.chosen}"
+    lines = [f"wrote {out}: {export.kind} in ONNX, {precision}, {export.size / 1e6:.1f} MB"]
+    if quantization is not None and quantization.max_loss is None:
+        lines.append(
+            "note: no dev data, so the most exact quantisation is used and its loss is unknown; pass --dev FILE, or --data "
+            "with a dev split, to choose the fastest one that is exact enough"
+        )
+    elif quantization is not None and export.precision == "float32":
+        lines.append(
+            f"note: every quantisation loses more than {quantization.max_loss:g} F1 on dev, so the model stays in float32; "
+            "to accept more, pass --max-loss"
+        )
     where = f"{export.sentences:,} sentences of {export.data}"
     scores = f"scores differ by at most {export.score_difference:.2g}"
     if export.is_same:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal
+from typing import Any
 
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Entity, Sentence
@@ -16,18 +15,27 @@ from spanwise.data import bundled_corpus
 from spanwise.encoders.static import StaticEncoder
 from spanwise.encoders.transformer import TransformerEncoder
 from spanwise.evaluation import evaluate
+from spanwise.export.choice import choose_quantization, find_dev_data, quantize_safely
 from spanwise.export.graphs import single_encoders, write_graphs
-from spanwise.export.record import exportable_encoder, head_graph, make_record
+from spanwise.export.record import (
+    check_quantizable,
+    exportable_encoder,
+    head_graph,
+    make_record,
+    save_quantization,
+    write_record,
+)
 from spanwise.export.torch_folder import export
 from spanwise.files.writing import atomic_output
 from spanwise.models.model import Model
 from spanwise.prediction.base import BasePredictor
 from spanwise.prediction.onnx.predictor import OnnxPredictor
-from spanwise.prediction.onnx.record import ENCODER, TOKENIZER
+from spanwise.prediction.onnx.record import FLOAT32, TOKENIZER, QuantizationRecord
 from spanwise.prediction.predictor import Predictor
 from spanwise.prediction.scoring import check_split, predict_split
 from spanwise.runs.folder import RunFolder
 
+MAX_LOSS = 0.3  # points of F1 that quantisation may lose on dev
 MAX_SCORE_DIFFERENCE = 1e-3  # scores of float32 graphs usually differ by about 1e-6
 MAX_DIFFERING_SHARE = 1e-3  # of all entities: between two equal scores, rounding decides
 
@@ -41,7 +49,6 @@ class OnnxExport:
     """
 
     kind: str
-    precision: str
     size: int  # bytes
     data: str
     sentences: int
@@ -50,60 +57,95 @@ class OnnxExport:
     extra: int  # predicted by the export only
     score_difference: float  # maximum over the common entities
     f1: tuple[float, float] | None
+    quantization: QuantizationRecord | None  # None in float32
+
+    @property
+    def precision(self) -> str:
+        return FLOAT32 if self.quantization is None else self.quantization.precision
 
     @property
     def is_same(self) -> bool:
         return self.common == self.entities and not self.extra
 
 
-def export_onnx(run: str | Path, out: str | Path, *, int8: bool = False, data: str | Path | None = None) -> OnnxExport:
+def export_onnx(
+    run: str | Path,
+    out: str | Path,
+    *,
+    int8: bool = False,
+    data: str | Path | None = None,
+    dev: str | Path | None = None,
+    max_loss: float = MAX_LOSS,
+    log: Callable[[str], None] = lambda line: None,
+) -> OnnxExport:
     """Write the model of a run folder as ONNX graphs to a new folder, which ``load`` reads without torch.
 
-    ``int8`` stores the encoder's weights in 8 bits; the head stays in float32. The export is compared
-    with the model on the test split of ``data`` or on the bundled corpus. A float32 export with other
-    predictions is an error, and nothing is written.
+    The export is compared with the model on the test split of ``data`` or on the bundled corpus. A
+    float32 graph with other predictions is an error, and nothing is written.
+
+    ``int8`` stores the weights of transformers in 8 bits; the head stays in float32. The quantisation
+    is chosen on ``dev``, or on the dev split of ``data``: the fastest one that loses at most
+    ``max_loss`` points of F1. ``log`` receives what was tried. Without dev data, the most exact one
+    is used.
     """
     _require_onnx()
+    if not 0 <= max_loss <= 100:
+        raise SpanwiseError(f"max loss {max_loss:g}: expected points of F1, from 0 to 100")
     if data is not None:
         check_split(data)
+    dev_data = find_dev_data(dev, data) if int8 else None
     with atomic_output(Path(out), is_folder=True) as temporary, TemporaryDirectory() as folder:
         # Loaded again, the encoder outputs only the layers that the prediction head reads.
         export(run, Path(folder) / "model")
         model = Model.load(Path(folder) / "model")
-        write(model, temporary, int8=int8)
+        if int8:
+            check_quantizable(model.encoder)
+        write(model, temporary)
         expected, model_f1 = _predict(Predictor(model, "cpu"), data)
         exported, onnx_f1 = _predict(OnnxPredictor(temporary, "cpu"), data)
-        result = OnnxExport(
-            kind=model.config.head["kind"],
-            precision="int8" if int8 else "float32",
-            size=sum(path.stat().st_size for path in temporary.rglob("*") if path.is_file()),
-            data="the bundled corpus" if data is None else str(data),
-            sentences=len(expected),
-            **_compare(expected, exported),
-            f1=None if model_f1 is None or onnx_f1 is None else (model_f1, onnx_f1),
-        )
-        differing = result.entities - result.common + result.extra
-        has_other_scores = result.score_difference > MAX_SCORE_DIFFERENCE
-        if not int8 and (has_other_scores or differing > MAX_DIFFERING_SHARE * max(result.entities, 1)):
-            raise SpanwiseError(
-                f"the ONNX graph and the model disagree: {differing} of {result.entities} entities in {result.data} differ, "
-                f"and scores differ by up to {result.score_difference:.2g}"
+        comparison = _compare(expected, exported)
+        source = "the bundled corpus" if data is None else str(data)
+        _check_same(comparison, source)
+        quantization = None
+        if int8:
+            quantization = (
+                quantize_safely(temporary) if dev_data is None else choose_quantization(temporary, dev_data, max_loss, log)
             )
-    return result
+            save_quantization(temporary, quantization)
+            exported, onnx_f1 = _predict(OnnxPredictor(temporary, "cpu"), data)
+            comparison = _compare(expected, exported)
+        return OnnxExport(
+            kind=model.config.head["kind"],
+            size=sum(path.stat().st_size for path in temporary.rglob("*") if path.is_file()),
+            data=source,
+            sentences=len(expected),
+            **comparison,
+            f1=None if model_f1 is None or onnx_f1 is None else (model_f1, onnx_f1),
+            quantization=quantization,
+        )
 
 
-def write(model: Model, folder: Path, *, int8: bool = False) -> None:
-    """Write the graphs of a model and the other files that ``OnnxPredictor`` reads."""
-    precision: Literal["float32", "int8"] = "int8" if int8 else "float32"
+def _check_same(comparison: Mapping[str, Any], source: str) -> None:
+    entities, difference = comparison["entities"], comparison["score_difference"]
+    differing = entities - comparison["common"] + comparison["extra"]
+    if difference > MAX_SCORE_DIFFERENCE or differing > MAX_DIFFERING_SHARE * max(entities, 1):
+        raise SpanwiseError(
+            f"the ONNX graph and the model disagree: {differing} of {entities} entities in {source} differ, "
+            f"and scores differ by up to {difference:.2g}"
+        )
+
+
+def write(model: Model, folder: Path) -> None:
+    """Write the graphs of a model in float32 and the other files that ``OnnxPredictor`` reads."""
     graph = head_graph(model.head)
-    encoder = exportable_encoder(model.encoder, precision)
-    record = make_record(encoder, model.head, graph, precision).model_copy(
+    encoder = exportable_encoder(model.encoder)
+    record = make_record(encoder, model.head, graph).model_copy(
         update={"thresholds": model.config.thresholds, "calibration": model.config.calibration}
     )
     run = RunFolder(folder)
     run.config_file.write_text(model.config.to_yaml(), encoding="utf-8")
     run.labels_file.write_text(json.dumps(model.labels.to_json(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-    run.onnx_file.write_text(record.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    write_record(record, folder)
     for single, part in single_encoders(encoder, folder):
         part.mkdir(parents=True, exist_ok=True)
         if isinstance(single, TransformerEncoder):
@@ -116,29 +158,6 @@ def write(model: Model, folder: Path, *, int8: bool = False) -> None:
         kind = encoder.model.config.model_type if isinstance(encoder, TransformerEncoder) else model.config.encoder["kind"]
         reason = (str(error).strip() or type(error).__name__).splitlines()[0]
         raise SpanwiseError(f"a {kind} encoder with this head has no ONNX graph: {reason}") from None
-    if int8:
-        for single, part in single_encoders(encoder, folder):
-            if isinstance(single, TransformerEncoder):
-                _quantize(part / ENCODER)
-
-
-def _quantize(path: Path) -> None:
-    """Quantize weights to 8 bits and activations dynamically. Norms, attention products and sums stay in float32.
-
-    Each column of a weight has its own scale. ``reduce_range`` uses 7 of the 8 bits: without it, sums
-    overflow on processors without VNNI, and scores are no better (NCBI, MiniLM).
-    """
-    from onnxruntime.quantization import QuantType, quantize_dynamic
-
-    logging.getLogger().addFilter(_is_error)
-    try:
-        quantize_dynamic(path, path, weight_type=QuantType.QInt8, per_channel=True, reduce_range=True)
-    finally:
-        logging.getLogger().removeFilter(_is_error)
-
-
-def _is_error(record: logging.LogRecord) -> bool:
-    return record.levelno > logging.WARNING
 
 
 def _predict(predictor: BasePredictor, data: str | Path | None) -> tuple[list[Sentence], float | None]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any
 
 from torch import nn
 
@@ -15,21 +16,25 @@ from spanwise.heads import head_values
 from spanwise.heads.abilities import HasThreshold, find_ability
 from spanwise.heads.base import Head, OnnxGraph
 from spanwise.heads.onnx import TagTransitions
-from spanwise.prediction.onnx.record import Record, Transitions
+from spanwise.prediction.onnx.record import QuantizationRecord, Record, Transitions, read_record
+from spanwise.runs.folder import RunFolder
 
 
-def exportable_encoder(encoder: Encoder, precision: Literal["float32", "int8"]) -> GraphEncoder:
-    """Check that an encoder, with all its parts, has ONNX graphs of this precision."""
-    singles = [single for single, _ in single_encoders(encoder)]
-    for single in singles:
+def exportable_encoder(encoder: Encoder) -> GraphEncoder:
+    """Check that an encoder, with all its parts, has ONNX graphs."""
+    for single, _ in single_encoders(encoder):
         if not isinstance(single, SingleEncoder):
             raise SpanwiseError(
                 f"the encoder {type(single).__name__} has no ONNX graph; use a transformer or the static encoder"
             )
-    if precision == "int8" and not any(isinstance(single, TransformerEncoder) for single in singles):
-        raise SpanwiseError("int8 is for transformer encoders; the LSTMs of the static encoder stay in float32: omit --int8")
     assert isinstance(encoder, GraphEncoder)
     return encoder
+
+
+def check_quantizable(encoder: Encoder) -> None:
+    """Check that an encoder has a transformer, whose weights can be quantised."""
+    if not any(isinstance(single, TransformerEncoder) for single, _ in single_encoders(encoder)):
+        raise SpanwiseError("int8 is for transformer encoders; the LSTMs of the static encoder stay in float32: omit --int8")
 
 
 def head_graph(head: Head) -> OnnxGraph:
@@ -40,12 +45,12 @@ def head_graph(head: Head) -> OnnxGraph:
     return graph
 
 
-def make_record(encoder: GraphEncoder, head: Head, graph: OnnxGraph, precision: Literal["float32", "int8"]) -> Record:
+def make_record(encoder: GraphEncoder, head: Head, graph: OnnxGraph) -> Record:
     """Return the settings that prediction needs in addition to the graphs."""
     return Record(
         **_encoder_settings(encoder),
         returns=graph.returns,
-        precision=precision,
+        precision="float32",
         entities=head.labels.entities,
         span_widths=graph.span_widths,
         threshold=_threshold(head),
@@ -53,6 +58,16 @@ def make_record(encoder: GraphEncoder, head: Head, graph: OnnxGraph, precision: 
         fragment_types=graph.fragment_types,
         tags=None if graph.tags is None else _transitions(graph.tags),
     )
+
+
+def write_record(record: Record, folder: Path) -> None:
+    RunFolder(folder).onnx_file.write_text(record.model_dump_json(indent=1) + "\n", encoding="utf-8")
+
+
+def save_quantization(folder: Path, quantization: QuantizationRecord) -> None:
+    """Add the chosen quantisation to the record of an exported model."""
+    update = {"precision": quantization.precision, "quantization": quantization}
+    write_record(read_record(folder).model_copy(update=update), folder)
 
 
 def _encoder_settings(encoder: nn.Module) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.encoders.recurrent import BiLSTM
 from spanwise.heads.abilities import HasParameterGroups, RenamesWeights
 from spanwise.heads.base import Head, Labels, Losses, OnnxGraph, ScoredSpans
-from spanwise.heads.onnx import span_outputs
+from spanwise.heads.onnx import span_outputs, span_table
 from spanwise.heads.pair_pointer import INITIAL_SCORE
 from spanwise.heads.pointer import GlobalPointer, Pointer, PointerSettings
 from spanwise.heads.sentence_cache import Ints, SentenceCache
@@ -244,7 +244,7 @@ class Discontinuous(HeadWrapper, HasParameterGroups, RenamesWeights):
 
     def _tables(self, states: TokenStates, inputs: Mapping[str, Tensor]) -> tuple[Tensor, ...]:
         scored = self.score(states, inputs)
-        return (*scored.spans.columns, *scored.fragments.columns, *scored.links.columns)
+        return (*span_table(scored.spans), *span_table(scored.fragments), *span_table(scored.links))
 
     def transfer_name(self, name: str) -> str:
         """Match the weights of the wrapped head with those of a head without this wrapper.

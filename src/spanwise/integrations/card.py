@@ -11,6 +11,7 @@ from huggingface_hub import EvalResult, ModelCard, ModelCardData
 from spanwise.config.settings import Config
 from spanwise.core.errors import SpanwiseError
 from spanwise.files.reading import read_json
+from spanwise.prediction.onnx.record import read_record
 from spanwise.runs.folder import RunFolder
 from spanwise.runtime.hub import PREFIX
 
@@ -35,6 +36,9 @@ def model_card(folder: Path, name: str | None = None, data: str | None = None, l
     if run_folder.is_unfinished:
         training += " The training is unfinished; these are the weights of the best epoch so far."
     text = f"# {title}\n\nA model for named entity recognition, {training}\n\n"
+    quantization = read_record(folder).quantization if run_folder.is_onnx else None
+    if quantization is not None:
+        text += f"Exported to ONNX in 8 bits: {quantization.summary}.\n\n"
     text += "\n\n".join(_sections(config, run, labels, corpus, title, licence))
     return ModelCard(f"---\n{header.to_yaml()}\n---\n\n{text}\n")
 

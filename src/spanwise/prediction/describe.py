@@ -68,9 +68,11 @@ class ExportedDescription(Description):
 
     precision: str
     size: int
+    quantization: str | None = None  # as chosen by an export with --int8
 
     def _size_rows(self) -> dict[str, str]:
-        return {"ONNX": f"{self.precision}, {self.size / 1e6:.1f} MB"}
+        rows = {"quantisation": self.quantization} if self.quantization else {}
+        return {**rows, "ONNX": f"{self.precision}, {self.size / 1e6:.1f} MB"}
 
 
 def describe_folder(folder: Path) -> Description:
@@ -88,6 +90,7 @@ def describe_exported(folder: Path) -> ExportedDescription:
         recipe=config.recipe, title=config.title, paper=config.paper, encoder=config.encoder, head=config.head,
         labels={"entities": list(record.entities), "relations": []},  # relation heads have no ONNX export
         precision=record.precision, size=sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()),
+        quantization=None if record.quantization is None else record.quantization.summary,
     )  # fmt: skip
 
 

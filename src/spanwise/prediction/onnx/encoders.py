@@ -41,6 +41,7 @@ class SingleEncoder:
 
     def __init__(self, indexer: SubwordIndexer | WordIndexer, graph: Graph) -> None:
         self.indexer, self.graph = indexer, graph
+        self.is_transformer = isinstance(indexer, SubwordIndexer)
 
     def prepare(self, sentences: Sequence[Sentence], context: Sequence[Sentence] = ()) -> list[Any]:
         return [*self.indexer.prepare(sentences, context)]

@@ -19,6 +19,7 @@ from spanwise.files.reading import read_json
 from spanwise.runs.folder import RunFolder
 
 TOKENIZER, ENCODER, HEAD = "tokenizer.json", "encoder.onnx", "head.onnx"
+FLOAT32 = "float32"
 POLICIES = ("overlapping", "nested", "flat")
 SpanWidth = Annotated[int, Field(ge=1, lt=1 << 31)]
 
@@ -38,6 +39,50 @@ class Transitions(BaseModel):
         if {len(self.start), len(self.end), *map(len, self.transitions)} != {len(self.transitions)}:
             raise ValueError("expected as many rows, columns, start scores and end scores as tags")
         return self
+
+
+class TriedQuantization(BaseModel):
+    """A quantisation and its scores on dev. F1 and its loss compared with float32 are in points of 100."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    name: str
+    f1: FiniteFloat
+    loss: FiniteFloat
+    megabytes: FiniteFloat  # of the model
+    milliseconds: FiniteFloat  # per sentence
+
+
+class QuantizationRecord(BaseModel):
+    """How the quantisation of an exported model was chosen; without ``data``, by default.
+
+    Of the ``tried`` ones, the first with a loss of at most ``max_loss`` was chosen, or float32.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    chosen: str
+    data: str | None = None
+    sentences: int = 0
+    max_loss: FiniteFloat | None = None
+    tried: tuple[TriedQuantization, ...] = ()
+
+    @property
+    def precision(self) -> Literal["float32", "int8"]:
+        return "float32" if self.chosen == FLOAT32 else "int8"
+
+    @property
+    def summary(self) -> str:
+        """The chosen quantisation and, if it was measured, its F1.
+
+        >>> QuantizationRecord(chosen="all in blocks").summary
+        'all in blocks'
+        """
+        scores = {tried.name: tried.f1 for tried in self.tried}
+        if not {self.chosen, FLOAT32} <= scores.keys():
+            return self.chosen
+        f1, exact = scores[self.chosen], scores[FLOAT32]
+        return f"{self.chosen} (F1 {f1:.2f}, float32 {exact:.2f}, on {self.sentences:,} sentences of {self.data})"
 
 
 class EncoderRecord(BaseModel):
@@ -88,6 +133,7 @@ class Record(EncoderRecord):
     policy: str | SoftNms = "flat"
     fragment_types: TypeNames = ()  # types with discontinuous entities
     tags: Transitions | None = None
+    quantization: QuantizationRecord | None = None  # of an export with --int8
     thresholds: dict[str, Annotated[float, Field(ge=0, le=1)]] | None = None  # by type, found on dev
     calibration: CalibrationSettings | None = None  # of scores, fitted on dev
 

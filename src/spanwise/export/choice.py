@@ -1,0 +1,161 @@
+"""The choice of a quantisation on dev: the fastest one whose F1 is close enough to that of float32."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from math import ceil
+from pathlib import Path
+from random import Random
+
+from spanwise.core.errors import SpanwiseError
+from spanwise.core.types import Corpus, Sentence
+from spanwise.corpora.splits import find_split_files, read_corpus, select_split
+from spanwise.evaluation import evaluate
+from spanwise.export.quantization import CANDIDATES, SAFEST, Quantization, product_names, quantize
+from spanwise.export.sensitivity import product_errors
+from spanwise.prediction.onnx.encoders import JointEncoder, OnnxEncoder, SingleEncoder
+from spanwise.prediction.onnx.predictor import OnnxPredictor
+from spanwise.prediction.onnx.record import FLOAT32, HEAD, QuantizationRecord, TriedQuantization
+from spanwise.runtime.progress import ProgressBar, listen
+
+MAX_SENTENCES = 1000  # of dev that each candidate predicts
+MAX_ROWS, MAX_SUBWORDS = 32, 1024  # on which the sensitivity of products is measured
+Log = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class DevData:
+    """Gold sentences on which a quantisation is chosen. ``context`` are all sentences of their documents."""
+
+    name: str
+    sentences: Sequence[Sentence]
+    context: Sequence[Sentence]
+    total: int  # sentences before sampling
+
+    @classmethod
+    def of(cls, corpus: Corpus, split: str, name: str) -> DevData:
+        """At most ``MAX_SENTENCES`` sentences of a split, drawn with a fixed seed."""
+        sentences = corpus[split]
+        if not any(sentence.entities for sentence in sentences):
+            raise SpanwiseError(f"{name}: {split} has no entities; expected gold annotations to choose the quantisation on")
+        chosen = sorted(Random(13).sample(range(len(sentences)), min(MAX_SENTENCES, len(sentences))))
+        context = [sentence for split_sentences in corpus.splits.values() for sentence in split_sentences]
+        return cls(name, [sentences[index] for index in chosen], context, len(sentences))
+
+
+def find_dev_data(dev: str | Path | None, data: str | Path | None) -> DevData | None:
+    """Read the dev sentences: those of ``dev``, or the dev split of ``data`` if it has one."""
+    if dev is not None:
+        corpus = read_corpus(dev)
+        split = select_split(corpus.splits, "dev", dev)
+        return DevData.of(corpus, split, str(dev))
+    if data is not None and "dev" in find_split_files(Path(data)):
+        return DevData.of(read_corpus(data), "dev", f"{data} (dev)")
+    return None
+
+
+def quantize_safely(folder: Path) -> QuantizationRecord:
+    """Use the most exact quantisation, for a model whose loss cannot be measured."""
+    graphs = _FloatGraphs(folder)
+    graphs.quantize(SAFEST)
+    graphs.remove()
+    return QuantizationRecord(chosen=SAFEST.name)
+
+
+def choose_quantization(folder: Path, dev: DevData, max_loss: float, log: Log) -> QuantizationRecord:
+    """Quantise the transformers of an exported model with the first candidate within ``max_loss`` of float32.
+
+    F1 and ``max_loss`` are in points of 100. If no candidate is close enough, float32 stays.
+    """
+    count = f"{len(dev.sentences):,}" if len(dev.sentences) == dev.total else f"{len(dev.sentences):,} of {dev.total:,}"
+    log(f"choosing the quantisation on {count} sentences of {dev.name}: at most {max_loss:g} F1 below float32")
+    log(f"{'quantisation':<44}{'F1':>7}{'loss':>7}{'MB':>8}{'ms/sentence':>13}")
+    tried = [_try(folder, dev, FLOAT32, None, log)]
+    graphs = _FloatGraphs(folder)
+    chosen = FLOAT32
+    for candidate in CANDIDATES:
+        if candidate.block_share:
+            graphs.measure(dev)
+        graphs.quantize(candidate)
+        tried.append(_try(folder, dev, candidate.name, tried[0].f1, log))
+        if tried[-1].loss <= max_loss:
+            chosen = candidate.name
+            break
+    else:
+        graphs.restore()
+    graphs.remove()
+    return QuantizationRecord(
+        chosen=chosen, data=Path(dev.name).name, sentences=len(dev.sentences), max_loss=max_loss, tried=tuple(tried)
+    )
+
+
+class _FloatGraphs:
+    """The float32 graphs of an exported model's transformers, moved aside: quantised ones take their place."""
+
+    def __init__(self, folder: Path) -> None:
+        self.encoders = {encoder.graph.path: encoder for encoder in _transformers(OnnxPredictor(folder, "cpu").encoder)}
+        self.sources = {path: path.with_name("float32.onnx") for path in self.encoders}
+        self.errors: dict[tuple[Path, str], float] = {}  # of the products, by graph and node
+        for path, source in self.sources.items():
+            path.rename(source)
+
+    def measure(self, dev: DevData) -> None:
+        """Measure the sensitivity of all products, once."""
+        for path, encoder in self.encoders.items() if not self.errors else ():
+            arrays = encoder.graph.select(encoder.collate(encoder.prepare(dev.sentences[:MAX_ROWS], dev.context)))
+            rows = max(1, MAX_SUBWORDS // arrays["ids"].shape[1])
+            errors = product_errors(self.sources[path], {name: array[:rows] for name, array in arrays.items()})
+            self.errors |= {(path, name): error for name, error in errors.items()}
+
+    def quantize(self, quantization: Quantization) -> None:
+        """Write the quantised graphs. Without ``measure``, all products are equally sensitive."""
+        names = self.errors or {(path, name): 0.0 for path, source in self.sources.items() for name in product_names(source)}
+        ranked = sorted(names, key=lambda key: -names[key])
+        kept = ceil(quantization.float_share * len(ranked))
+        floats, blocks = ranked[:kept], ranked[kept : ceil(quantization.block_share * len(ranked))]
+        for path, source in self.sources.items():
+            shares = ([name for graph, name in share if graph == path] for share in (blocks, floats))
+            quantize(source, path, *shares, rounds_embeddings=quantization.rounds_embeddings)
+
+    def restore(self) -> None:
+        for path, source in self.sources.items():
+            shutil.copyfile(source, path)
+
+    def remove(self) -> None:
+        for source in self.sources.values():
+            source.unlink()
+
+
+def _transformers(encoder: OnnxEncoder) -> list[SingleEncoder]:
+    if isinstance(encoder, JointEncoder):
+        return [single for part in encoder.parts for single in _transformers(part)]
+    return [encoder] if isinstance(encoder, SingleEncoder) and encoder.is_transformer else []
+
+
+def _try(folder: Path, dev: DevData, name: str, exact_f1: float | None, log: Log) -> TriedQuantization:
+    """Score the model in a folder on dev, and print a line of the table."""
+    predictor, done = OnnxPredictor(folder, "cpu"), 0
+
+    def advance(count: int) -> None:
+        nonlocal done
+        done += count
+        bar.show(done, lambda: name)
+
+    started = time.perf_counter()
+    with ProgressBar(len(dev.sentences)) as bar, listen(advance):
+        predicted = list(predictor.stream(dev.sentences, context=dev.context))
+    milliseconds = 1000 * (time.perf_counter() - started) / len(predicted)
+    f1 = 100 * evaluate(dev.sentences, predicted).f1
+    tried = TriedQuantization(
+        name=name, f1=f1, loss=0.0 if exact_f1 is None else exact_f1 - f1, megabytes=_megabytes(folder, predictor),
+        milliseconds=milliseconds,
+    )  # fmt: skip
+    log(f"{name:<44}{f1:>7.2f}{tried.loss:>7.2f}{tried.megabytes:>8.1f}{milliseconds:>13.1f}")
+    return tried
+
+
+def _megabytes(folder: Path, predictor: OnnxPredictor) -> float:
+    return sum((folder / name).stat().st_size for name in (*predictor.record.files(), HEAD)) / 1e6
