@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 from spanwise.core.annotations import Entity, Extra, Link, Relation, Span
 from spanwise.core.word_starts import find_words, joined_starts
@@ -97,6 +97,22 @@ class Sentence:
                 raise ValueError(f"word {word!r} is not at character {start} of the text")
             last_end = start + len(word)
 
+    def with_predictions(self, entities: tuple[Entity, ...], relations: tuple[Relation, ...] = ()) -> Sentence:
+        """Return a copy with other entities and relations, and without links.
+
+        Nothing is checked: this is for predictions, which are made from the words of the sentence.
+
+        >>> Sentence("s", ("in", "Oslo")).with_predictions((Entity("Place", ((1, 2),)),)).entities[0].type
+        'Place'
+        """
+        copy = object.__new__(Sentence)
+        for name in _SLOTS:
+            object.__setattr__(copy, name, getattr(self, name))
+        object.__setattr__(copy, "entities", entities)
+        object.__setattr__(copy, "relations", relations)
+        object.__setattr__(copy, "links", ())
+        return copy
+
     @property
     def offsets(self) -> tuple[Span, ...]:
         """The characters of each word in ``text``."""
@@ -116,3 +132,6 @@ class Sentence:
 
     def words_of(self, entity: Entity) -> tuple[str, ...]:
         return tuple(self.words[index] for index in entity.word_indices)
+
+
+_SLOTS = tuple(item.name for item in fields(Sentence))

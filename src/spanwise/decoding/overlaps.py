@@ -22,6 +22,8 @@ def overlap_filter(overlap: str) -> Callable[[Sentence], Sentence]:
     if overlap not in OVERLAPS:
         raise unknown_name("overlap policy", overlap, OVERLAPS)
     select = OVERLAPS[overlap]
+    if select is _all:
+        return lambda sentence: sentence
 
     def apply(sentence: Sentence) -> Sentence:
         if len(sentence.entities) < 2:

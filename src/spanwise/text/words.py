@@ -23,6 +23,8 @@ def split_words(text: str) -> list[Span]:
     >>> [text[a:b] for a, b in split_words(text)]
     ['Anti', '-', 'IL2', 'in', '北', '京', '.']
     """
+    if text.isascii():  # it has no marks, and this is twice as fast
+        return [Span(*match.span()) for match in _WORD.finditer(text)]
     words: list[Span] = []
     for match in _WORD.finditer(text):
         start, end = match.span()
