@@ -11,6 +11,7 @@ from tiny import STATIC, corpus, fit, transformer
 from spanwise import Corpus, Entity, Sentence
 from spanwise.cli import main
 from spanwise.formats import write
+from spanwise.runtime.threads import SlowStepCheck
 from spanwise.training.checks import check_coverage
 from spanwise.training.progress import Progress
 
@@ -70,6 +71,16 @@ def test_the_time_to_expect_is_printed_after_the_first_steps() -> None:
         now[0] += 0.01
         short.step(torch.tensor(1.0))
     assert len(lines) == 2, "a training of seconds needs no estimate"
+
+
+def test_slow_steps_are_announced() -> None:
+    now, lines = [0.0], list[str]()
+    check = SlowStepCheck(2, clock=lambda: now[0], cpu_clock=lambda: now[0] / 4)
+    progress = Progress(60, 0, lines.append, epochs=2, clock=lambda: now[0], slow_steps=check)
+    for _ in range(60):
+        now[0] += 0.6
+        progress.step(torch.tensor(1.0))
+    assert sum(line.startswith("note: steps take 4.0 times as long as the CPU time") for line in lines) == 1
 
 
 CHINESE = Corpus({"train": (Sentence("z", tuple("奥斯陆是挪威的首都"), (Entity("Place", ((0, 3),)),)),)})
