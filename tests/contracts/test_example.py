@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import subprocess
 import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 
+from spanwise.cli import main
 from spanwise.heads import HEADS, head_class
 from spanwise.recipes.catalog import configure, recipes
 from spanwise.testing import check_head
@@ -64,13 +64,12 @@ def test_the_example_is_a_recipe_and_keeps_the_contract(tmp_path: Path) -> None:
     check_head("mean-span", tmp_path / "check")
 
 
-def test_the_command_line_lists_and_names_the_example(tmp_path: Path) -> None:
-    code = (
-        "import sys; sys.path[:0] = sys.argv[1:3]; del sys.argv[1:3]\n"
-        "import spanwise.cli; assert 'spanwise_mean_span.head' not in sys.modules; spanwise.cli.main()"
-    )
-    arguments = [sys.executable, "-c", code, str(EXAMPLE / "src"), str(write_metadata(tmp_path)), "recipes"]
-    listing = subprocess.run(arguments, capture_output=True, text=True, check=True).stdout
+@pytest.mark.usefixtures("_installed")
+def test_the_command_line_lists_and_names_the_example(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as end:
+        main(["recipes"])
+    assert not end.value.code
+    listing = capsys.readouterr().out
     assert "mean-span\n    Mean-pooled spans, a small example of a head\n    docs/extending.md\n    head.{" in listing
     assert "hidden=150" in listing
 

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
-import tiny
 import torch
 from tiny import corpus, digest, fit
 
@@ -21,7 +19,9 @@ from spanwise.models.model import Model
 from spanwise.prediction.load import load
 from spanwise.recipes.catalog import configure
 from spanwise.recipes.resolve import resolve_config
-from spanwise.training.loop import Trainer
+from spanwise.training.steps import TrainingSteps
+from spanwise.vectors import cooccurrence
+from spanwise.vectors.compiled import compiled
 
 SMALL = ("encoder.glove.iterations=2", "encoder.word_dropout=0.0", "head.hidden=8")
 TYPING: dict[str, Any] = {"recipe": "sng", "task": "typing"}
@@ -121,16 +121,16 @@ def test_given_vectors_are_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 def test_a_resumed_run_learns_no_vectors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It uses those of its checkpoint."""
     small_fit(tmp_path / "whole", epochs=3)
-    backward, calls = Trainer._backward, []
+    backward, calls = TrainingSteps._backward, []
 
-    def interrupted(self: Trainer, *rest: Any) -> Any:
+    def interrupted(self: TrainingSteps, *rest: Any) -> Any:
         calls.append(1)
         if len(calls) == 12:
             raise KeyboardInterrupt
         return backward(self, *rest)
 
     with monkeypatch.context() as patch:
-        patch.setattr(Trainer, "_backward", interrupted)
+        patch.setattr(TrainingSteps, "_backward", interrupted)
         with pytest.raises(KeyboardInterrupt):
             small_fit(tmp_path / "parts", epochs=3)
     monkeypatch.setattr(static, "learn_vectors", None)
@@ -172,20 +172,9 @@ def test_heads_that_cannot_type() -> None:
     assert resolve_config("sng-paper", task="entities").head["task"] == "entities"
 
 
-def test_without_numba() -> None:
-    code = """
-import sys
-sys.modules["numba"] = None
-from tiny import corpus
-from spanwise import SpanwiseError
-from spanwise.models.model import Model
-from spanwise.recipes.resolve import resolve_config
-try:
-    Model.build(resolve_config("sng"), corpus())
-except SpanwiseError as error:
-    print(error)
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=Path(tiny.__file__).parent
-    )
-    assert done.stdout == "training word vectors requires numba; run pip install 'spanwise[vectors]'\n"
+def test_without_numba(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "numba", None)
+    first = compiled(cooccurrence._collect_pairs.__wrapped__)  # an earlier test may have compiled the original
+    monkeypatch.setattr(cooccurrence, "_collect_pairs", first)
+    with pytest.raises(SpanwiseError, match=r"^training word vectors requires numba; run pip install 'spanwise\[vectors\]'$"):
+        Model.build(resolve_config("sng"), corpus())
