@@ -75,3 +75,13 @@ def test_the_files_that_a_run_folder_links_to(run: Path, tmp_path: Path) -> None
 
 def test_devices_are_written_to(run: Path) -> None:
     check_output(Path("/dev/null"), [run])
+
+
+def test_the_texts_of_a_table_are_inputs(tmp_path: Path) -> None:
+    for name in ("a.csv", "d.txt", "texts.csv", "b.jsonl"):
+        (tmp_path / name).write_text("x")
+    for name in ("d.txt", "texts.csv", "a.csv"):
+        with pytest.raises(SpanwiseError, match="would overwrite an input"):
+            check_output(tmp_path / name, [tmp_path / "a.csv"])
+    for name in ("b.jsonl", "new.txt"):
+        check_output(tmp_path / name, [tmp_path / "a.csv"])
