@@ -122,12 +122,12 @@ def test_a_table_of_texts_is_read_for_prediction(tmp_path: Path) -> None:
     assert [(s.document, s.text) for s in read(tmp_path / "a.csv", with_annotations=False)] == [
         ("d", "One. "), ("d", "Two."), ("e", "Three"),
     ]  # fmt: skip
-    with pytest.raises(FormatError, match="no column 'start' and 'end' and 'type'"):
+    with pytest.raises(FormatError, match="no columns 'start', 'end', 'type'"):
         list(read(tmp_path / "a.csv"))
 
 
 WRONG: dict[str, tuple[str, str]] = {
-    "no annotation columns": ("id,review\n1,good\n", "no column 'document' and 'start' and 'end' and 'type' in the first line; "
+    "no annotation columns": ("id,review\n1,good\n", "no columns 'document', 'start', 'end', 'type' in the first line; "
                               "expected document, start, end, type, found 'id', 'review'; rename 'id' to 'document'"),
     "other names": ("doc,begin,stop,label\nd,0,4,X\n", "rename 'doc' to 'document', 'begin' to 'start', 'stop' to 'end', 'label' to 'type'"),
     "no names": ("d,0,4,Drug\n", "a.csv:1: no column"),

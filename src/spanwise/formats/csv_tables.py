@@ -66,8 +66,8 @@ class Table:
         renames = [(other, name) for name in missing for other in SYNONYMS[name] if other in self.columns][:5]
         advice = "; rename " + ", ".join(f"{other!r} to {name!r}" for other, name in renames) if renames else ""
         columns = ", ".join(f"{name!r:.40}" for name in self.columns[:10])
-        listed = " and ".join(f"{name!r}" for name in missing)
-        problem = f"no column {listed} in the first line; expected {', '.join(names)}, found {columns}{advice}"
+        listed = f"{'s' * (len(missing) > 1)} {', '.join(map(repr, missing))}"
+        problem = f"no column{listed} in the first line; expected {', '.join(names)}, found {columns}{advice}"
         raise FormatError(self.path, 1, problem)
 
     def rows(self) -> Iterator[tuple[int, dict[str, str]]]:
