@@ -10,7 +10,8 @@ demo: $(VENV)/.installed
 	$(BIN)/spanwise demo
 
 test: $(VENV)/.installed-dev check
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist worksteal  # one thread per worker
+	@# One thread per worker. Compiled files are saved, because several processes import the same modules.
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 
 check: $(VENV)/.installed-dev
 	$(BIN)/ruff check src tests bench examples

@@ -32,10 +32,11 @@ RECIPES = (
 ALL_WIDTHS = ("biaffine", "efficient-global-pointer", "global-pointer")
 
 
-@pytest.mark.parametrize("recipe", ["seqner", "seqner-crf", "spanner"])
-def test_batch_invariance_with_all_settings_of_the_encoder(tiny_bert: Path, recipe: str) -> None:
+@pytest.mark.parametrize(("first", "recipe"), enumerate(["seqner", "seqner-crf", "spanner"]))
+def test_batch_invariance_with_all_settings_of_the_encoder(tiny_bert: Path, first: int, recipe: str) -> None:
+    """Each recipe is tested with a third of the settings, among them both kinds of context."""
     poolings = (("first", 1), ("max", 1), ("mean", 1), ("max", 3), ("mean", 3), ("first", 3))
-    for context, (pooling, layers) in product(("sentence", "document"), poolings):
+    for context, (pooling, layers) in list(product(("sentence", "document"), poolings))[first::3]:
         values = {"context": context, "pooling": pooling, "layers": layers}
         check_batch_invariance(model(tiny_bert, recipe, [f"encoder.{key}={value}" for key, value in values.items()]))
 
