@@ -32,7 +32,7 @@ RECIPES = (
 ALL_WIDTHS = ("biaffine", "efficient-global-pointer", "global-pointer")
 
 
-@pytest.mark.parametrize(("first", "recipe"), enumerate(["seqner", "seqner-crf", "spanner"]))
+@pytest.mark.parametrize(("first", "recipe"), list(enumerate(["seqner", "seqner-crf", "spanner"])))
 def test_batch_invariance_with_all_settings_of_the_encoder(tiny_bert: Path, first: int, recipe: str) -> None:
     """Each recipe is tested with a third of the settings, among them both kinds of context."""
     poolings = (("first", 1), ("max", 1), ("mean", 1), ("max", 3), ("mean", 3), ("first", 3))
