@@ -114,9 +114,9 @@ def test_parts_that_learn_labels_ignore_the_probabilities(tiny_bert: Path) -> No
     assert targets(bundle, taught)["span.mass"] != targets(bundle, GOLD)["span.mass"]
     split = model(tiny_bert, "global-pointer", ("head.discontinuous=[Drug]",), data=corpus())
     entity = replace(GOLD, entities=(*GOLD.entities, Entity("Drug", ((0, 1), (3, 4)))))
-    found, expected = (targets(split.head, s) for s in (TaughtSentence.teach(entity, TEACHER, 0.0), entity))
+    actual, expected = (targets(split.head, s) for s in (TaughtSentence.teach(entity, TEACHER, 0.0), entity))
     parts = [name for name in expected if name.startswith(("fragments", "links", "types"))]
     assert parts
-    assert all(found[name] == expected[name] for name in parts)
+    assert all(actual[name] == expected[name] for name in parts)
     assert find_ability(build("seqner", tiny_bert).head, LearnsProbabilities) is None
     assert find_ability(build("locate-label", tiny_bert).head, LearnsProbabilities) is None

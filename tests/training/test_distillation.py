@@ -24,6 +24,7 @@ from spanwise.prediction.span_vectors import span_probabilities
 from spanwise.training import lessons
 from spanwise.training.lessons import UNLABELLED, add_unlabelled
 from spanwise.training.loop import Trainer
+from spanwise.training.steps import TrainingSteps
 from spanwise.training.teachers import ask_teachers
 
 GRID = ("head.channels=8", "head.rank=4", "head.dropout=0", "head.hidden_dropout=0")
@@ -139,23 +140,23 @@ def test_sentences_of_the_data_are_no_unlabelled_text(text: Path, tmp_path: Path
 def test_an_interrupted_student_resumes_identically_without_its_teachers(
     teachers: dict[str, Path], text: Path, tmp_path: Path
 ) -> None:
-    copies = [shutil.copytree(teachers[name], tmp_path / name) for name in ("grid", "tagger")]
+    group = tmp_path / "group"
+    copies = [shutil.copytree(teachers[name], group / name) for name in ("grid", "tagger")]
     options: dict[str, Any] = {"unlabelled": [text], "checkpoint_steps": 2, "overrides": ("head.negatives=6",)}
     taught(tmp_path / "whole", copies, **options)
     with pytest.MonkeyPatch.context() as patch:
-        interrupt(patch, Trainer, "_backward", 6)
+        interrupt(patch, TrainingSteps, "_backward", 6)
         with pytest.raises(Interrupted):
             taught(tmp_path / "parts", copies, **options)
     for message, changes in (
         ("was started with spanwise distill; resume it with that command", {"teachers": (), "unlabelled": ()}),
         ("cannot resume with other teachers; it was started with", {"teachers": copies[:1]}),
-        ("cannot resume with other unlabelled text", {"unlabelled": [tmp_path / "grid" / "metrics.jsonl"]}),
+        ("cannot resume with other unlabelled text", {"unlabelled": [copies[0] / "metrics.jsonl"]}),
     ):
         with pytest.raises(SpanwiseError, match=message):
             taught(tmp_path / "parts", **{"teachers": copies, **options, "resume": True, **changes})
-    for copy in copies:
-        shutil.rmtree(copy)
-    taught(tmp_path / "parts", copies, resume=True, checkpoint_steps=2, overrides=("head.negatives=6",))
+    shutil.rmtree(group)
+    taught(tmp_path / "parts", [group], resume=True, checkpoint_steps=2, overrides=("head.negatives=6",))
     assert digest(tmp_path / "parts") == digest(tmp_path / "whole")
     assert sorted(p.name for p in (tmp_path / "parts").iterdir()) == sorted(p.name for p in (tmp_path / "whole").iterdir())
 
@@ -176,7 +177,7 @@ def test_a_student_interrupted_before_its_first_step_starts_again(
 
 def test_changed_unlabelled_text_is_refused(teachers: dict[str, Path], text: Path, tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        interrupt(patch, Trainer, "_backward", 6)
+        interrupt(patch, TrainingSteps, "_backward", 6)
         with pytest.raises(Interrupted):
             taught(tmp_path / "run", [teachers["tagger"]], unlabelled=[text], checkpoint_steps=2)
     write(TEXT[1:], text)

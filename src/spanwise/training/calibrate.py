@@ -41,6 +41,6 @@ def _errors(corpus: Corpus, predicted: Mapping[str, Sequence[Sentence]], scale: 
     """The expected calibration error of each split before and after."""
     errors = {}
     for split, before in predicted.items():
-        found = calibration_errors(corpus[split], before, [scale.apply(sentence) for sentence in before])
-        errors[split] = None if found is None else found.to_json()
+        split_errors = calibration_errors(corpus[split], before, [scale.apply(sentence) for sentence in before])
+        errors[split] = None if split_errors is None else split_errors.to_json()
     return errors

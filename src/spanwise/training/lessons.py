@@ -27,24 +27,27 @@ from spanwise.models.model import Model
 from spanwise.prediction.load import model_folder
 from spanwise.prediction.windows import MAX_WORDS, split_into_windows
 from spanwise.runs.folder import RunFolder
-from spanwise.runtime.hub import hub_name
 from spanwise.training.data import all_sentences
 from spanwise.training.teachers import MIN_VOTE, Opinion, ask_teachers, to_spans
 
 UNLABELLED = "unlabelled"  # the split of a corpus with the sentences without gold
 
 
-def find_teachers(sources: Iterable[str | Path], can_be_missing: bool = False) -> tuple[Path, ...]:
+def find_teachers(sources: Iterable[str | Path], recorded: Iterable[str] = ()) -> tuple[Path, ...]:
     """The model folders of teachers; of a folder of several runs, all of them.
 
-    A resumed run does not need its teachers, so they ``can_be_missing``.
+    A resumed run does not need its ``recorded`` teachers any more, so their folders may be missing.
     """
+    known = [Path(folder) for folder in recorded]
     folders: list[Path] = []
     for source in sources:
         folder = Path(source).absolute()
-        folder = folder if can_be_missing and not folder.exists() and not hub_name(source) else model_folder(source).absolute()
-        runs = [] if RunFolder(folder).has_model else RunFolder(folder).runs()
-        folders += [run.path for run in runs] or [folder]
+        missing = [] if folder.exists() else [teacher for teacher in known if folder in (teacher, *teacher.parents)]
+        if not missing:
+            folder = model_folder(source).absolute()
+            runs = [] if RunFolder(folder).has_model else RunFolder(folder).runs()
+            folders += [run.path for run in runs] or [folder]
+        folders += missing
     return tuple(folders)
 
 

@@ -144,9 +144,11 @@ def train_config(data: str | Path | Corpus, out: Path, config: Config, options: 
     if options.unlabelled and not options.teachers:
         raise SpanwiseError("unlabelled text needs a teacher; use spanwise distill")
     if options.teachers:
+        record = RunFolder(out).read_record() if options.resume else None
+        recorded = () if record is None else record.teachers
         options = replace(
             options,
-            teachers=tuple(map(str, find_teachers(options.teachers, options.resume))),
+            teachers=tuple(map(str, find_teachers(options.teachers, recorded))),
             unlabelled=tuple(str(Path(path).absolute()) for path in options.unlabelled),
         )
     inputs = (data, options.init, *options.teachers, *options.unlabelled)
