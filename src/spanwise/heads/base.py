@@ -128,6 +128,7 @@ class Head(nn.Module, ABC):
         sentence, start, end, label, score = (column.detach().cpu().numpy() for column in scored.columns)
         entities = decode(
             sentence, start, end, label, score,
+            log_odds=None if scored.log_odds is None else scored.log_odds.detach().float().cpu().numpy(),
             count=count, types=self.labels.entities, policy=self.decoding, min_scores=self.min_scores,
         )  # fmt: skip
         return [Predictions(sentence_entities) for sentence_entities in entities]
