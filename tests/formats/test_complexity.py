@@ -33,6 +33,10 @@ def label_studio_task(text: str, *regions: dict[str, Any]) -> str:
 SLOW_FILES = {
     "a large record, then small records": ("spert", lambda: json.dumps(
         [{"tokens": ["abc"] * 600_000, "entities": []}, *[{"tokens": ["a"], "entities": []}] * 40_000])),
+    "a table of 20,000 columns": ("csv", lambda: "document,start,end,type" + repeat(",c{n}", 20_000) + "\n" + "d,0,1,X\n" * 20_000),
+    "a cell of 100,000 fragments": ("csv", lambda: "document,start,end,type,document_text\nd,"
+        + ";".join(map(str, range(0, 200_000, 2))) + "," + ";".join(map(str, range(1, 200_000, 2))) + ",X," + "a " * 100_000 + "\n"),
+    "a quote that is not closed": ("csv", lambda: 'document,start,end,type,document_text\nd,0,1,X,"' + "a,\n" * 500_000),
     "a truncated record": ("spert", lambda: '[{"tokens": ["' + "a" * 2_000_000),
     "a word of 2 MB": ("conll", lambda: "a\tO\n" + "x" * 2_000_000 + "\tB-X\n"),
     "2 MB of spaces": ("conll", lambda: "a O\nx" + " " * 2_000_000 + "B-X\n"),

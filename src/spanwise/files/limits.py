@@ -15,6 +15,7 @@ MEGABYTE = 1 << 20
 EXPANSION, MIN_EXPANDED_BYTES = 200, 64 * MEGABYTE
 ROW_VALUES = 2_000_000  # values of one row of a table, such as tokens and tags
 ROW_BYTES = 64 * MEGABYTE  # of one row, as text
+TABLE_COLUMNS = 1000  # of a CSV or TSV file
 DOCUMENT_TOKENS = 2_000_000  # of one document of a DocBin
 XML_TOKEN_BYTES = MEGABYTE  # of one tag or comment, which is scanned again with every chunk
 CONFIG_BYTES = 100_000  # of config.yaml, which has about one kilobyte

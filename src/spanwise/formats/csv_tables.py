@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from spanwise.core.errors import FormatError
+from spanwise.files.limits import TABLE_COLUMNS
 from spanwise.files.reading import decode_line
 
 SEPARATORS = {"comma": ",", "tab": "\t", "semicolon": ";"}
@@ -55,6 +56,8 @@ class Table:
         with path.open("rb") as file:
             first = decode_line(file.readline(), path, 1)
         self.columns, self.separator = split_header(first.rstrip("\r\n"), separator)
+        if len(self.columns) > TABLE_COLUMNS:
+            raise FormatError(path, 1, f"has {len(self.columns):,} columns; the limit is {TABLE_COLUMNS:,}")
 
     def require(self, names: Sequence[str]) -> None:
         """Report missing columns, and which of the existing ones may be meant."""
