@@ -1,0 +1,147 @@
+"""Cells of a published table: one system trained on one corpus with one seed, and all numbers that tables show."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from spanwise.analysis.model_sections import model_sections
+from spanwise.core.types import Corpus
+from spanwise.corpora.splits import ensure_dev_split
+from spanwise.evaluation import TrainIndex, analyze_errors, bucket_scores
+from spanwise.evaluation.differences import mean_error_rates, mean_overlap_rates
+from spanwise.heads.abilities import find_ability
+from spanwise.heads.span_head import SpanHead
+from spanwise.prediction.load import load_torch
+from spanwise.prediction.scoring import predict_split
+from spanwise.training.data import read_data
+from spanwise.training.folds import cut_folds
+from spanwise.training.run import train
+
+FOLDER = Path(__file__).parent
+# Settings for encoders below 30 M parameters and short runs, instead of the published ones: automatic epochs and batch size.
+SMALL = (
+    "training.encoder_rate=1e-4", "training.head_rate=1e-3", "training.warmup=0.1", "training.schedule=linear",
+    "training.clip=1.0", "training.epochs=null", "training.batch_size=null",
+)  # fmt: skip
+LENGTHS = {"1-4": 4, "5-9": 9, "10+": None}  # groups of Locate and Label, Table 3
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of a paper: systems on corpora, columns of numbers, and the published values."""
+
+    name: str
+    title: str
+    corpora: tuple[str, ...]
+    systems: Mapping[str, Mapping[str, Any]]
+    columns: Mapping[str, str]  # title to a path in the record of a cell
+    published: Mapping[str, Mapping[str, Sequence[float | None]]]
+    seeds: tuple[int, ...] = (1,)
+    note: str = ""
+    scale: float = 100.0
+    folds: bool = False
+    vectors: bool = False  # also measure span vectors
+    corpus_set: Mapping[str, Sequence[str]] = field(default_factory=dict)  # settings by corpus
+    shares: tuple[str, ...] = ()  # tables with systems of the same name, which are trained once
+
+    @classmethod
+    def read(cls, name: str) -> Table:
+        """Read the table NAME, such as ``sng:table2``."""
+        path = FOLDER / f"{name.replace(':', '-')}.yaml"
+        if not path.is_file():
+            raise SystemExit(f"{name}: no such table; known: {', '.join(table_names())}")
+        values = yaml.safe_load(path.read_text(encoding="utf-8"))
+        for key in ("corpora", "seeds", "shares"):
+            if key in values:
+                values[key] = tuple(values[key])
+        return cls(name=name, **values)
+
+    def owner(self, system: str) -> Table:
+        """The table under whose name a system is trained and stored: this one, or one that it shares systems with."""
+        return next((table for table in map(Table.read, self.shares) if system in table.systems), self)
+
+    def cells(self, seeds: Sequence[int] = ()) -> list[Cell]:
+        numbers = tuple(seeds) or (tuple(range(10)) if self.folds else self.seeds)
+        return [Cell(*key) for key in product(self.corpora, self.systems, numbers)]
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One training. ``seed`` is the number of a fold in tables of folds."""
+
+    corpus: str
+    system: str
+    seed: int
+
+    @property
+    def name(self) -> str:
+        return f"{self.corpus}-{self.system}-{self.seed}".replace(" ", "_").replace("/", "_")
+
+
+def table_names() -> list[str]:
+    return sorted(path.stem.replace("-", ":", 1) for path in FOLDER.glob("*.yaml"))
+
+
+def run_cell(
+    table: Table, cell: Cell, data: Path, runs: Path, *,
+    encoder: str | None, is_small: bool, overrides: Sequence[str], device: str,
+) -> dict[str, Any]:  # fmt: skip
+    """Train a cell, unless its run exists, and return its record."""
+    table = table.owner(cell.system)
+    system = table.systems[cell.system]
+    source: Path | Corpus = data / cell.corpus
+    rates = SMALL if is_small and not system.get("keep_rates") else ()
+    settings = [*table.corpus_set.get(cell.corpus, ()), *system.get("set", ()), *rates, *overrides]
+    if table.folds:
+        corpus = read_data(source, None, print)
+        source, _ = ensure_dev_split(dict(cut_folds(corpus, data / cell.corpus / "folds.json"))[cell.seed])
+    out = runs / table.name.replace(":", "-") / cell.name
+    report = out / "run.json"
+    if not report.is_file():
+        train(
+            source, out, recipe=system["recipe"], encoder=encoder if system.get("encoder", True) else None,
+            task=system.get("task"), overrides=settings, device=device, seed=1 if table.folds else cell.seed,
+        )  # fmt: skip
+    record = json.loads(report.read_text(encoding="utf-8"))
+    result = {"table": table.name, **vars(cell), "settings": settings, "scores": record["scores"]["test"]}
+    result |= {key: record.get(key) for key in ("epochs", "best_epoch", "seconds", "parameters")}
+    return result if table.folds else result | measure(out, data / cell.corpus, device, with_vectors=table.vectors)
+
+
+def measure(run: Path, data: Path, device: str, *, with_vectors: bool) -> dict[str, Any]:
+    """Predict the test split and compute buckets, errors and, if requested, measures of span vectors."""
+    predictor = load_torch(run, device)
+    head = predictor.model.head.prediction_head
+    span_head = find_ability(head, SpanHead)
+    numbers: dict[str, Any] = {"epsilon": None if span_head is None else span_head.max_width}
+    if predictor.model.needs_spans:
+        return numbers
+    result = predict_split(predictor, data, split="test")
+    gold, predicted, train_index = result.gold, result.predicted, TrainIndex(result.train or ())
+    numbers["unreachable"] = sum(map(head.count_unreachable, gold))
+
+    def buckets(attribute: str, **options: Any) -> dict[str, Any]:
+        return {b.name: b.score.f1 for b in bucket_scores(gold, predicted, train_index, attribute=attribute, **options)}
+
+    numbers["buckets"] = {name: buckets(name) for name in ("eLen", "tLen", "eCon", "eDen", "nesting")}
+    numbers["literal"] = {name: buckets(name, use_paper_definition=True) for name in ("eCon", "eDen")}
+    groups = bucket_scores(gold, predicted, attribute="eLen", cuts=[cut for cut in LENGTHS.values() if cut])
+    numbers["lengths"] = {name: bucket.score.f1 for name, bucket in zip(LENGTHS, groups, strict=True)}
+    single = bucket_scores(gold, predicted, attribute="eLen", cuts=list(range(1, 20)))
+    numbers["length"] = {str(n): bucket.score.f1 for n, bucket in enumerate(single, 1)}
+    numbers["support"] = {name: bucket.score.support for name, bucket in zip(LENGTHS, groups, strict=True)}
+    errors = analyze_errors(gold, predicted)
+    numbers["errors"] = {**mean_error_rates([errors]), **mean_overlap_rates([errors])}
+    if with_vectors:
+        sections = model_sections(predictor.model, gold, predicted, run=run, context=result.context, projection="pca")
+        tables = next(section.tables for section in sections if section.name == "vectors")
+        numbers["vectors"] = {f"{of}: {measure}": value for of, measure, value in tables["summary"].rows}
+        numbers["overlaps"] = {row[0]: row[2] for row in tables["overlaps"].rows}
+    return numbers

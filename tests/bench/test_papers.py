@@ -1,0 +1,73 @@
+"""``bench/papers``: all tables are valid, cells are trained and measured, and reports show both sides."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tiny import STATIC, corpus
+
+from spanwise.formats import write
+from spanwise.recipes.resolve import resolve_config
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "bench" / "papers"))
+
+import cells
+import run as papers
+from cells import SMALL, Table
+
+
+@pytest.mark.parametrize("name", cells.table_names())
+def test_tables_are_valid(name: str) -> None:
+    table = Table.read(name)
+    for system in table.systems.values():
+        encoder = "somebody/some-model" if system.get("encoder", True) else None
+        for sets in ([], *table.corpus_set.values()):
+            overrides = (*sets, *system.get("set", ()), *(() if system.get("keep_rates") else SMALL))
+            resolve_config(system["recipe"], encoder=encoder, task=system.get("task"), overrides=overrides)
+    for systems in table.published.values():
+        assert set(systems) <= set(table.systems)
+        assert {len(values) for values in systems.values()} == {len(table.columns)}
+    for shared in table.shares:
+        same = set(table.systems) & set(Table.read(shared).systems)
+        assert same
+        assert all(table.systems[system] == Table.read(shared).systems[system] for system in same)
+
+
+def test_a_cell_is_trained_and_measured_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    for split, sentences in corpus(30, 10, 10).splits.items():
+        (tmp_path / "tiny").mkdir(exist_ok=True)
+        write(sentences, tmp_path / "tiny" / f"{split}.jsonl")
+    system = {"recipe": "spanner", "set": ["head.max_width=3", *STATIC]}
+    columns = {
+        "F1": "scores.micro.f1",
+        "short": "lengths.1-4",
+        "BE-Rate": "errors.BE-Rate",
+        "strong": "overlaps.strong overlap",
+    }
+    table = Table(
+        "x:table1", "X", ("tiny",), {"a b": system}, columns, {"tiny": {"a b": [12.3, None, None, None]}}, vectors=True
+    )
+    monkeypatch.setattr(Table, "read", classmethod(lambda cls, name: table))
+    monkeypatch.setattr(papers, "table_names", lambda: ["x:table1"])
+    arguments = ["run.py", "x:table1", "--data", str(tmp_path), "--out", str(tmp_path / "out"), "--encoder", "static"]
+    monkeypatch.setattr(sys, "argv", [*arguments, "--device", "cpu", "--set", "training.epochs=1"])
+    papers.main()
+    assert "| tiny | a b | 12.30 / " in capsys.readouterr().out
+    (path,) = (tmp_path / "out").glob("*.json")
+    record = json.loads(path.read_text())
+    assert (path.name, record["epsilon"], record["seed"]) == ("x-table1--tiny-a_b-1.json", 3, 1)
+    assert papers.find(record, "overlaps.strong overlap") is not None
+    path.write_text(json.dumps(record | {"scores": {"micro": {"f1": 0.5}}}))
+    papers.main()  # reads the record
+    assert "| tiny | a b | 12.30 / 50.00 | – / " in capsys.readouterr().out
+
+
+def test_reports_give_means_and_deviations() -> None:
+    table = Table("x:table1", "X", ("c",), {"a": {"recipe": "spanner"}}, {"F1": "scores.f1"}, {"c": {"a": [70.0]}}, note="N")
+    records = [{"corpus": "c", "system": "a", "scores": {"f1": f1}, "epsilon": 7} for f1 in (0.6, 0.7)]
+    assert "| c | a | 70.00 / 65.00 ± 7.07 | 7 | 2 |" in papers.format_table(table, records)
+    assert papers.format_table(table, []).splitlines()[-3:] == ["| c | a | 70.00 / – | – | 0 |", "", "N"]
