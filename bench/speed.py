@@ -89,7 +89,7 @@ class OurLoop:
     def __init__(self, trainer: Trainer) -> None:
         self.trainer = trainer
         self.stream = trainer._stream(0)
-        trainer.wrapped_model.train()
+        trainer.steps.wrapped_model.train()
 
     def step(self, number: int) -> None:
         self.trainer.step(number, next(self.stream))

@@ -40,8 +40,8 @@ def gradients(trainer: Trainer, parts: list[list[int]]) -> dict[str, Tensor]:
     def record() -> None:
         received.update((name, p.grad.clone()) for name, p in trainer.model.named_parameters() if p.grad is not None)
 
-    trainer.wrapped_optimizer.step, trainer.schedule.step = record, lambda: None
-    trainer.wrapped_model.train()
+    trainer.steps.wrapped_optimizer.step, trainer.steps.schedule.step = record, lambda: None
+    trainer.steps.wrapped_model.train()
     for number, part in enumerate(parts, 1):
         trainer.step(number, pack(trainer, part), is_update=number == len(parts))
     return received

@@ -40,7 +40,7 @@ class Peer:
             trainer = Trainer(self.model, self.corpus, Path(folder), device="cpu", log=lambda line: None)
             stream, done = trainer._stream(0), 0
             for end in trainer.batches.ends:
-                trainer.wrapped_model.train()
+                trainer.steps.wrapped_model.train()
                 for step in range(done, end):
                     trainer.step(step, next(stream))
                 done = end

@@ -20,7 +20,7 @@ from spanwise.core.errors import SpanwiseWarning
 from spanwise.core.types import Corpus
 from spanwise.formats import read, write
 from spanwise.integrations.hub import HubModel
-from spanwise.training.loop import Trainer
+from spanwise.training.steps import TrainingSteps
 
 RATE = ("--set", "training.head_rate=0.03")
 OPTIONS = ("--recipe", "seqner", "--encoder", "static", "--epochs", "2", "--batch-size", "8", *RATE,
@@ -43,16 +43,16 @@ def data(tmp_path: Path) -> Path:
 @contextmanager
 def interrupted(step: int) -> Iterator[None]:
     """Raise a KeyboardInterrupt in a step, counted from 1."""
-    backward, calls = Trainer._backward, []
+    backward, calls = TrainingSteps._backward, []
 
-    def failing(self: Trainer, packed: Any) -> Any:
+    def failing(self: TrainingSteps, packed: Any) -> Any:
         calls.append(1)
         if len(calls) == step:
             raise KeyboardInterrupt
         return backward(self, packed)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Trainer, "_backward", failing)
+        patch.setattr(TrainingSteps, "_backward", failing)
         yield
 
 

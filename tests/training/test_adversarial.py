@@ -85,8 +85,8 @@ def test_a_step_adds_the_gradients_of_a_perturbed_pass(kind: str, tiny_bert: Pat
     def record() -> None:
         received.update((name, p.grad.clone()) for name, p in trainer.model.named_parameters() if p.grad is not None)
 
-    trainer.wrapped_optimizer.step = record
-    trainer.wrapped_model.train()
+    trainer.steps.wrapped_optimizer.step = record
+    trainer.steps.wrapped_model.train()
     trainer.step(0, packed)
     assert received
     for name, gradient in received.items():

@@ -11,14 +11,14 @@ import torch
 from interruptions import Interrupted, interrupt
 from tiny import fit
 
-from spanwise.training.loop import Trainer
+from spanwise.training.steps import TrainingSteps
 
 
 @pytest.fixture
 def unfinished(tmp_path: Path) -> Path:
     """A training that was interrupted after its first checkpoint."""
     with pytest.MonkeyPatch.context() as patch:
-        interrupt(patch, Trainer, "_backward", 4)
+        interrupt(patch, TrainingSteps, "_backward", 4)
         with pytest.raises(Interrupted):
             fit(tmp_path / "run", epochs=1, checkpoint_steps=2)
     return tmp_path / "run"

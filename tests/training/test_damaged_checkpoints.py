@@ -11,7 +11,7 @@ from tiny import digest, fit
 
 from spanwise import SpanwiseError
 from spanwise.runs.folder import RunFolder
-from spanwise.training.loop import Trainer
+from spanwise.training.steps import TrainingSteps
 
 OPTIONS = {"epochs": 2, "checkpoint_steps": 2}
 FILES = ("state.json", "model.safetensors", "optimizer.safetensors", "random.safetensors", "checksums.json")
@@ -29,7 +29,7 @@ def interrupted(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A training that was interrupted in its second epoch."""
     folder = tmp_path_factory.mktemp("unfinished") / "run"
     with pytest.MonkeyPatch.context() as patch:
-        interrupt(patch, Trainer, "_backward", 12)
+        interrupt(patch, TrainingSteps, "_backward", 12)
         with pytest.raises(Interrupted):
             fit(folder, **OPTIONS)
     return folder
@@ -71,7 +71,7 @@ def test_a_cut_or_missing_file_is_detected(unfinished: Path, whole: Path) -> Non
         path.write_bytes(path.read_bytes()[:-1])
         lines: list[str] = []
         with pytest.MonkeyPatch.context() as patch:
-            interrupt(patch, Trainer, "_backward", 1)
+            interrupt(patch, TrainingSteps, "_backward", 1)
             with pytest.raises(Interrupted):
                 fit(copy, resume=True, log=lines.append, **OPTIONS)
         assert "resuming after step 8 (epoch 2)" in lines

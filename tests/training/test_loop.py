@@ -46,8 +46,8 @@ def test_an_update_counts_as_one_step_of_the_schedule(tmp_path: Path) -> None:
     assert len(trainer.batches) == 16
     assert "6 steps" in trainer.plan  # 3 + 3 + 2 batches per epoch
     trainer.train()
-    assert trainer.schedule.last_epoch == 6
-    assert trainer.schedule.get_last_lr() == [0, 0]
+    assert trainer.steps.schedule.last_epoch == 6
+    assert trainer.steps.schedule.get_last_lr() == [0, 0]
 
 
 def test_checkpoints_count_updates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,7 +95,7 @@ def test_the_batch_of_a_loss_that_is_not_finite_is_named(tmp_path: Path) -> None
     assert "poison-7" in message
     assert "training.precision=fp32" in message
     assert "\n" not in message
-    assert trainer.schedule.last_epoch <= step + 1
+    assert trainer.steps.schedule.last_epoch <= step + 1
 
 
 def test_a_head_with_an_infinite_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from spanwise.runs.folder import RunFolder, RunState
 from spanwise.training.loop import Trainer
 from spanwise.training.run import RunOptions
 from spanwise.training.seeds import train_seeds
+from spanwise.training.steps import TrainingSteps
 
 
 def train_two_seeds(out: Path, *, resume: bool = False) -> dict[str, Any]:
@@ -30,7 +31,7 @@ def train_two_seeds(out: Path, *, resume: bool = False) -> dict[str, Any]:
 def during_training(monkeypatch: pytest.MonkeyPatch, action: Any) -> list[str]:
     """Run ``action`` once, in the middle of a training; return the error it raised."""
     errors: list[str] = []
-    backward = Trainer._backward
+    backward = TrainingSteps._backward
 
     def acting(*arguments: Any, **options: Any) -> Any:
         if not errors:
@@ -40,7 +41,7 @@ def during_training(monkeypatch: pytest.MonkeyPatch, action: Any) -> list[str]:
             errors[0] = str(caught.value)
         return backward(*arguments, **options)
 
-    monkeypatch.setattr(Trainer, "_backward", acting)
+    monkeypatch.setattr(TrainingSteps, "_backward", acting)
     return errors
 
 
@@ -70,7 +71,7 @@ def _wait_in_training(out: Path, ready: Any) -> None:
         ready.set()
         signal.pause()
 
-    Trainer._backward = waiting  # type: ignore[method-assign]
+    TrainingSteps._backward = waiting  # type: ignore[method-assign]
     fit(out, epochs=1)
 
 
@@ -115,7 +116,7 @@ def test_a_refused_or_failed_training_leaves_no_lock_file(tmp_path: Path) -> Non
         fit(tmp_path / "new" / "run", recipe="seqner", data=corpus(30), overrides=("head.tagging=nonsense",))
     assert not (tmp_path / "new").exists()
     with pytest.MonkeyPatch.context() as patch:
-        interrupt(patch, Trainer, "_backward", 2)
+        interrupt(patch, TrainingSteps, "_backward", 2)
         with pytest.raises(Interrupted):
             fit(tmp_path / "run", epochs=1)
     assert not (tmp_path / "run" / ".lock").exists()

@@ -19,6 +19,7 @@ from spanwise.files import disk
 from spanwise.models.model import Model
 from spanwise.training import checkpoint, loop
 from spanwise.training.loop import Trainer
+from spanwise.training.steps import TrainingSteps
 
 SAMPLED = ("head.negatives=6",)  # fewer than all
 VECTORS = ("encoder.glove.iterations=2", "head.hidden=8")
@@ -58,7 +59,7 @@ def test_interrupted_between_steps(tmp_path: Path, name: str) -> None:
     fit(tmp_path / "whole", **options)
     choose = random.Random(name)
     moments = [choose.randint(1, 14) for _ in range(3)]
-    interruptions = [lambda patch, n=n: interrupt(patch, Trainer, "_backward", n) for n in moments]
+    interruptions = [lambda patch, n=n: interrupt(patch, TrainingSteps, "_backward", n) for n in moments]
     assert run_to_end(tmp_path / "parts", interruptions, **options) >= 2
     assert digest(tmp_path / "parts") == digest(tmp_path / "whole")
     assert sorted(p.name for p in (tmp_path / "parts").iterdir()) == sorted(p.name for p in (tmp_path / "whole").iterdir())
@@ -68,7 +69,7 @@ def test_a_transformer_with_dropout_resumes_identically(tiny_bert: Path, tmp_pat
     options: dict[str, Any] = {"encoder": str(tiny_bert), "epochs": 2, "checkpoint_steps": 2, "recipe": "spanner"}
     options |= {"data": corpus(), "encoder_rate": 1e-3, "overrides": SAMPLED}
     fit(tmp_path / "whole", **options)
-    interruptions = [lambda patch, n=n: interrupt(patch, Trainer, "_backward", n) for n in (2, 4)]
+    interruptions = [lambda patch, n=n: interrupt(patch, TrainingSteps, "_backward", n) for n in (2, 4)]
     assert run_to_end(tmp_path / "parts", interruptions, **options) == 2
     assert digest(tmp_path / "parts") == digest(tmp_path / "whole")
 
@@ -78,7 +79,7 @@ def test_the_recipe_spanwise_resumes_identically(tiny_bert: Path, tmp_path: Path
     options: dict[str, Any] = {"encoder": str(tiny_bert), "epochs": 2, "checkpoint_steps": 2, "recipe": "spanwise"}
     options |= {"data": corpus(), "encoder_rate": 1e-3, "overrides": ("head.sampling=0.5",)}
     fit(tmp_path / "whole", **options)
-    interruptions = [lambda patch, n=n: interrupt(patch, Trainer, "_backward", n) for n in (4, 6)]
+    interruptions = [lambda patch, n=n: interrupt(patch, TrainingSteps, "_backward", n) for n in (4, 6)]
     assert run_to_end(tmp_path / "parts", interruptions, **options) == 2
     assert digest(tmp_path / "parts") == digest(tmp_path / "whole")
 
@@ -131,7 +132,7 @@ def unfinished(tmp_path: Path) -> Path:
     """A training that was interrupted in its second epoch."""
     folder = tmp_path / "run"
     with pytest.MonkeyPatch.context() as patch:
-        interrupt(patch, Trainer, "_backward", 12)
+        interrupt(patch, TrainingSteps, "_backward", 12)
         with pytest.raises(Interrupted):
             fit(folder, epochs=2, checkpoint_steps=2)
     return folder
@@ -200,7 +201,7 @@ def test_a_resumed_training_does_not_need_its_initial_model(tmp_path: Path) -> N
     fit(tmp_path / "first", epochs=1)
     fit(tmp_path / "whole", epochs=2, seed=3, init=tmp_path / "first")
     with pytest.MonkeyPatch.context() as patch:
-        interrupt(patch, Trainer, "_backward", 12)
+        interrupt(patch, TrainingSteps, "_backward", 12)
         with pytest.raises(Interrupted):
             fit(tmp_path / "parts", epochs=2, seed=3, init=tmp_path / "first")
     shutil.rmtree(tmp_path / "first")

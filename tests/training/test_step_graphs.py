@@ -31,7 +31,7 @@ def train_weights(folder: Path, recipe: str, encoder: Path) -> tuple[dict[str, T
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0
     trainer = Trainer(model, data, folder, device="cuda", log=quiet)
-    trainer.wrapped_model.train()
+    trainer.steps.wrapped_model.train()
     for step in range(len(trainer.batches)):
         trainer.step(step, trainer.batches[step])
     trainer.finite_check.check()
@@ -43,10 +43,10 @@ def test_recorded_steps_learn_the_same_weights(
     recipe: str, tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     recorded, trainer = train_weights(tmp_path / "a", recipe, tiny_bert)
-    assert trainer.step_graphs is not None
-    assert trainer.step_graphs.recorded
+    assert trainer.steps.graphs is not None
+    assert trainer.steps.graphs.recorded
     monkeypatch.setattr(TrainingBatches, "fix_shapes", lambda self: False)
     plain, trainer = train_weights(tmp_path / "b", recipe, tiny_bert)
-    assert trainer.step_graphs is None
+    assert trainer.steps.graphs is None
     for name, weight in recorded.items():
         torch.testing.assert_close(weight, plain[name], rtol=1e-3, atol=1e-4, msg=name)

@@ -15,7 +15,7 @@ from accelerate.utils import broadcast_object_list, gather_object
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from spanwise.batching.batches import Batch, PackedBatch, TrainingBatches
+from spanwise.batching.batches import PackedBatch, TrainingBatches
 from spanwise.core.types import Corpus, Sentence
 from spanwise.corpora.splits import fingerprints
 from spanwise.files.writing import atomic_output
@@ -25,16 +25,14 @@ from spanwise.runs.folder import RunFolder
 from spanwise.runs.records import check_same
 from spanwise.runtime.device import should_use_cuda
 from spanwise.runtime.threads import SlowStepCheck
-from spanwise.training.acceleration import choose_precision, enable_cuda_graphs, make_accelerator
-from spanwise.training.adversarial import perturb, trainable_embeddings
+from spanwise.training.acceleration import choose_precision, make_accelerator
 from spanwise.training.checkpoint import load_checkpoint, random_states, read_state, save_checkpoint
 from spanwise.training.checks import explain_zero_score
 from spanwise.training.data import all_sentences
 from spanwise.training.dev import DevScorer
 from spanwise.training.finite_check import FiniteCheck
-from spanwise.training.optimization import clip_groups, make_optimizer, make_schedule
 from spanwise.training.progress import Progress
-from spanwise.training.step_graphs import StepGraphs
+from spanwise.training.steps import TrainingSteps
 from spanwise.training.trackers import flatten
 
 CHECK_INTERVAL = 512  # losses and gradient norms that are checked together on a GPU
@@ -55,8 +53,7 @@ class Trainer:
         self.settings, self.trackers = model.config.training, list(trackers)
         self._set_up_device(device)
         self._prepare_data()
-        self._move_model()
-        self._set_up_optimizer()
+        self.steps = TrainingSteps(model, self.batches, self.accelerator, self.precision, self._update_count())
         self._reset()
 
     def _set_up_device(self, device: str) -> None:
@@ -64,8 +61,6 @@ class Trainer:
         self.precision = choose_precision(self.settings.precision, self.model.encoder, on_cpu=on_cpu)
         self.accelerator: Accelerator = make_accelerator(on_cpu, self.precision, self.trackers, self.folder.path)
         self.device = self.accelerator.device
-        # Several batches make one step: gradients are summed and divided by the number of all instances.
-        self.joins_batches = self.settings.accumulate > 1 or self.accelerator.num_processes > 1
 
     def _prepare_data(self) -> None:
         model, settings, context = self.model, self.settings, all_sentences(self.corpus)
@@ -82,35 +77,12 @@ class Trainer:
         self.dev = DevScorer(model, self.corpus["dev"], context)
         self.finite_check = FiniteCheck(self.batches, train, 1 if self.device.type == "cpu" else CHECK_INTERVAL)
 
-    def _move_model(self) -> None:
-        """Move the model to the device; CUDA graphs need float32 and one batch per step."""
-        self.uses_cuda_graphs = self.device.type == "cuda" and self.precision == "fp32" and not self.joins_batches
-        self.records_steps = self.uses_cuda_graphs and self.batches.fix_shapes()
-        if self.records_steps:
-            self.model.encoder.enable_step_graphs()
-        elif self.uses_cuda_graphs:
-            enable_cuda_graphs(self.model)
-        self.model.to(self.device)
-
-    def _set_up_optimizer(self) -> None:
-        model, settings = self.model, self.settings
-        self.trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
-        self.embeddings = trainable_embeddings(model.encoder) if settings.adversarial else []
-        self.clip_groups = clip_groups(model.head, self.trainable)
-        self.optimizer = make_optimizer(model, settings)
-        is_linear = settings.schedule == "linear"
-        self.schedule = make_schedule(self.optimizer, self._update_count(), settings.warmup, is_linear=is_linear)
-        self.wrapped_model, self.wrapped_optimizer = self.accelerator.prepare(model, self.optimizer)
-        self.step_graphs = StepGraphs(self._compute_step, self.optimizer, self.device) if self.records_steps else None
-
     def _reset(self) -> None:
         """Set the state before the first step; ``_resume`` replaces it."""
         self.epoch, self.seconds = 0, 0.0
         self.best_score, self.best_epoch, self.last_improvement = -1.0, 0, 0
         self.metrics: list[dict[str, Any]] = []
         self.loss_sums: dict[str, Tensor] = {}  # over the batches of this epoch
-        self._instances: Tensor | None = None  # of the batches that make the next step
-        self._step_batches: list[Batch] = []  # the batches that make the next step, for adversarial training
         self.fingerprints = fingerprints(self.corpus)
 
     def _update_count(self) -> int:
@@ -127,7 +99,7 @@ class Trainer:
     def plan(self) -> str:
         """The training in one line: data, steps, size, device."""
         settings, labels = self.settings, self.model.labels
-        parameters = sum(parameter.numel() for parameter in self.trainable)
+        parameters = sum(parameter.numel() for parameter in self.steps.trainable)
         relations = f" and {_count(len(labels.relations), 'relation type')}" if self.model.head.finds_relations else ""
         batches = f" in batches of {settings.batch_size}" if settings.token_budget is None else ""
         patience = f", patience {settings.patience}" if settings.patience else ""
@@ -173,7 +145,7 @@ class Trainer:
 
     def _train_epoch(self, stream: Iterator[PackedBatch], done: int, progress: Progress) -> dict[str, float]:
         """Make the remaining steps of an epoch; return its mean losses."""
-        self.wrapped_model.train()
+        self.steps.wrapped_model.train()
         end = self.batches.ends[self.epoch]
         start = self.batches.ends[self.epoch - 1] if self.epoch else 0
         for step in range(done, end):
@@ -184,7 +156,7 @@ class Trainer:
                 self.loss_sums[name] = self.loss_sums[name] + value if name in self.loss_sums else value
             # checkpoints between epochs, counted in updates
             interval = self.settings.checkpoint_steps
-            if interval and is_update and step + 1 < end and self.schedule.last_epoch % interval == 0:
+            if interval and is_update and step + 1 < end and self.steps.schedule.last_epoch % interval == 0:
                 self._save_checkpoint(step + 1)
             progress.step(losses["loss"])
         self.finite_check.check()
@@ -193,86 +165,10 @@ class Trainer:
         return means
 
     def step(self, number: int, packed: PackedBatch, *, is_update: bool = True) -> dict[str, Tensor]:
-        """Compute the gradients of a batch and, with ``is_update``, make an optimiser step; return the losses."""
-        if self.step_graphs is not None:
-            losses = self.step_graphs(packed)
-            self.schedule.step()
-            self.finite_check.add(number, losses["loss"], losses.pop("gradient_norm"))
-            return losses
-        batch = packed.to(self.device)
-        losses = self._backward(batch)
-        instances = losses.pop("instances")
-        if self.joins_batches:
-            self._instances = instances if self._instances is None else self._instances + instances
-        if self.settings.adversarial:
-            self._step_batches.append(batch)
-        gradient_norm = None
-        if is_update:
-            self._add_adversarial_gradients()
-            gradient_norm = self._update()
+        """Learn from a batch and, with ``is_update``, make an optimiser step; return the losses."""
+        losses, gradient_norm = self.steps.make(packed, is_update=is_update)
         self.finite_check.add(number, losses["loss"], gradient_norm)
         return losses
-
-    def _compute_step(self, batch: Batch) -> dict[str, Tensor]:
-        """Make an optimiser step with one batch; a CUDA graph can record it. Returns the losses and the gradient norm."""
-        losses = self._backward(batch)
-        del losses["instances"]
-        if self.settings.adversarial:
-            self._step_batches.append(batch)
-        self._add_adversarial_gradients()
-        norm = self._clip()
-        self.optimizer.step()
-        self.optimizer.zero_grad(set_to_none=True)
-        return {**losses, "gradient_norm": norm}
-
-    def _clip(self) -> Tensor:
-        """Clip the gradients; return their norm, the largest of several groups."""
-        norms = [torch.nn.utils.clip_grad_norm_(group, self.settings.clip, foreach=True) for group in self.clip_groups]
-        return torch.stack(norms).max()
-
-    def _backward(self, batch: Batch) -> dict[str, Tensor]:
-        """Forward and backward. Returns detached losses: a reference to the graph would keep its memory."""
-        losses: dict[str, Tensor] = self.wrapped_model(batch.inputs, batch.targets)
-        # Of several batches, a sum over instances; _update divides it by the number of all instances. The result is
-        # the mean of one larger batch, up to losses that add several means over different instances.
-        self.accelerator.backward(losses["loss"] * losses["instances"] if self.joins_batches else losses["loss"])
-        return {name: value.detach() for name, value in losses.items()}
-
-    def _add_adversarial_gradients(self) -> None:
-        """Add the gradients of the step's batches with perturbed embeddings.
-
-        All batches of a step are read under one perturbation, along their joint gradient, as one larger batch would be.
-        """
-        if not self._step_batches:
-            return
-        if self.uses_cuda_graphs and not self.records_steps:
-            # The gradients may be buffers of a CUDA graph, which its next replay overwrites.
-            for parameter in self.trainable:
-                if parameter.grad is not None:
-                    parameter.grad = parameter.grad.clone()
-        with perturb(self.embeddings, self.settings.adversarial):
-            for batch in self._step_batches:
-                self._backward(batch)
-        self._step_batches.clear()
-
-    def _update(self) -> Tensor | None:
-        """Make an optimiser step; return the norm of the gradient, or None if it has no meaning."""
-        # from sums to means
-        if self._instances is not None:
-            total = self.accelerator.reduce(self._instances, reduction="sum").clamp(min=1)
-            for parameter in self.trainable:
-                if parameter.grad is not None:
-                    parameter.grad.mul_(self.accelerator.num_processes / total)  # gradients are averaged over processes
-            self._instances = None
-        # clip, step, schedule
-        if self.precision == "fp16":
-            self.accelerator.unscale_gradients()
-        norm = self._clip()
-        self.wrapped_optimizer.step()
-        self.schedule.step()
-        self.wrapped_optimizer.zero_grad(set_to_none=True)
-        # The fp16 scaler skips steps that overflow, so their norms are no errors.
-        return None if self.precision == "fp16" else norm
 
     def _evaluate(self, losses: dict[str, float], seconds: float, done: int, progress: Progress) -> None:
         """Score dev after an epoch; store the weights if they are the best, the metrics, and a checkpoint."""
@@ -333,7 +229,7 @@ class Trainer:
                 "scaler": scaler.state_dict() if scaler else None,
                 "config": self.model.config.model_dump(mode="json"), "data": self.fingerprints,
             }  # fmt: skip
-            save_checkpoint(self.folder, step, self.model, self.optimizer, self.schedule, state, random)
+            save_checkpoint(self.folder, step, self.model, self.steps.optimizer, self.steps.schedule, state, random)
         self.accelerator.wait_for_everyone()
 
     def _resume(self, checkpoint: Path) -> int:
@@ -341,7 +237,7 @@ class Trainer:
         state = read_state(checkpoint)
         config = self.model.config.model_dump(mode="json")
         check_same(self.folder.path, state["config"], state["data"], config, self.fingerprints)
-        load_checkpoint(checkpoint, self.model, self.optimizer, self.schedule, self.accelerator.process_index)
+        load_checkpoint(checkpoint, self.model, self.steps.optimizer, self.steps.schedule, self.accelerator.process_index)
         if state["scaler"] and self.accelerator.scaler:
             self.accelerator.scaler.load_state_dict(state["scaler"])
         self.epoch, self.seconds, self.metrics = state["epoch"], state["seconds"], state["metrics"]
