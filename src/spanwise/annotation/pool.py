@@ -6,6 +6,7 @@ them locked.
 
 from __future__ import annotations
 
+import json
 import multiprocessing
 import os
 import signal
@@ -15,6 +16,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from multiprocessing.connection import Connection, wait
+from pathlib import Path
 from typing import Any
 
 from spanwise.annotation.annotator import Annotator, describe
@@ -57,7 +59,7 @@ class Worker:
     is_ready: bool = False
 
 
-def process_context() -> Any:
+def process_context(model: str) -> Any:
     """The way processes are started: forked from a server that has imported everything, where possible.
 
     A fork of this process itself could inherit locked locks of its threads.
@@ -67,7 +69,7 @@ def process_context() -> Any:
     from multiprocessing import forkserver
 
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["spanwise.annotation.preload"])
+    context.set_forkserver_preload(["spanwise.annotation.preload", *transformer_modules(Path(model))])
     # Files of the current folder must not replace modules of the server, such as a user's random.py.
     is_safe = "PYTHONSAFEPATH" in os.environ
     os.environ.setdefault("PYTHONSAFEPATH", "1")
@@ -79,13 +81,22 @@ def process_context() -> Any:
     return context
 
 
+def transformer_modules(model: Path) -> list[str]:
+    """The modules of the transformers library that a model needs; importing them takes seconds."""
+    try:
+        kind = str(json.loads((model / "config.json").read_bytes())["model_type"]).replace("-", "_")
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+    return ["transformers.models.auto.modeling_auto", f"transformers.models.{kind}.modeling_{kind}"]
+
+
 class ProcessPool(Engine):
     """``workers`` processes, each with its own model and ``threads`` threads."""
 
     def __init__(self, work: ShardWork, settings: ModelSettings, *, workers: int, threads: int = 1) -> None:
         super().__init__(work, settings)
         self.workers, self.threads = workers, threads
-        self._context = process_context()
+        self._context = process_context(settings.model)
 
     def run(self, shards: Sequence[Shard], emit: Emit) -> None:
         waiting, deaths = deque(shards), dict.fromkeys((shard.name for shard in shards), 0)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import transformers.models.auto
-from transformers.models.bert import modeling_bert
-
 import spanwise.annotation.engine
 import spanwise.models.model
 import spanwise.prediction.predictor
 
-__all__ = ["modeling_bert", "spanwise", "transformers"]
+__all__ = ["spanwise"]

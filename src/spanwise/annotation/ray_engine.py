@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -57,6 +58,7 @@ class RayEngine(Engine):
     def run(self, shards: Sequence[Shard], emit: Emit) -> None:
         ray = import_ray()
         with connect(ray, self.address, self.workers):
+            logging.getLogger("ray.data").setLevel(logging.ERROR)
             ray.data.DataContext.get_current().enable_progress_bars = False
             rows = ray.data.from_items([{"index": index} for index in range(len(shards))], override_num_blocks=len(shards))
             results = rows.map_batches(

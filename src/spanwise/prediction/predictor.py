@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -94,23 +93,23 @@ def predict_with_heads(
     by_head: dict[Head, list[Predictions]] = {head: [Predictions(())] * len(sentences) for head in heads}
     with ExitStack() as stack:
         for head in by_head:
-            stack.enter_context(temporary_threshold(head, threshold))
-            stack.enter_context(_temporary_relation_threshold(head, threshold))
+            stack.enter_context(temporary_thresholds(head, threshold))
         for indices, states, device in encode_batches(model, prepared, batch_size):
             batch = [sentences[index] for index in indices]
             for head, predictions in by_head.items():
                 decoded = head.decode(head.score(states, to_device(head.targets(batch, gold=False), device)), len(batch))
                 for index, prediction in zip(indices, decoded, strict=True):
                     predictions[index] = prediction
-    return {
-        head: list(apply_threshold(_with(sentences, rows), _with_relation_defaults(head, threshold)))
-        for head, rows in by_head.items()
-    }
+    return {head: with_predictions(head, sentences, predictions, threshold) for head, predictions in by_head.items()}
 
 
-def _with(sentences: Iterable[Sentence], predictions: Iterable[Predictions]) -> Iterator[Sentence]:
-    for sentence, prediction in zip(sentences, predictions, strict=True):
-        yield replace(sentence, **prediction._asdict(), links=())
+def with_predictions(
+    head: Head, sentences: Sequence[Sentence], predictions: Sequence[Predictions], threshold: Threshold
+) -> list[Sentence]:  # fmt: skip
+    """Replace the annotations of sentences by a head's predictions that reach the threshold."""
+    paired = zip(sentences, predictions, strict=True)
+    predicted = (sentence.with_predictions(*prediction) for sentence, prediction in paired)
+    return list(apply_threshold(predicted, _with_relation_defaults(head, threshold)))
 
 
 def _with_relation_defaults(head: Head, threshold: Threshold) -> Threshold:
@@ -119,6 +118,13 @@ def _with_relation_defaults(head: Head, threshold: Threshold) -> Threshold:
     if adjustable is None or not isinstance(threshold, Mapping) or not threshold.keys() & set(head.labels.relations):
         return threshold
     return {**dict.fromkeys(head.labels.relations, adjustable.relation_threshold), **threshold}
+
+
+@contextmanager
+def temporary_thresholds(head: Head, threshold: Threshold) -> Iterator[None]:
+    """Lower the head's thresholds of entities and relations within the context."""
+    with temporary_threshold(head, threshold), _temporary_relation_threshold(head, threshold):
+        yield
 
 
 @contextmanager

@@ -1,0 +1,74 @@
+"""``spanwise annotate``: the whole command with a small model, in one process and in several."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import tiny
+from annotating import errors_of, rows_of
+from cli_runner import Runner
+
+from spanwise.cli.annotation_progress import AnnotationProgress
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("model") / "run"
+    tiny.model("static", "spanner").save(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("data")
+    for name in ("a", "b"):
+        texts = [" ".join(sentence.words) for sentence in tiny.sentences(30)]
+        rows = [json.dumps({"id": f"{name}{n}", "text": text}) + "\n" for n, text in enumerate(texts)]
+        (folder / f"{name}.jsonl").write_text("".join(rows), encoding="utf-8")
+    return folder
+
+
+def test_several_processes_write_the_same_files_as_one(run: Runner, model: Path, data: Path, tmp_path: Path) -> None:
+    summary = tmp_path / "summary.json"
+    result = run("annotate", model, data, tmp_path / "one", "--workers", 1, "--device", "cpu", "--json", summary)
+    assert (result.code, result.err) == (0, "")
+    assert f"wrote {tmp_path / 'one'}: 60 rows" in result.out
+    counts = json.loads(summary.read_text())
+    assert (counts["rows"], counts["errors"], counts["shards"]) == (60, 0, 2)
+    assert counts["entities"] > 10
+    result = run("annotate", model, data, tmp_path / "two", "--workers", 2, "--threads", 2, "--device", "cpu")
+    assert (result.code, result.err) == (0, "")
+    for name in ("a-00000.jsonl", "b-00000.jsonl"):
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+    assert len(rows_of(tmp_path / "two")) == 60
+
+
+def test_failed_rows_give_exit_code_1(run: Runner, model: Path, tmp_path: Path) -> None:
+    (tmp_path / "in.jsonl").write_text('{"text": "oslo"}\n{"text": null}\n{\n', encoding="utf-8")
+    out = tmp_path / "out"
+    result = run("annotate", model, tmp_path / "in.jsonl", out, "--device", "cpu")
+    assert result.code == 1
+    assert f"2 rows failed; the reasons are in {out / '_errors'}" in result.err
+    assert [error["reason"][:14] for error in errors_of(out)] == ["the text is nu", "not valid JSON"]
+    result = run("annotate", model, tmp_path / "in.jsonl", out, "--device", "cpu")
+    assert (result.code, "1 of 1 shards are finished" in result.err) == (1, True)
+    result = run("annotate", model, tmp_path / "in.jsonl", out, "--device", "cpu", "--threshold", "0.9")
+    assert (result.code, result.err.count("\n")) == (2, 1)
+
+
+def test_progress_shows_rates_and_remaining_time(tmp_path: Path) -> None:
+    from spanwise.annotation.shards import plan_shards
+    from spanwise.annotation.sources import find_sources
+
+    (tmp_path / "a.txt").write_text("x\n" * 1000)
+    (tmp_path / "b.txt").write_text("x\n" * 1000)
+    shards = plan_shards(find_sources(str(tmp_path)), 10_000)
+    now = 0.0
+    with AnnotationProgress(clock=lambda: now) as progress:
+        progress.start(shards, [])
+        now = 100.0
+        progress.advance(1000, 5000)
+        progress.finish_shard(shards[0])
+        assert progress.text == "1 of 2 shards, 1,000 rows, 10 rows/s, 50 words/s, 0:01:40 left"
