@@ -168,16 +168,10 @@ def _loss_notes(ledger: Ledger) -> tuple[str, ...]:
 
 def _width_notes(head: Head, gold: Sequence[Sentence]) -> tuple[str, ...]:
     """State the widest span (epsilon of Bundling Learning), because entities that are wider are always missed."""
-    from spanwise.heads.abilities import find_ability
-    from spanwise.heads.span_head import SpanHead
-
-    span_head = find_ability(head, SpanHead)
-    if span_head is None or span_head.task == "typing":
+    if head.widest_span is None:
         return ()
-    width = "any number of" if span_head.max_width is None else span_head.max_width
-    unit = getattr(span_head.settings, "unit", "words")
     unreachable = sum(map(head.count_unreachable, gold))
-    return (f"widest span (ε): {width} {unit}; gold entities that the model cannot predict: {unreachable:,}",)
+    return (f"widest span (ε): {head.widest_span}; gold entities that the model cannot predict: {unreachable:,}",)
 
 
 def _data_name(data: Path, split: str) -> str:

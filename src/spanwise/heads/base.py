@@ -138,6 +138,11 @@ class Head(nn.Module, ABC):
         return 0
 
     @property
+    def widest_span(self) -> str | None:
+        """The widest span that the head scores, such as "10 words"; None if it scores no spans."""
+        return None
+
+    @property
     def discontinuous_types(self) -> tuple[str, ...]:
         """The types for which the head predicts entities of several fragments."""
         return ()

@@ -54,6 +54,12 @@ class SpanHead(Head):
         """Start, end and label of each gold entity that could be predicted if it were the only one: [n, 3]."""
         return self._gold(sentence)
 
+    @property
+    def widest_span(self) -> str | None:
+        if self.task == "typing":
+            return None
+        return f"{'any number of' if self.max_width is None else self.max_width} {getattr(self.settings, 'unit', 'words')}"
+
     def length(self, sentence: Sentence) -> int:
         """The length in the units of the head's spans, by default words."""
         return len(sentence.words)

@@ -48,6 +48,10 @@ class HeadWrapper(Head):
         return self.wrapped.decoding
 
     @property
+    def widest_span(self) -> str | None:
+        return self.wrapped.widest_span
+
+    @property
     def discontinuous_types(self) -> tuple[str, ...]:
         return self.wrapped.discontinuous_types
 
