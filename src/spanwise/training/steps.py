@@ -17,8 +17,8 @@ from spanwise.training.step_graphs import StepGraphs
 class TrainingSteps:
     """Makes the steps of a training: moves the model to the device and owns optimiser and schedule.
 
-    ``update_count`` is the number of optimiser steps. On a GPU with float32 and one batch per step,
-    whole steps are recorded as CUDA graphs or, if encoder or head do not support it, parts of them.
+    ``update_count`` is the number of optimiser steps. On a GPU with one batch per step, whole steps are
+    recorded as CUDA graphs or, if encoder or head do not support it, in float32 parts of them.
     """
 
     def __init__(
@@ -35,11 +35,13 @@ class TrainingSteps:
         self._batches: list[Batch] = []  # the batches that make the next step, for adversarial training
 
     def _move_model(self, batches: TrainingBatches) -> None:
-        self.uses_cuda_graphs = self.device.type == "cuda" and self.precision == "fp32" and not self.joins_batches
-        self.records_steps = self.uses_cuda_graphs and batches.fix_shapes()
+        has_one_batch = self.device.type == "cuda" and not self.joins_batches
+        # The scaler of fp16 reads on the host whether a step has overflowed.
+        self.records_steps = has_one_batch and self.precision != "fp16" and batches.fix_shapes()
+        self.records_encoder = has_one_batch and self.precision == "fp32" and not self.records_steps
         if self.records_steps:
             self.model.encoder.enable_step_graphs()
-        elif self.uses_cuda_graphs:
+        if self.records_encoder:
             enable_cuda_graphs(self.model)
         self.model.to(self.device)
 
@@ -106,7 +108,7 @@ class TrainingSteps:
         """
         if not self._batches:
             return
-        if self.uses_cuda_graphs and not self.records_steps:
+        if self.records_encoder:
             # The gradients may be buffers of a CUDA graph, which its next replay overwrites.
             for parameter in self.trainable:
                 if parameter.grad is not None:
