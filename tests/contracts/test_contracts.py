@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import torch
 from tiny import METHODS, corpus, model, with_relations
 
 from spanwise.config.settings import iter_sections
@@ -46,20 +47,21 @@ def test_every_registered_head_belongs_to_a_recipe() -> None:
 
 @pytest.mark.parametrize("recipe", METHODS)
 def test_batches_padding_and_saving_with_transformers(recipe: str, tiny_bert: Path, tiny_roberta: Path, tmp_path: Path) -> None:
+    """Every second recipe is tested with a byte-level tokenizer: heads do not see the difference."""
     if recipes()[recipe].get("encoder", {}).get("kind") == "static":
         pytest.skip("the recipe has its own encoder")
     layers = SMALL_PARTS if recipe == "locate-label-paper-genia" else ()
-    for encoder in (tiny_bert, tiny_roberta):
-        built = model(encoder, recipe, layers, data=with_relations(corpus()))
-        check_batch_invariance(built)
-        check_padding_invariance(built)
-        built.save(tmp_path / encoder.name)
-        loaded = Model.load(tmp_path / encoder.name)
-        assert (loaded.config, loaded.labels, loaded.training) == (built.config, built.labels, False)
-        assert {name: tensor.tolist() for name, tensor in state_tensors(loaded).items()} == {
-            name: tensor.tolist() for name, tensor in state_tensors(built).items()
-        }
-        expected, actual = list(predict(built, TEST_SENTENCES)), list(predict(loaded, TEST_SENTENCES))
-        assert actual == expected
-        assert sum(len(sentence.entities) for sentence in expected) > 5
-        assert [[e.score for e in s.entities] for s in actual] == [[e.score for e in s.entities] for s in expected]
+    encoder = (tiny_bert, tiny_roberta)[list(METHODS).index(recipe) % 2]
+    built = model(encoder, recipe, layers, data=with_relations(corpus()))
+    check_batch_invariance(built)
+    check_padding_invariance(built)
+    built.save(tmp_path / "run")
+    loaded = Model.load(tmp_path / "run")
+    assert (loaded.config, loaded.labels, loaded.training) == (built.config, built.labels, False)
+    tensors = state_tensors(built)
+    assert state_tensors(loaded).keys() == tensors.keys()
+    assert all(torch.equal(tensor, tensors[name]) for name, tensor in state_tensors(loaded).items())
+    expected, actual = list(predict(built, TEST_SENTENCES)), list(predict(loaded, TEST_SENTENCES))
+    assert actual == expected
+    assert sum(len(sentence.entities) for sentence in expected) > 5
+    assert [[e.score for e in s.entities] for s in actual] == [[e.score for e in s.entities] for s in expected]
