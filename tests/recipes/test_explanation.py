@@ -54,6 +54,9 @@ def test_settings_of_inner_heads_and_encoders_are_explained_too() -> None:
     concat = shown("locate-label-paper-genia", "--encoder", "minilm")
     assert re.search(r"^  encoder\.parts\.0\.name +minilm", concat, re.MULTILINE)
     assert re.search(r"^  encoder\.parts\.1\.char_hidden +25 \(default: 50\)", concat, re.MULTILINE)
+    relations = shown("spanwise")
+    assert re.search(r"^  head\.relations\.weight +2 \(default: 1\)", relations, re.MULTILINE)
+    assert "head.relations.entities" not in relations
     glove = shown("sng-paper")
     assert all(re.search(rf"^  encoder\.glove\.{name} .*[a-z]{{4}}", glove, re.MULTILINE) for name in GLOVE)
 

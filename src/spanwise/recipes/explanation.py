@@ -53,9 +53,13 @@ def _component_sections(place: str, values: Mapping[str, Any]) -> Iterator[Setti
     is_encoder = place.split(".")[0] == "encoder"
     settings_class: type[BaseModel] = (encoder_class(kind) if is_encoder else head_class(kind)).settings_class
     inner = {name: value for name, value in _with_defaults(settings_class, values).items() if _is_section(value)}
+    if place.endswith(".relations"):  # the entities of this relation head are those of the head that has the setting
+        inner["entities"] = None
     simple = _settings(place, settings_class, {name: value for name, value in values.items() if name not in inner})
     yield SettingsSection(f"{place} ({kind})", [row for row in simple if row.key.rpartition(".")[2] not in {"kind", *inner}])
     for name, value in inner.items():
+        if value is None:
+            continue
         if isinstance(value, Mapping) and "kind" in value:
             yield from _component_sections(f"{place}.{name}", value)
         elif isinstance(value, Mapping):
