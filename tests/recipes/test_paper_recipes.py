@@ -57,7 +57,8 @@ DEEP = {
 }  # fmt: skip
 # A Span-level Strategy for Nested NER, Table 1; the sizes are those of the author's program.
 SNG = {
-    "training.epochs": 600, "training.head_rate": 1e-3, "encoder.glove.dim": 300, "encoder.freeze_words": True,
+    "training.epochs": 600, "training.head_rate": 1e-3, "encoder.glove.dim": 300, "encoder.glove.optimizer": "published",
+    "encoder.freeze_words": True,
     "head.task": "typing", "head.fragments": "separate",
 }  # fmt: skip
 
