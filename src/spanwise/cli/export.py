@@ -77,13 +77,15 @@ def _summary(out: Path, export: OnnxExport) -> list[str]:
         )
     where = f"{export.sentences:,} sentences of {export.data}"
     scores = f"scores differ by at most {export.score_difference:.2g}"
+    items = "entities and relations" if export.finds_relations else "entities"
     if export.is_same:
-        lines.append(f"identical predictions: {export.entities:,} entities in {where}, {scores}")
+        lines.append(f"identical predictions: {export.entities:,} {items} in {where}, {scores}")
     else:
         lines.append(
-            f"{export.common:,} of {export.entities:,} entities equal, {export.extra:,} additional, in {where}, {scores}"
+            f"{export.common:,} of {export.entities:,} {items} equal, {export.extra:,} additional, in {where}, {scores}"
         )
     if export.f1 is not None:
         before, after = (100 * f1 for f1 in export.f1)
-        lines.append(f"F1: torch {before:.2f}, ONNX {after:.2f} ({after - before:+.2f})")
+        name = "mean F1 of entities and relations" if export.finds_relations else "F1"
+        lines.append(f"{name}: torch {before:.2f}, ONNX {after:.2f} ({after - before:+.2f})")
     return lines

@@ -13,12 +13,12 @@ from random import Random
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Corpus, Sentence
 from spanwise.corpora.splits import find_split_files, read_corpus, select_split
-from spanwise.evaluation import evaluate
+from spanwise.evaluation.tasks import EntityTask
 from spanwise.export.quantization import CANDIDATES, SAFEST, Quantization, product_names, quantize
 from spanwise.export.sensitivity import product_errors
 from spanwise.prediction.onnx.encoders import JointEncoder, OnnxEncoder, SingleEncoder
 from spanwise.prediction.onnx.predictor import OnnxPredictor
-from spanwise.prediction.onnx.record import FLOAT32, HEAD, QuantizationRecord, TriedQuantization
+from spanwise.prediction.onnx.record import FLOAT32, QuantizationRecord, TriedQuantization
 from spanwise.runtime.progress import ProgressBar, listen
 
 MAX_SENTENCES = 1000  # of dev that each candidate predicts
@@ -44,6 +44,12 @@ class DevData:
         chosen = sorted(Random(13).sample(range(len(sentences)), min(MAX_SENTENCES, len(sentences))))
         context = [sentence for split_sentences in corpus.splits.values() for sentence in split_sentences]
         return cls(name, [sentences[index] for index in chosen], context, len(sentences))
+
+
+def score_f1(gold: Sequence[Sentence], predicted: Sequence[Sentence], *, finds_relations: bool) -> float:
+    """The F1 of entities, or the mean of those of entities and relations, as epochs are selected."""
+    task = EntityTask(finds_relations)
+    return task.selection_score(task.score_dev(gold, predicted))
 
 
 def find_dev_data(dev: str | Path | None, data: str | Path | None) -> DevData | None:
@@ -148,7 +154,7 @@ def _try(folder: Path, dev: DevData, name: str, exact_f1: float | None, log: Log
     with ProgressBar(len(dev.sentences)) as bar, listen(advance):
         predicted = list(predictor.stream(dev.sentences, context=dev.context))
     milliseconds = 1000 * (time.perf_counter() - started) / len(predicted)
-    f1 = 100 * evaluate(dev.sentences, predicted).f1
+    f1 = 100 * score_f1(dev.sentences, predicted, finds_relations=predictor.finds_relations)
     tried = TriedQuantization(
         name=name, f1=f1, loss=0.0 if exact_f1 is None else exact_f1 - f1, megabytes=_megabytes(folder, predictor),
         milliseconds=milliseconds,
@@ -158,4 +164,4 @@ def _try(folder: Path, dev: DevData, name: str, exact_f1: float | None, log: Log
 
 
 def _megabytes(folder: Path, predictor: OnnxPredictor) -> float:
-    return sum((folder / name).stat().st_size for name in (*predictor.record.files(), HEAD)) / 1e6
+    return sum((folder / name).stat().st_size for name in predictor.record.files()) / 1e6

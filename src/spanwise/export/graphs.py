@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from spanwise.core.types import Sentence
+from spanwise.decoding.entity_pairs import all_pairs
 from spanwise.encoders.base import TokenStates
 from spanwise.encoders.concat import ConcatEncoder
 from spanwise.encoders.joint_indexing import name_arrays, part_folder, select_arrays
@@ -26,9 +27,10 @@ from spanwise.encoders.subword_indexing import Arrays
 from spanwise.encoders.subwords import DEEP, Subwords
 from spanwise.encoders.transformer import TransformerEncoder
 from spanwise.heads.base import Head, OnnxGraph
+from spanwise.heads.onnx import RelationGraph
 from spanwise.prediction.onnx.encoders import add_empty_tables
 from spanwise.prediction.onnx.predictor import candidate_spans
-from spanwise.prediction.onnx.record import ENCODER, HEAD
+from spanwise.prediction.onnx.record import ENCODER, HEAD, RELATIONS
 from spanwise.prediction.windows import MAX_WORDS
 from spanwise.spans.tiles import SMALLEST
 
@@ -66,6 +68,18 @@ class TracedHead(nn.Module):
         return self.graph.compute(_word_states(self.encoder, inputs), {**no_spans, **inputs})
 
 
+class TracedRelations(nn.Module):
+    """From the outputs of the encoder's graphs, entities and pairs of them to the logits of relations."""
+
+    def __init__(self, encoder: GraphEncoder, head: Head, graph: RelationGraph, names: Sequence[str]) -> None:
+        super().__init__()
+        self.encoder, self.head, self.graph, self.names = encoder, head, graph, names
+
+    def forward(self, *values: Tensor) -> Tensor:
+        inputs = dict(zip(self.names, values, strict=True))
+        return self.graph.compute(_word_states(self.encoder, inputs), inputs)
+
+
 def _word_states(encoder: nn.Module, inputs: Mapping[str, Tensor]) -> TokenStates:
     if isinstance(encoder, ConcatEncoder):
         parts = [_word_states(part, select_arrays(inputs, index)) for index, part in enumerate(encoder.parts)]
@@ -86,8 +100,11 @@ def single_encoders(encoder: nn.Module, folder: Path = Path()) -> Iterator[tuple
 
 def write_graphs(encoder: GraphEncoder, head: Head, graph: OnnxGraph, folder: Path) -> None:
     """Trace all graphs and write them to a folder, which has the folders of the encoder's parts."""
-    lengths = _example_lengths(graph.max_width)
+    lengths = _example_lengths(None if graph.relations else graph.max_width)
     head_inputs = _write_encoder(encoder, lengths, folder)
+    if graph.relations is not None:
+        inputs = head_inputs | _tensors(_example_pairs(lengths))
+        _trace(TracedRelations(encoder, head, graph.relations, tuple(inputs)), inputs, ("logits",), folder / RELATIONS)
     if graph.span_widths:
         head_inputs |= _tensors(candidate_spans(np.array(lengths), graph.span_widths))
     if graph.has_threshold_input:
@@ -133,6 +150,15 @@ def _example_lengths(max_width: int | None) -> tuple[int, int]:
     """Words of the two example sentences: enough for several tiles or, without ``max_width``, for any window."""
     longest = MAX_WORDS if max_width is None else 2 * max(max_width, SMALLEST)
     return longest + 8, longest // 2
+
+
+def _example_pairs(lengths: Sequence[int]) -> Arrays:
+    """Entities of several widths in two sentences, and all pairs of them."""
+    starts, ends = np.array([0, 2, 2, 1]), np.array([1, 5, lengths[1] // 2, lengths[1]])
+    sentence = np.array([0, 0, 1, 1])
+    first, second = all_pairs(np.bincount(sentence))
+    label = np.zeros(len(sentence), np.int64)
+    return {"sentence": sentence, "start": starts, "end": ends, "label": label, "pair_first": first, "pair_second": second}
 
 
 def _subwords(words: int) -> Subwords:

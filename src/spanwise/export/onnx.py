@@ -10,12 +10,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from spanwise.core.errors import SpanwiseError
-from spanwise.core.types import Entity, Sentence
+from spanwise.core.types import Sentence
 from spanwise.data import bundled_corpus
 from spanwise.encoders.static import StaticEncoder
 from spanwise.encoders.transformer import TransformerEncoder
-from spanwise.evaluation import evaluate
-from spanwise.export.choice import choose_quantization, find_dev_data, quantize_safely
+from spanwise.export.choice import choose_quantization, find_dev_data, quantize_safely, score_f1
 from spanwise.export.graphs import single_encoders, write_graphs
 from spanwise.export.record import (
     check_quantizable,
@@ -45,18 +44,19 @@ class OnnxExport:
     """An exported model and how its predictions compare with the original's.
 
     Both predict ``sentences`` sentences of ``data``. ``f1`` holds the F1 of the model and of the
-    export, if the data has gold annotations.
+    export, if the data has gold annotations; with relations, the mean of both F1.
     """
 
     kind: str
     size: int  # bytes
     data: str
     sentences: int
-    entities: int  # predicted by the model
+    entities: int  # and relations, predicted by the model
     common: int  # predicted by both
     extra: int  # predicted by the export only
     score_difference: float  # maximum over the common entities
     f1: tuple[float, float] | None
+    finds_relations: bool
     quantization: QuantizationRecord | None  # None in float32
 
     @property
@@ -120,6 +120,7 @@ def export_onnx(
             data=source,
             sentences=len(expected),
             **comparison,
+            finds_relations=model.head.finds_relations,
             f1=None if model_f1 is None or onnx_f1 is None else (model_f1, onnx_f1),
             quantization=quantization,
         )
@@ -164,21 +165,27 @@ def _predict(predictor: BasePredictor, data: str | Path | None) -> tuple[list[Se
     if data is None:
         return predictor.predict(bundled_corpus()["test"]), None
     split = predict_split(predictor, data)
-    return split.predicted, evaluate(split.gold, split.predicted).f1
+    return split.predicted, score_f1(split.gold, split.predicted, finds_relations=predictor.finds_relations)
 
 
 def _compare(expected: Iterable[Sentence], exported: Iterable[Sentence]) -> dict[str, Any]:
     entities, common, extra, difference = 0, 0, 0, 0.0
     for expected_sentence, exported_sentence in zip(expected, exported, strict=True):
-        old, new = _scores(expected_sentence.entities), _scores(exported_sentence.entities)
+        old, new = _scores(expected_sentence), _scores(exported_sentence)
         both = old.keys() & new.keys()
         entities, common, extra = entities + len(old), common + len(both), extra + len(new) - len(both)
         difference = max([difference, *(abs(old[entity] - new[entity]) for entity in both)])
     return {"entities": entities, "common": common, "extra": extra, "score_difference": difference}
 
 
-def _scores(entities: Iterable[Entity]) -> dict[Entity, float]:
-    return {entity: entity.score or 0.0 for entity in entities}
+def _scores(sentence: Sentence) -> dict[Any, float]:
+    """The scores of all entities, and of all relations between them."""
+    entities = {entity: entity.score or 0.0 for entity in sentence.entities}
+    relations = {
+        (relation.type, sentence.entities[relation.head], sentence.entities[relation.tail]): relation.score or 0.0
+        for relation in sentence.relations
+    }
+    return {**entities, **relations}
 
 
 def _require_onnx() -> None:

@@ -15,8 +15,8 @@ from spanwise.export.graphs import GraphEncoder, SingleEncoder, single_encoders
 from spanwise.heads import head_values
 from spanwise.heads.abilities import HasThreshold, find_ability
 from spanwise.heads.base import Head, OnnxGraph
-from spanwise.heads.onnx import TagTransitions
-from spanwise.prediction.onnx.record import QuantizationRecord, Record, Transitions, read_record
+from spanwise.heads.onnx import RelationGraph, TagTransitions
+from spanwise.prediction.onnx.record import QuantizationRecord, Record, RelationRecord, Transitions, read_record
 from spanwise.runs.folder import RunFolder
 
 
@@ -57,6 +57,7 @@ def make_record(encoder: GraphEncoder, head: Head, graph: OnnxGraph) -> Record:
         policy=graph.policy,
         fragment_types=graph.fragment_types,
         tags=None if graph.tags is None else _transitions(graph.tags),
+        relations=None if graph.relations is None else _relations(graph.relations),
     )
 
 
@@ -85,6 +86,10 @@ def _threshold(head: Head) -> float | None:
     if adjustable is not None and threshold is not None:
         adjustable.set_threshold(threshold)
     return threshold
+
+
+def _relations(graph: RelationGraph) -> RelationRecord:
+    return RelationRecord(types=graph.types, threshold=graph.threshold, has_joint_scores=graph.has_joint_scores)
 
 
 def _transitions(tags: TagTransitions) -> Transitions:

@@ -28,6 +28,21 @@ class TagTransitions:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RelationGraph:
+    """What is needed to trace the layer of a relation head that scores pairs of decoded entities.
+
+    ``compute`` receives the states and these inputs: ``sentence``, ``start``, ``end`` and ``label`` of
+    the entities [S], and ``pair_first`` and ``pair_second`` [P], which are indices of entities. It
+    returns the logits of all relation types [P, R].
+    """
+
+    compute: Callable[[TokenStates, Mapping[str, Tensor]], Tensor]
+    types: tuple[str, ...]
+    threshold: float  # relations with a higher probability are predicted
+    has_joint_scores: bool  # the score of a relation is multiplied by those of its entities
+
+
+@dataclass(frozen=True, kw_only=True)
 class OnnxGraph:
     """What ``spanwise export --onnx`` needs to trace a head and to decode what the graph returns.
 
@@ -49,6 +64,7 @@ class OnnxGraph:
     has_threshold_input: bool = False
     tags: TagTransitions | None = None
     fragment_types: tuple[str, ...] = ()
+    relations: RelationGraph | None = None
 
     @classmethod
     def of_spans(

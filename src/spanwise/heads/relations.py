@@ -5,30 +5,25 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import groupby
 from math import exp, log
 from typing import Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from pydantic import Field, model_validator
 from torch import Tensor, nn
 
 from spanwise.core.errors import SpanwiseError
-from spanwise.core.types import Relation, Sentence
+from spanwise.core.types import Sentence
 from spanwise.decoding.decode import Predictions
+from spanwise.decoding.entity_pairs import MAX_PAIRED_ENTITIES, Floats, add_relations, entity_columns, highest_scores
 from spanwise.decoding.thresholds import MAX_THRESHOLD, MIN_THRESHOLD, best_threshold
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.evaluation.relations import gold_relations, scored_relations
 from spanwise.heads import head_class, head_values, make_head, resolve_head_values, wrapped_head_settings
 from spanwise.heads.abilities import HasRelationThreshold, Tunable, find_ability
-from spanwise.heads.base import Head, HeadSettings, Labels, Losses, ScoredPairs, ScoredSpans
-from spanwise.heads.sentence_cache import Ints
+from spanwise.heads.base import Head, HeadSettings, Labels, Losses, OnnxGraph, ScoredPairs, ScoredSpans
 from spanwise.heads.wrapper import HeadWrapper, name_targets, select_targets
-
-Floats = npt.NDArray[np.float64]
-MAX_PAIRED_ENTITIES = 100  # per sentence, by score: an untrained model may predict thousands
 
 
 class RelationSettings(HeadSettings):
@@ -101,7 +96,7 @@ class RelationHead(HeadWrapper, HasRelationThreshold, Tunable):
         return self.entities
 
     @property
-    def onnx(self) -> str:
+    def onnx(self) -> OnnxGraph | str:
         return "it decodes entities before it scores relations between them"
 
     @abstractmethod
@@ -136,12 +131,7 @@ class RelationHead(HeadWrapper, HasRelationThreshold, Tunable):
         """Decode the entities, then score pairs of them. Waits for the GPU twice."""
         count = len(states.words)
         predictions = self.entities.decode(self.entities.score(states, self.wrapped_targets(targets)), count)
-        rows = [
-            (sentence, *entity.range, self.entity_index[entity.type], entity.score or 0.0)
-            for sentence, prediction in enumerate(predictions)
-            for entity in prediction.entities
-        ]
-        columns = np.array(rows, np.float64).reshape(-1, 5).T
+        columns = entity_columns(predictions, self.entity_index)
         paired = highest_scores(columns[0], columns[4], MAX_PAIRED_ENTITIES)
         device = states.words.device
         spans = _to_spans(columns[:, paired], device)
@@ -158,22 +148,7 @@ class RelationHead(HeadWrapper, HasRelationThreshold, Tunable):
         pairs = scored.pairs
         first, second, label = (column.cpu().numpy() for column in (pairs.first, pairs.second, pairs.label))
         score = pairs.score.detach().cpu().numpy()
-        counts = np.array([len(prediction.entities) for prediction in scored.predictions], np.int64)
-        ends = counts.cumsum()
-        sentence = np.searchsorted(ends, first, side="right")
-        offset = (ends - counts)[sentence]
-        order = np.lexsort((label, second, first))
-        columns = (sentence, label, first - offset, second - offset, score)
-        rows = zip(*(column[order].tolist() for column in columns), strict=True)
-        relations: list[tuple[Relation, ...]] = [()] * count
-        for index, group in groupby(rows, key=lambda row: row[0]):
-            relations[index] = tuple(
-                Relation(self.labels.relations[type], head, tail, score=round(value, 6)) for _, type, head, tail, value in group
-            )
-        return [
-            Predictions(prediction.entities, sentence_relations)
-            for prediction, sentence_relations in zip(scored.predictions, relations, strict=True)
-        ]
+        return add_relations(scored.predictions, first, second, label, score, self.labels.relations)
 
     def tune(self, gold: Sequence[Sentence], predict: Callable[[], Iterable[Sentence]]) -> bool:
         """Tune the entity head first, because relations depend on its predictions."""
@@ -225,17 +200,6 @@ def _best_relation_threshold(gold: Sequence[Sentence], predicted: Iterable[Sente
     """The threshold with the best strict F1 of relations; 0.5 if no relation is correct."""
     support = sum(len(gold_relations(sentence)) for sentence in gold)
     return min(best_threshold(scored_relations(gold, predicted), support, MIN_THRESHOLD) or 0.5, MAX_THRESHOLD)
-
-
-def highest_scores(sentence: Floats, score: Floats, count: int) -> Ints:
-    """The indices of the ``count`` items of each sentence with the highest scores, in order.
-
-    >>> highest_scores(np.array([0, 0, 0, 1]), np.array([0.5, 0.7, 0.6, 0.1]), 2).tolist()
-    [1, 2, 3]
-    """
-    order = np.lexsort((-score, sentence))
-    ordered = sentence[order]
-    return np.sort(order[np.arange(len(order)) - np.searchsorted(ordered, ordered) < count])
 
 
 def _joint_pairs(pairs: ScoredPairs, entity_scores: Tensor, threshold: float) -> ScoredPairs:

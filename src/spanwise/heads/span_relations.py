@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,9 +13,11 @@ from pydantic import Field
 from torch import Tensor, nn
 
 from spanwise.core.types import Sentence
+from spanwise.decoding.entity_pairs import all_pairs
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.encoders.recurrent import BiLSTM
-from spanwise.heads.base import Labels, ScoredPairs, ScoredSpans
+from spanwise.heads.base import Labels, OnnxGraph, ScoredPairs, ScoredSpans
+from spanwise.heads.onnx import RelationGraph
 from spanwise.heads.relations import RelationHead, RelationSettings
 from spanwise.heads.sentence_cache import Ints, SentenceCache
 from spanwise.heads.span_head import sentence_indices
@@ -31,9 +34,7 @@ class SpanRelationSettings(RelationSettings):
         default_factory=lambda: {"kind": "biaffine"}, description="the head for entities: its kind and settings"
     )
     wrong: int = Field(default=2, ge=0, description="negative spans per sentence that are paired in training")
-    wrong_types: int = Field(
-        default=0, ge=0, description="gold spans of a wrong type per sentence that are paired"
-    )
+    wrong_types: int = Field(default=0, ge=0, description="gold spans of a wrong type per sentence that are paired")
     distances: bool = Field(default=False, description="add an embedding of the order and distance of two spans")
     rank: int = Field(default=0, ge=0, description="size of a product of both spans; 0: no product")
     hidden: int = Field(default=0, ge=0, description="size of a BiLSTM over the words, for relations only; 0: none")
@@ -120,6 +121,22 @@ class SpanRelations(RelationHead):
             pairs.append((heads[pair], tails[pair], label, logits[pair, label].sigmoid()))
         return ScoredPairs(*(torch.cat(column) for column in zip(*pairs, strict=True)))
 
+    @property
+    def onnx(self) -> OnnxGraph | str:
+        """The graph of the entity head, and one that scores pairs of its decoded entities."""
+        graph = self.entities.onnx
+        if isinstance(graph, str):
+            return graph
+        relations = RelationGraph(
+            compute=self._pair_logits, types=self.labels.relations, threshold=self.relation_threshold,
+            has_joint_scores=self.settings.joint_scores,
+        )  # fmt: skip
+        return replace(graph, relations=relations)
+
+    def _pair_logits(self, states: TokenStates, inputs: Mapping[str, Tensor]) -> Tensor:
+        spans = PackedSpans(inputs["sentence"], inputs["start"], inputs["end"])
+        return self.logits(self._contextualize(states), spans, inputs["label"], inputs["pair_first"], inputs["pair_second"])
+
     def logits(self, words: Tensor, spans: PackedSpans, label: Tensor, first: Tensor, second: Tensor) -> Tensor:
         """The logits of all relations for each pair: [P, R] in float32."""
         hidden = self.dropout(self.layer(words, spans, label, first, second))
@@ -171,16 +188,3 @@ class SpanRelations(RelationHead):
         is_gold = (rows[:, None] == gold[None]).all(2).any(1)
         mistyped: Ints = rows[~is_gold]
         return mistyped
-
-
-def all_pairs(counts: Ints) -> tuple[Ints, Ints]:
-    """All pairs of spans of one sentence, each span with itself included; ``counts`` are the spans of each sentence.
-
-    >>> [side.tolist() for side in all_pairs(np.array([2, 0, 1]))]
-    [[0, 0, 1, 1, 2], [0, 1, 0, 1, 2]]
-    """
-    squares = counts**2
-    sentence = np.repeat(np.arange(len(counts)), squares)
-    offset, size = (np.cumsum(counts) - counts)[sentence], counts[sentence]
-    pair = np.arange(squares.sum()) - (np.cumsum(squares) - squares)[sentence]
-    return offset + pair // size, offset + pair % size

@@ -88,7 +88,10 @@ def describe_exported(folder: Path) -> ExportedDescription:
     config, record = RunFolder(folder).read_config(), read_record(folder)
     return ExportedDescription(
         recipe=config.recipe, title=config.title, paper=config.paper, encoder=config.encoder, head=config.head,
-        labels={"entities": list(record.entities), "relations": []},  # relation heads have no ONNX export
+        labels={
+            "entities": list(record.entities),
+            "relations": [] if record.relations is None else list(record.relations.types),
+        },
         precision=record.precision, size=sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()),
         quantization=None if record.quantization is None else record.quantization.summary,
     )  # fmt: skip

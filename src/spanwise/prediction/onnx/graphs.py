@@ -66,6 +66,13 @@ class Graph:
             if not is_inside.all() or (end > lengths[sentence]).any():
                 raise self.error("returns spans outside the sentence, or of unknown types")
 
+    def check_pairs(self, logits: Sequence[npt.NDArray[Any]], pairs: int, types: int) -> None:
+        """Check that the graph returned finite logits [pairs, types]."""
+        if len(logits) != 1 or logits[0].shape != (pairs, types) or logits[0].dtype.kind != "f":
+            raise self.error(f"expected scores of shape {(pairs, types)}, found {_describe(logits)}")
+        if not np.isfinite(logits[0]).all():
+            raise self.error("computed scores that are not finite numbers")
+
     def error(self, problem: str) -> SpanwiseError:
         return SpanwiseError(f"{self.path}: the graph does not fit the exported model: {problem}")
 

@@ -22,7 +22,8 @@ from spanwise.encoders.subword_indexing import Arrays
 from spanwise.prediction.base import BasePredictor, score_scale
 from spanwise.prediction.onnx.encoders import load_encoder
 from spanwise.prediction.onnx.graphs import COLUMNS, Graph
-from spanwise.prediction.onnx.record import HEAD, read_record
+from spanwise.prediction.onnx.record import HEAD, RELATIONS, read_record
+from spanwise.prediction.onnx.relations import RelationScorer
 from spanwise.prediction.onnx.tags import decode_tags
 from spanwise.prediction.onnx.weights import check_weights
 from spanwise.runtime.progress import advance
@@ -49,6 +50,10 @@ class OnnxPredictor(BasePredictor):
 
         self.encoder = load_encoder(folder, record, open_graph)
         self._head = open_graph(folder / HEAD)
+        self._relations: RelationScorer | None = None
+        if record.relations is not None:
+            self._relations = RelationScorer(open_graph(folder / RELATIONS), record.relations, record.entities)
+            self.finds_relations, self.relation_types = True, record.relations.types
 
     def predict_chunk(
         self, sentences: Sequence[Sentence], context: Sequence[Sentence], *, threshold: Threshold, batch_size: int
@@ -58,11 +63,18 @@ class OnnxPredictor(BasePredictor):
         predicted = list(sentences)
         cutoff, min_scores = self._cutoffs(threshold)
         for indices in plan(costs, batch_size, None, None):
-            batch = self._predict([prepared[index] for index in indices], cutoff, min_scores)
+            batch = self._predict([prepared[index] for index in indices], cutoff, min_scores, threshold)
             for index, predictions in zip(indices, batch, strict=True):
-                predicted[index] = replace(sentences[index], **predictions._asdict(), links=())
+                predicted[index] = sentences[index].with_predictions(*predictions)
             advance(len(indices))
-        return list(apply_threshold(predicted, threshold))
+        return list(apply_threshold(predicted, self._with_relation_defaults(threshold)))
+
+    def _with_relation_defaults(self, threshold: Threshold) -> Threshold:
+        """Add the default threshold of relations for the other relation types, if some have a given one."""
+        relations = self.record.relations
+        if relations is None or not isinstance(threshold, Mapping) or not threshold.keys() & set(relations.types):
+            return threshold
+        return {**dict.fromkeys(relations.types, relations.threshold), **threshold}
 
     def _cutoffs(self, threshold: Threshold) -> tuple[float | None, Mapping[str, float] | None]:
         """The head's threshold, None if it has none, and the minimum scores by type."""
@@ -73,13 +85,21 @@ class OnnxPredictor(BasePredictor):
         return cutoff, {type: threshold.get(type) or default or 0.0 for type in self.types}
 
     def _predict(
-        self, prepared: Sequence[Any], cutoff: float | None, min_scores: Mapping[str, float] | None
+        self, prepared: Sequence[Any], cutoff: float | None, min_scores: Mapping[str, float] | None, threshold: Threshold
     ) -> list[Predictions]:  # fmt: skip
-        record, count = self.record, len(prepared)
-        inputs = self.encoder.collate(prepared)
-        if not inputs["mask"].any():  # some graphs fail on a batch without words
-            return [Predictions(())] * count
-        inputs = self.encoder.encode(inputs)
+        arrays = self.encoder.collate(prepared)
+        if not arrays["mask"].any():  # some graphs fail on a batch without words
+            return [Predictions(())] * len(prepared)
+        arrays = self.encoder.encode(arrays)
+        predictions = self._predict_entities(dict(arrays), cutoff, min_scores)
+        if self._relations is None:
+            return predictions
+        return self._relations.predict(predictions, arrays, self._relations.cutoff(threshold))
+
+    def _predict_entities(
+        self, inputs: Arrays, cutoff: float | None, min_scores: Mapping[str, float] | None
+    ) -> list[Predictions]:  # fmt: skip
+        record, count = self.record, len(inputs["mask"])
         inputs["threshold"] = np.array(0.5 if cutoff is None else cutoff, np.float32)
         if record.span_widths:
             inputs |= candidate_spans(inputs["mask"].sum(1), record.span_widths)

@@ -18,7 +18,7 @@ from spanwise.encoders.word_indexing import FILE as VOCABULARY
 from spanwise.files.reading import read_json
 from spanwise.runs.folder import RunFolder
 
-TOKENIZER, ENCODER, HEAD = "tokenizer.json", "encoder.onnx", "head.onnx"
+TOKENIZER, ENCODER, HEAD, RELATIONS = "tokenizer.json", "encoder.onnx", "head.onnx", "relations.onnx"
 FLOAT32 = "float32"
 POLICIES = ("overlapping", "nested", "flat")
 SpanWidth = Annotated[int, Field(ge=1, lt=1 << 31)]
@@ -114,6 +114,16 @@ class EncoderRecord(BaseModel):
             yield from (ENCODER, TOKENIZER if self.subwords else VOCABULARY)
 
 
+class RelationRecord(BaseModel):
+    """Settings of the relations between decoded entities, whose pairs ``relations.onnx`` scores."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    types: TypeNames = Field(min_length=1)
+    threshold: Annotated[float, Field(gt=0, lt=1)]
+    has_joint_scores: bool = False  # the score of a relation is multiplied by those of its entities
+
+
 class Record(EncoderRecord):
     """Settings of an exported model.
 
@@ -122,6 +132,10 @@ class Record(EncoderRecord):
     ``end`` of the candidate spans; a ``threshold``. It returns tag scores [B, T, tags], or packed
     spans as ``Head.score`` does (sentence, start, end, label, score): one table, or one each for
     entities, fragments and links.
+
+    ``relations.onnx`` takes the same inputs as ``head.onnx`` with the decoded entities (``sentence``,
+    ``start``, ``end``, ``label``) and pairs of them (``pair_first``, ``pair_second``), and returns the logits of
+    all relation types [pairs, types].
     """
 
     format: Literal[1] = 1
@@ -133,9 +147,13 @@ class Record(EncoderRecord):
     policy: str | SoftNms = "flat"
     fragment_types: TypeNames = ()  # types with discontinuous entities
     tags: Transitions | None = None
+    relations: RelationRecord | None = None
     quantization: QuantizationRecord | None = None  # of an export with --int8
     thresholds: dict[str, Annotated[float, Field(ge=0, le=1)]] | None = None  # by type, found on dev
     calibration: CalibrationSettings | None = None  # of scores, fitted on dev
+
+    def files(self) -> Iterator[str]:
+        yield from (*super().files(), HEAD, *((RELATIONS,) if self.relations is not None else ()))
 
     @model_validator(mode="after")
     def _check_consistency(self) -> Self:
@@ -154,7 +172,7 @@ def read_record(folder: Path) -> Record:
     """Read the record of an exported model and check that all its files exist."""
     path = RunFolder(folder).onnx_file
     record = validate_settings(Record, read_json(path), str(path))
-    missing = [name for name in (*record.files(), HEAD) if not (folder / name).is_file()]
+    missing = [name for name in record.files() if not (folder / name).is_file()]
     if missing:
         raise SpanwiseError(f"{folder}: the exported model is incomplete; missing {', '.join(missing)}")
     return record
