@@ -56,6 +56,8 @@ def read(
 ) -> Iterator[Sentence]:
     """Read documents. ``texts`` is a folder or table of texts; ``split=False`` keeps each text as one sentence."""
     table = Table(path, SEPARATORS[separator] if separator else None)
+    if table.is_empty:
+        return
     has_only_texts = not with_annotations and "text" in table.columns and not {"start", "end"} & set(table.columns)
     table.require(("document", "text") if has_only_texts else _REQUIRED)
     rows = ((line, row) for line, row in table.rows() if _check_document(row, path, line))
@@ -189,7 +191,7 @@ def _rows(document: Document) -> Iterator[list[str]]:
 
 
 def sniff(sample: Sample) -> bool:
-    first = next(iter(sample.text.splitlines()), "")
+    first = next((line for line in sample.lines if line.strip()), "")
     columns = set(split_header(first)[0]) if len(first) < 10_000 else set()
     if columns >= {*_REQUIRED} or columns == {"document", "text"}:
         return True

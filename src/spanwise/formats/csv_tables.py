@@ -54,16 +54,18 @@ class Table:
     def __init__(self, path: Path, separator: str | None = None) -> None:
         self.path = path
         with path.open("rb") as file:
-            first = decode_line(file.readline(), path, 1)
+            lines = ((number, decode_line(raw, path, number)) for number, raw in enumerate(file, 1))
+            self.header_line, first = next(((number, line) for number, line in lines if line.strip()), (1, ""))
+        self.is_empty = not first
         self.columns, self.separator = split_header(first.rstrip("\r\n"), separator)
         if len(self.columns) > TABLE_COLUMNS:
-            raise FormatError(path, 1, f"has {len(self.columns):,} columns; the limit is {TABLE_COLUMNS:,}")
+            raise FormatError(path, self.header_line, f"has {len(self.columns):,} columns; the limit is {TABLE_COLUMNS:,}")
 
     def require(self, names: Sequence[str]) -> None:
         """Report missing columns, and which of the existing ones may be meant."""
         missing = [name for name in names if name not in self.columns]
         if duplicate := next((name for name in self.columns if name and self.columns.count(name) > 1), None):
-            raise FormatError(self.path, 1, f"two columns are named {duplicate!r:.40}")
+            raise FormatError(self.path, self.header_line, f"two columns are named {duplicate!r:.40}")
         if not missing:
             return
         renames = [(other, name) for name in missing for other in SYNONYMS[name] if other in self.columns][:5]
@@ -71,7 +73,7 @@ class Table:
         columns = ", ".join(f"{name!r:.40}" for name in self.columns[:10])
         listed = f"{'s' * (len(missing) > 1)} {', '.join(map(repr, missing))}"
         problem = f"no column{listed} in the first line; expected {', '.join(names)}, found {columns}{advice}"
-        raise FormatError(self.path, 1, problem)
+        raise FormatError(self.path, self.header_line, problem)
 
     def rows(self) -> Iterator[tuple[int, dict[str, str]]]:
         csv.field_size_limit(sys.maxsize)  # the default is less than the text of a long document
@@ -87,7 +89,7 @@ class Table:
                     raise FormatError(self.path, line, problem) from None
                 if cells is None:
                     return
-                if line > 1 and any(cells):
+                if line > self.header_line and any(cells):
                     if any(cells[len(self.columns) :]):
                         problem = f"expected {len(self.columns)} columns, found {len(cells)}; quote cells with separators"
                         raise FormatError(self.path, line, problem)
