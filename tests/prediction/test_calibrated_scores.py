@@ -23,6 +23,7 @@ from spanwise.prediction.predictor import predict
 from spanwise.prediction.scoring import score_model
 from spanwise.prediction.threshold_search import find_threshold
 from spanwise.runs.folder import RunFolder
+from spanwise.serve.batching import Query
 
 DATA = corpus(60, 60, 20)
 SCALE = ScoreScale(1.7, -0.4)
@@ -133,3 +134,14 @@ def test_relations_keep_their_scores(tmp_path: Path) -> None:
     for sentence, expected in zip(calibrated.predict(data["test"], threshold=limit), after, strict=True):
         filtered = next(iter(apply_threshold([expected], limit)))
         assert replace(sentence, extra=None) == replace(filtered, extra=None)
+
+
+def test_services_and_searches_never_ask_for_almost_all_spans(trained: Path, tmp_path: Path) -> None:
+    """The lowest threshold is 0.02 before calibration, or 0.02 after it if that is higher."""
+    for name, scale in (("high", ScoreScale(3.0)), ("low", ScoreScale(0.5))):
+        predictor = spanwise.load(with_scale(trained, tmp_path / name, scale), "cpu")
+        assert predictor.min_threshold == max(0.02, scale.calibrate(0.02))
+        assert scale.lower_bound(predictor.min_threshold) >= 0.02 - 1e-5
+    query = Query(("text",), {"Drug": 0.001, "Place": 0.0})
+    assert query.bounded_threshold(0.3) == {"Drug": 0.3, "Place": 0.0}
+    assert query.bounded_threshold() == {"Drug": 0.02, "Place": 0.0}
