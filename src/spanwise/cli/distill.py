@@ -26,7 +26,7 @@ from spanwise.cli.training_options import (
 
 def distill(
     teachers: Annotated[
-        list[str], typer.Argument(metavar="TEACHER...", help="Run folders of trained models, or folders of several runs.")
+        list[str], typer.Argument(metavar="TEACHER", help="Run folders of trained models, or folders of several runs.")
     ],
     data: TrainingDataArgument,
     out: RunOption,
