@@ -56,6 +56,9 @@ def train(
     encoding: EncodingOption = None,
 ) -> None:
     """Train a model on annotated data; write model, scores and settings to a run folder."""
+    from spanwise.runtime.launch import start_missing_processes
+
+    start_missing_processes()
     from spanwise.cli.training_report import print_next_commands, print_scores
     from spanwise.core.errors import SpanwiseError
     from spanwise.recipes.resolve import Choices
