@@ -284,8 +284,8 @@ def test_entity_losses_are_summed_over_instances(encoder: Any, random_batch: Any
     head = make_head(encoder, LABELS, {"kind": kind}, sentences).eval()
     losses = head.loss(joined(states), head.targets(sentences, gold=True))
     instances = losses.counts if losses.instance_counts is None else losses.instance_counts
-    spans = [len(sentence.words) for sentence in sentences]  # at least the single words
-    assert all(count >= least for count, least in zip(instances.tolist(), spans, strict=True))
+    word_counts = [len(sentence.words) for sentence in sentences]  # every word is a span
+    assert all(count >= words for count, words in zip(instances.tolist(), word_counts, strict=True))
     means = losses.sums / instances
     assert means.min() > 0.1
     assert means.max() < 10
@@ -434,11 +434,11 @@ def test_the_thresholds_of_entities_and_relations_are_tuned_together(encoder: An
     entities = (Entity("A", ((0, 1),), score=0.42), Entity("B", ((1, 2),), score=0.9))
     wrong = Entity("A", ((2, 3),), score=0.3)
     gold = [Sentence(f"s{n}", ("w",) * 3, entities, (Relation("made", 0, 1),)) for n in range(60)]
-    found = (Relation("made", 0, 1, score=0.2), Relation("likes", 0, 1, score=0.1))
-    predicted = [replace(s, entities=(*entities, wrong), relations=found) for s in gold]
+    predicted_relations = (Relation("made", 0, 1, score=0.2), Relation("likes", 0, 1, score=0.1))
+    predicted = [replace(s, entities=(*entities, wrong), relations=predicted_relations) for s in gold]
     head = make_head(encoder, LABELS, {"kind": "span-relations", "entities": {"kind": "grid"}}, gold)
     tuned = head.predict_tuned(gold, lambda: predicted)
-    assert [(s.entities, s.relations) for s in tuned] == [(entities, found[:1])] * 60
+    assert [(s.entities, s.relations) for s in tuned] == [(entities, predicted_relations[:1])] * 60
     assert (head.entities.threshold, head.relation_threshold) == (0.5, 0.5)
     assert head.tune(gold, lambda: predicted)
     assert (head.entities.threshold, round(head.relation_threshold, 6)) == (0.4, 0.15)
