@@ -12,7 +12,7 @@ import pytest
 from spanwise.annotation.reading import read_rows
 from spanwise.annotation.shards import choose_shard_size, plan_shards
 from spanwise.annotation.sources import find_sources
-from spanwise.core.errors import SpanwiseError
+from spanwise.core.errors import FormatError, SpanwiseError
 
 
 def texts(source: Path, shard_size: int) -> list[list[str]]:
@@ -94,3 +94,33 @@ def test_damaged_lines_are_problems_of_their_rows(tmp_path: Path) -> None:
         assert problem.startswith(expected)
     assert rows.records([3]) == [{"body": "x"}]
     assert json.dumps(rows.records([4]))
+
+
+def archive_record(kind: str, url: str, content: str) -> bytes:
+    body = content.encode()
+    head = (
+        f"WARC/1.0\r\nWARC-Type: {kind}\r\nWARC-Target-URI: {url}\r\nWARC-Date: 2024-01-01T00:00:00Z\r\n"
+        f"WARC-Record-ID: <urn:uuid:12345678-1234-1234-1234-1234567890ab>\r\nContent-Length: {len(body)}\r\n"
+        f"Content-Type: {'application/http; msgtype=response' if kind == 'response' else 'text/plain'}\r\n\r\n"
+    )
+    return gzip.compress(head.encode() + body + b"\r\n\r\n")
+
+
+def test_web_archives(tmp_path: Path) -> None:
+    pytest.importorskip("fastwarc", reason="FastWARC is not installed (pip install 'spanwise[warc]')")
+    pytest.importorskip("resiliparse", reason="Resiliparse is not installed (pip install 'spanwise[warc]')")
+    page = "HTTP/1.1 200 OK\r\nContent-Type: text/html; charset=utf-8\r\n\r\n<html><body><p>Né à Oslo</p></body></html>"
+    image = "HTTP/1.1 200 OK\r\nContent-Type: image/png\r\n\r\nx"
+    records = [
+        archive_record("conversion", "http://a", "In Oslo."), archive_record("response", "http://b", page),
+        archive_record("response", "http://c", image), archive_record("conversion", "http://d", "In Quito. " * 9),
+    ]  # fmt: skip
+    path = tmp_path / "a.warc.gz"
+    path.write_bytes(b"".join(records))
+    (shard,) = plan_shards(find_sources(str(tmp_path)), 10)
+    (rows,) = read_rows(shard, "text")
+    assert rows.texts == ["In Oslo.", "Né à Oslo", "In Quito. " * 9]
+    assert rows.records([1]) == [{"url": "http://b", "date": "2024-01-01T00:00:00Z", "text": "Né à Oslo"}]
+    path.write_bytes(b"".join(records)[:-12])
+    with pytest.raises(FormatError, match=r"a.warc.gz: ends within a record"):
+        list(read_rows(shard, "text"))

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from spanwise.annotation.arrow import import_pyarrow
 from spanwise.annotation.records import ENTITIES, RELATIONS, Row
 from spanwise.annotation.shards import Shard
-from spanwise.annotation.sources import PARQUET, TEXT, open_lines
+from spanwise.annotation.sources import PARQUET, TEXT, WARC, open_lines
+from spanwise.annotation.warc import ParsedRow, read_archive
 from spanwise.core.errors import FormatError, SpanwiseError
 
 ROWS, TEXT_BYTES = 2048, 8 << 20  # of a batch: the first limit that is reached
@@ -66,8 +67,10 @@ def read_rows(shard: Shard, text_column: str) -> Iterator[Rows]:
     try:
         if shard.source.format == PARQUET:
             yield from _parquet_rows(shard, text_column)
+        elif shard.source.format == WARC:
+            yield from _in_batches(read_archive(shard.source, text_column), text_column)
         else:
-            yield from _line_rows(shard, text_column)
+            yield from _in_batches(_line_rows(shard, text_column), text_column)
     except SpanwiseError:
         raise
     except Exception as error:  # gzip, zstandard and pyarrow raise many kinds of errors
@@ -115,19 +118,23 @@ def check_columns(names: Sequence[str], text_column: str, source: str) -> None:
             raise FormatError(source, None, f"already has a column {name!r}; rename it")
 
 
-def _line_rows(shard: Shard, text_column: str) -> Iterator[Rows]:
-    rows, size = JsonRows([], []), 0
+def _line_rows(shard: Shard, text_column: str) -> Iterator[ParsedRow]:
     parse = _parse_text if shard.source.format == TEXT else _parse_json
     for place, line in open_lines(shard.source, shard.start, shard.stop):
-        if not line.strip() and shard.source.format != TEXT:
-            continue
-        row, problem = parse(line, text_column)
+        if line.strip() or shard.source.format == TEXT:
+            row, problem = parse(line, text_column)
+            yield place, row, problem, len(line)
+
+
+def _in_batches(parsed: Iterable[ParsedRow], text_column: str) -> Iterator[Rows]:
+    rows, size = JsonRows([], []), 0
+    for place, row, problem, row_size in parsed:
         if problem is not None:
             rows.problems[len(rows.rows)] = problem
         rows.rows.append(row)
         rows.places.append(place)
         rows.texts.append(row.get(text_column))
-        size += len(line)
+        size += row_size
         if len(rows.rows) >= ROWS or size >= TEXT_BYTES:
             yield rows
             rows, size = JsonRows([], []), 0

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from spanwise.annotation.arrow import import_pyarrow
-from spanwise.annotation.sources import PARQUET, Source
+from spanwise.annotation.sources import PARQUET, WARC, Source
 
 MIN_SHARD, MAX_SHARD = 1 << 20, 32 << 20  # bytes of a shard
 SHARDS = 64  # an input is split into about this many shards, so that many processes have work
@@ -37,7 +37,7 @@ class Shard:
     @property
     def size(self) -> int:
         """About how many bytes it has, for progress."""
-        if self.source.format == PARQUET or self.source.compression:
+        if self.source.format in (PARQUET, WARC) or self.source.compression:
             return self.source.size
         return (self.stop or self.source.size) - self.start
 
@@ -55,7 +55,8 @@ def choose_shard_size(sources: Iterable[Source]) -> int:
 def plan_shards(sources: Iterable[Source], shard_size: int) -> list[Shard]:
     """Split all files into shards of about ``shard_size`` bytes; the same files always give the same shards.
 
-    A compressed text file is one shard, because it can only be read from the start.
+    A compressed text file is one shard, because it can only be read from the start; so is
+    a web archive.
     """
     return [
         Shard(source, start, stop, f"{source.name}-{index:05}")
@@ -73,7 +74,7 @@ def _ranges(source: Source, shard_size: int) -> Iterator[tuple[int, int | None]]
         step = max(1, rows * shard_size // max(size, 1))
         count = max(1, round(rows / step))
         yield from ((rows * index // count, rows * (index + 1) // count) for index in range(count))
-    elif source.compression:
+    elif source.compression or source.format == WARC:
         yield 0, None
     else:
         count = max(1, round(source.size / shard_size))

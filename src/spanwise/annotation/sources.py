@@ -13,12 +13,13 @@ from spanwise.annotation.arrow import import_pyarrow
 from spanwise.core.errors import SpanwiseError
 from spanwise.files.names import printable
 
-PARQUET, JSONL, TEXT = "parquet", "jsonl", "text"
+PARQUET, JSONL, TEXT, WARC = "parquet", "jsonl", "text", "warc"
 SUFFIXES = {
     ".parquet": PARQUET, ".pq": PARQUET, ".jsonl": JSONL, ".ndjson": JSONL, ".json": JSONL, ".txt": TEXT, ".text": TEXT,
+    ".warc": WARC, ".wet": WARC,
 }  # fmt: skip
 COMPRESSIONS = (".gz", ".zst")
-EXPECTED = f"expected {', '.join(SUFFIXES)}, the text formats also with {' or '.join(COMPRESSIONS)}"
+EXPECTED = f"expected {', '.join(SUFFIXES)}; lines also with {' or '.join(COMPRESSIONS)}, archives with .gz"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ def _source(path: Path, root: Path) -> Source | None:
     if path.suffix.lower() in COMPRESSIONS:
         inner, compression = path.with_suffix(""), path.suffix.lower()
     format = SUFFIXES.get(inner.suffix.lower())
-    if format is None or (compression and format == PARQUET):
+    if format is None or (compression and format == PARQUET) or (compression == ".zst" and format == WARC):
         return None
     name = printable(inner.relative_to(root).with_suffix("").as_posix())
     return Source(path, name, format, compression)
