@@ -1,4 +1,4 @@
-"""Train and score the systems of a table of the five papers, and print the published row beside ours.
+"""Train and score the systems of a table of the five papers, and print the published row next to ours.
 
 python bench/papers/run.py sng:table2 --data DATA [--encoder minilm --small] [--seeds 1,2,3] --out FOLDER
 

@@ -51,5 +51,5 @@ def average_tables(tables: Sequence[Table]) -> Table | None:
 
 
 def _find_table(sections: Sequence[Section], section: str, name: str) -> Table | None:
-    found: Iterator[Table] = (one.tables[name] for one in sections if one.name == section and name in one.tables)
-    return next(found, None)
+    tables: Iterator[Table] = (one.tables[name] for one in sections if one.name == section and name in one.tables)
+    return next(tables, None)
