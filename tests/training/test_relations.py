@@ -157,17 +157,18 @@ def test_a_description_has_the_cost_of_another_relation(run: Run) -> None:
     assert any(line.startswith("relation type") for line in described.lines())
 
 
-def test_a_resumed_run_is_identical(tmp_path: Path) -> None:
-    data = with_relations(corpus(30))
-    fit(tmp_path / "whole", data, recipe="gp-relations", epochs=2)
+@pytest.mark.parametrize(("recipe", "setting"), [("gp-relations", "head.weight=1"), ("spanner", "head.relations=auto")])
+def test_a_resumed_run_is_identical(tmp_path: Path, recipe: str, setting: str) -> None:
+    data, overrides = with_relations(corpus(30)), [setting, "training.checkpoint_steps=1"]
+    fit(tmp_path / "whole", data, recipe=recipe, epochs=2, overrides=[setting])
 
     def stop(line: str) -> None:
         if line.startswith("epoch 1"):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        fit(tmp_path / "halves", data, recipe="gp-relations", epochs=2, log=stop, overrides=["training.checkpoint_steps=1"])
-    fit(tmp_path / "halves", data, recipe="gp-relations", epochs=2, resume=True, overrides=["training.checkpoint_steps=1"])
+        fit(tmp_path / "halves", data, recipe=recipe, epochs=2, log=stop, overrides=overrides)
+    fit(tmp_path / "halves", data, recipe=recipe, epochs=2, resume=True, overrides=overrides)
     assert digest(tmp_path / "whole") == digest(tmp_path / "halves")
 
 
