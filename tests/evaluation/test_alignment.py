@@ -85,7 +85,7 @@ def _join(draw: st.DrawFn, position: int, run: list[Sentence], new_indices: dict
     )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.data(), texts())
 def test_scores_do_not_depend_on_segmentation(data: st.DataObject, document: Words) -> None:
     gold = data.draw(st.composite(annotate)(document))

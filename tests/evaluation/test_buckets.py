@@ -199,7 +199,7 @@ def word_range(mark: Mark) -> frozenset[int]:
     return frozenset(range(min(mark[1]), max(mark[1]) + 1))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(corpora(), st.sampled_from(sorted(ATTRIBUTES)), st.booleans(), st.sampled_from([None, 2, 3, (0.3, 1, 2.5)]))
 def test_buckets_match_the_reference(data: Any, name: str, use_paper: bool, cuts: Any) -> None:
     gold, predicted, train = data

@@ -84,7 +84,7 @@ def test_best_threshold_of_each_type() -> None:
     assert without_correct.types == {"X": None}
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.lists(st.tuples(st.sampled_from([0.1, 0.25, 0.5, 0.500001, 0.9, 1.0]), st.booleans()), min_size=1), st.integers(0, 3))
 def test_best_threshold_has_the_highest_f1(rows: list[Row], missed: int) -> None:
     gold, predicted = data(rows, missed)

@@ -257,7 +257,7 @@ def sides(draw: st.DrawFn) -> tuple[list[Sentence], list[Sentence]]:
     return gold, predicted
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(sides())
 def test_every_entity_is_in_exactly_one_match(data: Any) -> None:
     gold, predicted = data
@@ -275,7 +275,7 @@ def test_every_entity_is_in_exactly_one_match(data: Any) -> None:
     assert result.confusion == evaluate(gold, predicted).confusion
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(sides())
 def test_outcomes_follow_from_types_and_words(data: Any) -> None:
     gold, predicted = data

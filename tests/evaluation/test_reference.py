@@ -74,7 +74,7 @@ def is_discontinuous(mark: Mark) -> bool:
     return len(mark[1]) < max(mark[1]) - min(mark[1]) + 1
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(corpora())
 def test_entities(data: tuple[list[Sentence], list[Sentence], list[Sentence]]) -> None:
     gold, predicted, train = data
@@ -122,7 +122,7 @@ def test_entities(data: tuple[list[Sentence], list[Sentence], list[Sentence]]) -
     assert result["missing_sentences"] == len(gold) - len(predicted)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(corpora())
 def test_confusion_sums_to_supports_and_predictions(data: tuple[list[Sentence], list[Sentence], list[Sentence]]) -> None:
     gold, predicted, _ = data
@@ -147,7 +147,7 @@ def test_confusion_sums_to_supports_and_predictions(data: tuple[list[Sentence], 
     assert sum(count for row in confusion["counts"].values() for count in row.values()) == pairs
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(corpora())
 def test_relations(data: tuple[list[Sentence], list[Sentence], list[Sentence]]) -> None:
     gold, predicted, _ = data

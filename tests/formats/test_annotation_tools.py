@@ -117,7 +117,7 @@ def documents(draw: st.DrawFn) -> list[Sentence]:
     return sentences
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(sentences=documents())
 def test_everything_but_counted_losses_is_read_back(sentences: list[Sentence], tmp_path: Path) -> None:
     for module in WITH_CHARACTER_OFFSETS:

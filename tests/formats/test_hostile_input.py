@@ -53,13 +53,13 @@ def expect_outcomes(content: bytes) -> None:
 @given(
     content=st.one_of(st.binary(max_size=200), st.text(max_size=200).map(lambda text: text.encode("utf-8", "surrogatepass")))
 )
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_random_bytes_and_text(content: bytes) -> None:
     expect_outcomes(content)
 
 
 @given(values=st.lists(json_values, max_size=4), is_array=st.booleans())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_random_json(values: list[Any], is_array: bool) -> None:
     text = json.dumps(values) if is_array else "".join(json.dumps(value) + "\n" for value in values)
     expect_outcomes(text.encode())

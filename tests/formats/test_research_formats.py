@@ -93,7 +93,7 @@ def _entity_key(sentence: Sentence, entity: Entity, by_characters: bool) -> tupl
 
 @pytest.mark.parametrize("module", MODULES)
 @given(sentences=documents())
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_everything_but_counted_losses_is_read_back(module: ModuleType, sentences: list[Sentence]) -> None:
     if module is weibo:  # its columns cannot hold text between words
         sentences = [Sentence(s.id, s.words, s.entities, s.relations, text="".join(s.words)) for s in sentences]

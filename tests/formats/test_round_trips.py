@@ -39,7 +39,7 @@ def output(case: Case, has_extension: bool = True) -> Iterator[Path]:
 
 @GROUPS
 @given(sentences=corpora())
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=25, deadline=None)
 def test_everything_but_counted_losses_is_read_back(cases: Sequence[Case], sentences: list[Sentence]) -> None:
     for case in cases:
         with output(case) as path:
@@ -52,7 +52,7 @@ def test_everything_but_counted_losses_is_read_back(cases: Sequence[Case], sente
 
 
 @given(sentences=corpora())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 def test_the_interchange_format_supports_everything(sentences: list[Sentence]) -> None:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "out.jsonl"

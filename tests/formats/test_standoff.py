@@ -77,14 +77,14 @@ def round_trip(module: ModuleType, sentences: list[Sentence], folder: Path) -> t
     return reread, ledger
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=80, deadline=None, derandomize=True)
 @given(corpora())
 def test_brat_supports_everything(tmp_path_factory: pytest.TempPathFactory, sentences: list[Sentence]) -> None:
     reread, ledger = round_trip(brat, sentences, tmp_path_factory.mktemp("brat"))
     assert (content(reread), ledger.lost) == (content(sentences), 0)
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=80, deadline=None, derandomize=True)
 @given(corpora())
 def test_pubtator_counts_all_losses(tmp_path_factory: pytest.TempPathFactory, sentences: list[Sentence]) -> None:
     reread, ledger = round_trip(pubtator, sentences, tmp_path_factory.mktemp("pubtator"))
@@ -97,7 +97,7 @@ def test_pubtator_counts_all_losses(tmp_path_factory: pytest.TempPathFactory, se
     assert sum(n for (kind, _), n in ledger.losses.items() if kind == "relations") == relations.total()
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=120, deadline=None, derandomize=True)
 @given(corpora())
 def test_ade_counts_all_losses(tmp_path_factory: pytest.TempPathFactory, sentences: list[Sentence]) -> None:
     single = [Sentence(s.id, s.words, s.entities, s.relations, text=s.text, starts=s.starts) for s in sentences]
