@@ -2,9 +2,10 @@
 
     python bench/onnx_speed.py RUN --data DATA [--rounds 20] [--clock cpu]
 
-The bare encoders get prepared rows of subwords, in the batches of prediction; prediction starts with
-words and ends with entities. All contenders take turns on the same sentences with one thread each, so a
-busy machine affects all alike. First, the exported models are compared with the model on the whole split.
+The bare encoders (of a concatenation, the first transformer) get prepared rows of subwords, in the
+batches of prediction; prediction starts with words and ends with entities. All contenders take turns
+on the same sentences with one thread each, so a busy machine affects all alike. First, the exported
+models are compared with the model on the whole split.
 """
 
 from __future__ import annotations
@@ -24,11 +25,12 @@ from speed import CLOCKS, Times, in_turns
 
 from spanwise.batching.plan import plan
 from spanwise.corpora.splits import open_splits
+from spanwise.encoders.transformer import TransformerEncoder
 from spanwise.export.onnx import export_onnx
 from spanwise.prediction.base import BasePredictor
 from spanwise.prediction.load import load_torch
+from spanwise.prediction.onnx.encoders import transformers
 from spanwise.prediction.onnx.predictor import OnnxPredictor, session
-from spanwise.prediction.onnx.record import ENCODER
 
 REQUIRED = 0.85  # minimum throughput relative to the bare encoder
 Batch = Mapping[str, Any]  # ids and seen
@@ -55,7 +57,8 @@ def prepared(rows: Any, chosen: Any, batch_size: int) -> list[Batch]:
 
 def measured(predictors: Mapping[str, BasePredictor], bare: Mapping[str, Any], sentences: Any, arguments: Any) -> Times:
     times: Times = {}
-    rows = next(predictor for predictor in predictors.values() if isinstance(predictor, OnnxPredictor)).encoder
+    predictor = next(predictor for predictor in predictors.values() if isinstance(predictor, OnnxPredictor))
+    rows = transformers(predictor.encoder)[0]
     for turn in range(1 + arguments.rounds):  # the first turn is a warm-up
         first = turn * arguments.slice % max(1, len(sentences) - arguments.slice + 1)
         chosen = sentences[first : first + arguments.slice]
@@ -91,10 +94,11 @@ def main() -> None:
             print(name, export_onnx(arguments.run, out, int8=name == "int8", data=arguments.data), flush=True)
         ours = load_torch(arguments.run, "cpu")
         predictors: dict[str, BasePredictor] = {"torch": ours}
-        bare: dict[str, Any] = {"torch": partial(forward, ours.model.encoder.model)}
+        encoder = next(module for module in ours.model.encoder.modules() if isinstance(module, TransformerEncoder))
+        bare: dict[str, Any] = {"torch": partial(forward, encoder.model)}
         for name, out in names.items():
-            predictors[name] = OnnxPredictor(out, "cpu", threads=1)
-            bare[name] = partial(run, session(out / ENCODER, "cpu", 1))
+            predictors[name] = predictor = OnnxPredictor(out, "cpu", threads=1)
+            bare[name] = partial(run, session(transformers(predictor.encoder)[0].graph.path, "cpu", 1))
         times = measured(
             predictors, bare, list(open_splits(arguments.data, with_annotations=False)[arguments.split]), arguments
         )

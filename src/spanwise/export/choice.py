@@ -16,7 +16,7 @@ from spanwise.corpora.splits import find_split_files, read_corpus, select_split
 from spanwise.evaluation.tasks import EntityTask
 from spanwise.export.quantization import CANDIDATES, SAFEST, Quantization, product_names, quantize
 from spanwise.export.sensitivity import product_errors
-from spanwise.prediction.onnx.encoders import JointEncoder, OnnxEncoder, SingleEncoder
+from spanwise.prediction.onnx.encoders import transformers
 from spanwise.prediction.onnx.predictor import OnnxPredictor
 from spanwise.prediction.onnx.record import FLOAT32, QuantizationRecord, TriedQuantization
 from spanwise.runtime.progress import ProgressBar, listen
@@ -102,7 +102,7 @@ class _FloatGraphs:
     """The float32 graphs of an exported model's transformers, moved aside: quantised ones take their place."""
 
     def __init__(self, folder: Path) -> None:
-        self.encoders = {encoder.graph.path: encoder for encoder in _transformers(OnnxPredictor(folder, "cpu").encoder)}
+        self.encoders = {encoder.graph.path: encoder for encoder in transformers(OnnxPredictor(folder, "cpu").encoder)}
         self.sources = {path: path.with_name("float32.onnx") for path in self.encoders}
         self.errors: dict[tuple[Path, str], float] = {}  # of the products, by graph and node
         for path, source in self.sources.items():
@@ -133,12 +133,6 @@ class _FloatGraphs:
     def remove(self) -> None:
         for source in self.sources.values():
             source.unlink()
-
-
-def _transformers(encoder: OnnxEncoder) -> list[SingleEncoder]:
-    if isinstance(encoder, JointEncoder):
-        return [single for part in encoder.parts for single in _transformers(part)]
-    return [encoder] if isinstance(encoder, SingleEncoder) and encoder.is_transformer else []
 
 
 def _try(folder: Path, dev: DevData, name: str, exact_f1: float | None, log: Log) -> TriedQuantization:

@@ -73,6 +73,13 @@ class JointEncoder(JointIndexer[OnnxEncoder]):
         return arrays
 
 
+def transformers(encoder: OnnxEncoder) -> list[SingleEncoder]:
+    """The encoder if it is a transformer, or the transformers among its parts."""
+    if isinstance(encoder, JointEncoder):
+        return [single for part in encoder.parts for single in transformers(part)]
+    return [encoder] if isinstance(encoder, SingleEncoder) and encoder.is_transformer else []
+
+
 def load_encoder(folder: Path, record: EncoderRecord, open_graph: Callable[[Path], Graph]) -> OnnxEncoder:
     """Load the files and graphs of an encoder; each part of a concatenation has its own folder."""
     if record.parts:
