@@ -33,6 +33,17 @@ def test_latin_1_is_detected_and_suggested(tmp_path: Path) -> None:
         detect(tmp_path / "c.conll")
 
 
+def test_the_encoding_of_texts_next_to_a_file(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes("Müller sagt".encode("latin-1"))
+    (tmp_path / "a.ann").write_bytes("T1\tPER 0 6\tMüller\n".encode("latin-1"))
+    (tmp_path / "b.csv").write_text("document,start,end,type\na,0,6,PER\n")
+    for name in ("a.ann", "b.csv"):
+        (sentence,) = read(tmp_path / name, ":encoding=latin-1")
+        assert sentence.text_of(sentence.entities[0]) == "Müller", name
+    (tmp_path / "c.txt").write_bytes(b"\x81")  # of no document, and not in this encoding
+    assert len(list(read(tmp_path / "b.csv", ":encoding=windows-1252"))) == 1
+
+
 @pytest.mark.parametrize("encoding", ["windows-1252", "utf-16"])
 def test_the_encoding_option_reads_files_and_folders(encoding: str, tmp_path: Path) -> None:
     for name in ("train.conll", "notes.txt"):

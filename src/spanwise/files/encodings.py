@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import IO
 
 from spanwise.core.errors import SpanwiseError
+from spanwise.files.companions import companion_files
 
 _CHUNK = 1 << 16
 _SAMPLE = 1 << 20
@@ -71,7 +72,10 @@ class RecodedLines:
 
 @contextmanager
 def recoded_copy(path: Path, encoding: str) -> Iterator[Path]:
-    """Yield a copy of a file or folder in UTF-8, with the same name; it is removed afterwards."""
+    """Yield a copy of a file or folder in UTF-8, with the same name; it is removed afterwards.
+
+    The files that are read together with a file are next to the copy, if they have the same encoding.
+    """
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder, path.name)
         sources = sorted(path.rglob("*")) if path.is_dir() else []
@@ -83,6 +87,11 @@ def recoded_copy(path: Path, encoding: str) -> Iterator[Path]:
                 target.mkdir(exist_ok=True)
             else:
                 _recode(source, target, encoding)
+        for source in [] if path.is_dir() else companion_files(path):
+            try:
+                _recode(source, copy.with_name(source.name), encoding)
+            except SpanwiseError:  # of another encoding: the reader reports it if it needs the file
+                copy.with_name(source.name).unlink()
         yield copy
 
 

@@ -26,6 +26,7 @@ from pathlib import Path
 
 from spanwise.core.errors import FormatError
 from spanwise.core.types import Sentence, Span
+from spanwise.files.companions import TABLES_OF_TEXTS
 from spanwise.files.reading import read_text
 from spanwise.files.writing import open_output
 from spanwise.formats.base import NAME, YES_OR_NO, Format, Ledger, one_of
@@ -38,7 +39,6 @@ from spanwise.text.text_index import TextIndex
 
 _REQUIRED = ("document", "start", "end", "type")
 _COLUMNS = (*_REQUIRED, "text", "score", "document_text")
-_TABLES_OF_TEXTS = ("texts.csv", "texts.tsv")
 _OFFSET = re.compile(r"([0-9]{1,15})(?:\.0+)?")  # 3.0: spreadsheets and pandas write so if the column has empty cells
 
 _Row = tuple[int, dict[str, str]]
@@ -103,7 +103,7 @@ def _with_texts(rows: Iterator[_Row], path: Path, texts: str | None, ledger: Led
     place = path.parent if texts is None else Path(texts)
     if not place.exists():
         raise FormatError(path, None, f"the texts {texts!r} do not exist; expected a folder or a table of texts")
-    table = next((file for name in _TABLES_OF_TEXTS if (file := place / name).is_file()), None) if place.is_dir() else place
+    table = next((file for name in TABLES_OF_TEXTS if (file := place / name).is_file()), None) if place.is_dir() else place
     if table is not None and table != path:
         texts_table = Table(table)
         texts_table.require(("document", "text"))
@@ -207,7 +207,7 @@ FORMAT = Format(
     write=write,
     sniff=sniff,
     extensions=(".csv",),
-    companions=_TABLES_OF_TEXTS,
+    companions=TABLES_OF_TEXTS,
     supports=frozenset(("nested", "crossing", "discontinuous", "several types")),
     metadata=frozenset(("documents", "scores")),
     read_options={"separator": one_of(*SEPARATORS), "texts": NAME, "split": YES_OR_NO},

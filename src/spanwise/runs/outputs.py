@@ -6,11 +6,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from spanwise.core.errors import SpanwiseError
+from spanwise.files.companions import companion_files
 from spanwise.files.writing import is_stream
 from spanwise.runs.folder import RunFolder, normalize
-
-_COMPANIONS = {".ann": ".txt", ".txt": ".ann"}  # a text and its annotations in brat
-_TABLES, _TABLES_OF_TEXTS = (".csv", ".tsv"), ("texts.csv", "texts.tsv")  # the texts of a table are in other files
 
 
 def check_output(target: str | Path, inputs: Iterable[str | Path] = (), *, can_be_run: bool = False) -> None:
@@ -58,11 +56,4 @@ def _is_input(target: Path, source: Path) -> bool:
         return False
     if source.is_dir() and target.is_file() and target.resolve().is_relative_to(source.resolve()):
         return True
-    if source.suffix.lower() in _TABLES and _may_be_text(target) and target.resolve().is_relative_to(source.resolve().parent):
-        return True
-    companion = source.with_suffix(_COMPANIONS[source.suffix]) if source.suffix in _COMPANIONS else source
-    return any(path.exists() and target.samefile(path) for path in (source, companion))
-
-
-def _may_be_text(path: Path) -> bool:
-    return path.suffix == ".txt" or path.name in _TABLES_OF_TEXTS
+    return any(path.exists() and target.samefile(path) for path in (source, *companion_files(source)))
