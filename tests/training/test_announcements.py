@@ -8,12 +8,14 @@ import pytest
 import torch
 from tiny import STATIC, corpus, fit, transformer
 
+import spanwise
 from spanwise import Corpus, Entity, Sentence
 from spanwise.cli import main
 from spanwise.formats import write
 from spanwise.runtime.threads import SlowStepCheck
 from spanwise.training.checks import check_coverage
 from spanwise.training.progress import Progress
+from spanwise.training.run import train
 
 
 @pytest.fixture
@@ -96,6 +98,20 @@ def test_a_script_that_the_encoder_does_not_cover_is_announced(tiny_bert: Path, 
             assert note.startswith(f"the encoder {folder} hardly knows the script or language of this data: 100 % of the words")
             assert "--encoder static" in note
             assert "unknown or split into single characters" in note
+
+
+def test_the_default_encoder_is_replaced_if_it_does_not_cover_the_text(
+    tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spanwise.recipes.catalog.default_encoder", lambda: str(tiny_bert))
+    data = Corpus({"train": CHINESE["train"] * 2, "dev": CHINESE["train"]})
+    reason = f"encoder: static, because {tiny_bert} hardly knows the script or language of this data"
+    for recipe, corpora, kind in ((None, data, "static"), (None, corpus(), "concat"), ("spanwise", data, "concat")):
+        lines: list[str] = []
+        run = train(corpora, tmp_path / f"{recipe}-{kind}", recipe=recipe, epochs=1, device="cpu", log=lines.append)
+        assert run.model.config.encoder["kind"] == kind
+        assert (reason in lines) == (kind == "static")
+        assert spanwise.load(run.folder, "cpu").model.config.encoder["kind"] == kind
 
 
 def test_training_announces_text_that_the_encoder_does_not_cover(tiny_bert: Path, tmp_path: Path) -> None:

@@ -32,11 +32,13 @@ class Choices:
         return replace(self, overrides=(*self.overrides, *overrides), settings={**self.settings, **settings})
 
     @property
+    def names_encoder(self) -> bool:
+        return self.encoder is not None or any(text.startswith(("encoder.kind=", "encoder.name=")) for text in self.overrides)
+
+    @property
     def encoder_reason(self) -> str:
         """Why a recipe that names no encoder gets the static one; empty if the user or the recipe chose it."""
-        names_encoder = any(text.startswith(("encoder.kind=", "encoder.name=")) for text in self.overrides)
-        is_chosen = self.encoder is not None or names_encoder
-        if is_chosen or not names_no_encoder(self.recipe or DEFAULT_RECIPE) or default_encoder() != "static":
+        if self.names_encoder or not names_no_encoder(self.recipe or DEFAULT_RECIPE) or default_encoder() != "static":
             return ""
         return "encoder: static, because minilm is not installed; for better scores, pip install 'spanwise[minilm]'"
 

@@ -21,6 +21,7 @@ from spanwise.heads import head_class, head_values
 from spanwise.heads.abilities import Tunable, find_ability
 from spanwise.models.model import Model
 from spanwise.prediction.predictor import predict
+from spanwise.recipes.catalog import encoder_name, encoder_values
 from spanwise.recipes.resolve import Choices
 from spanwise.runs.folder import RunFolder
 from spanwise.runs.opening import open_run_folder
@@ -62,6 +63,8 @@ class RunOptions:
     log: Callable[[str], None] = print
     teachers: tuple[str, ...] = ()
     unlabelled: tuple[str, ...] = ()
+    #: Whether to use the static encoder if the pretrained one hardly knows the language of the data.
+    can_replace_encoder: bool = False
 
 
 def train(
@@ -133,7 +136,8 @@ def train_choices(data: str | Path | Corpus, out: Path, choices: Choices, option
     config = choices.resolve(resumed=record.config if record else None)
     if record is None and is_main_process() and (reason := choices.encoder_reason):
         options.log(reason)
-    return train_config(data, out, config, options)
+    is_default = record is None and choices.recipe is None and not choices.names_encoder
+    return train_config(data, out, config, replace(options, can_replace_encoder=is_default))
 
 
 def train_config(data: str | Path | Corpus, out: Path, config: Config, options: RunOptions) -> Run:
@@ -188,6 +192,12 @@ def _train(corpus: Corpus, folder: RunFolder, config: Config, options: RunOption
     torch.manual_seed(config.training.seed)
     checkpoint = find_checkpoint(folder, options.log, should_remove=is_main_process()) if options.resume else None
     model = Model.build(config, with_all_words(corpus), saved=folder.path if checkpoint else None, log=options.log)
+    if options.can_replace_encoder and checkpoint is None and check_coverage(corpus, model.encoder):
+        name = encoder_name(config.encoder).partition(" + ")[0]
+        options.log(f"encoder: static, because {name} hardly knows the script or language of this data")
+        config = config.model_copy(update={"encoder": encoder_values("static", config.encoder)})
+        torch.manual_seed(config.training.seed)
+        model = Model.build(config, with_all_words(corpus), log=options.log)
     if options.init is not None and checkpoint is None:
         options.log(initialize_from(model, Path(options.init)))
 
