@@ -25,7 +25,7 @@ settings.load_profile("no limits")
 def pytest_configure() -> None:
     """Do not wait for the disk: the outputs of tests need not survive a power cut.
 
-    ``files/test_durable_outputs.py`` tests what is flushed, and flushes it in processes of its own.
+    ``files/test_durable_outputs.py`` tests which files are flushed, and flushes them in other processes.
     """
     os.fsync = lambda handle: None
     os.sync = lambda: None
