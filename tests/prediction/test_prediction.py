@@ -43,12 +43,8 @@ def test_predictions_do_not_depend_on_the_batch_size(recipe: str, tiny_bert: Pat
     torch.manual_seed(0)
     encoder, options = ("static", STATIC if recipe == "sng" else ()) if recipe.startswith("sng") else (str(tiny_bert), ())
     if recipe == "locate-label-paper-genia":
-        options = (
-            "encoder.parts.0.layers=2",
-            "encoder.parts.1.glove.iterations=2",
-            "encoder.parts.1.pos_size=0",
-            "head.paper=[]",
-        )
+        parts = ("encoder.parts.0.layers=2", "encoder.parts.1.glove.iterations=2", "encoder.parts.1.pos_size=0")
+        options = (*parts, "head.paper=[]", "head.filter=false", "head.decay=1")
     built = Model.build(configure(recipe, encoder=encoder, overrides=options), with_relations(corpus())).eval()
     with torch.no_grad():
         for parameter in built.head.parameters():  # larger weights, so that every head predicts entities
