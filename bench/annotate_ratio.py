@@ -36,24 +36,23 @@ from spanwise.batching.plan import plan
 from spanwise.corpora.splits import open_splits
 from spanwise.prediction.base import BasePredictor
 from spanwise.prediction.load import load
-from spanwise.prediction.onnx.predictor import OnnxPredictor, add_empty_tables
+from spanwise.prediction.onnx.predictor import OnnxPredictor
 from spanwise.text.reading import sentences_from_text
 
 
 def bare_encoder(predictor: BasePredictor, texts: list[str]) -> Callable[[], None]:
     """A function that runs only the encoder, on the batches in which the texts are annotated."""
     sentences = [sentence for text in texts for sentence in sentences_from_text(text, "t")]
+    run: Callable[[Any], Any]
     if isinstance(predictor, OnnxPredictor):
-        indexer: Any = predictor.indexer
-        run: Callable[[Any], Any] = lambda inputs: predictor._encoder.run(predictor._encoder.select(inputs))  # noqa: E731
-        collate: Callable[[Any], Any] = lambda items: add_empty_tables(indexer.collate(items))  # noqa: E731
+        indexer: Any = predictor.encoder
+        run = predictor.encoder.encode
     else:
-        model = predictor.model  # type: ignore[attr-defined]
-        indexer, collate = model.encoder, model.encoder.collate
-        run = lambda inputs: model.encoder.subwords(inputs["ids"], inputs["seen"])  # noqa: E731
+        indexer = predictor.model.encoder  # type: ignore[attr-defined]
+        run = lambda inputs: indexer.subwords(inputs["ids"], inputs["seen"])  # noqa: E731
     prepared = indexer.prepare(sentences)
     costs = np.array([indexer.cost(item) for item in prepared], np.int64)
-    batches = [collate([prepared[index] for index in indices]) for indices in plan(costs, 64, None, None)]
+    batches = [indexer.collate([prepared[index] for index in indices]) for indices in plan(costs, 64, None, None)]
 
     @torch.inference_mode()
     def encode() -> None:

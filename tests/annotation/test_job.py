@@ -1,4 +1,4 @@
-"""Annotation of files: what is written, and what a second command does."""
+"""Annotation of files: the output, and the effect of a second command."""
 
 from __future__ import annotations
 

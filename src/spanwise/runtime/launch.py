@@ -1,4 +1,4 @@
-"""Start the processes that ``accelerate launch --cpu --num_processes N`` leaves out.
+"""Start all processes of ``accelerate launch --cpu --num_processes N``.
 
 Without MPI, Accelerate starts a single process on a CPU and sets the address of the others. This process
 is then replaced by ``torchrun``, which starts all of them. Imports no torch.
