@@ -50,6 +50,8 @@ class ModelServer:
         self.device = next(self.model.parameters()).device
         if precision == "half":
             use_half_precision(predictor)
+        if self.device.type == "cuda":
+            torch.cuda.synchronize()  # the weights are complete before other streams use them
         self._requests: queue.Queue[tuple[Connection, threading.Lock, Request]] = queue.Queue(QUEUED)
         self._threshold: Threshold | None = None
         self._threshold_stack, self._threshold_lock = ExitStack(), threading.Lock()

@@ -38,7 +38,7 @@ class AnnotationProgress(Listener):
             sys.stderr.write(f"note: {len(finished):,} of {len(finished) + len(shards):,} shards are finished; resuming\n")
         self.shards, self.total_size = len(shards), sum(shard.size for shard in shards)
         self._started = self._last_line = self._clock()
-        self._bar = ProgressBar(self.total_size).__enter__()
+        self._bar = ProgressBar(len(shards)).__enter__()
 
     def advance(self, rows: int, words: int) -> None:
         self.rows += rows
@@ -55,14 +55,19 @@ class AnnotationProgress(Listener):
         self._bar.line(f"note: {escape_controls(text)}", lambda line: print(line, file=sys.stderr))
 
     @property
-    def text(self) -> str:
+    def rates(self) -> str:
+        """Rows, and rows and words per second. The bar adds shards and the remaining time."""
         seconds = max(self._clock() - self._started, 1e-6)
-        rates = f"{self.rows / seconds:,.0f} rows/s, {self.words / seconds:,.0f} words/s"
-        remaining = ""
+        return f"{self.rows:,} rows, {self.rows / seconds:,.0f} rows/s, {self.words / seconds:,.0f} words/s"
+
+    @property
+    def text(self) -> str:
+        """A line for a log."""
+        seconds, remaining = self._clock() - self._started, ""
         if self.done_size:
             left = seconds * (self.total_size - self.done_size) / self.done_size
             remaining = f", {int(left) // 3600}:{int(left) // 60 % 60:02}:{int(left) % 60:02} left"
-        return f"{self.done_shards:,} of {self.shards:,} shards, {self.rows:,} rows, {rates}{remaining}"
+        return f"{self.done_shards:,} of {self.shards:,} shards, {self.rates}{remaining}"
 
     @property
     def speed(self) -> str:
@@ -72,7 +77,7 @@ class AnnotationProgress(Listener):
 
     def _show(self) -> None:
         assert self._bar is not None
-        self._bar.show(self.done_size, lambda: self.text)
+        self._bar.show(self.done_shards, lambda: self.rates)
         if not sys.stderr.isatty() and self._clock() - self._last_line >= LINE_SECONDS:
             self._last_line = self._clock()
             sys.stderr.write(f"{self.text}\n")
