@@ -94,6 +94,7 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=1_000_000)
     parser.add_argument("--shard-size", type=int, default=1 << 20)
     parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--alone-workers", type=int, default=1, help="workers of the run without interruption")
     parser.add_argument("--kills", type=int, default=5)
     parser.add_argument("--ray", action="store_true")
     parser.add_argument("--json", type=Path)
@@ -102,7 +103,8 @@ def main() -> None:
         folder = Path(name)
         write_input(arguments.data, folder / "rows.jsonl", arguments.rows)
         options = {"device": "cpu", "shard_size": arguments.shard_size}
-        shards = annotate(arguments.run, folder / "rows.jsonl", folder / "alone", workers=1, threads=1, **options).shards
+        alone = {"workers": arguments.alone_workers, "threads": arguments.alone_workers}
+        shards = annotate(arguments.run, folder / "rows.jsonl", folder / "alone", **alone, **options).shards
         output = folder / "output"
         command = [
             sys.executable, "-m", "spanwise", "annotate", str(arguments.run), str(folder / "rows.jsonl"), str(output),
