@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 from spanwise.annotation.engine import Engine, ModelSettings, SingleProcess
@@ -43,7 +44,9 @@ def choose_engine(
     if _uses_gpu(settings.device) and not RunFolder(settings.model).is_onnx:
         from spanwise.annotation.gpu_pool import GpuPool
 
-        return GpuPool(work, settings, workers=workers or max(1, min(cores - 1, len(shards))))
+        # Workers around a GPU run Python, which profits from both threads of a core.
+        logical = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+        return GpuPool(work, settings, workers=min(workers or max(1, min(logical - 1, 2 * cores)), len(shards)))
     count = min(workers or cores, len(shards))
     if count == 1:
         return SingleProcess(work, settings)
