@@ -1,0 +1,56 @@
+"""Starting worker processes."""
+
+from __future__ import annotations
+
+import os
+from multiprocessing import forkserver
+from pathlib import Path
+
+import pytest
+
+from spanwise.annotation.engine import ModelSettings
+from spanwise.annotation.job import JobFolder
+from spanwise.annotation.pool import ProcessPool, describe_exit, process_context, transformer_modules
+from spanwise.annotation.shard_work import ShardWork
+from spanwise.core.errors import SpanwiseError
+
+
+def test_files_of_the_current_folder_are_not_imported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user's profile.py in the current folder replaced the module of Python in the fork server."""
+    seen: list[str | None] = []
+    monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
+    monkeypatch.setattr(forkserver, "ensure_running", lambda: seen.append(os.environ.get("PYTHONSAFEPATH")))
+    process_context("model")
+    assert seen == ["1"]
+    assert "PYTHONSAFEPATH" not in os.environ
+
+
+def test_processes_that_cannot_be_started_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The command line takes an EOFError for an interrupt by the user."""
+
+    class Context:
+        @staticmethod
+        def Pipe() -> tuple[Path, Path]:  # noqa: N802
+            return tmp_path, tmp_path
+
+        class Process:
+            def __init__(self, **options: object) -> None: ...
+
+            def start(self) -> None:
+                raise EOFError
+
+    monkeypatch.setattr("spanwise.annotation.pool.process_context", lambda model: Context)
+    pool = ProcessPool(ShardWork(JobFolder(tmp_path, ".jsonl"), "jsonl"), ModelSettings("model"), workers=1)
+    with pytest.raises(SpanwiseError, match="worker processes cannot be started: EOFError"):
+        pool._start()
+
+
+def test_the_modules_of_a_transformer_are_imported_in_advance(tmp_path: Path) -> None:
+    assert transformer_modules(tmp_path) == []
+    (tmp_path / "config.json").write_text('{"model_type": "xlm-roberta"}')
+    assert transformer_modules(tmp_path)[1] == "transformers.models.xlm_roberta.modeling_xlm_roberta"
+
+
+def test_exit_codes_are_described() -> None:
+    assert describe_exit(-11) == "was ended by signal 11 (SIGSEGV)"
+    assert describe_exit(None) == "ended with exit code None"
