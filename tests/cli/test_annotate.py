@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 import tiny
 from annotating import errors_of, rows_of
 from cli_runner import Runner
 
+from spanwise.annotation.engine import Event, ModelSettings, ShardDone
+from spanwise.annotation.gpu_pool import GpuPool
+from spanwise.annotation.job import JobFolder
+from spanwise.annotation.shard_work import ShardWork
+from spanwise.annotation.shards import plan_shards
+from spanwise.annotation.sources import find_sources
 from spanwise.cli.annotation_progress import AnnotationProgress
 
 
@@ -43,6 +50,18 @@ def test_several_processes_write_the_same_files_as_one(run: Runner, model: Path,
     for name in ("a-00000.jsonl", "b-00000.jsonl"):
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
     assert len(rows_of(tmp_path / "two")) == 60
+    # One process runs the network, as on a GPU; batches are larger, so that scores differ in the last digit.
+    work = ShardWork(JobFolder(tmp_path / "three", ".jsonl"), "jsonl")
+    events: list[Event] = []
+    shards = plan_shards(find_sources(str(data)), 1 << 20)
+    GpuPool(work, ModelSettings(str(model)), workers=1).run(shards, events.append)
+    assert sum(isinstance(event, ShardDone) for event in events) == 2
+    for one, three in zip(rows_of(tmp_path / "one"), rows_of(tmp_path / "three"), strict=True):
+        assert [rounded(entity) for entity in one["entities"]] == [rounded(entity) for entity in three["entities"]]
+
+
+def rounded(entity: dict[str, Any]) -> dict[str, Any]:
+    return {**entity, "score": round(entity["score"], 4)}
 
 
 def test_failed_rows_give_exit_code_1(run: Runner, model: Path, tmp_path: Path) -> None:
@@ -59,9 +78,6 @@ def test_failed_rows_give_exit_code_1(run: Runner, model: Path, tmp_path: Path) 
 
 
 def test_progress_shows_rates_and_remaining_time(tmp_path: Path) -> None:
-    from spanwise.annotation.shards import plan_shards
-    from spanwise.annotation.sources import find_sources
-
     (tmp_path / "a.txt").write_text("x\n" * 1000)
     (tmp_path / "b.txt").write_text("x\n" * 1000)
     shards = plan_shards(find_sources(str(tmp_path)), 10_000)

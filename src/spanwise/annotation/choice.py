@@ -46,11 +46,18 @@ def choose_engine(
 
         # Workers around a GPU run Python, which profits from both threads of a core.
         logical = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-        return GpuPool(work, settings, workers=min(workers or max(1, min(logical - 1, 2 * cores)), len(shards)))
+        count = min(workers or max(1, min(logical - 1, 2 * cores)), len(shards))
+        return GpuPool(work, settings, workers=count, gpus=_count_gpus())
     count = min(workers or cores, len(shards))
     if count == 1:
         return SingleProcess(work, settings)
     return ProcessPool(work, settings, workers=count, threads=max(1, cores // count))
+
+
+def _count_gpus() -> int:
+    import torch
+
+    return max(1, torch.cuda.device_count())
 
 
 def _uses_gpu(device: str) -> bool:

@@ -1,10 +1,12 @@
-"""One model process on the GPU and workers around it, which read, split, decode and write."""
+"""A model process for each GPU and workers around it, which read, split, decode and write."""
 
 from __future__ import annotations
 
 import secrets
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import cycle
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
@@ -17,53 +19,74 @@ from spanwise.annotation.shards import Shard
 from spanwise.core.errors import SpanwiseError
 
 
-class GpuPool(ProcessPool):
-    """Workers without a network; the network is in a separate process, which serves them all."""
+@dataclass
+class ModelProcess:
+    """The process of the network on one GPU."""
 
-    def __init__(self, work: ShardWork, settings: ModelSettings, *, workers: int) -> None:
+    process: Any
+    connection: Connection
+    address: str
+
+    def wait_until_ready(self) -> None:
+        try:
+            message = self.connection.recv()
+        except (EOFError, OSError):
+            self.process.join()
+            end = describe_exit(self.process.exitcode)
+            raise SpanwiseError(f"the model process {end} while it loaded the model") from None
+        if isinstance(message, Fatal):
+            raise SpanwiseError(message.message)
+
+    def stop(self) -> None:
+        self.connection.close()
+        self.process.join(1.0)
+        if self.process.is_alive():
+            self.process.kill()
+            self.process.join()
+
+
+class GpuPool(ProcessPool):
+    """Workers without a network; a process for each GPU runs the network for its share of the workers."""
+
+    def __init__(self, work: ShardWork, settings: ModelSettings, *, workers: int, gpus: int = 1) -> None:
         super().__init__(work, settings, workers=workers)
-        self._address, self._key = "", secrets.token_bytes(32)
-        self._model: Any = None
+        self.gpus, self._key = gpus, secrets.token_bytes(32)
+        self._models: list[ModelProcess] = []
+        self._next_address: Iterator[str] = iter(())
 
     def run(self, shards: Sequence[Shard], emit: Emit) -> None:
-        from spanwise.annotation.model_process import serve_model
-
         with tempfile.TemporaryDirectory(prefix="spanwise-") as folder:
-            self._address = str(Path(folder, "model"))
-            here, there = self._context.Pipe()
-            arguments = (there, self.settings, self._address, self._key)
-            self._model = self._context.Process(target=serve_model, args=arguments, daemon=True)
-            self._model.start()
-            there.close()
             try:
-                self._wait_for_model(here)
+                for gpu in range(min(self.gpus, len(shards))):
+                    self._models.append(self._start_model(gpu, str(Path(folder, f"model-{gpu}"))))
+                for model in self._models:
+                    model.wait_until_ready()
+                self._next_address = cycle([model.address for model in self._models])
                 super().run(shards, emit)
             finally:
-                here.close()
-                self._model.join(1.0)
-                if self._model.is_alive():
-                    self._model.kill()
-                    self._model.join()
+                for model in self._models:
+                    model.stop()
 
     def target(self) -> Any:
         return work_with_remote_model
 
     def arguments(self) -> tuple[Any, ...]:
-        return self._address, self._key
+        return next(self._next_address), self._key
 
     def check(self) -> None:
-        if not self._model.is_alive():
-            raise SpanwiseError(f"the model process {describe_exit(self._model.exitcode)}; run the command again to resume")
+        for model in self._models:
+            if not model.process.is_alive():
+                end = describe_exit(model.process.exitcode)
+                raise SpanwiseError(f"the model process {end}; run the command again to resume")
 
-    def _wait_for_model(self, connection: Connection) -> None:
-        try:
-            message = connection.recv()
-        except (EOFError, OSError):
-            self._model.join()
-            end = describe_exit(self._model.exitcode)
-            raise SpanwiseError(f"the model process {end} while it loaded the model") from None
-        if isinstance(message, Fatal):
-            raise SpanwiseError(message.message)
+    def _start_model(self, gpu: int, address: str) -> ModelProcess:
+        from spanwise.annotation.model_process import serve_model
+
+        here, there = self._context.Pipe()
+        process = self._context.Process(target=serve_model, args=(there, self.settings, gpu, address, self._key), daemon=True)
+        process.start()
+        there.close()
+        return ModelProcess(process, here, address)
 
 
 def work_with_remote_model(

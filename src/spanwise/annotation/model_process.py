@@ -22,15 +22,18 @@ from spanwise.decoding.thresholds import Threshold
 from spanwise.heads.base import ScoredSpans
 from spanwise.prediction.load import load_torch
 from spanwise.prediction.predictor import Predictor, temporary_thresholds
+from spanwise.runtime.device import should_use_cuda
 
 QUEUED = 16  # batches that wait for the model; workers wait until there is room
 STREAMS = 2  # threads that run the network: while one waits for results, the other starts its kernels
 
 
-def serve_model(connection: Connection, settings: ModelSettings, address: str, key: bytes, threads: int = 1) -> None:
+def serve_model(connection: Connection, settings: ModelSettings, gpu: int, address: str, key: bytes) -> None:
     """The life of the model process: load, report, and score batches until the parent closes its pipe."""
-    prepare_worker(threads)
+    prepare_worker(1)
     try:
+        if should_use_cuda(settings.device):
+            torch.cuda.set_device(gpu)
         server = ModelServer(load_torch(settings.model, settings.device), settings.precision)
         listener = Listener(address, backlog=128, authkey=key)
     except SpanwiseError as error:
@@ -51,7 +54,7 @@ class ModelServer:
         if precision == "half":
             use_half_precision(predictor)
         if self.device.type == "cuda":
-            torch.cuda.synchronize()  # the weights are complete before other streams use them
+            torch.cuda.synchronize(self.device)  # the weights are complete before other streams use them
         self._requests: queue.Queue[tuple[Connection, threading.Lock, Request]] = queue.Queue(QUEUED)
         self._threshold: Threshold | None = None
         self._threshold_stack, self._threshold_lock = ExitStack(), threading.Lock()
@@ -76,7 +79,7 @@ class ModelServer:
                 self._requests.put((connection, lock, pickle.loads(connection.recv_bytes())))
 
     def _score_requests(self) -> None:
-        stream = torch.cuda.Stream() if self.device.type == "cuda" else None  # type: ignore[no-untyped-call]
+        stream = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None  # type: ignore[no-untyped-call]
         with torch.cuda.stream(stream) if stream else nullcontext():
             while True:
                 connection, lock, request = self._requests.get()

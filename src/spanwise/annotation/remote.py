@@ -73,13 +73,13 @@ class RemotePredictor(Predictor):
         try:
             self._connection.send_bytes(dump(request))
         except OSError:
-            raise ModelUnavailableError("the model process is gone") from None
+            raise ModelUnavailableError("the model process is gone; run the command again to resume") from None
 
     def _receive(self) -> tuple[int, Any]:
         result = self._results.get()
         if result is None:
             self._results.put(None)
-            raise ModelUnavailableError("the model process is gone")
+            raise ModelUnavailableError("the model process is gone; run the command again to resume")
         number, scored = result
         return number, scored
 
