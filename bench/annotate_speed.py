@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 import tempfile
 import time
@@ -126,17 +125,21 @@ def main() -> None:
             precision=arguments.precision, shard_size=arguments.shard_size, listener=recorder,
         )  # fmt: skip
         result |= {"summary": summary.to_json(), **recorder.steady()}
+    save(result, arguments.json)
     if arguments.device != "cpu":
         import torch
 
         if torch.cuda.is_available():
+            result["gpu"] = torch.cuda.get_device_name()
             result |= kernel_seconds(arguments.run, arguments.data, arguments.precision or "half")
             result["busy_share"] = result["kernel_seconds_per_row"] * result["rows_per_second"]
-            query = ["nvidia-smi", "--query-gpu=name,utilization.gpu", "--format=csv,noheader"]
-            result["gpu"] = subprocess.run(query, capture_output=True, text=True, check=False).stdout.strip()
+            save(result, arguments.json)
     print(json.dumps(result, indent=1))
-    if arguments.json:
-        arguments.json.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+
+
+def save(result: dict[str, Any], path: Path | None) -> None:
+    if path is not None:
+        path.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":
