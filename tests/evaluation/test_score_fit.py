@@ -45,12 +45,10 @@ def test_the_fit_is_the_best_of_a_grid(temperature: float, bias: float) -> None:
 
 
 def test_a_bias_is_added_only_where_the_temperature_is_not_enough() -> None:
-    for seed in range(5):
-        plain, shifted = fit_scale(draw(500, 1.7, seed=seed)), fit_scale(draw(500, 1.7, -1.5, seed=seed))
-        assert plain is not None
-        assert shifted is not None
-        assert plain.bias == 0
-        assert shifted.bias == pytest.approx(-1.5, abs=0.8)
+    plain = [fit_scale(draw(500, 1.7, seed=seed)) for seed in range(8)]
+    shifted = [fit_scale(draw(500, 1.7, -1.5, seed=seed)) for seed in range(8)]
+    assert sum(scale is not None and scale.bias == 0 for scale in plain) >= 6  # chance adds one to about one in six
+    assert all(scale is not None and -2.3 < scale.bias < -0.7 for scale in shifted)
 
 
 def test_too_few_predictions_give_no_scale() -> None:

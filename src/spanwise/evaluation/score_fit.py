@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from math import log
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +22,7 @@ Floats = npt.NDArray[np.float64]
 def fit_scale(scored: Iterable[tuple[float, bool]]) -> ScoreScale | None:
     """Return the scale with the highest likelihood of predictions, given as score and whether it is correct.
 
-    A bias is added only if the Bayesian information criterion prefers it to a temperature alone. None
+    A bias is added only if the Akaike information criterion prefers it to a temperature alone. None
     if there are too few predictions. As in Platt's method, no prediction counts as certainly correct
     or wrong, so that the result is finite even if all are correct.
 
@@ -41,7 +40,7 @@ def fit_scale(scored: Iterable[tuple[float, bool]]) -> ScoreScale | None:
     targets = np.where(is_correct, (right + 1) / (right + 2), 1 / (wrong + 2))
     slope, loss = _fit(x[:, None], targets)
     both, loss_of_both = _fit(np.stack((x, np.ones_like(x)), 1), targets)
-    if both[0] > MIN_SLOPE and 2 * (loss - loss_of_both) > log(len(rows)):
+    if both[0] > MIN_SLOPE and loss - loss_of_both > 1:
         return ScoreScale(round(1 / float(both[0]), 4), round(float(both[1]), 4))
     return ScoreScale(round(1 / float(slope[0]), 4))
 
