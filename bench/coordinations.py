@@ -3,7 +3,7 @@
     python bench/coordinations.py /path/to/genia coordinations
 
 In "T and B cells", two terms share the noun "cells". Most corpora annotate the whole as one entity,
-or only "B cells", or nothing (GENIA, where a coordination has a type of its own, which is dropped).
+or only "B cells", or nothing (GENIA, where coordinations have a separate type, which is dropped).
 The rule in ``bench/coordination_rule.py`` annotates "T ... cells", a discontinuous entity, and "B
 cells". It needs no parser, only the contiguous gold entities of all splits, and is deterministic.
 

@@ -34,9 +34,9 @@ def common_sizes(batches: Sequence[Ints], costs: Ints, table: SizeTable) -> list
     recorded = {key for key, count in counts.most_common(MAX_CLASSES) if count >= MIN_BATCHES}
     largest: dict[tuple[int, int], dict[str, int]] = {}
     sizes = [table.of_batch(batch) if key in recorded else None for batch, key in zip(batches, keys, strict=True)]
-    for key, own in zip(keys, sizes, strict=True):
-        if own is not None:
-            current = largest.setdefault(key, own)
-            largest[key] = {name: max(size, current[name]) for name, size in own.items()}
+    for key, batch_sizes in zip(keys, sizes, strict=True):
+        if batch_sizes is not None:
+            current = largest.setdefault(key, batch_sizes)
+            largest[key] = {name: max(size, current[name]) for name, size in batch_sizes.items()}
     rounded = {key: {name: pad_length(size) for name, size in common.items()} for key, common in largest.items()}
-    return [None if own is None else rounded[key] for key, own in zip(keys, sizes, strict=True)]
+    return [None if batch_sizes is None else rounded[key] for key, batch_sizes in zip(keys, sizes, strict=True)]
