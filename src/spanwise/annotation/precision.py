@@ -19,7 +19,8 @@ def use_half_precision(predictor: BasePredictor) -> None:
     if not isinstance(predictor, Predictor):
         return
     for module in predictor.model.encoder.modules():
-        if isinstance(module, TransformerEncoder):
+        # A head that reads lower layers may also use their weights, on states in float32.
+        if isinstance(module, TransformerEncoder) and not module.lower_layers:
             module.model.to(torch.float16 if module.model.config.model_type in RECORDABLE else torch.bfloat16)
             module.register_forward_hook(lambda module, inputs, states: _to_float32(states))
 
