@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from importlib import import_module
 
 from spanwise.core.annotations import Entity, Extra, Link, Relation, Span
 from spanwise.core.word_starts import find_words, joined_starts
@@ -133,5 +134,22 @@ class Sentence:
     def words_of(self, entity: Entity) -> tuple[str, ...]:
         return tuple(self.words[index] for index in entity.word_indices)
 
+    def _repr_html_(self) -> str:
+        """Return the sentence with its entities drawn, for notebooks."""
+        return _draw([self])
+
 
 _SLOTS = tuple(item.name for item in fields(Sentence))
+
+
+class SentenceList(list[Sentence]):
+    """A list of sentences that a notebook draws with their entities."""
+
+    def _repr_html_(self) -> str:
+        return _draw(self)
+
+
+def _draw(sentences: list[Sentence]) -> str:
+    """Draw sentences as HTML. The subpackage for this is above core, so it is loaded by name and only in notebooks."""
+    html: str = import_module("spanwise.drawing.notebook").draw_cell(sentences)
+    return html

@@ -36,12 +36,12 @@ def page(sentences: Iterable[Sentence], colours: Mapping[str, str], title: str) 
             yield f"<h2>{escape(sentence.document)}</h2>\n"
         document = sentence.document
         if sentence.words:
-            yield f"<p>{draw_sentence(sentence, colours)}{_relations(sentence)}</p>\n"
+            yield f"<p>{draw_sentence(sentence, colours)}{draw_relations(sentence)}</p>\n"
     yield "</main>\n</body>\n</html>\n"
 
 
-def _relations(sentence: Sentence) -> str:
-    """List the relations below the sentence."""
+def draw_relations(sentence: Sentence) -> str:
+    """Return the relations of a sentence as lines of HTML."""
     rows = []
     for relation in sentence.relations:
         arguments = [sentence.text_of(sentence.entities[index]) for index in (relation.head, relation.tail)]

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from spanwise.config.settings import CalibrationSettings
 from spanwise.core.errors import SpanwiseError, unknown_name
-from spanwise.core.types import Sentence
+from spanwise.core.types import Sentence, SentenceList
 from spanwise.decoding.overlaps import overlap_filter
 from spanwise.decoding.score_scale import ScoreScale
 from spanwise.decoding.thresholds import MIN_THRESHOLD, Threshold
@@ -59,7 +59,7 @@ class BasePredictor(ABC):
         overlap: str | None = None,
         batch_size: int = 64,
         splitter: Splitter | None = None,
-    ) -> list[Sentence]:
+    ) -> SentenceList:
         """Predict entities and relations; return one ``Sentence`` per sentence of the input.
 
         ``texts`` is a text, a ``Sentence``, or an iterable of texts, sentences and lists of words.
@@ -76,8 +76,11 @@ class BasePredictor(ABC):
         probable of overlapping entities) or "outermost" (no entity inside another).
 
         ``splitter`` maps a text to its sentences, each a list of character ranges of its words.
+
+        The result is a list; a notebook draws it with the entities in colour.
         """
-        return list(self.stream(texts, threshold=threshold, overlap=overlap, batch_size=batch_size, splitter=splitter))
+        predictions = self.stream(texts, threshold=threshold, overlap=overlap, batch_size=batch_size, splitter=splitter)
+        return SentenceList(predictions)
 
     def stream(
         self,
