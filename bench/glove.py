@@ -85,7 +85,7 @@ class Trainer:
     """The trainer of Spanwise with a number of threads."""
 
     def __init__(self, size: int, dim: int, tiles: Tiles, threads: int) -> None:
-        self.model, self.threads = Glove(size, dim, tiles, np.random.default_rng(1)), threads
+        self.model, self.threads = Glove(size, dim, tiles, np.random.default_rng(1), "adagrad"), threads
         self.pool = ThreadPoolExecutor(threads)
 
     def __call__(self) -> float:

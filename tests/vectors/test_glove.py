@@ -106,7 +106,7 @@ def test_the_loss_decreases_on_the_bundled_corpus() -> None:
     learned = learn_vectors(corpus_text(FOLDER), GloveSettings(dim=20, iterations=12))
     assert len(learned.losses) == 12
     assert all(after < before for before, after in zip(learned.losses, learned.losses[1:], strict=False))
-    assert learned.losses[-1] < learned.losses[0] / 2
+    assert learned.losses[-1] < 0.6 * learned.losses[0]  # biases learn quickly, so the first iteration is already good
     assert np.isfinite(learned.vectors.table).all()
 
 
@@ -186,7 +186,7 @@ def test_a_folder_contains_vectors_and_training_record(tmp_path: Path) -> None:
         "x_max": 10,
         "min_count": 1,
         "iterations": 2,
-        "optimizer": "adagrad",
+        "optimizer": "published",
         "seed": 1,
     }
     assert sum("loss" in line for line in lines) == 2

@@ -1,8 +1,8 @@
 """GloVe: word vectors whose products approximate log co-occurrence counts (Pennington et al. 2014, equation 8).
 
-Weighted least squares, minimised by AdaGrad one pair at a time. The authors' program differs from
-AdaGrad: it accumulates (rate * gradient)^2 for vectors, so that their steps shrink later, and steps
-biases at a rate of 1 (``optimizer: published``). One row of a table holds a word's
+Weighted least squares, minimised one pair at a time by the steps of the authors' program. They differ
+from AdaGrad (``optimizer: adagrad``): the program accumulates (rate * gradient)^2 for vectors, so that
+their steps shrink later, and steps biases at a rate of 1. One row of a table holds a word's
 vector, its bias and the AdaGrad state of both, padded to whole cache lines. Each row has a constant 1
 where the other table has its bias, so the product of two rows is the whole model.
 """
@@ -45,7 +45,7 @@ class GloveSettings:
     min_count: int = field(default=1, metadata={"description": "rarer words get no vector"})
     iterations: int = field(default=50, metadata={"description": "passes over all pairs"})
     optimizer: Optimizer = field(
-        default="adagrad", metadata={"description": "adagrad, or published: the steps of the authors' program"}
+        default="published", metadata={"description": "published: the steps of the authors' program; or adagrad"}
     )
     seed: int | None = field(default=None, metadata={"description": "random seed; default: the seed of the training, or 1"})
 
@@ -121,7 +121,7 @@ class Glove:
     """The model: a table of word vectors and a table of context vectors."""
 
     def __init__(
-        self, size: int, dim: int, tiles: Tiles, random: np.random.Generator, optimizer: Optimizer = "adagrad"
+        self, size: int, dim: int, tiles: Tiles, random: np.random.Generator, optimizer: Optimizer = "published"
     ) -> None:
         self.tiles, self.dim, self.random = tiles, dim, random
         self.is_published = optimizer == "published"
