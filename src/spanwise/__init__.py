@@ -10,6 +10,7 @@ from spanwise.core.types import Corpus, Entity, Link, Relation, Sentence, Span
 from spanwise.core.version import __version__
 
 if TYPE_CHECKING:
+    from spanwise.annotation.run import annotate
     from spanwise.corpora.conversion import convert
     from spanwise.corpora.splits import read_corpus
     from spanwise.data import bundled_corpus
@@ -22,12 +23,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Corpus", "Entity", "FormatError", "Ledger", "Link", "LossError", "Relation", "Sentence", "Span", "SpanwiseError",
-    "SpanwiseWarning", "__version__", "bundled_corpus", "convert", "describe", "distill", "evaluate", "load", "read",
-    "read_corpus", "train", "write",
+    "SpanwiseWarning", "__version__", "annotate", "bundled_corpus", "convert", "describe", "distill", "evaluate", "load",
+    "read", "read_corpus", "train", "write",
 ]  # fmt: skip
 
 # Imported on first use, so that `import spanwise` is fast.
 _LAZY = {
+    "annotate": "spanwise.annotation.run",
     "bundled_corpus": "spanwise.data",
     "convert": "spanwise.corpora.conversion",
     "Ledger": "spanwise.formats",
