@@ -127,6 +127,21 @@ def test_a_row_is_blamed_after_two_deaths_in_its_batch_and_two_at_the_row(tmp_pa
     assert not StartNote.read(file).is_suspicious([30, 40])
 
 
+def test_an_interruption_is_no_death(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A user who interrupts the command twice at a slow row must not lose the row."""
+    write_rows(tmp_path / "data" / "a.jsonl", ["Oslo"])
+
+    def interrupted(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Annotator, "annotate", interrupted)
+        for _ in range(3):
+            with pytest.raises(KeyboardInterrupt):
+                run(model, tmp_path / "data", tmp_path / "out")
+    assert run(model, tmp_path / "data", tmp_path / "out")["rows"] == 1
+
+
 @pytest.fixture
 def pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[list[Shard], list[Event]]]:
     """Annotate with a process whose predictor is killed by a word of the text."""

@@ -36,10 +36,21 @@ class StartNote:
 
     def start(self, first: int, last: int) -> None:
         """Note that the rows from ``first`` to ``last`` are in progress."""
-        deaths = [[*rows, count] for rows, count in self.deaths.items()]
+        self._write([first, last])
+
+    def stop(self) -> None:
+        """Note that no rows are in progress: the process was interrupted and did not die."""
+        if self.deaths:
+            self._write(None)
+        else:
+            with suppress(OSError):
+                self.path.unlink()
+
+    def _write(self, rows: list[int] | None) -> None:
+        deaths = [[*places, count] for places, count in self.deaths.items()]
         with suppress(OSError):  # it is only needed after a death
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            self.path.write_text(json.dumps({"rows": [first, last], "deaths": deaths}), encoding="utf-8")
+            self.path.write_text(json.dumps({"rows": rows, "deaths": deaths}), encoding="utf-8")
 
     def is_suspicious(self, places: Sequence[int]) -> bool:
         """Whether processes died repeatedly within these rows."""

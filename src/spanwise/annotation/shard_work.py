@@ -53,6 +53,7 @@ class ShardWork:
                     result += counts
                     report(counts.rows + counts.errors, counts.words)
             finally:
+                note.stop()
                 writer.close()
             if result.errors:
                 errors.seek(0)
