@@ -77,6 +77,16 @@ def test_other_settings_are_refused(model: Path, data: Path, tmp_path: Path) -> 
         assert "\n" not in str(refusal.value)
 
 
+def test_a_command_that_wrote_nothing_can_be_repeated_with_other_settings(
+    model: Path, data: Path, tmp_path: Path, keywords: KeywordPredictor
+) -> None:  # fmt: skip
+    keywords.needs_spans = True
+    with pytest.raises(SpanwiseError, match="this model types given spans"):
+        run(model, data, tmp_path / "out")
+    keywords.needs_spans = False
+    assert run(model, data, tmp_path / "out", threshold=0.4)["rows"] == 40
+
+
 def test_a_changed_or_missing_input_is_refused(model: Path, data: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     run(model, data, out)

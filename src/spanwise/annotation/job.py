@@ -62,7 +62,7 @@ class JobFolder:
         file = self.path / SETTINGS
         if self.path.exists() and not self.path.is_dir():
             raise SpanwiseError(f"{self.path}: expected a folder, found a file")
-        if file.is_file():
+        if file.is_file() and not self._is_unused():
             previous = read_json(file)
             for name in [*previous, *settings]:
                 if previous.get(name) != settings.get(name):
@@ -71,10 +71,15 @@ class JobFolder:
                         f"now {_short(settings.get(name))}); pass the same settings to resume, or choose another folder"
                     )
         else:
-            if self.path.is_dir() and any(path.name != LOCK_NAME for path in self.path.iterdir()):
+            if self.path.is_dir() and not self._is_unused():
                 raise SpanwiseError(f"{self.path}: the folder is not empty; choose another folder")
             self.path.mkdir(parents=True, exist_ok=True)
             write_json(file, settings)
+
+    def _is_unused(self) -> bool:
+        """Whether the folder has no files except settings, as after a command that failed at once."""
+        files = (path for path in self.path.rglob("*") if not path.is_dir())
+        return all(path in (self.path / SETTINGS, self.path / LOCK_NAME) for path in files)
 
     def read_setting(self, name: str) -> Any:
         """Return a setting of an earlier run; None if there was none."""
