@@ -71,7 +71,8 @@ class Model(nn.Module):
             raise SpanwiseError("the training data has no entities; a model needs at least one to learn from")
         encoder = load_encoder(config.encoder, saved) if saved else build_encoder(config.encoder, train, log)
         head = make_head(encoder, labels, config.head, train)
-        resolved = {"head": head_values(head), "training": config.training.resolve(len(train))}
+        dev_entities = sum(len(sentence.entities) for sentence in corpus["dev"]) if "dev" in corpus else 0
+        resolved = {"head": head_values(head), "training": config.training.resolve(len(train), dev_entities)}
         return cls(encoder, head, config.model_copy(update=resolved))
 
     def for_prediction(self) -> Model:

@@ -103,11 +103,12 @@ class Trainer:
         relations = f" and {_count(len(labels.relations), 'relation type')}" if self.model.head.finds_relations else ""
         batches = f" in batches of {settings.batch_size}" if settings.token_budget is None else ""
         patience = f", patience {settings.patience}" if settings.patience else ""
+        kept = ", keeping the last epoch" if settings.selection == "last" else ""
         return (
             f"training {self.model.config.recipe} with the encoder {encoder_name(self.model.config.encoder)} on "
             f"{self.corpus.name}{', ' * bool(self.corpus.name)}{_count(len(self.sentences), 'sentence')}, "
             f"{_count(len(labels.entities), 'type')}{relations}: {_count(self.epochs, 'epoch')}, "
-            f"{_count(self._update_count(), 'step')}{batches}{patience}, "
+            f"{_count(self._update_count(), 'step')}{batches}{patience}{kept}, "
             f"{parameters / 1e6:.1f} M weights, {self.device_name}, {self.precision}, seed {settings.seed}"
         )
 
@@ -185,7 +186,7 @@ class Trainer:
         is_best = self._record_score(score)
 
         # report
-        progress.epoch(row, task.format_epoch(dev), score, is_best=is_best)
+        progress.epoch(row, task.format_epoch(dev), score, is_best=is_best and self.settings.selection == "best")
         if self.epoch == 1 and score == 0:
             cause = explain_zero_score(self.dev.gold, predicted, self.model.head, self.settings.head_rate)
             self.log(f"dev {task.metric} is 0 after the first epoch: {cause}")
@@ -201,14 +202,14 @@ class Trainer:
         self._save_checkpoint(done)
 
     def _record_score(self, score: float) -> bool:
-        """Whether to keep the weights of this epoch: the latest with the best score.
+        """Whether to keep the weights of this epoch: every epoch with ``selection: last``, else the latest with the best score.
 
         On a small dev split many epochs have the same score. The latest of them has learned the most and
         has the lowest rate. It does not count as an improvement for ``patience``.
         """
         if score > self.best_score:
             self.last_improvement = self.epoch
-        elif score < self.best_score:
+        elif score < self.best_score and self.settings.selection == "best":
             return False
         self.best_score, self.best_epoch = score, self.epoch
         return True
