@@ -129,10 +129,7 @@ def main() -> None:
         again = Run(command, output)
         again.wait_for(shards + 1, arguments.ray)
         memory = [(done, size) for done, size in (*run.memory, *again.memory) if size]
-        thirds = [
-            max((size for done, size in memory if low * shards <= 3 * done <= (low + 1) * shards), default=0)
-            for low in range(3)
-        ]
+        thirds = [[size for done, size in memory if third == min(3 * done // shards, 2)] for third in range(3)]
         result = {
             "shards": shards, "kills": arguments.kills, "finished_before_restart": before, "exit_code": again.process.wait(),
             "seconds": time.perf_counter() - start,
