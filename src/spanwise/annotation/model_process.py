@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import queue
 import threading
-from contextlib import ExitStack, nullcontext, suppress
+from contextlib import ExitStack, suppress
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Connection, Listener
 from typing import Any
@@ -25,7 +25,6 @@ from spanwise.prediction.predictor import Predictor, temporary_thresholds
 from spanwise.runtime.device import should_use_cuda
 
 QUEUED = 16  # batches that wait for the model; workers wait until there is room
-STREAMS = 2  # threads that run the network: while one waits for results, the other starts its kernels
 
 
 def serve_model(connection: Connection, settings: ModelSettings, gpu: int, address: str, key: bytes) -> None:
@@ -53,16 +52,16 @@ class ModelServer:
         self.device = next(self.model.parameters()).device
         if precision == "half":
             use_half_precision(predictor)
-        if self.device.type == "cuda":
-            torch.cuda.synchronize(self.device)  # the weights are complete before other streams use them
-        self._requests: queue.Queue[tuple[Connection, threading.Lock, Request]] = queue.Queue(QUEUED)
+        self._requests: queue.Queue[tuple[Connection, Request]] = queue.Queue(QUEUED)
         self._threshold: Threshold | None = None
-        self._threshold_stack, self._threshold_lock = ExitStack(), threading.Lock()
+        self._threshold_stack = ExitStack()
 
     def serve(self, listener: Listener) -> None:
-        """Accept workers, also those that replace dead ones, and score their batches in threads."""
-        for _ in range(STREAMS if self.device.type == "cuda" else 1):
-            threading.Thread(target=self._score_requests, daemon=True).start()
+        """Accept workers, also those that replace dead ones, and score their batches.
+
+        One thread runs the network, because heads keep tables that grow with the longest sentence.
+        """
+        threading.Thread(target=self._score_requests, daemon=True).start()
         while True:
             try:
                 connection = listener.accept()
@@ -73,24 +72,22 @@ class ModelServer:
             threading.Thread(target=self._read_requests, args=(connection,), daemon=True).start()
 
     def _read_requests(self, connection: Connection) -> None:
-        lock = threading.Lock()
         with suppress(EOFError, OSError):
             while True:
-                self._requests.put((connection, lock, pickle.loads(connection.recv_bytes())))
+                self._requests.put((connection, pickle.loads(connection.recv_bytes())))
 
     def _score_requests(self) -> None:
-        stream = torch.cuda.Stream(self.device) if self.device.type == "cuda" else None  # type: ignore[no-untyped-call]
-        with torch.cuda.stream(stream) if stream else nullcontext():
-            while True:
-                connection, lock, request = self._requests.get()
-                try:
-                    result: Any = to_arrays(self.score(request))
-                except Exception as error:  # too little memory for this batch, for example
-                    result = Failure(describe(error))
-                    if self.device.type == "cuda":
+        while True:
+            connection, request = self._requests.get()
+            try:
+                result: Any = to_arrays(self.score(request))
+            except Exception as error:  # too little memory for this batch, for example
+                result = Failure(describe(error))
+                if self.device.type == "cuda":
+                    with suppress(RuntimeError):  # the GPU has failed; further batches fail, too
                         torch.cuda.empty_cache()
-                with lock, suppress(OSError):  # the worker is dead
-                    connection.send_bytes(dump((request.number, result)))
+            with suppress(OSError):  # the worker is dead
+                connection.send_bytes(dump((request.number, result)))
 
     @torch.inference_mode()
     def score(self, request: Request) -> ScoredSpans:
@@ -100,8 +97,7 @@ class ModelServer:
 
     def _use_threshold(self, threshold: Threshold) -> None:
         """Set the threshold of the head. All requests of a job have the same."""
-        with self._threshold_lock:
-            if threshold != self._threshold:
-                self._threshold_stack.close()
-                self._threshold_stack.enter_context(temporary_thresholds(self.model.head, threshold))
-                self._threshold = threshold
+        if threshold != self._threshold:
+            self._threshold_stack.close()
+            self._threshold_stack.enter_context(temporary_thresholds(self.model.head, threshold))
+            self._threshold = threshold
