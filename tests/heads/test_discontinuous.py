@@ -19,7 +19,7 @@ from spanwise.heads import head_settings, head_values, make_head
 from spanwise.heads.base import Head, Labels
 from spanwise.heads.bundle import Bundle
 from spanwise.heads.discontinuous import Discontinuous
-from spanwise.spans.tiles import Tiles
+from spanwise.heads.wrapper import select_targets
 from spanwise.training.checks import unreachable_causes
 
 LABELS = Labels(("A", "B"))
@@ -75,8 +75,9 @@ def with_large_weights(head: Head, factor: float = 6.0) -> Head:
             parameter.mul_(factor)
         for module in head.modules():
             if isinstance(module, Discontinuous):
-                module.fragments.bias.zero_()  # a negative bias would suppress all fragments
-                module.links.bias.zero_()
+                words = torch.randn(4, 9, module.context.width, generator=torch.Generator().manual_seed(2))
+                scores, _ = module.links.scores(TokenStates(words, words[:, 0], torch.ones(4, 9, dtype=torch.bool)))
+                module.links.grid.classifier.bias.sub_(scores.mean((0, 2, 3)))  # as many above as below 0
     return head
 
 
@@ -88,8 +89,8 @@ def test_results_do_not_depend_on_the_batch(check_batches: Any, encoder: Any, ki
 def test_an_untrained_head_predicts_no_fragments(encoder: Any) -> None:
     head = make(encoder).eval()
     words = torch.randn(4, 9, head.context.width, generator=torch.Generator().manual_seed(2))
-    for pointer in (head.fragments, head.links):
-        assert (pointer.scores(words, Tiles.cut(9, None)) < 0).all()
+    scores, _ = head.links.scores(TokenStates(words, words[:, 0], torch.ones(4, 9, dtype=torch.bool)))
+    assert (scores < 0).all()
 
 
 def test_random_scores_give_valid_entities_of_all_kinds(encoder: Any, discontinuous_batch: Any) -> None:
@@ -104,41 +105,41 @@ def test_random_scores_give_valid_entities_of_all_kinds(encoder: Any, discontinu
 
 
 @every
-def test_loss_is_the_wrapped_loss_plus_three_means(encoder: Any, discontinuous_batch: Any, kind: str) -> None:
+def test_loss_is_the_wrapped_loss_plus_two_means(encoder: Any, discontinuous_batch: Any, kind: str) -> None:
     """Computed cell by cell in float64: log(1 + sum of e^s) over negatives, log(1 + sum of e^-s) over positives.
 
     And for every fragment and type that it has, the type's cross-entropy.
     """
-    head = with_large_weights(make(encoder, kind, max_width=4), 2.0).eval()
-    with torch.no_grad():
-        head.links.bias.copy_(torch.tensor([-1.0, 0.5]))
+    head = with_large_weights(make(encoder, kind, max_width=4, link_width=8), 2.0).eval()
     sentences, states, batch = discontinuous_batch()
     targets = head.targets(sentences, gold=True)
     actual, alone = head.loss(batch, targets), head.head.loss(batch, targets)
     rows, kinds = alone.sums / alone.counts.clamp(min=1), set[int]()
     for number, (one, state) in enumerate(zip(sentences, states, strict=True)):
-        length, words = len(one.words), head._contextualize(state).words
-        every_one = discontinuous_entities(one, LABELS.entities)
-        gold = [entity for entity in every_one if max(fragment.width for fragment in entity.fragments) <= 4]
-        spans = {(*fragment, 0) for entity in gold for fragment in entity.fragments}
-        links, kinds = set(), kinds | {len(entity.fragments) for entity in gold}
+        length, context = len(one.words), head._contextualize(state)
+        gold = [
+            entity
+            for entity in discontinuous_entities(one, LABELS.entities)
+            if max(fragment.width for fragment in entity.fragments) <= 4
+            and all(b.start - a.start < 8 and b.end - a.end < 8 for a, b in combinations(entity.fragments, 2))
+        ]
+        kinds |= {len(entity.fragments) for entity in gold}
+        positive = {(*fragment, 0) for entity in gold for fragment in entity.fragments}
         for entity in gold:
             for a, b in combinations(entity.fragments, 2):
-                links |= {(a.start, b.start + 1, 0), (a.end - 1, b.end, 1)}
-        for pointer, positive, widest in ((head.fragments, spans, 4), (head.links, links, length)):
-            tiles = Tiles.cut(length, None)
-            scores = pointer.scores(words, tiles)[0, :, 0].detach().double()
-            for label in range(len(scores)):
-                low = high = 0.0
-                for start in range(length):
-                    for end in range(start + 1, min(length, start + widest) + 1):
-                        score = float(scores[label, start, end - 1])
-                        if (start, end, label) in positive:
-                            high += exp(-score)
-                        else:
-                            low += exp(score)
-                rows[number] += (log1p(low) + log1p(high)) / len(scores)
-        typed = {(fragment, entity.type) for entity in gold for fragment in entity.fragments}
+                positive |= {(a.start, b.start + 1, 1), (a.end - 1, b.end, 2)}
+        scores = head.links.scores(context)[0][0].detach().double()
+        for label in range(3):
+            low = high = 0.0
+            for start in range(length):
+                for end in range(start + 1, min(length, start + 8) + 1):
+                    score = float(scores[label, start, end - start - 1])
+                    if (start, end, label) in positive:
+                        high += exp(-score)
+                    else:
+                        low += exp(score)
+            rows[number] += (log1p(low) + log1p(high)) / 3
+        typed, words = {(fragment, entity.type) for entity in gold for fragment in entity.fragments}, context.words
         values = []
         for (start, end), name in typed:
             ends = torch.cat((words[0, start], words[0, end - 1]))
@@ -148,13 +149,33 @@ def test_loss_is_the_wrapped_loss_plus_three_means(encoder: Any, discontinuous_b
     assert kinds == {2, 3}
     torch.testing.assert_close(actual.sums / actual.counts.clamp(min=1), rows, rtol=1e-4, atol=1e-4)
     assert torch.equal(actual.counts, alone.counts)
-    assert actual.parts.keys() == {"spans", "fragments", "typing", "links", *alone.parts}
+    assert actual.parts.keys() == {"spans", "typing", "links", *alone.parts}
     torch.testing.assert_close(actual.parts["spans"], alone.mean)
     if actual.weighted_mean is None:
         torch.testing.assert_close(actual.mean, (rows * alone.counts).sum() / alone.counts.sum(), rtol=1e-4, atol=1e-4)
     else:
-        parts = [actual.parts[name] for name in ("spans", "fragments", "typing", "links")]
-        torch.testing.assert_close(actual.mean, sum(parts))
+        torch.testing.assert_close(actual.mean, sum(actual.parts[name] for name in ("spans", "typing", "links")))
+
+
+def test_scores_are_tables_of_probable_cells(encoder: Any, discontinuous_batch: Any) -> None:
+    head = with_large_weights(make(encoder, link_width=5)).eval()
+    _, states, batch = discontinuous_batch()
+    with torch.no_grad():
+        fragments, links = head.links.score(head._contextualize(batch))
+        expected: tuple[dict[Any, float], dict[Any, float]] = ({}, {})
+        for number, state in enumerate(states):
+            probabilities = head.links.scores(head._contextualize(state))[0][0].sigmoid()
+            length = state.words.shape[1]
+            for label in range(3):
+                for start in range(length):
+                    for end in range(start + 1, min(length, start + 5) + 1):
+                        value = float(probabilities[label, start, end - start - 1])
+                        if value > 0.5:
+                            expected[label > 0][number, start, end, max(label - 1, 0)] = value
+    for table, rows in zip((fragments, links), expected, strict=True):
+        columns = [column.tolist() for column in table.columns]
+        assert dict(zip(zip(*columns[:4], strict=True), columns[4], strict=True)) == pytest.approx(rows, abs=1e-4)
+        assert len(rows) > 20
 
 
 def test_types_share_the_score_of_a_fragment(encoder: Any, discontinuous_batch: Any) -> None:
@@ -162,7 +183,7 @@ def test_types_share_the_score_of_a_fragment(encoder: Any, discontinuous_batch: 
     *_, batch = discontinuous_batch()
     with torch.no_grad():
         batch = head._contextualize(batch)
-        actual = head.fragments.score(batch, {})
+        actual, _ = head.links.score(batch)
         rows = head.typing.split_by_type(batch, actual)
         assert len(actual.start)
         torch.testing.assert_close(rows.score.view(-1, 2).sum(1), actual.score)
@@ -206,22 +227,33 @@ def test_states_get_gradients_from_the_wrapped_head_only(encoder: Any, discontin
     assert all(torch.equal(one, other) for one, other in zip(*gradients, strict=True))
 
 
-def test_fragments_train_the_encoder_where_they_are_frequent(encoder: Any, discontinuous_batch: Any) -> None:
-    """Both kinds compute the same loss; only with shared states do they give the states other gradients."""
+@pytest.mark.parametrize("kind", ["biaffine", "spanner"])
+def test_fragments_train_the_encoder_where_they_are_frequent(encoder: Any, discontinuous_batch: Any, kind: str) -> None:
+    """The states get the gradient of both losses; that of the parts is scaled down to the loss of the head."""
     sentences, _, batch = discontinuous_batch()
     losses, gradients = [], []
     for is_shared in (True, False):
-        head = with_large_weights(make(encoder, fragments_train_encoder=is_shared), 2.0).eval()
+        head = with_large_weights(make(encoder, kind, fragments_train_encoder=is_shared), 2.0).eval()
         words = batch.words.clone().requires_grad_()
-        targets = head.targets(sentences, gold=True)
-        loss = head.loss(TokenStates(words, batch.cls, batch.mask), targets).mean
-        alone = head.head.loss(TokenStates(words, batch.cls, batch.mask), targets).mean
-        (whole,), (own,) = torch.autograd.grad(loss, words, retain_graph=True), torch.autograd.grad(alone, words)
-        losses.append(loss)
-        gradients.append(whole - own)
+        states, targets = TokenStates(words, batch.cls, batch.mask), head.targets(sentences, gold=True)
+        whole, alone = head.loss(states, targets), head.head.loss(states, targets)
+        (both,) = torch.autograd.grad(whole.mean, words, retain_graph=True)
+        (expected,) = torch.autograd.grad(alone.mean, words, retain_graph=True)
+        losses.append(whole.mean)
+        gradients.append(both - expected)
+        if is_shared:
+            context = head._contextualize(states)
+            parts = {name: part.loss(context, select_targets(targets, name)) for name, part in head._parts.items()}
+            added = alone.with_terms("spans", parts).mean - alone.mean
+            (expected,) = torch.autograd.grad(added, words, retain_graph=True)
+            ratio = (alone.mean / added).item()
+            assert (ratio < 1) == (kind == "spanner")
+            torch.testing.assert_close(gradients[0], expected * min(ratio, 1.0), rtol=1e-3, atol=1e-6)
     assert torch.equal(*losses)
-    assert gradients[0].abs().max() > 1e-4
+    assert gradients[0].abs().max() > 1e-5
     assert gradients[1].abs().max() == 0
+    with torch.no_grad():
+        head.loss(batch, head.targets(sentences, gold=True))  # dev losses have no gradient
 
 
 def test_share_of_discontinuous_entities_decides_who_trains_the_encoder(encoder: Any) -> None:
@@ -263,6 +295,7 @@ def test_no_wrapper_without_discontinuous_entities(encoder: Any) -> None:
         assert isinstance(head, Discontinuous)
         assert head_values(head)["discontinuous"] == ["B"]  # not A
         assert head.typing.types == ("B",)
+        assert head_values(head)["link_width"] == 3
         again = make_head(encoder, LABELS, head_values(head))
         assert again.load_state_dict(head.state_dict())
         off = make_head(encoder, LABELS, {"kind": kind, **options, "discontinuous": False}, broken)
@@ -288,7 +321,7 @@ def test_unsupported_settings_are_refused(encoder: Any) -> None:
 
 
 def test_count_unreachable(encoder: Any) -> None:
-    head = make(encoder, "spanner", types=("A",), max_width=2)
+    head = make(encoder, "spanner", types=("A",), max_width=2, link_width=5)
     here, there = ("A", (0, 1), (2, 3)), ("A", (2, 3), (4, 5))
     for one, missed in [
         (sentence(8, here), 0),
@@ -296,6 +329,8 @@ def test_count_unreachable(encoder: Any) -> None:
         (sentence(8, here, ("A", (0, 1), (2, 3), (4, 5))), 1),  # part of the larger one
         (sentence(8, ("B", (0, 1), (2, 3))), 1),  # a type without discontinuous training entities
         (sentence(8, ("A", (0, 3), (4, 5))), 1),  # a fragment wider than max_width
+        (sentence(8, ("A", (0, 1), (4, 5))), 0),
+        (sentence(8, ("A", (0, 1), (5, 6))), 1),  # a link wider than link_width
         (sentence(8, ("A", (0, 3)), here, ("A", (0, 1))), 1),  # the contiguous one is too wide
         (sentence(8, ("A", (0, 2)), ("A", (1, 3)), here), 1),  # crossing spans are counted by the wrapped head
     ]:
@@ -348,7 +383,7 @@ def test_discontinuous_span_branch_of_a_bundle(encoder: Any, discontinuous_batch
     losses = bundle.loss(batch, bundle.targets(sentences, gold=True))
     expected = branch.loss(batch, branch.targets(sentences, gold=True))
     torch.testing.assert_close(losses.parts["span"], expected.mean_per_instance)
-    assert {"span.fragments", "span.links"} <= losses.parts.keys()
+    assert {"span.typing", "span.links"} <= losses.parts.keys()
     actual = bundle.decode(bundle.score(batch, bundle.targets(sentences, gold=False)), len(sentences))
     assert actual == branch.decode(branch.score(batch, branch.targets(sentences, gold=False)), len(sentences))
     assert any(entity.is_discontinuous for one in actual for entity in one.entities)
@@ -360,6 +395,6 @@ def test_fragments_depend_on_the_words_around_them(encoder: Any) -> None:
     other = words.clone()
     other[0, 4] += 1.0
     head = make(encoder).eval()
-    both = [head._contextualize(TokenStates(w, w[:, 0], torch.ones(1, 5, dtype=torch.bool))).words for w in (words, other)]
-    one, changed = (head.fragments.scores(states, Tiles.cut(5, None))[0, 0, 0, 0, 1] for states in both)
+    both = [head._contextualize(TokenStates(w, w[:, 0], torch.ones(1, 5, dtype=torch.bool))) for w in (words, other)]
+    one, changed = (head.links.scores(states)[0][0, 0, 0, 1] for states in both)
     assert one != changed

@@ -61,15 +61,29 @@ def discontinuous_share(sentences: Iterable[Sentence], types: Sequence[str]) -> 
     return count / max(total, 1)
 
 
-def discontinuous_entities(sentence: Sentence, types: Sequence[str], max_width: int | None = None) -> list[Entity]:
-    """Distinct discontinuous entities of these types, without fragments wider than ``max_width``."""
+def discontinuous_entities(
+    sentence: Sentence, types: Sequence[str], max_width: int | None = None, link_width: int | None = None
+) -> list[Entity]:
+    """Distinct discontinuous entities of these types, without fragments and links that are too wide."""
     return [
         entity
         for entity in dict.fromkeys(sentence.entities)
         if entity.is_discontinuous
         and entity.type in types
         and (max_width is None or all(fragment.width <= max_width for fragment in entity.fragments))
+        and (link_width is None or widest_link(entity) <= link_width)
     ]
+
+
+def widest_link(entity: Entity) -> int:
+    """The width of the widest fragment or span of a link.
+
+    >>> widest_link(Entity("X", ((0, 2), (3, 7))))
+    6
+    """
+    first, last = entity.fragments[0], entity.fragments[-1]
+    widths = (fragment.width for fragment in entity.fragments)
+    return max(last.start + 1 - first.start, last.end + 1 - first.end, *widths)
 
 
 def fragment_rows(entities: Iterable[Entity], types: Sequence[str]) -> Ints:

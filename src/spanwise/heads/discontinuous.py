@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -12,70 +12,31 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
 from spanwise.core.errors import unknown_name
-from spanwise.core.types import Sentence
+from spanwise.core.types import Entity, Sentence
 from spanwise.decoding.decode import Predictions, add_entities
-from spanwise.decoding.fragments import (
-    LINK_LABELS,
-    PackedSpans,
-    discontinuous_entities,
-    fragment_rows,
-    join_fragments,
-    link_rows,
-    recoverable_entities,
-)
+from spanwise.decoding.fragments import PackedSpans, fragment_rows, join_fragments, recoverable_entities
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.encoders.recurrent import BiLSTM
 from spanwise.heads.abilities import HasParameterGroups, RenamesWeights
 from spanwise.heads.base import Head, Labels, Losses, OnnxGraph, ScoredSpans
+from spanwise.heads.link_grid import LinkGrid
 from spanwise.heads.onnx import span_outputs, span_table
-from spanwise.heads.pair_pointer import INITIAL_SCORE
-from spanwise.heads.pointer import GlobalPointer, Pointer, PointerSettings
 from spanwise.heads.sentence_cache import Ints, SentenceCache
 from spanwise.heads.span_classifier import sum_by_sentence
 from spanwise.heads.span_head import pack_rows
 from spanwise.heads.span_settings import SpanSettings
 from spanwise.heads.wrapper import HeadWrapper, name_targets, select_targets
-from spanwise.losses.smoothing import SoftSpans
-from spanwise.spans.tiles import Tiles
 
 HIDDEN = 200  # per direction, of the LSTM over the encoder's states
-
-
-class RarePointer(GlobalPointer):
-    """A pointer with a negative bias, for rare labels: before training it predicts nothing."""
-
-    def __init__(self, width: int, labels: Labels, settings: PointerSettings) -> None:
-        super().__init__(width, labels, settings)
-        self.bias = nn.Parameter(torch.full((len(labels.entities),), INITIAL_SCORE))
-
-    def scores(self, words: Tensor, tiles: Tiles) -> Tensor:
-        return super().scores(words, tiles) + self.bias.float().view(-1, 1, 1, 1)
-
-    def with_teacher(self, gold: SoftSpans, sentence: Sentence, *, has_one_type: bool) -> SoftSpans:
-        """Gold: the probabilities of teachers are of whole entities, not of fragments and links."""
-        return gold
-
-
-class Fragments(RarePointer):
-    """Scores whether a span is a fragment of an entity of any type; single types would be too rare."""
-
-    def __init__(self, width: int, types: Sequence[str], settings: PointerSettings) -> None:
-        super().__init__(width, Labels(("fragment",)), settings)
-        self.types = types
-
-    def _gold_rows(self, sentence: Sentence) -> Ints:
-        spans = np.unique(
-            fragment_rows(discontinuous_entities(sentence, self.types, self.max_width), self.types)[:, :2], axis=0
-        )
-        return np.pad(spans, ((0, 0), (0, 1)))
+LINK_WIDTH = 24  # of the grid, if it does not follow from training sentences
 
 
 class FragmentTypes(nn.Module):
     """Classifies the type of a fragment from its first and last word."""
 
-    def __init__(self, width: int, types: Sequence[str], settings: PointerSettings) -> None:
+    def __init__(self, width: int, types: Sequence[str], entities: Callable[[Sentence], list[Entity]]) -> None:
         super().__init__()
-        self.types, self.max_width = types, settings.max_width
+        self.types, self._entities = types, entities
         self.typing = nn.Linear(2 * width, len(types))
         self._gold = SentenceCache(self._gold_rows)
 
@@ -102,22 +63,7 @@ class FragmentTypes(nn.Module):
         return scores
 
     def _gold_rows(self, sentence: Sentence) -> Ints:
-        return fragment_rows(discontinuous_entities(sentence, self.types, self.max_width), self.types)
-
-
-class FragmentLinks(RarePointer):
-    """Scores which fragments belong together.
-
-    A link is represented by two spans (see ``spanwise.decoding.fragments``), so that a pointer can
-    learn it: the earlier fragment comes first, and positions matter.
-    """
-
-    def __init__(self, width: int, types: Sequence[str], max_width: int | None, settings: PointerSettings) -> None:
-        super().__init__(width, Labels(LINK_LABELS), settings)
-        self.types, self.max_fragment_width = types, max_width
-
-    def _gold_rows(self, sentence: Sentence) -> Ints:
-        return link_rows(discontinuous_entities(sentence, self.types, self.max_fragment_width))
+        return fragment_rows(self._entities(sentence), self.types)
 
 
 @dataclass(slots=True)
@@ -132,15 +78,17 @@ class ScoredFragments(ScoredSpans):
 class Discontinuous(HeadWrapper, HasParameterGroups, RenamesWeights):
     """Adds discontinuous entities of some types to a head for contiguous ones.
 
-    Two pointers score fragments and links between them, and a linear layer types the fragments. A
-    span may be both an entity and a fragment. Fragments are at most as wide as the head's
-    ``max_width``.
+    A grid scores fragments and links between them, and a linear layer types the fragments. A span
+    may be both an entity and a fragment. Fragments are at most as wide as the head's ``max_width``,
+    links as its ``link_width``.
 
     Most discontinuous entities are rare and must not affect the others. Therefore these parts read
     the encoder's states through their own LSTM, pass no gradient to the encoder, draw no random
     numbers (their input has the encoder's dropout) and have their gradients clipped separately:
     encoder and wrapped head learn bit for bit the same as without them. Where at least 5 % of the
-    training entities are discontinuous (``fragments_train_encoder``), the encoder learns from both.
+    training entities are discontinuous (``fragments_train_encoder``), the encoder learns from both;
+    the gradient of these parts is then scaled by the ratio of the losses, if that of the wrapped head
+    is smaller.
 
     The decoding policy of the wrapped head applies to contiguous entities. Discontinuous ones often
     share words with others ("left and right knee pain"), so they are added to all other predictions.
@@ -157,14 +105,11 @@ class Discontinuous(HeadWrapper, HasParameterGroups, RenamesWeights):
         if unknown is not None:
             raise unknown_name("type of head.discontinuous", unknown, head.labels.entities)
         self.head, self.types = head, tuple(types)
-        max_width = self.settings.max_width
-        links = PointerSettings(decoding="overlapping", dropout=0.0)
-        fragments = links.model_copy(update={"max_width": max_width})
+        max_width, link_width = self.settings.max_width, self.settings.link_width or LINK_WIDTH
         with torch.random.fork_rng([]):  # later random numbers stay the same as without these weights
             self.context = BiLSTM(encoder.width, HIDDEN)
-            self.fragments = Fragments(self.context.width, self.types, fragments)
-            self.typing = FragmentTypes(self.context.width, self.types, fragments)
-            self.links = FragmentLinks(self.context.width, self.types, max_width, links)
+            self.links = LinkGrid(self.context.width, self.types, max_width, link_width)
+            self.typing = FragmentTypes(self.context.width, self.types, self.links.learnable)
 
     @classmethod
     def build(cls, encoder: Encoder, labels: Labels, settings: Any) -> Head:
@@ -183,8 +128,8 @@ class Discontinuous(HeadWrapper, HasParameterGroups, RenamesWeights):
         return self.types
 
     @property
-    def _parts(self) -> dict[str, Pointer | FragmentTypes]:
-        return {"fragments": self.fragments, "typing": self.typing, "links": self.links}
+    def _parts(self) -> dict[str, LinkGrid | FragmentTypes]:
+        return {"links": self.links, "typing": self.typing}
 
     def targets(
         self, sentences: Sequence[Sentence], *, gold: bool, generator: np.random.Generator | None = None
@@ -196,13 +141,20 @@ class Discontinuous(HeadWrapper, HasParameterGroups, RenamesWeights):
         return targets
 
     def loss(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Losses:
-        losses, states = self.head.loss(states, targets), self._contextualize(states)
+        losses = self.head.loss(states, targets)
+        words = states.words.view_as(states.words)  # with a separate gradient
+        states = self._contextualize(replace(states, words=words))
         terms = {name: part.loss(states, select_targets(targets, name)) for name, part in self._parts.items()}
-        return losses.with_terms("spans", terms)
+        result = losses.with_terms("spans", terms)
+        if words.requires_grad and self.settings.fragments_train_encoder is True:
+            # Heads have losses of different scales: a mean over spans is a hundredth of the mean over sentences.
+            weight = (losses.mean / (result.mean - losses.mean).clamp(min=1e-6)).detach().clamp(max=1.0)
+            words.register_hook(lambda gradient: gradient * weight)  # type: ignore[no-untyped-call]
+        return result
 
     def score(self, states: TokenStates, targets: Mapping[str, Tensor]) -> ScoredFragments:
         spans, states = self.head.score(states, targets), self._contextualize(states)
-        untyped, links = self.fragments.score(states, {}), self.links.score(states, {})
+        untyped, links = self.links.score(states)
         fragments = self.typing.split_by_type(states, untyped)
         return ScoredFragments(*spans.columns, spans, fragments, links, pairs=spans.pairs)
 
@@ -230,7 +182,7 @@ class Discontinuous(HeadWrapper, HasParameterGroups, RenamesWeights):
 
     def count_unreachable(self, sentence: Sentence) -> int:
         """As of the wrapped head, minus the discontinuous entities that fragments and links can represent."""
-        entities = discontinuous_entities(sentence, self.types, self.settings.max_width)
+        entities = self.links.learnable(sentence)
         reachable = recoverable_entities(entities, self.types) & set(entities) if entities else set()
         return super().count_unreachable(sentence) - len(reachable)
 

@@ -10,10 +10,11 @@ from pydantic import Field, field_validator
 
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence, Span
-from spanwise.decoding.fragments import discontinuous_entities, discontinuous_share, discontinuous_types
+from spanwise.decoding.fragments import discontinuous_entities, discontinuous_share, discontinuous_types, widest_link
 from spanwise.heads import head_class, head_settings
 from spanwise.heads.base import HeadSettings
 
+MAX_LINK_WIDTH = 32  # of an automatic ``link_width``
 FREQUENT = 0.05  # share of discontinuous entities from which on they train the encoder
 RELATION_HEAD = "span-relations"
 
@@ -40,6 +41,9 @@ class SpanSettings(HeadSettings):
     # whether the losses of fragments and links also train the encoder (heads/discontinuous.py)
     fragments_train_encoder: Literal["auto"] | bool = Field(
         default="auto", description="let fragments train the encoder; auto: if 5 % of the training entities are discontinuous"
+    )
+    link_width: int | None = Field(
+        default=None, ge=1, description="words of the widest link between fragments; by default as in training, at most 32"
     )
     # auto, or the settings of the relation head: relations are learned if the training data has them
     relations: Literal["auto", False] | dict[str, Any] = Field(
@@ -86,6 +90,9 @@ class SpanSettings(HeadSettings):
             update["discontinuous"] = types or False
         if self.fragments_train_encoder == "auto":
             update["fragments_train_encoder"] = discontinuous_share(sentences, types) >= FREQUENT
+        if self.link_width is None and types:
+            links = [widest_link(entity) for sentence in sentences for entity in discontinuous_entities(sentence, types)]
+            update["link_width"] = min(max(links), MAX_LINK_WIDTH) if links else None
         if self.relations is not False:
             has_relations = any(sentence.relations for sentence in sentences)
             settings = {} if self.relations == "auto" else self.relations
