@@ -79,4 +79,4 @@ def test_violations_are_reported(head: type[SpanNer], problem: str, monkeypatch:
     monkeypatch.setitem(HEADS._entries, "broken", [EntryPoint("broken", "broken:Head", "spanwise.heads")])
     monkeypatch.setitem(HEADS._loaded, "broken", head)
     with pytest.raises(AssertionError, match=problem):
-        check_head("broken")
+        check_head("broken", overrides=["encoder.char_hidden=0", "encoder.layers=0"])

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 
 from spanwise.testing.onnx import check_onnx
 from spanwise.testing.scoring import check_batch_invariance, check_padding_invariance, check_short_sentences
-from spanwise.testing.training import check_loss_decreases, check_resume, check_saved_model, train_tiny
+from spanwise.testing.training import check_loss_decreases, check_resume, check_saved_model, train_and_copy
 
 
 def check_head(
@@ -37,7 +37,7 @@ def check_head(
     with ExitStack() as stack:
         work = Path(folder if folder is not None else stack.enter_context(TemporaryDirectory()))
         overrides = tuple(overrides)
-        run = train_tiny(name, work / "run", encoder=str(encoder), overrides=overrides)
+        run = train_and_copy(name, work / "run", work / "resumed", encoder=str(encoder), overrides=overrides)
         check_loss_decreases(run)
         check_resume(run, work / "resumed", encoder=str(encoder), overrides=overrides)
         check_saved_model(run)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import torch
 from spanwise.heads import head_class
 from spanwise.models.model import Model
 from spanwise.prediction.predictor import predict
+from spanwise.recipes.catalog import configure
 from spanwise.runtime.tensors import state_tensors
 from spanwise.testing.corpus import tiny_corpus, with_relations
 from spanwise.testing.encoders import STATIC
@@ -22,11 +24,7 @@ from spanwise.training.run import Run, train
 
 CORPUS = with_relations(tiny_corpus(train=24, dev=4, test=4))
 EPOCHS, BATCH_SIZE, CHECKPOINT_STEPS = 8, 8, 4
-INTERRUPTED_STEP = 11  # of 24, between two checkpoints
-
-
-class _Interruption(BaseException):
-    """Stops training like a kill: not caught by ``except Exception``."""
+COPIED_STEP = 18  # of 24, after the checkpoint of step 16, which is inside an epoch
 
 
 def train_tiny(recipe: str, folder: Path, *, encoder: str, overrides: Sequence[str], resume: bool = False) -> Run:
@@ -40,6 +38,24 @@ def train_tiny(recipe: str, folder: Path, *, encoder: str, overrides: Sequence[s
     )  # fmt: skip
 
 
+def train_and_copy(recipe: str, folder: Path, copy: Path, *, encoder: str, overrides: Sequence[str]) -> Run:
+    """Overfit a recipe; ``copy`` becomes the run folder as a kill in ``COPIED_STEP`` would leave it."""
+    head = head_class(configure(recipe, encoder=encoder, overrides=overrides).head["kind"])
+    loss, calls = head.loss, 0
+
+    def counted(self: Any, *arguments: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == COPIED_STEP:
+            shutil.copytree(folder, copy)
+        return loss(self, *arguments)
+
+    with patch.object(head, "loss", counted):
+        run = train_tiny(recipe, folder, encoder=encoder, overrides=overrides)
+    assert copy.is_dir(), "Head.loss must be called once for each step of training"
+    return run
+
+
 def check_loss_decreases(run: Run) -> None:
     """The loss is finite in every epoch and lower in the last than in the first."""
     losses = [row["loss"] for row in _metrics(run.folder)]
@@ -47,28 +63,11 @@ def check_loss_decreases(run: Run) -> None:
     assert losses[-1] < 0.8 * losses[0], f"the training loss does not decrease: {losses}"
 
 
-def check_resume(run: Run, folder: Path, *, encoder: str, overrides: Sequence[str]) -> None:
-    """A run that is interrupted and resumed ends with the weights and metrics of ``run``."""
-    recipe, head = run.model.config.recipe, head_class(run.model.config.head["kind"])
-    loss, calls = head.loss, 0
-
-    def interrupt(self: Any, *arguments: Any) -> Any:
-        nonlocal calls
-        calls += 1
-        if calls == INTERRUPTED_STEP:
-            raise _Interruption
-        return loss(self, *arguments)
-
-    with patch.object(head, "loss", interrupt):
-        try:
-            train_tiny(recipe, folder, encoder=encoder, overrides=overrides)
-        except _Interruption:
-            pass
-        else:
-            raise AssertionError("Head.loss must be called once for each step of training")
-    resumed = train_tiny(recipe, folder, encoder=encoder, overrides=overrides, resume=True)
+def check_resume(run: Run, copy: Path, *, encoder: str, overrides: Sequence[str]) -> None:
+    """A run that is resumed in the copied folder ends with the weights and metrics of ``run``."""
+    resumed = train_tiny(run.model.config.recipe, copy, encoder=encoder, overrides=overrides, resume=True)
     _assert_same_weights(resumed.model, run.model, "the weights of a resumed run differ")
-    assert _metrics(folder) == _metrics(run.folder), "the metrics of a resumed run differ"
+    assert _metrics(copy) == _metrics(run.folder), "the metrics of a resumed run differ"
 
 
 def check_saved_model(run: Run) -> None:
