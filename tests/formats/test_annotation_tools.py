@@ -132,7 +132,7 @@ def test_everything_but_counted_losses_is_read_back(sentences: list[Sentence], t
 def test_real_corpora_are_read_back(shared_data: Path, tmp_path: Path) -> None:
     for corpus in ("nerel", "conll04", "ade", "germeval14", "litbank", "weibo"):
         path = next(p for p in (shared_data / corpus / "dev.jsonl", shared_data / corpus / "test.jsonl") if p.is_file())
-        sentences = list(islice(jsonl.read(path, Ledger()), 150))
+        sentences = list(islice(jsonl.read(path, Ledger()), 100))
         for module in ALL:
             with in_case(f"{corpus} in {module.FORMAT.name}"):
                 if module is hf_dataset:

@@ -146,13 +146,13 @@ def test_commands_read_or_refuse_in_one_line(
 
 
 UNIFORM = {"empty": b"", "blank": b"\n \n", "byte-order mark": b"\xef\xbb\xbf", "nul": b"\0" * 100, "lines": b"\n" * 100_000,
-           "one line": b"a" * 1_000_000, "brackets": b"[" * 1_000_000}  # fmt: skip
+           "one line": b"a" * 300_000, "brackets": b"[" * 300_000}  # fmt: skip
 
 
 def test_empty_and_uniform_files(tmp_path: Path) -> None:
     for name in NAMES:
         for description, content in UNIFORM.items():
-            with limit_cpu(60, f"{name}, {description}"):
+            with limit_cpu(10, f"{name}, {description}"):
                 path = put(name, tmp_path, content)
                 assert {outcome(path, name), outcome(path)} <= {"read", "refused"}
                 if content.strip(b"\n ") == b"" and name not in ("docbin", "hf_dataset", "genia_xml", "bioc_xml", "brat"):
