@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test check browser wheel clean
+.PHONY: demo test check browser wheel docs docs-serve clean
 
 demo: $(VENV)/.installed
 	$(BIN)/spanwise demo
@@ -14,8 +14,8 @@ test: $(VENV)/.installed-dev check
 	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses 2 --dist worksteal
 
 check: $(VENV)/.installed-dev
-	$(BIN)/ruff check src tests bench examples
-	$(BIN)/ruff format --check src tests bench examples
+	$(BIN)/ruff check src tests bench examples docs/hooks
+	$(BIN)/ruff format --check src tests bench examples docs/hooks
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
@@ -30,8 +30,16 @@ browser:
 wheel: $(VENV)/.installed-dev
 	$(BIN)/python -m build --wheel
 
+# The site needs no network, when it is built or when it is read.
+docs: $(VENV)/.installed-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	@echo "The documentation is in site/index.html"
+
+docs-serve: $(VENV)/.installed-docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs serve
+
 clean:
-	rm -rf $(VENV) dist build .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) dist build site .pytest_cache .mypy_cache .ruff_cache .hypothesis
 
 $(BIN)/python:
 	$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or newer is required; choose it with: make PYTHON=python3.11 …" if sys.version_info < (3, 11) else 0)'
@@ -44,4 +52,8 @@ $(VENV)/.installed: $(BIN)/python pyproject.toml constraints.txt
 
 $(VENV)/.installed-dev: $(VENV)/.installed
 	$(PIP) install --constraint constraints.txt --editable '.[dev,spacy,datasets,vectors,analysis,onnx,serve]'
+	touch $@
+
+$(VENV)/.installed-docs: $(VENV)/.installed
+	$(PIP) install --constraint constraints.txt --editable '.[docs]'
 	touch $@

@@ -74,7 +74,7 @@ ALLOWED: dict[str, dict[str, str]] = {
     "CHANGELOG.md": {"began": "the old name of a file"},
 }
 
-PROSE = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "Makefile", "docs/*.md")
+PROSE = ("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "Makefile", "docs/**/*.md")
 TEMPLATES = (
     "src/**/*.html",
     "src/**/*.js",
@@ -83,7 +83,7 @@ TEMPLATES = (
     "bench/rows/*.yaml",
     "pyproject.toml",
 )
-CODE = ("src/**/*.py", "tests/**/*.py", "bench/**/*.py", "examples/**/*.py")
+CODE = ("src/**/*.py", "tests/**/*.py", "bench/**/*.py", "examples/**/*.py", "docs/**/*.py")
 
 
 def files(patterns: tuple[str, ...]) -> list[Path]:

@@ -1,0 +1,91 @@
+"""Pages of the reference that are generated from the code, and the navigation of the site."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import yaml
+from doc_shell import root_command
+
+from spanwise.heads import HEADS
+from spanwise.recipes.catalog import recipes
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def reference() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("reference", ROOT / "docs" / "hooks" / "reference.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_page_of_commands_has_every_command_and_option(reference: ModuleType) -> None:
+    page = reference.commands_page()
+    for name, command in root_command().commands.items():
+        if name == "vectors":
+            continue
+        section = page.split(f"\n## spanwise {name}\n")[1].split("\n## ")[0]
+        options = {max(parameter.opts, key=len) for parameter in command.params} - {"--help"}
+        assert [option for option in options if option.startswith("--") and option not in section] == []
+    assert "\n### spanwise vectors train\n" in page
+
+
+def test_the_page_of_recipes_has_every_recipe(reference: ModuleType) -> None:
+    headings = re.findall(r"^## (.+)$", reference.recipes_page(), re.MULTILINE)
+    assert headings == list(recipes())
+
+
+def test_the_page_of_settings_explains_every_setting(reference: ModuleType) -> None:
+    page = reference.settings_page()
+    rows = re.findall(r"^\| `([\w.-]+)` \| <code>.*</code> \| (.*) \|$", page, re.MULTILINE)
+    assert len(rows) > 150
+    assert [key for key, meaning in rows if not meaning] == []
+    assert set(re.findall(r"^## Head (.+)$", page, re.MULTILINE)) >= set(HEADS.builtin)
+    assert {"training.epochs", "encoder.name", "encoder.word_size", "head.max_width"} <= {key for key, _ in rows}
+
+
+def test_text_cannot_break_a_table(reference: ModuleType) -> None:
+    assert reference._cell("a | <b>\nc") == "a &#124; &lt;b> c"
+    assert reference._code("cpu|cuda <x>") == "<code>cpu&#124;cuda &lt;x&gt;</code>"
+
+
+def test_every_page_is_in_the_navigation(reference: ModuleType) -> None:
+    def pages(entry: object) -> list[str]:
+        if isinstance(entry, str):
+            return [entry]
+        children = entry.values() if isinstance(entry, dict) else entry
+        return [page for child in children for page in pages(child)]  # type: ignore[attr-defined]
+
+    config = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
+    folder = ROOT / "docs"
+    written = {path.relative_to(folder).as_posix() for path in folder.rglob("*.md")}
+    assert sorted(pages(config["nav"])) == sorted(written | set(reference.PAGES))
+    assert config["strict"] is True
+    assert config["theme"]["font"] is False  # fonts of other servers
+
+
+def test_links_between_pages_lead_to_pages_and_headings() -> None:
+    """MkDocs checks this too, but is not installed for the tests."""
+    folder = ROOT / "docs"
+    for page in folder.rglob("*.md"):
+        for target, anchor in re.findall(
+            r"\]\((?!https?:|mailto:)([^)#\s]*)(?:#([^)\s]*))?\)", page.read_text(encoding="utf-8")
+        ):
+            path = (page.parent / target).resolve() if target else page
+            is_generated = path.parent == folder / "reference" and path.name in ("commands.md", "recipes.md", "settings.md")
+            assert is_generated or path.exists(), f"{page.name}: {target}"
+            if anchor and path.suffix == ".md" and not is_generated:
+                assert anchor in _anchors(path), f"{page.name}: {target}#{anchor}"
+
+
+def _anchors(page: Path) -> set[str]:
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", heading).strip().lower()) for heading in headings}
