@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from html import escape
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -32,13 +33,17 @@ def on_page_markdown(markdown: str, page: Any, **options: Any) -> str:
 
 
 def on_post_page(output: str, **options: Any) -> str:
-    """Remove a script of the plugin `offline` that pages would load from another server."""
-    return output.replace(EXTERNAL_SCRIPT, "")
+    """Replace a script of the plugin `offline` that pages would load from another server."""
+    return output.replace(EXTERNAL_SCRIPT, _frame_worker())
 
 
 def on_post_template(output_content: str, **options: Any) -> str:
-    """Remove it from pages without Markdown, such as 404.html."""
-    return output_content.replace(EXTERNAL_SCRIPT, "")
+    """Replace it in pages without Markdown, such as 404.html."""
+    return output_content.replace(EXTERNAL_SCRIPT, _frame_worker())
+
+
+def _frame_worker() -> str:
+    return f"<script>{Path(__file__).with_name('frame_worker.js').read_text(encoding='utf-8')}</script>"
 
 
 def commands_page() -> str:
@@ -119,15 +124,16 @@ def settings_page() -> str:
 def _heading(title: str) -> str:
     """The heading of a section: one per kind, as in ``head.span (spanner)`` and ``head (spanner)``.
 
-    >>> _heading("head.span (spanner)"), _heading("training"), _heading("encoder.parts.0 (static)")
-    ('Head spanner', 'Training', 'Encoder static')
+    >>> _heading("head.span (spanner)"), _heading("training"), _heading("encoder.parts.1.glove")
+    ('Head spanner', 'Training', 'Encoder glove')
     """
     place, _, kind = title.partition(" ")
-    return f"{place.split('.')[0].capitalize()} {kind.strip('()')}".strip() if kind else place.capitalize()
+    first, *inner = place.split(".")
+    return " ".join([first.capitalize(), kind.strip("()") if kind else inner[-1] if inner else ""]).strip()
 
 
 def _order(heading: str) -> int:
-    return ("Training", "Head", "Encoder").index(heading.partition(" ")[0].partition(".")[0])
+    return ("Training", "Head", "Encoder").index(heading.partition(" ")[0])
 
 
 def _paragraphs(text: str) -> Iterator[str]:
