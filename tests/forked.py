@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import signal
 import sys
@@ -9,6 +10,7 @@ import tempfile
 import time
 import traceback
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import IO, NoReturn
 
 from cli_runner import Result
@@ -29,6 +31,7 @@ class Forked:
         self._outputs = [tempfile.TemporaryFile() for _ in range(2)]  # noqa: SIM115
         self._end = time.monotonic() + LIMIT
         self._code: int | None = None
+        _end_threads_of_torch()
         self.pid = os.fork()
         if self.pid == 0:
             os.close(write_end)
@@ -88,6 +91,14 @@ def forked_command(*arguments: object, stdin: IO[bytes] | None = None) -> Forked
     """Start ``spanwise`` with these arguments."""
     words = [str(argument) for argument in arguments]
     return Forked(lambda: main(words), stdin)
+
+
+def _end_threads_of_torch() -> None:
+    """End the threads that torch keeps after work in several threads: a fork would wait for them forever."""
+    maps = Path("/proc/self/maps")
+    libraries = {line.split()[-1] for line in maps.read_text().splitlines() if "libgomp" in line} if maps.exists() else ()
+    for path in libraries:
+        ctypes.CDLL(path).omp_pause_resource_all(2)  # hard: the threads end, and start again when they are needed
 
 
 def _run(function: Callable[[], object], descriptors: Sequence[int]) -> NoReturn:
