@@ -95,7 +95,7 @@ def digest(run: Path) -> tuple[bytes, list[Any], Any]:
     return (run / "model.safetensors").read_bytes(), metrics, json.loads((run / "run.json").read_text())["scores"]
 
 
-LONG = Sentence("long", tuple(random.Random(1).choices([*FILLERS, "zebra", "gnu"], k=200)))
+LONG = Sentence("long", tuple(random.Random(1).choices([*FILLERS, "zebra", "gnu"], k=120)))
 DEEP_WORD = Sentence("deep", ("the", "x" * 30, "a", "y" * 25))
 
 
