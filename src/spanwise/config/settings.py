@@ -19,7 +19,7 @@ MIN_DEV_ENTITIES = 200  # with fewer, chance selects the epoch: the standard err
 class TrainingSettings(BaseModel):
     """How to train. By default, the learning rate depends on the encoder's size, and epochs and batch size on the data."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     epochs: int | None = Field(
         default=None, ge=1, description="passes over the training data; by default about 3,000 steps in 6 to 100 epochs"
@@ -100,7 +100,7 @@ class TrainingSettings(BaseModel):
 class CalibrationSettings(BaseModel):
     """How the scores of a model's head are calibrated: their log-odds are divided by a temperature, then a bias is added."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     temperature: FiniteFloat = Field(gt=0, description="divides the log-odds of scores")
     bias: FiniteFloat = Field(default=0.0, description="added to the log-odds of scores after the division")
@@ -109,7 +109,7 @@ class CalibrationSettings(BaseModel):
 class Config(BaseModel):
     """The configuration of a run. The classes that ``kind`` names validate ``encoder`` and ``head``."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     recipe: str
     title: str = ""

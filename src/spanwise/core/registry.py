@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator, Mapping
-from functools import cached_property
+from functools import cache, cached_property
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any
 
 from spanwise.core.errors import SpanwiseError, unknown_name
+
+
+@cache
+def _installed(path: tuple[str, ...]) -> Any:
+    """The entry points of all packages on a path, which are read once for all registries: there may be hundreds of files."""
+    return entry_points()
 
 
 class Registry:
@@ -31,7 +38,7 @@ class Registry:
     def _entries(self) -> dict[str, list[EntryPoint]]:
         """The entry points of each name, without repetitions."""
         entries: dict[str, list[EntryPoint]] = {}
-        for entry in sorted(entry_points(group=self.group), key=lambda entry: entry.name):
+        for entry in sorted(_installed(tuple(sys.path)).select(group=self.group), key=lambda entry: entry.name):
             same_name = entries.setdefault(entry.name, [])
             if all((entry.value, _package(entry)) != (other.value, _package(other)) for other in same_name):
                 same_name.append(entry)

@@ -36,7 +36,7 @@ _RANDOM_SIZE = 100
 class StaticSettings(BaseModel):
     """The parts of a word's representation, and the BiLSTM over them."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     kind: Literal["static"] = Field(default="static", description="kind of encoder")
     vectors: Path | None = Field(None, description="file or folder of word vectors; by default random vectors are trained")

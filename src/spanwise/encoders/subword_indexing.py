@@ -25,7 +25,7 @@ SubwordId = Annotated[int, Field(ge=0, lt=1 << 31)]
 class SubwordSettings(BaseModel):
     """The layout of a row: the special tokens before and after the subwords, and the length including them."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     before: tuple[SubwordId, ...]
     after: tuple[SubwordId, ...]

@@ -25,7 +25,7 @@ FILE = "static_encoder.json"  # the settings and the vocabulary of the encoder
 class VocabularyRecord(BaseModel):
     """The words, characters and tags of a saved ``Vocabulary``."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     learned: tuple[str, ...] = ()
     given: tuple[str, ...] = ()
@@ -39,7 +39,7 @@ class VocabularyRecord(BaseModel):
 class StaticRecord(BaseModel):
     """The content of ``static_encoder.json``. ``settings`` are those of the encoder."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     settings: dict[str, Any]
     word_size: int = Field(ge=0)

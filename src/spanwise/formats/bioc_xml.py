@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 from typing import Any
-from xml.sax.saxutils import escape, quoteattr
 
 from spanwise.core.types import Sentence
 from spanwise.files.names import default_id
@@ -183,9 +182,13 @@ class _XmlWriter:
         return "" if item.get("id") in (None, "") else f" id={self._quote(item['id'])}"
 
     def _escape(self, value: Any) -> str:
+        from xml.sax.saxutils import escape  # imports urllib and ssl
+
         return escape(_clean(value if isinstance(value, str) else to_json(value)), {"\r": "&#13;"})
 
     def _quote(self, value: Any) -> str:
+        from xml.sax.saxutils import quoteattr
+
         return quoteattr(_clean(str(value)))
 
 

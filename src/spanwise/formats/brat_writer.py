@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NotRequired
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
 from spanwise.core.types import Extra, Sentence, Span
@@ -30,6 +30,7 @@ class _Item(_Note):
     notes: NotRequired[list[_Note]]
 
 
+@with_config(ConfigDict(defer_build=True))
 class _Attached(TypedDict):
     attributes: NotRequired[list[_Item]]
     references: NotRequired[list[_Item]]
@@ -43,7 +44,7 @@ class _Other(_Attached):
 
 
 _ATTACHED: TypeAdapter[_Attached] = TypeAdapter(_Attached)
-_OTHERS: TypeAdapter[list[_Other]] = TypeAdapter(list[_Other])
+_OTHERS: TypeAdapter[list[_Other]] = TypeAdapter(list[_Other], config=ConfigDict(defer_build=True))
 _KINDS = {"E": "events", "R": "relations", "*": "equivalences"}
 _ROLES = ("Arg1", "Arg2")
 _LINE_END = re.compile(r"[\r\n]\s*")

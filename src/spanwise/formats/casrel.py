@@ -25,7 +25,7 @@ TYPE = "Entity"
 
 
 class _Record(TypedDict):
-    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
+    __pydantic_config__ = ConfigDict(extra="allow", defer_build=True)  # type: ignore[misc]
     text: str
     triple_list: list[tuple[str, str, str]]
     id: NotRequired[Id | None]

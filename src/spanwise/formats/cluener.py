@@ -30,7 +30,7 @@ from spanwise.formats.shared.sample import Sample
 
 
 class _Record(TypedDict):
-    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
+    __pydantic_config__ = ConfigDict(extra="allow", defer_build=True)  # type: ignore[misc]
     text: str
     label: NotRequired[dict[str, dict[str, list[tuple[StrictInt, StrictInt]]]] | None]
     id: NotRequired[Id | None]

@@ -33,7 +33,7 @@ from spanwise.formats.shared.sample import Sample
 
 
 class _Entity(TypedDict):
-    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
+    __pydantic_config__ = ConfigDict(extra="allow", defer_build=True)  # type: ignore[misc]
     start_idx: StrictInt
     end_idx: StrictInt
     type: str
@@ -42,7 +42,7 @@ class _Entity(TypedDict):
 
 
 class _Record(TypedDict):
-    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
+    __pydantic_config__ = ConfigDict(extra="allow", defer_build=True)  # type: ignore[misc]
     text: str
     entities: NotRequired[list[_Entity] | None]
     id: NotRequired[Id | None]

@@ -43,7 +43,7 @@ from spanwise.text.utf16 import Utf16, is_wide
 
 
 class _Entity(TypedDict):
-    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
+    __pydantic_config__ = ConfigDict(extra="allow", defer_build=True)  # type: ignore[misc]
     label: str
     start_offset: StrictInt
     end_offset: StrictInt
@@ -52,7 +52,7 @@ class _Entity(TypedDict):
 
 
 class _Relation(TypedDict):
-    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
+    __pydantic_config__ = ConfigDict(extra="allow", defer_build=True)  # type: ignore[misc]
     from_id: Id
     to_id: Id
     type: str
@@ -61,7 +61,7 @@ class _Relation(TypedDict):
 
 
 class _Record(TypedDict):
-    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
+    __pydantic_config__ = ConfigDict(extra="allow", defer_build=True)  # type: ignore[misc]
     text: str
     id: NotRequired[Id | None]
     label: NotRequired[list[tuple[StrictInt, StrictInt, str]] | None]

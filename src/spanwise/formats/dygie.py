@@ -27,7 +27,7 @@ from spanwise.formats.shared.sample import Sample
 
 
 class _Record(TypedDict):
-    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
+    __pydantic_config__ = ConfigDict(extra="allow", defer_build=True)  # type: ignore[misc]
     doc_key: NotRequired[Id | None]
     sentences: list[list[str]]
     ner: NotRequired[list[list[list[Any]]] | None]

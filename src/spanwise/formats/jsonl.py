@@ -40,7 +40,7 @@ from spanwise.formats.shared.sample import Sample
 
 
 class _Entity(TypedDict):
-    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
+    __pydantic_config__ = ConfigDict(extra="allow", defer_build=True)  # type: ignore[misc]
     type: str
     spans: list[tuple[StrictInt, StrictInt]]
     score: NotRequired[StrictFloat | None]
@@ -51,7 +51,7 @@ class _Link(RelationRecord):
 
 
 class _Record(TypedDict):
-    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
+    __pydantic_config__ = ConfigDict(extra="allow", defer_build=True)  # type: ignore[misc]
     tokens: list[str]
     id: NotRequired[Id | None]
     text: NotRequired[str | None]

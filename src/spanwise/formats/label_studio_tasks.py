@@ -15,7 +15,7 @@ from spanwise.formats.shared.records import Id, StrictFloat, StrictInt
 
 
 class _Result(TypedDict):
-    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
+    __pydantic_config__ = ConfigDict(extra="allow", defer_build=True)  # type: ignore[misc]
     type: str
     id: NotRequired[Id | None]
     value: NotRequired[dict[str, Any] | None]
@@ -29,12 +29,12 @@ class _Result(TypedDict):
 
 
 class _Annotation(TypedDict):
-    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
+    __pydantic_config__ = ConfigDict(extra="allow", defer_build=True)  # type: ignore[misc]
     result: NotRequired[list[_Result] | None]
 
 
 class _Task(TypedDict):
-    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
+    __pydantic_config__ = ConfigDict(extra="allow", defer_build=True)  # type: ignore[misc]
     data: dict[str, Any]
     id: NotRequired[Id | None]
     annotations: NotRequired[list[_Annotation] | None]

@@ -50,13 +50,13 @@ from spanwise.formats.shared.splitting import to_sentences
 
 
 class _Token(TypedDict):
-    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
+    __pydantic_config__ = ConfigDict(extra="allow", defer_build=True)  # type: ignore[misc]
     start: StrictInt
     end: StrictInt
 
 
 class _Span(TypedDict):
-    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
+    __pydantic_config__ = ConfigDict(extra="allow", defer_build=True)  # type: ignore[misc]
     start: NotRequired[StrictInt | None]
     end: NotRequired[StrictInt | None]
     token_start: NotRequired[StrictInt | None]
@@ -66,7 +66,7 @@ class _Span(TypedDict):
 
 
 class _Relation(TypedDict):
-    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
+    __pydantic_config__ = ConfigDict(extra="allow", defer_build=True)  # type: ignore[misc]
     head: NotRequired[StrictInt | None]
     child: NotRequired[StrictInt | None]
     head_span: NotRequired[_Span | None]
@@ -76,7 +76,7 @@ class _Relation(TypedDict):
 
 
 class _Record(TypedDict):
-    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
+    __pydantic_config__ = ConfigDict(extra="allow", defer_build=True)  # type: ignore[misc]
     text: str
     id: NotRequired[Id | None]
     tokens: NotRequired[list[_Token] | None]

@@ -22,7 +22,7 @@ from itertools import islice
 from pathlib import Path
 from typing import NotRequired
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 from typing_extensions import TypedDict
 
 from spanwise.core.errors import FormatError
@@ -40,6 +40,7 @@ _OFFSET = re.compile(r"[0-9]{1,15}")
 _SHAPE = "PMID|t|…, PMID|a|…, PMID⇥start⇥end⇥mention⇥type[⇥concept] or PMID⇥relation⇥concept⇥concept"
 
 
+@with_config(ConfigDict(defer_build=True))
 class _MentionExtra(TypedDict):
     """The extra data of a mention."""
 
@@ -48,7 +49,7 @@ class _MentionExtra(TypedDict):
 
 
 _MENTION_EXTRA: TypeAdapter[_MentionExtra] = TypeAdapter(_MentionExtra)
-_RELATIONS: TypeAdapter[list[list[str]]] = TypeAdapter(list[list[str]])
+_RELATIONS: TypeAdapter[list[list[str]]] = TypeAdapter(list[list[str]], config=ConfigDict(defer_build=True))
 
 
 def read(path: Path, ledger: Ledger, /, *, split: bool = True, with_annotations: bool = True) -> Iterator[Sentence]:

@@ -35,7 +35,7 @@ from spanwise.formats.shared.sample import Sample
 
 
 class _Entity(TypedDict):
-    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
+    __pydantic_config__ = ConfigDict(extra="allow", defer_build=True)  # type: ignore[misc]
     type: str
     start: StrictInt
     end: StrictInt
@@ -43,7 +43,7 @@ class _Entity(TypedDict):
 
 
 class _Record(TypedDict):
-    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
+    __pydantic_config__ = ConfigDict(extra="allow", defer_build=True)  # type: ignore[misc]
     tokens: list[str]
     entities: list[_Entity]
     relations: NotRequired[list[RelationRecord] | None]

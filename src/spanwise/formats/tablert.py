@@ -32,7 +32,7 @@ from spanwise.formats.shared.sample import Sample
 
 
 class _Record(TypedDict):
-    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
+    __pydantic_config__ = ConfigDict(extra="allow", defer_build=True)  # type: ignore[misc]
     tokens: list[str]
     tags: list[str]
     relations: NotRequired[list[RelationRecord] | None]

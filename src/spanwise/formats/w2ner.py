@@ -32,14 +32,14 @@ from spanwise.formats.shared.sample import Sample
 
 
 class _Entity(TypedDict):
-    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
+    __pydantic_config__ = ConfigDict(extra="allow", defer_build=True)  # type: ignore[misc]
     index: list[StrictInt]
     type: str
     score: NotRequired[StrictFloat | None]
 
 
 class _Record(TypedDict):
-    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
+    __pydantic_config__ = ConfigDict(extra="allow", defer_build=True)  # type: ignore[misc]
     sentence: list[str]
     ner: NotRequired[list[_Entity] | None]
     id: NotRequired[Id | None]

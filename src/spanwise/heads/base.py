@@ -27,7 +27,7 @@ __all__ = [
 class _LabelsRecord(BaseModel):
     """The content of ``labels.json``."""
 
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", defer_build=True)
 
     entities: TypeNames = Field(min_length=1)
     relations: TypeNames = ()
@@ -53,7 +53,7 @@ class Labels:
 class HeadSettings(BaseModel):
     """Base of every head's settings. Unknown keys are an error."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     def resolve(self, sentences: Sequence[Sentence]) -> Self:
         """Replace automatic values (``auto`` or None) by values computed from the training sentences."""

@@ -77,7 +77,7 @@ class RunGroup(BaseModel):
     grid. The record stays after training, so that runs can be added.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     seeds: list[int] = []
     sweep: list[str] = []

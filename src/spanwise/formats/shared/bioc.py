@@ -38,7 +38,7 @@ class _Location(TypedDict):
 
 
 class _Annotation(TypedDict):
-    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
+    __pydantic_config__ = ConfigDict(extra="allow", defer_build=True)  # type: ignore[misc]
     id: NotRequired[Id | None]
     infons: NotRequired[dict[str, Any] | None]
     text: NotRequired[str | None]
@@ -51,14 +51,14 @@ class _Node(TypedDict):
 
 
 class BiocRelation(TypedDict):
-    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
+    __pydantic_config__ = ConfigDict(extra="allow", defer_build=True)  # type: ignore[misc]
     id: NotRequired[Id | None]
     infons: NotRequired[dict[str, Any] | None]
     nodes: NotRequired[list[_Node] | None]
 
 
 class _Sentence(TypedDict):
-    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
+    __pydantic_config__ = ConfigDict(extra="allow", defer_build=True)  # type: ignore[misc]
     offset: StrictInt
     text: NotRequired[str | None]
     infons: NotRequired[dict[str, Any] | None]
@@ -71,7 +71,7 @@ class _Passage(_Sentence):
 
 
 class _Document(TypedDict):
-    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
+    __pydantic_config__ = ConfigDict(extra="allow", defer_build=True)  # type: ignore[misc]
     id: NotRequired[Id | None]
     passages: list[_Passage]
     infons: NotRequired[dict[str, Any] | None]

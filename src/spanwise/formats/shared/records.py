@@ -23,7 +23,7 @@ Id = str | StrictInt
 
 
 class RelationRecord(TypedDict):
-    __pydantic_config__ = ConfigDict(extra="allow")  # type: ignore[misc]
+    __pydantic_config__ = ConfigDict(extra="allow", defer_build=True)  # type: ignore[misc]
     type: str
     head: StrictInt
     tail: StrictInt

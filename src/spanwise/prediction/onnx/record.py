@@ -27,7 +27,7 @@ SpanWidth = Annotated[int, Field(ge=1, lt=1 << 31)]
 class Transitions(BaseModel):
     """Transition scores between tags (from row to column), and at the start and end of a sentence."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     transitions: list[list[FiniteFloat]]
     start: list[FiniteFloat]
@@ -44,7 +44,7 @@ class Transitions(BaseModel):
 class TriedQuantization(BaseModel):
     """A quantisation and its scores on dev. F1 and its loss compared with float32 are in points of 100."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     name: str
     f1: FiniteFloat
@@ -59,7 +59,7 @@ class QuantizationRecord(BaseModel):
     Of the ``tried`` ones, the first with a loss of at most ``max_loss`` was chosen, or float32.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     chosen: str
     data: str | None = None
@@ -94,7 +94,7 @@ class EncoderRecord(BaseModel):
     of a concatenation has its own folder with its graph.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     subwords: SubwordSettings | None = None  # of a transformer
     unknown_id: int = 0  # of words without subwords
@@ -117,7 +117,7 @@ class EncoderRecord(BaseModel):
 class RelationRecord(BaseModel):
     """Settings of the relations between decoded entities, whose pairs ``relations.onnx`` scores."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     types: TypeNames = Field(min_length=1)
     threshold: Annotated[float, Field(gt=0, lt=1)]
