@@ -42,6 +42,7 @@ def build_encoder(
     return encoder_class(str(values.get("kind", ""))).build(encoder_settings(values), sentences, log)
 
 
-def load_encoder(values: Mapping[str, Any], folder: Path) -> Encoder:
+def load_encoder(values: Mapping[str, Any], folder: Path, *, only_predicts: bool = False) -> Encoder:
     """Rebuild the encoder of a run folder; its weights are loaded later."""
-    return encoder_class(str(values.get("kind", ""))).load(encoder_settings(values), folder)
+    kind = encoder_class(str(values.get("kind", "")))
+    return (kind.load_for_prediction if only_predicts else kind.load)(encoder_settings(values), folder)

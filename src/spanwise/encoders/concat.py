@@ -23,7 +23,7 @@ from spanwise.encoders.recurrent import BiLSTM, VariationalDropout, masked_max
 class ConcatSettings(BaseModel):
     """``parts`` are the settings of the encoders, each with its ``kind``. With ``hidden`` 0 there is no BiLSTM."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     kind: Literal["concat"] = Field(default="concat", description="kind of encoder")
     parts: tuple[dict[str, Any], ...] = Field(
@@ -64,8 +64,16 @@ class ConcatEncoder(Encoder):
 
     @classmethod
     def load(cls, settings: ConcatSettings, folder: Path) -> Self:
-        parts = [load_encoder(values, folder / part_folder(index)) for index, values in enumerate(settings.parts)]
-        return cls(settings, parts)
+        return cls._load(settings, folder, only_predicts=False)
+
+    @classmethod
+    def load_for_prediction(cls, settings: ConcatSettings, folder: Path) -> Self:
+        return cls._load(settings, folder, only_predicts=True)
+
+    @classmethod
+    def _load(cls, settings: ConcatSettings, folder: Path, *, only_predicts: bool) -> Self:
+        folders = [(values, folder / part_folder(index)) for index, values in enumerate(settings.parts)]
+        return cls(settings, [load_encoder(values, part, only_predicts=only_predicts) for values, part in folders])
 
     def save(self, folder: Path) -> None:
         """Save each part in its own folder."""

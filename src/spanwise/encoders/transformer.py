@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -17,6 +18,8 @@ from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.encoders.fixed_shapes import SizeTable, pad_subword_inputs
 from spanwise.encoders.layers import LayerParts, layer_parts
+from spanwise.encoders.prediction_bert import CONFIG, PredictionBert, read_bert_config
+from spanwise.encoders.prediction_tokenizer import copy_tokenizer_files, read_prediction_tokenizer
 from spanwise.encoders.pretrained import load_pretrained
 from spanwise.encoders.subword_indexing import Context, Pooling, SubwordIndexer, SubwordSettings
 from spanwise.encoders.subwords import DEEP, Ints, Subwords
@@ -32,7 +35,7 @@ ROWS = 256  # per call without gradients, so that a text of many windows needs n
 class TransformerSettings(BaseModel):
     """``pooling`` combines the subwords of a word; the top ``layers`` are averaged; ``context`` fills the window."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
 
     kind: Literal["transformer"] = Field(default="transformer", description="kind of encoder")
     name: str = Field(description="minilm, a model folder, or a name on the Hugging Face hub")
@@ -96,6 +99,15 @@ class TransformerEncoder(Encoder):
             raise SpanwiseError(f"encoder {folder}: cannot encode a word; its files may be damaged: {problem}") from None
         return encoder
 
+    @classmethod
+    def load_for_prediction(cls, settings: TransformerSettings, folder: Path) -> TransformerEncoder:
+        """Without the transformers library if the architecture is supported; its import takes seconds."""
+        config = read_bert_config(folder)
+        tokenizer = read_prediction_tokenizer(folder) if config else None
+        if config is None or tokenizer is None:
+            return cls.load(settings, folder)
+        return cls(settings, PredictionBert(config), tokenizer)
+
     def _encode_word(self) -> None:
         """Encode a word, because some wrong values of a configuration have an effect only then."""
         is_training = self.training
@@ -104,6 +116,10 @@ class TransformerEncoder(Encoder):
         self.train(is_training)
 
     def save(self, folder: Path) -> None:
+        if isinstance(self.model, PredictionBert):
+            copy_tokenizer_files(self.tokenizer.folder, folder)
+            shutil.copyfile(self.tokenizer.folder / CONFIG, folder / CONFIG)
+            return
         self.model.config.save_pretrained(folder)
         self.tokenizer.save_pretrained(folder)
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from tokenizers import Encoding, Tokenizer
 
+from spanwise.encoders.prediction_tokenizer import PredictionTokenizer
 from spanwise.encoders.subwords import Ints
 
 GROUP = 256  # words per call of the tokenizer
@@ -33,10 +34,13 @@ class WordTokenizer:
 
     @classmethod
     def of(cls, tokenizer: Any) -> WordTokenizer:
-        """Copy a fast tokenizer of transformers, whose backend changes with every call."""
+        """The words of a fast tokenizer. Those of transformers are copied, because every call changes their backend."""
         candidates = (tokenizer.unk_token_id, tokenizer.pad_token_id, tokenizer.eos_token_id, 0)
         unknown_id = next(id for id in candidates if id is not None)
-        return cls(Tokenizer.from_str(tokenizer.backend_tokenizer.to_str()), int(unknown_id))
+        backend = tokenizer.backend_tokenizer
+        if not isinstance(tokenizer, PredictionTokenizer):
+            backend = Tokenizer.from_str(backend.to_str())
+        return cls(backend, int(unknown_id))
 
     def __call__(self, texts: Sequence[Sequence[str]]) -> list[tuple[Ints, Ints]]:
         """The subword ids and the number of subwords per word of each text.

@@ -100,10 +100,11 @@ class Model(nn.Module):
             write_tensors(state_tensors(self), temporary)
 
     @classmethod
-    def load(cls, folder: str | Path, *, maps_weights: bool = False) -> Model:
+    def load(cls, folder: str | Path, *, maps_weights: bool = False, only_predicts: bool = False) -> Model:
         """Load the model of a run folder, in evaluation mode; warn if its training is unfinished.
 
         ``maps_weights`` is for several processes that predict: they share the weights in memory.
+        ``only_predicts`` loads faster, but the model cannot be trained.
         """
         folder, run = Path(folder), RunFolder(folder)
         missing = [file.name for file in (run.config_file, run.labels_file, run.weights_file) if not file.is_file()]
@@ -112,7 +113,7 @@ class Model(nn.Module):
         config = run.read_config()
         labels = Labels.from_json(read_json(run.labels_file), str(run.labels_file))
         with AllocationLimit(MODEL_EXPANSION * run.weights_file.stat().st_size + MODEL_BUFFER_BYTES, run.weights_file):
-            encoder = load_encoder(config.encoder, folder)
+            encoder = load_encoder(config.encoder, folder, only_predicts=only_predicts)
             model = cls(encoder, make_head(encoder, labels, config.head), config)
         load_weights(model, run.weights_file, is_mapped=maps_weights)
         check_finite(dict(model.named_parameters()), run.weights_file)

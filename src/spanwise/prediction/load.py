@@ -21,18 +21,20 @@ def load(source: str | Path, device: str = "auto", *, maps_weights: bool = False
     """
     folder = model_folder(source)
     if not RunFolder(folder).is_onnx:
-        return load_torch(folder, device, maps_weights=maps_weights)
+        return load_torch(folder, device, maps_weights=maps_weights, only_predicts=True)
     from spanwise.prediction.onnx.predictor import OnnxPredictor
 
     return OnnxPredictor(folder, device)
 
 
-def load_torch(source: str | Path, device: str = "auto", *, maps_weights: bool = False) -> Predictor:
+def load_torch(
+    source: str | Path, device: str = "auto", *, maps_weights: bool = False, only_predicts: bool = False
+) -> Predictor:  # fmt: skip
     """Load a torch model, for callers that need its encoder and head."""
     from spanwise.models.model import Model
     from spanwise.prediction.predictor import Predictor
 
-    return Predictor(Model.load(model_folder(source), maps_weights=maps_weights), device)
+    return Predictor(Model.load(model_folder(source), maps_weights=maps_weights, only_predicts=only_predicts), device)
 
 
 def model_folder(source: str | Path) -> Path:
