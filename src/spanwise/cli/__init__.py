@@ -35,6 +35,7 @@ from spanwise.cli.vectors import vectors
 from spanwise.core.errors import SpanwiseError, SpanwiseWarning
 from spanwise.core.terminal import escape_controls
 from spanwise.core.version import __version__
+from spanwise.runtime.collection import skip_collection_at_exit
 from spanwise.runtime.threads import use_passive_waiting
 
 app = typer.Typer(
@@ -110,8 +111,9 @@ def _build_command() -> Callable[..., Any]:
 
 
 def _prepare_process() -> None:
-    """Exit cleanly on signals, which removes temporary files; replace closed output streams; set how threads wait."""
+    """Exit cleanly on signals, which removes temporary files; replace closed output streams; set how to wait and exit."""
     use_passive_waiting()
+    skip_collection_at_exit()
     if threading.current_thread() is threading.main_thread():
         for name in ("SIGTERM", "SIGHUP"):
             number = getattr(signal, name, None)

@@ -63,6 +63,7 @@ def predict(
     from spanwise.inputs.sources import STDIN, check_input_formats, input_paths, read_inputs
     from spanwise.prediction.load import load
     from spanwise.prediction.outputs import check_output_format, parse_thresholds, print_predictions, write_predictions
+    from spanwise.runtime.collection import paused_collection
 
     # Check the options and inputs before the model is loaded.
     source_format = with_encoding(source_format, encoding)
@@ -72,7 +73,8 @@ def predict(
     check_input_formats(sources or [STDIN], source_format)
     # Predict.
     ledger = Ledger()
-    predictor = load(model, device)
+    with paused_collection():
+        predictor = load(model, device, maps_weights=True)  # this process is short, and copying the weights takes longer
     progress = PredictionProgress()
     sentences = read_inputs(sources or [STDIN], source_format, ledger, needs_spans=predictor.needs_spans)
     predicted = progress.count(predictor.stream(sentences, threshold=thresholds, overlap=overlap, batch_size=batch_size))
