@@ -17,14 +17,30 @@ from spanwise.recipes.catalog import recipes
 ROOT = Path(__file__).parents[2]
 
 
-@pytest.fixture(scope="module")
-def reference() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("reference", ROOT / "docs" / "hooks" / "reference.py")
+def load_hook(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / "hooks" / f"{name}.py")
     assert spec
     assert spec.loader
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def reference() -> ModuleType:
+    return load_hook("reference")
+
+
+def test_marked_sentences_are_drawn() -> None:
+    drawings = load_hook("drawings")
+    block = '```json\n{"tokens": ["<i>", "Oslo"], "entities": [{"type": "Place", "spans": [[1, 2]]}]}\n```\n'
+    page = drawings.on_page_markdown(f"A <!-- x -->\n\n<!-- drawn: A & B -->\n\n{block}\n\nB")
+    assert "<em>Place</em>" in page
+    assert "&lt;i&gt;" in page
+    assert "<figcaption>A &amp; B</figcaption>" in page
+    assert "```" not in page
+    assert page.count("<style>") == 1
+    assert drawings.on_page_markdown(block) == block
 
 
 def test_the_page_of_commands_has_every_command_and_option(reference: ModuleType) -> None:
