@@ -65,7 +65,7 @@ def test_disk_full_in_train(run: Runner, data: Path, trained: Path, tmp_path: Pa
     out = tmp_path / "run"
     if place == "report":
         with pytest.MonkeyPatch.context() as patch, ExitStack() as limits:
-            patch.setattr("spanwise.training.run.score_splits", lambda *arguments: limits.enter_context(disk_space(0)))
+            patch.setattr("spanwise.training.run.training_report", lambda *values: limits.enter_context(disk_space(0)) or {})
             refused = run("train", data, "--out", out, *TRAIN)
     else:
         with disk_space(spaces[place]):

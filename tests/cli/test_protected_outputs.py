@@ -29,21 +29,35 @@ from spanwise.training.seeds import train_seeds
 
 PATH_WORDS = ("FILE", "FOLDER", "DIR", "RUN", "OUT", "IN", "PATH", "MODEL", "DATA", "CORPUS", "SYSTEM", "VECTORS")
 INPUTS = {
-    ("train", "data"), ("train", "folds"), ("train", "init"),
+    ("train", "data"), ("train", "folds"), ("train", "init"), ("distill", "data"), ("distill", "init"), ("distill", "unlabelled"),
     ("evaluate", "model"), ("evaluate", "data"), ("evaluate", "pred"), ("evaluate", "gold"), ("evaluate", "train"),
     ("compare", "systems"), ("compare", "gold"), ("compare", "data"), ("compare", "train"),
     ("analyze", "model"), ("analyze", "data"), ("analyze", "pred"), ("analyze", "gold"), ("analyze", "train"),
     ("analyze", "against"), ("predict", "model"), ("predict", "sources"), ("serve", "model"), ("export", "model"),
-    ("export", "data"), ("convert", "source"), ("describe", "data"), ("vectors train", "corpora"),
+    ("annotate", "model"), ("export", "data"), ("export", "dev"), ("convert", "source"), ("describe", "data"), ("vectors train", "corpora"),
     ("vectors similar", "source"), ("vectors analogies", "source"), ("vectors convert", "source"),
 }  # fmt: skip
 # The arguments of a command without those of the output; {names} are files of the fixture ``files``.
 OUTPUTS: dict[tuple[str, str], tuple[str, ...]] = {
     ("train", "out"): ("train", "{data}", "--init", "{run}", "--folds", "{folds}", "--out"),
+    ("distill", "out"): (
+        "distill",
+        "{run}",
+        "{data}",
+        "--encoder",
+        "static",
+        "--init",
+        "{run}",
+        "--unlabelled",
+        "{text}",
+        "--out",
+    ),
     ("evaluate", "json_file"): ("evaluate", "{run}", "{data}", "--train", "{gold}", "--json"),
     ("compare", "json_file"): ("compare", "{run}", "{pred}", "--gold", "{gold}", "--json"),
     ("analyze", "out"): ("analyze", "{run}", "{data}", "--train", "{gold}", "--against", "{pred}", "--out"),
     ("predict", "output"): ("predict", "{run}", "{text}", "{gold}", "--to", "jsonl", "--output"),
+    ("annotate", "output"): ("annotate", "{run}", "{gold}"),
+    ("annotate", "json_file"): ("annotate", "{run}", "{gold}", "{shards}", "--json"),
     ("export", "out"): ("export", "{run}", "--onnx", "--data", "{data}", "--out"),
     ("convert", "target"): ("convert", "{gold}", "--to", "jsonl"),
     ("describe", "json_file"): ("describe", "{data}", "--json"),
@@ -82,9 +96,10 @@ def files(tmp_path_factory: pytest.TempPathFactory, tiny_bert: Path) -> dict[str
     names = ("data", "run", "unfinished", "group", "concat", "onnx")
     made = {name: root / name for name in names} | {
         "gold": root / "gold.jsonl", "pred": root / "pred.jsonl", "folds": root / "my_folds.json", "text": root / "text.txt",
-        "annotations": root / "text.ann", "vectors": root / "vectors.txt",
+        "annotations": root / "text.ann", "vectors": root / "vectors.txt", "shards": root / "shards",
     }  # fmt: skip
-    made["data"].mkdir()
+    for name in ("data", "shards"):
+        made[name].mkdir()
     for split, sentences in corpus().splits.items():
         write(sentences, made["data"] / f"{split}.jsonl")
     for name in ("gold", "pred"):

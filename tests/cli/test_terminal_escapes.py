@@ -27,7 +27,7 @@ def test_terminal_escapes_in_error_texts_are_neutralised(
     assert usage.code == 2
     assert SAFE in usage.err
 
-    def fail(source: object, device: str) -> None:
+    def fail(source: object, device: str, **options: object) -> None:
         warnings.warn(f"note {HOSTILE}\nsecond", SpanwiseWarning, stacklevel=1)
         raise SpanwiseError(f"error {HOSTILE}\nline\tß")
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from spanwise.cli.options import BatchOption, DeviceOption, JsonOption, ThreadsOption, ThresholdsOption, show
+from spanwise.cli.options import BatchOption, DeviceOption, JsonOption, ThreadsOption, ThresholdsOption, check_target, show
 
 
 def annotate(
@@ -55,6 +55,7 @@ def annotate(
     from spanwise.cli.annotation_progress import AnnotationProgress
     from spanwise.prediction.outputs import parse_thresholds
 
+    check_target(json_file, Path(model), Path(source), output)
     with AnnotationProgress() as progress:
         summary = run(
             model, source, output, text_column=text_column, format=format, threshold=parse_thresholds(threshold or ()),
