@@ -110,7 +110,7 @@ def test_discontinuous_entities(tiny_bert: Path, tmp_path: Path) -> None:
     data = reports.corpus(60, 5, 20)
     built = concat([{"kind": "transformer", "name": str(tiny_bert)}, CHARACTERS], data)
     with torch.no_grad():  # many fragments and links
-        built.head.get_parameter("links.grid.classifier.bias").fill_(1.0)
+        built.head.get_parameter("links.grid.classifier.bias").fill_(3.0)
     exported = check(built, tmp_path, data["test"])
     assert any(entity.is_discontinuous for sentence in exported.predict(data["test"]) for entity in sentence.entities)
 
