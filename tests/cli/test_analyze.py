@@ -91,6 +91,7 @@ def test_several_runs_have_means_and_deviations(files: Path, run: Runner) -> Non
     assert "81.25 ± 26.52" in (out / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.usefixtures("without_figures")
 def test_model(tmp_path: Path, run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     data = tmp_path / "data"
     data.mkdir()
@@ -111,7 +112,6 @@ def test_model(tmp_path: Path, run: Runner, monkeypatch: pytest.MonkeyPatch) -> 
     for seed in (1, 2):
         shutil.copytree(tmp_path / "run", seeds / f"seed-{seed}")
     (seeds / "seeds.json").write_text('{"seeds": [1, 2], "scores": {}}')
-    monkeypatch.setattr("spanwise.analysis.analyze.render_figures", lambda sections: {})
     monkeypatch.setattr("spanwise.analysis.analyze.report", lambda title, *rest: title)
     result = run("analyze", seeds, data, "--split", "dev", "--out", tmp_path / "both", "--device", "cpu")
     assert result.code == 0, result.err
