@@ -50,11 +50,11 @@ RECIPES: dict[str, list[tuple[str, tuple[str, ...]]]] = {
         ("efficient-global-pointer", ("head.rotation=false", "head.max_width=2")),
     ],
     "deep": [
-        ("shallow-span", ("head.max_width=4",)),
-        ("deep-span", ()),
+        ("shallow-span", ("head.max_width=4", "head.lstm=16")),
+        ("deep-span", ("head.lstm=16",)),
         ("deep-span", ("head.max_width=7", "head.chunk=2", "head.lstm=0")),
-        ("deep-span", ("head.max_width=1",)),
-        ("deep-span-pruned", ("head.max_width=6",)),
+        ("deep-span", ("head.max_width=1", "head.lstm=16")),
+        ("deep-span-pruned", ("head.max_width=6", "head.lstm=16")),
     ],
     "two-stage": [("locate-label", ()), ("locate-label", ("head.lengths=[2, 4]",))],  # no seeds in sentences of one word
 }
