@@ -387,7 +387,15 @@ def test_automatic_and_invalid_lengths_are_refused(encoder: Any) -> None:
     for settings in (LocateSettings(), LocateSettings(lengths=(1,)), LocateSettings(decoding="nested")):
         with pytest.raises(SpanwiseError, match="resolve"):
             LocateLabel.build(encoder, LABELS, settings)
-    for wrong in ({"lengths": ()}, {"lengths": (0, 1)}, {"lengths": (1, 1 << 63)}, {"refine": 0}, {"refine": 1 << 63}, {"decay": 0.0}, {"paper": ("one-sided",)}):
+    for wrong in (
+        {"lengths": ()},
+        {"lengths": (0, 1)},
+        {"lengths": (1, 1 << 63)},
+        {"refine": 0},
+        {"refine": 1 << 63},
+        {"decay": 0.0},
+        {"paper": ("one-sided",)},
+    ):
         with pytest.raises(ValidationError):
             LocateSettings(**wrong)
 

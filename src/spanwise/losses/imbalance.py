@@ -57,8 +57,9 @@ def soft_class_imbalance(scores: Tensor, inside: Tensor, positives: Tensor, mass
 
         log(1 + sum of (1 - q) e^s) + log(1 + sum of q e^-s).
 
-    With q of 0 and 1 it is ``class_imbalance``; rows with a mass of 0 may be padding. The loss of a single cell is lowest where e^2s is
-    q / (1 - q), so that scores above 0 still are those of cells that are rather positive.
+    With q of 0 and 1 it is ``class_imbalance``; rows with a mass of 0 may be padding. The loss of a
+    single cell is lowest where e^2s is q / (1 - q), so that scores above 0 still are those of cells
+    that are rather positive.
 
     >>> scores, inside = torch.tensor([[[0.0, -1.0, 0.5]]]), torch.tensor([[[True, True, False]]])
     >>> soft_class_imbalance(scores, inside, torch.tensor([0]), torch.tensor([0.5])).round(decimals=4)
