@@ -209,7 +209,8 @@ def test_width_and_decoding_follow_from_training_data() -> None:
     settings = SpannerSettings().resolve([*narrow[:97], sentence(9, ("A", (0, 4))), sentence(9, ("A", (0, 9)))])
     assert settings.max_width == 9  # 98 of 99 entities are less than 99 %
     split = sentence(9, ("A", (0, 1), (8, 9)), ("A", (3, 5)))
-    assert SpannerSettings().resolve([split]) == SpannerSettings(max_width=2, decoding="flat", discontinuous=("A",))
+    discontinuous = {"discontinuous": ("A",), "fragments_train_encoder": True, "link_width": 9}  # half of the entities
+    assert SpannerSettings().resolve([split]) == SpannerSettings(max_width=2, decoding="flat", **discontinuous)
     wide = sentence(9, ("A", (0, 4), (5, 6)), ("A", (7, 8)))  # the width must cover predicted fragments
     assert SpannerSettings().resolve([wide]).max_width == 4
     assert SpannerSettings(discontinuous=False).resolve([wide]).max_width == 1
@@ -218,7 +219,7 @@ def test_width_and_decoding_follow_from_training_data() -> None:
 
 
 def test_given_settings_are_kept_and_automatic_ones_must_be_resolved(encoder: Any) -> None:
-    given = SpannerSettings(max_width=7, decoding="nested", discontinuous=False)
+    given = SpannerSettings(max_width=7, decoding="nested", discontinuous=False, fragments_train_encoder=False)
     assert given.resolve([sentence(3, ("A", (0, 1)))]) == given
     assert given.resolve(()) == given
     for settings in (SpannerSettings(), SpannerSettings(max_width=3), SpannerSettings(decoding="flat")):
