@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -17,9 +18,11 @@ SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 # These run first, so that no worker starts one of them when the others have finished.
 LONGEST = ("test_processes.py", "test_kill.py", "test_contracts.py", "test_onnx.py")
 
-# No limits on time, which a busy machine would exceed.
-settings.register_profile("no limits", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("no limits")
+# No limits on time, which a busy machine would exceed. Examples differ from run to run; --hypothesis-profile=thorough
+# tries many more at once.
+settings.register_profile("quick", max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile("thorough", settings.get_profile("quick"), max_examples=1000)
+settings.load_profile("quick")
 
 
 def pytest_configure() -> None:
@@ -29,6 +32,14 @@ def pytest_configure() -> None:
     """
     os.fsync = lambda handle: None
     os.sync = lambda: None
+    gc.disable()  # until all modules are imported
+
+
+def pytest_collection_finish() -> None:
+    """Exclude everything that is loaded from garbage collection, and collect less often."""
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
+    gc.enable()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
