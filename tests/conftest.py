@@ -47,6 +47,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: ranks.get(item.path.name, len(ranks)))
 
 
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run folder of an untrained model, which predicts entities everywhere."""
+    import tiny
+
+    folder = tmp_path_factory.mktemp("model") / "run"
+    tiny.model("static", "spanner").save(folder)
+    return folder
+
+
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
     """The folder of real corpora next to the repository; tests are skipped without it."""

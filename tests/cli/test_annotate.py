@@ -21,13 +21,6 @@ from spanwise.cli.annotation_progress import AnnotationProgress
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("model") / "run"
-    tiny.model("static", "spanner").save(folder)
-    return folder
-
-
-@pytest.fixture(scope="module")
 def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("data")
     for name in ("a", "b"):

@@ -8,7 +8,6 @@ import signal
 from pathlib import Path
 
 import pytest
-import tiny
 from cli_runner import Result, Runner
 from forked import forked_command
 from tiny import FILLERS, sentences
@@ -18,14 +17,6 @@ from spanwise.formats import read, write
 from spanwise.prediction.load import load
 
 TEXT = "The oslo was seen. Paris <b> aspirin acid!\n\nIt rained in lima.\n"
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An untrained model, which predicts entities everywhere."""
-    folder = tmp_path_factory.mktemp("model") / "run"
-    tiny.model("static", "spanner").save(folder)
-    return folder
 
 
 @pytest.fixture

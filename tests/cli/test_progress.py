@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-import tiny
 from cli_runner import Runner
 from tiny import STATIC, sentences
 
@@ -18,14 +17,6 @@ from spanwise.formats import write
 from spanwise.training.progress import Progress
 
 SUMMARY = r"4 sentences, \d+ entities, \d+\.\d s\n"
-
-
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """An untrained model, which predicts entities everywhere."""
-    folder = tmp_path_factory.mktemp("model") / "run"
-    tiny.model("static", "spanner").save(folder)
-    return folder
 
 
 @pytest.fixture

@@ -23,11 +23,8 @@ TEXT = "The oslo was seen.  Paris, aspirin acid!\n\n It rained in lima — naïv
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """An untrained model, which predicts entities everywhere."""
-    folder = tmp_path_factory.mktemp("model") / "run"
-    tiny.model("static", "spanner").save(folder)
-    return str(folder)
+def model(model: Path) -> str:
+    return str(model)  # configurations hold texts
 
 
 @pytest.fixture
