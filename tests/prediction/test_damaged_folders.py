@@ -168,6 +168,10 @@ def test_tokenizers_of_another_model_are_refused(bert_run: Path, tmp_path: Path)
         "an id outside the embeddings": add_token,
         "an absurd id": change_json("tokenizer.json", "model", "vocab", "flew", value=2**31),
         "an absurd id of a special token": change_json("tokenizer.json", "added_tokens", 0, "id", value=2**31),
+        "a template of an unknown special token": change_json(
+            "tokenizer.json", "post_processor", "single", 0, "SpecialToken", "id", value="[X]"
+        ),
+        "an unknown token that is no subword": change_json("tokenizer.json", "model", "unk_token", value="[X]"),
         "a window of no subwords": change_json("tokenizer_config.json", "model_max_length", value=2),
         "a window that is no number": change_json("tokenizer_config.json", "model_max_length", value="x"),
         "a negative window": change_json("tokenizer_config.json", "model_max_length", value=-1),

@@ -88,7 +88,10 @@ class TransformerEncoder(Encoder):
 
     @classmethod
     def load(cls, settings: TransformerSettings, folder: Path) -> TransformerEncoder:
-        model, tokenizer = load_pretrained(settings.name, folder)
+        return cls._load_checked(settings, *load_pretrained(settings.name, folder), folder)
+
+    @classmethod
+    def _load_checked(cls, settings: TransformerSettings, model: Any, tokenizer: Any, folder: Path) -> TransformerEncoder:
         try:
             encoder = cls(settings, model, tokenizer)
             encoder._encode_word()
@@ -106,7 +109,7 @@ class TransformerEncoder(Encoder):
         tokenizer = read_prediction_tokenizer(folder) if config else None
         if config is None or tokenizer is None:
             return cls.load(settings, folder)
-        return cls(settings, PredictionBert(config), tokenizer)
+        return cls._load_checked(settings, PredictionBert(config), tokenizer, folder)
 
     def _encode_word(self) -> None:
         """Encode a word, because some wrong values of a configuration have an effect only then."""
