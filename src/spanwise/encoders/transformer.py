@@ -28,7 +28,7 @@ from spanwise.runtime.cuda_graphs import LENGTH_MULTIPLE, CudaGraphs
 from spanwise.runtime.device import is_traced
 
 # Architectures whose forward accepts a full attention mask and never waits for the device, as CUDA graphs require.
-RECORDABLE = frozenset(("bert", "roberta", "xlm-roberta", "camembert", "electra"))
+RECORDABLE = frozenset(("bert", "roberta", "xlm-roberta", "camembert", "electra", "mpnet", "distilbert"))
 ROWS = 256  # per call without gradients, so that a text of many windows needs no more memory than a large batch
 
 

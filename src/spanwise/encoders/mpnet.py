@@ -1,0 +1,70 @@
+"""Fast attention for MPNet, whose layers in transformers compute attention step by step.
+
+MPNet adds one bias to the scores of all layers: a value per head and distance. Here the bias and the
+padding mask are combined once per pass, and each layer calls PyTorch's fused attention with it. No
+step waits for the device, as CUDA graphs require. Weights and their names stay the same.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor, nn
+
+
+def use_fused_attention(model: Any) -> None:
+    """Replace the attention of an ``MPNetModel``."""
+    for layer in model.encoder.layer:
+        layer.attention.attn = FusedAttention(layer.attention.attn)
+    model.encoder = FusedEncoder(model.encoder)
+
+
+class FusedAttention(nn.Module):
+    """Multi-head attention with an additive bias [B, heads, T, T]."""
+
+    def __init__(self, original: Any) -> None:
+        super().__init__()
+        self.num_attention_heads, self.attention_head_size = original.num_attention_heads, original.attention_head_size
+        self.q, self.k, self.v, self.o = original.q, original.k, original.v, original.o
+        self.dropout = original.dropout
+
+    def forward(self, states: Tensor, bias: Tensor, *unused: Any, **options: Any) -> tuple[Tensor]:
+        shape = (*states.shape[:2], self.num_attention_heads, self.attention_head_size)
+        query, key, value = (part(states).view(shape).transpose(1, 2) for part in (self.q, self.k, self.v))
+        dropout = self.dropout.p if self.training else 0.0
+        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=bias, dropout_p=dropout)
+        return (self.o(mixed.transpose(1, 2).flatten(2)),)
+
+
+class FusedEncoder(nn.Module):
+    """The layers of MPNet, which share one bias."""
+
+    def __init__(self, original: Any) -> None:
+        super().__init__()
+        self.config, self.n_heads = original.config, original.n_heads
+        self.layer, self.relative_attention_bias = original.layer, original.relative_attention_bias
+        self.bucket = original.relative_position_bucket
+
+    def forward(self, states: Tensor, attention_mask: Tensor, output_hidden_states: bool = False, **options: Any) -> Any:
+        from transformers.modeling_outputs import BaseModelOutput
+
+        bias = self._bias(states, attention_mask)
+        every = [states]
+        for layer in self.layer:
+            every.append(layer(every[-1], bias)[0])
+        return BaseModelOutput(last_hidden_state=every[-1], hidden_states=tuple(every) if output_hidden_states else None)
+
+    def _bias(self, states: Tensor, mask: Tensor | None) -> Tensor:
+        """The bias of distances [B, heads, T, T], very negative where a subword is padding."""
+        kind = states.device.type
+        dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else states.dtype
+        positions = torch.arange(states.shape[1], device=states.device)
+        buckets = self.bucket(positions - positions.unsqueeze(1), num_buckets=self.config.relative_attention_num_buckets)
+        bias = self.relative_attention_bias(buckets).permute(2, 0, 1).to(dtype)
+        bias = bias.expand(len(states), -1, -1, -1)
+        if mask is None:  # there is no padding
+            return bias
+        hidden = ~mask if mask.dtype == torch.bool else mask < 0
+        return bias.masked_fill(hidden, torch.finfo(dtype).min)
