@@ -29,12 +29,18 @@ def error_browser(errors: ErrorAnalysis, colours: Mapping[str, str]) -> str:
         return '<p class="empty">There are no errors.</p>'
     note = "" if len(cases) == total else f" Only the first {len(cases):,} of {total:,} sentences are shown; see the tables."
     types = sorted({mention.type for match in errors.errors for mention in (match.gold, match.predicted) if mention})
+    intro = f"""Bars <b>above</b> the words are gold entities, bars <b>below</b> are predictions; correct ones are pale. A
+dashed line joins the fragments of a discontinuous entity.{note}"""
+    return browser(intro, "Error type", ERROR_TYPES, types, cases)
+
+
+def browser(intro: str, kind_name: str, kinds: Sequence[str], types: Sequence[str], cases: Sequence[str]) -> str:
+    """The HTML of a searchable list of sentences: an introduction, filters by kind and type, and the ``cases``."""
     return f"""
-<p>Bars <b>above</b> the words are gold entities, bars <b>below</b> are predictions; correct ones are pale. A dashed line
-joins the fragments of a discontinuous entity.{note}</p>
+<p>{intro}</p>
 <form class="controls" role="search" hidden>
 <label>Search <input type="search" id="query" autocomplete="off" placeholder="words or sentence id"></label>
-<label>Error type <select id="error"><option value="">any</option>{_options(ERROR_TYPES)}</select></label>
+<label>{kind_name} <select id="error"><option value="">any</option>{_options(kinds)}</select></label>
 <label>Entity type <select id="type"><option value="">any</option>{_options(types)}</select></label>
 <output id="count" aria-live="polite"></output>
 <span class="keys"><kbd>/</kbd> search <kbd>j</kbd> <kbd>k</kbd> next, previous <kbd>Esc</kbd> clear</span>

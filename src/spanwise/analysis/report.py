@@ -11,8 +11,6 @@ from html import escape
 from importlib.resources import files
 from string import Template
 
-from spanwise.analysis.figures.style import DPI
-from spanwise.analysis.inline_svg import inline_svg
 from spanwise.analysis.section import Cell, Plot, Section, Table
 from spanwise.analysis.writing import FIGURES, TABLES, RenderedFigure, file_name
 from spanwise.core.version import __version__
@@ -69,6 +67,8 @@ def _body(section: Section, figures: Mapping[str, RenderedFigure]) -> str:
 
 
 def _figure(file: str, plot: Plot, figures: Mapping[str, RenderedFigure]) -> str:
+    from spanwise.analysis.inline_svg import inline_svg  # needs matplotlib; a page without figures does not
+
     caption = escape(plot.caption)
     image = inline_svg(figures[file].svg.decode(), file, caption)
     if len(image) > MAX_SVG_LENGTH:
@@ -79,6 +79,8 @@ def _figure(file: str, plot: Plot, figures: Mapping[str, RenderedFigure]) -> str
 def _png_image(png: bytes, label: str) -> str:
     """Return an ``<img>`` with 256 colours, which takes a third of the bytes."""
     from PIL import Image  # a dependency of matplotlib
+
+    from spanwise.analysis.figures.style import DPI
 
     image = Image.open(io.BytesIO(png)).convert("RGB")
     stream = io.BytesIO()

@@ -94,13 +94,14 @@ def write_files(folder: Path, title: str, sections: Sequence[Section], figures: 
         (folder / FIGURES / f"{name}.svg").write_bytes(figure.svg)
     for section in sections:
         for name, table in section.tables.items():
-            _write_csv(table, folder / TABLES / f"{file_name(section, name)}.csv")
+            write_table(table, folder / TABLES / f"{file_name(section, name)}.csv")
     with open_output(folder / NUMBERS) as file:
         json.dump(numbers(title, sections), file, ensure_ascii=False, allow_nan=False, indent=1)
         file.write("\n")
 
 
-def _write_csv(table: Table, path: Path) -> None:
+def write_table(table: Table, path: Path) -> None:
+    """Write a table as CSV, safe for spreadsheets."""
     with open_output(path) as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerows([csv_safe(cell) for cell in row] for row in (table.columns, *table.rows))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
@@ -40,15 +40,28 @@ def convert(
     source, target = Path(source), Path(target)
     check_output(target, [source])
     ledger = Ledger()
-    splits = open_splits(source, source_format, ledger)
+    return write_splits(
+        open_splits(source, source_format, ledger), target, target_format, source=source, ledger=ledger, lossy=lossy,
+        reopen=lambda: open_splits(source, source_format, Ledger()),
+    )  # fmt: skip
+
+
+def write_splits(
+    splits: Mapping[str, Iterable[Sentence]], target: Path, target_format: str | None, *, source: Path, ledger: Ledger,
+    lossy: bool, reopen: Callable[[], Mapping[str, Iterable[Sentence]]],
+) -> Conversion:  # fmt: skip
+    """Write the splits of ``source``: one file, or a folder with the same splits if the source is a corpus folder.
+
+    ``reopen`` returns the sentences once more, for formats whose options depend on all of them. ``ledger``
+    has the losses of reading.
+    """
     is_corpus = bool(find_split_files(source))
     if is_corpus and target.suffix.lower() in _extensions() and not target.is_dir():
         raise SpanwiseError(f"{source} has the splits {', '.join(splits)}; the target must be a folder, not {target.name}")
     format, options = output_format(target, target_format or ("jsonl" if is_corpus else None))
     result = Conversion(format.name, ledger=ledger)
     if is_corpus and format.corpus_options:
-        reopened = open_splits(source, source_format, Ledger())
-        options = format.corpus_options(chain.from_iterable(reopened.values()), options)
+        options = format.corpus_options(chain.from_iterable(reopen().values()), options)
     with atomic_output(target, is_folder=is_corpus or format.writes_folder) as temporary:
         for split, sentences in splits.items():
             path = temporary / _file_name(split, format) if is_corpus else temporary

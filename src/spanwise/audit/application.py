@@ -1,0 +1,59 @@
+"""Write a corpus with corrections (``spanwise audit --apply``)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from spanwise.audit.correction_files import read_corrected
+from spanwise.audit.corrections import Changes, apply_suggestions, correct_corpus
+from spanwise.audit.folder import AuditFolder
+from spanwise.audit.suggestions import is_suggestion_file, read_suggestions, sentence_keys
+from spanwise.core.errors import SpanwiseError
+from spanwise.core.types import Corpus
+from spanwise.corpora.conversion import write_splits
+from spanwise.corpora.splits import find_split_files, read_corpus, select_split
+from spanwise.formats import Ledger
+from spanwise.runs.outputs import check_output
+
+
+def apply_corrections(
+    corrections: Path, data: Path | None = None, out: Path | None = None, *, data_format: str | None = None,
+    target_format: str | None = None, lossy: bool = False,
+) -> tuple[Path, Changes, Ledger]:  # fmt: skip
+    """Correct ``data`` and write it to ``out``; return the path, what changed, and losses of reading and writing.
+
+    ``corrections`` is a list of suggestions, all of which are applied, or a file or folder of annotated
+    sentences in any format, whose entities replace those of the data. The data is that of the audit in
+    whose folder the corrections are, if none is given. Splits that were not audited are copied.
+    """
+    if not corrections.exists():
+        raise SpanwiseError(f"{corrections}: no such file or folder")
+    record = AuditFolder(corrections.absolute().parent).read_record() or {}
+    if data is None:
+        if not record.get("data"):
+            raise SpanwiseError(f"{corrections}: not in the folder of an audit; pass the data that was audited as DATA")
+        data, data_format = Path(record["data"]), data_format or record.get("format")
+    is_corpus = bool(find_split_files(data))
+    if out is None:
+        out = corrections.absolute().parent / ("corrected" if is_corpus else "corrected.jsonl")
+    check_output(out, [data, corrections])
+
+    ledger = Ledger()
+    corpus = read_corpus(data, data_format, ledger)
+    keys = sentence_keys(_audited(corpus, record.get("split"), data))
+    if is_suggestion_file(corrections):
+        entities = apply_suggestions(keys, read_suggestions(corrections))
+    else:
+        entities = read_corrected(corrections, None, keys, ledger)
+    corrected, changes = correct_corpus(corpus, keys, entities)
+    splits = {**corpus.splits, **corrected.splits}
+    write_splits(splits, out, target_format, source=data, ledger=ledger, lossy=lossy, reopen=lambda: splits)
+    return out, changes, ledger
+
+
+def _audited(corpus: Corpus, split: str | None, data: Path) -> Corpus:
+    """The part of a corpus that was audited: its sentences have their names from this part alone."""
+    if split is None:
+        return corpus
+    name = select_split(corpus, split, data)
+    return Corpus({name: corpus[name]}, corpus.name)

@@ -1,0 +1,132 @@
+"""Find likely annotation errors in a corpus and write them to a folder (``spanwise audit``)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from spanwise.audit.cross_validation import cross_validate
+from spanwise.audit.evidence import Evidence
+from spanwise.audit.folder import AuditFolder, check_same_audit
+from spanwise.audit.outputs import correction_format, write_outputs
+from spanwise.audit.ranking import RankedCandidate, rank_candidates
+from spanwise.audit.result import Audit
+from spanwise.audit.suggestions import Suggestion, sentence_keys
+from spanwise.audit.view import AuditView
+from spanwise.config.settings import Config
+from spanwise.core.errors import SpanwiseError
+from spanwise.core.types import Corpus, Sentence
+from spanwise.core.version import __version__
+from spanwise.corpora.splits import fingerprint, select_split
+from spanwise.recipes.resolve import Choices
+from spanwise.training.data import read_data
+from spanwise.training.run import RunOptions
+
+FOLDS, REPEATS = 5, 1
+MIN_ENTITIES = 20  # fewer cannot teach a model what an entity is
+
+
+def audit(
+    data: str | Path | Corpus,
+    out: str | Path,
+    *,
+    split: str | None = None,
+    folds: int | None = None,
+    repeats: int | None = None,
+    recipe: str | None = None,
+    encoder: str | None = None,
+    overrides: Iterable[str] = (),
+    limit: int | None = None,
+    to: str | None = None,
+    device: str = "auto",
+    resume: bool = False,
+    data_format: str | None = None,
+    log: Callable[[str], None] = print,
+    **settings: Any,
+) -> Audit:
+    """Cross-validate models on a corpus and write what they disagree with to the folder ``out``.
+
+    Args:
+        data: a corpus, a folder with train, dev and test files, or one file.
+        out: a new or empty folder, or with ``resume`` that of an audit.
+        split: the split to audit; all of them together by default.
+        folds: number of models per repetition, 5 by default; each scores the part of the data that it was not
+            trained on.
+        repeats: repetitions of the cross-validation with other folds and seeds, whose scores are averaged; 1 by
+            default.
+        recipe: system to train; ``spanwise`` by default.
+        encoder: encoder of the models, as in ``train``.
+        overrides: settings as ``section.key=value``.
+        limit: number of suggestions to write; all by default.
+        to: format of a file with the sentences to correct, such as ``label_studio`` or ``brat``.
+        device: ``cpu``, ``cuda`` or ``auto``.
+        resume: continue an interrupted audit, or write the files of a finished one again.
+        data_format: format of the data; detected by default.
+        log: receives each line of progress.
+        settings: training settings, such as ``epochs`` and ``seed``, as in ``train``.
+    """
+    if to is not None:
+        correction_format(to)  # an unknown format is refused before any work
+    folder = AuditFolder(Path(out))
+    source = None if isinstance(data, Corpus) else Path(data)
+    with folder.open(source, should_resume=resume, log=log):
+        old = folder.read_record()
+        defaults = {"split": None, "folds": FOLDS, "repeats": REPEATS, **(old or {})}
+        split = defaults["split"] if split is None else split
+        folds = defaults["folds"] if folds is None else folds
+        repeats = defaults["repeats"] if repeats is None else repeats
+        corpus = read_data(data, data_format, log)
+        if split is not None:
+            name = select_split(corpus, split, source or "the data")
+            corpus = Corpus({name: corpus[name]}, corpus.name)
+        keys = sentence_keys(corpus)
+        sentences = [replace(sentence, relations=(), links=()) for _, sentence in keys.values()]
+        check_size(sentences, folds)
+
+        # Resume only with the same data and settings.
+        choices = Choices(recipe, encoder, None, tuple(overrides), settings)
+        config = choices.resolve(resumed=None if old is None else Config.model_validate(old["config"]))
+        record = {
+            "spanwise": __version__, "data": None if source is None else str(source.absolute()), "format": data_format,
+            "split": split, "fingerprint": fingerprint(sentences), "folds": folds, "repeats": repeats,
+            "config": config.model_dump(mode="json"),
+        }  # fmt: skip
+        if old is not None:
+            check_same_audit(folder.path, old, record)
+        elif reason := choices.encoder_reason:
+            log(reason)
+        folder.write_record(record)
+
+        # Train, compare with gold, and write.
+        options = RunOptions(device=device, test=False, log=log)
+        scores = cross_validate(
+            sentences, corpus.types, config, folder.scores, folds=folds, repeats=repeats, options=options
+        )  # fmt: skip
+        view = AuditView(sentences, corpus.types, Evidence(scores, len(sentences)))
+        names = list(keys)
+        result = Audit(corpus, keys, [_to_suggestion(item, view, names) for item in rank_candidates(view)[:limit]])
+        write_outputs(result, folder.path, to)
+        return result
+
+
+def check_size(sentences: Sequence[Sentence], folds: int) -> None:
+    """Refuse data that is too small for a cross-validation."""
+    if folds < 2:
+        raise SpanwiseError(f"--folds {folds}: expected 2 or more; each model is tested on sentences that it has not seen")
+    entities = sum(len(sentence.entities) for sentence in sentences)
+    if len(sentences) < 2 * folds or entities < MIN_ENTITIES:
+        have = f"{len(sentences):,} sentences with {entities:,} entities"
+        need = f"at least {2 * folds} sentences for {folds} folds, and {MIN_ENTITIES} entities"
+        raise SpanwiseError(f"the data is too small to audit: it has {have}; expected {need}")
+
+
+def _to_suggestion(item: RankedCandidate, view: AuditView, names: Sequence[str]) -> Suggestion:
+    """Describe a ranked candidate in terms of the data."""
+    gold, suggestion = (
+        None if key is None else view.entity(key) for key in (item.candidate.gold, item.candidate.suggestion)
+    )  # fmt: skip
+    return Suggestion(
+        names[item.sentence], item.candidate.kind, gold, suggestion, round(item.score, 4), item.details
+    )  # fmt: skip

@@ -1,0 +1,131 @@
+"""Suggestions as annotated sentences that a person corrects in an annotation tool, and the way back."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from spanwise.audit.corrections import SentenceKeys, apply_suggestions
+from spanwise.audit.suggestions import Suggestion
+from spanwise.core.errors import SpanwiseError
+from spanwise.core.types import Entity, Sentence, Span
+from spanwise.formats import Ledger, read
+
+MODEL_VERSION = "spanwise audit"  # marks predictions in Label Studio that nobody has looked at
+
+
+def sentences_to_correct(
+    keys: SentenceKeys, suggestions: Sequence[Suggestion], *, has_notes: bool
+) -> Iterator[Sentence]:  # fmt: skip
+    """The sentences with suggestions, each once, as documents of their own with the suggestions applied.
+
+    The keys ``sentence`` and ``audit`` of the task's data name the sentence and say what was changed. If the
+    format has notes on entities (brat), each changed entity has the same text as a note. Spurious entities
+    then stay, with a note, because there is no other place to show them.
+    """
+    groups: defaultdict[str, list[Suggestion]] = defaultdict(list)
+    for item in suggestions:
+        groups[item.sentence].append(item)
+    for key, items in groups.items():
+        sentence = keys[key][1]
+        applied = [item for item in items if not (has_notes and item.kind == "spurious")]
+        notes = {item.suggestion or item.gold: describe(item, sentence) for item in items}
+        entities = [
+            replace(entity, score=None, extra=_note(notes[entity]) if has_notes and entity in notes else None)
+            for entity in apply_suggestions({key: keys[key]}, applied).get(key, sentence.entities)
+        ]
+        data = {"sentence": key, "audit": "; ".join(describe(item, sentence) for item in items)}
+        yield Sentence(
+            key, sentence.words, tuple(entities), text=sentence.text, starts=sentence.starts,
+            extra={"data": data, "prediction": {"model_version": MODEL_VERSION}},
+        )  # fmt: skip
+
+
+def _note(text: str) -> Mapping[str, object]:
+    return {"notes": [{"type": "AnnotatorNotes", "text": text}]}
+
+
+def describe(item: Suggestion, sentence: Sentence) -> str:
+    """A suggestion in words.
+
+    >>> sentence = Sentence("s", ("in", "Oslo"))
+    >>> describe(Suggestion("s", "missing", None, Entity("Place", ((1, 2),)), 0.9, {}), sentence)
+    'missing (0.90): Place “Oslo”'
+    """
+    names = [f"{entity.type} “{sentence.text_of(entity)}”" for entity in (item.gold, item.suggestion) if entity is not None]
+    return f"{item.kind} ({item.score:.2f}): {' → '.join(names)}"
+
+
+def read_corrected(path: Path, format: str | None, keys: SentenceKeys, ledger: Ledger) -> dict[str, tuple[Entity, ...]]:
+    """Read corrected sentences in any format; return their entities over the words of the data.
+
+    The sentences may have other words, if the tool stores characters. Tasks of Label Studio that have only
+    the predictions of the audit are skipped: nobody has looked at them.
+    """
+    by_text: defaultdict[str, list[str]] = defaultdict(list)
+    for key, (_, sentence) in keys.items():
+        by_text[sentence.text.strip()].append(key)
+    entities: dict[str, list[Entity]] = {}
+    for sentence in read(path, format, ledger):
+        extra = sentence.extra or {}
+        prediction = extra.get("prediction")
+        if isinstance(prediction, Mapping) and prediction.get("model_version") == MODEL_VERSION:
+            ledger.note("sentences without a submitted annotation, not changed")
+            continue
+        key = _find_key(sentence, keys, by_text, path)
+        found = entities.setdefault(key, [])
+        found += [entity for entity in _translate(sentence, keys[key][1]) if entity not in found]
+    return {key: tuple(values) for key, values in entities.items()}
+
+
+def _find_key(sentence: Sentence, keys: SentenceKeys, by_text: Mapping[str, list[str]], path: Path) -> str:
+    """The name of the sentence of the data that a corrected sentence belongs to."""
+    data = (sentence.extra or {}).get("data")
+    named = data.get("sentence") if isinstance(data, Mapping) else None
+    for key in (named, sentence.document, sentence.id):
+        if isinstance(key, str) and key in keys and _is_part(sentence, keys[key][1]):
+            return key
+    matching = by_text.get(sentence.text.strip(), [])
+    if len(matching) == 1:
+        return matching[0]
+    problem = "several sentences of the data have its text" if matching else "the data has no such sentence"
+    raise SpanwiseError(f"{path}: {sentence.id}: {problem}; keep ids and texts of the audit's files")
+
+
+def _is_part(sentence: Sentence, original: Sentence) -> bool:
+    """Whether a sentence is the original or a piece of its text."""
+    return original.text.startswith(sentence.text.rstrip(), _offset(sentence, original))
+
+
+def _offset(sentence: Sentence, original: Sentence) -> int:
+    is_whole = sentence.text.strip() == original.text.strip()
+    return 0 if is_whole else sentence.start or 0
+
+
+def _translate(sentence: Sentence, original: Sentence) -> Iterator[Entity]:
+    """The entities over the words of the original that their characters touch."""
+    offset = _offset(sentence, original)
+    for entity in sentence.entities:
+        characters = [Span(*(offset + place for place in sentence.characters(fragment))) for fragment in entity.fragments]
+        words = [index for index, place in enumerate(original.offsets) if any(place.overlaps(span) for span in characters)]
+        if words:
+            yield Entity(entity.type, tuple(_runs(words)))
+
+
+def _runs(indices: Iterable[int]) -> Iterator[Span]:
+    """Consecutive indices as spans.
+
+    >>> list(_runs([1, 2, 5]))
+    [Span(start=1, end=3), Span(start=5, end=6)]
+    """
+    start = end = -1
+    for index in indices:
+        if index != end:
+            if end >= 0:
+                yield Span(start, end)
+            start = index
+        end = index + 1
+    if end >= 0:
+        yield Span(start, end)

@@ -1,0 +1,57 @@
+"""The folder of an audit: its files, its record, and the check whether it can be used."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from spanwise.core.errors import SpanwiseError
+from spanwise.files.reading import read_json
+from spanwise.files.work_folders import remove_leftovers
+from spanwise.files.writing import write_json
+from spanwise.runs.opening import create_folder
+from spanwise.runs.outputs import check_output
+from spanwise.runs.writer import only_writer
+
+
+class AuditFolder:
+    """File names in the folder of an audit."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.record_file = path / "audit.json"
+        self.scores = path / "folds"
+
+    def read_record(self) -> dict[str, Any] | None:
+        return read_json(self.record_file) if self.record_file.is_file() else None
+
+    def write_record(self, record: Mapping[str, Any]) -> None:
+        write_json(self.record_file, record)
+
+    @contextmanager
+    def open(self, data: str | Path | None, *, should_resume: bool, log: Callable[[str], None]) -> Iterator[None]:
+        """Open the folder as its only writer. It must be new or empty, or have an audit to resume."""
+        check_output(self.path, [] if data is None else [data])
+        if self.path.exists() and not self.path.is_dir():
+            raise SpanwiseError(f"{self.path}: expected a folder, found a file")
+        with create_folder(self.path), only_writer(self.path, log):
+            remove_leftovers(self.path)
+            if self.record_file.is_file():
+                if not should_resume:
+                    advice = "pass --resume to continue it or to write its files again, or choose another folder"
+                    raise SpanwiseError(f"{self.path}: contains an audit; {advice}")
+            elif any(path.name != ".lock" for path in self.path.iterdir()):
+                raise SpanwiseError(f"{self.path}: not empty and not an audit; choose another folder")
+            elif should_resume:
+                log(f"nothing to resume in {self.path}: starting a new audit")
+            yield
+
+
+def check_same_audit(folder: Path, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+    """Refuse to resume an audit with other data or settings."""
+    names = {"fingerprint": "the data", "folds": "--folds", "repeats": "--repeats", "config": "the settings of the models"}
+    for key, name in names.items():
+        if old.get(key) != new[key]:
+            raise SpanwiseError(f"{folder}: cannot resume: {name} changed since the audit was started; choose another folder")

@@ -1,0 +1,60 @@
+"""The sentences of an audit with what gold and the models say about them, as index tuples."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+from spanwise.audit.candidates import Candidate, Key, find_candidates
+from spanwise.audit.evidence import Evidence, SentenceOdds
+from spanwise.core.partial import is_known, known_ends
+from spanwise.core.types import Entity, Sentence, Span
+
+
+class AuditView:
+    """Sentences, their contiguous gold entities as keys, and the log-odds of the models.
+
+    Discontinuous entities are not audited, because a model gives probabilities to single spans.
+    """
+
+    def __init__(self, sentences: Sequence[Sentence], types: Sequence[str], evidence: Evidence) -> None:
+        self.sentences, self.types, self._evidence = sentences, tuple(types), evidence
+        labels = {type: label for label, type in enumerate(self.types)}
+        self.gold: list[list[Key]] = [
+            [(*entity.range, labels[entity.type]) for entity in sentence.entities if not entity.is_discontinuous]
+            for sentence in sentences
+        ]
+        self.is_flat = not any(
+            first[0] < second[1] and second[0] < first[1]
+            for keys in self.gold
+            for position, first in enumerate(keys)
+            for second in keys[:position]
+        )
+
+    def odds(self, index: int) -> SentenceOdds:
+        """The log-odds of the spans of a sentence, without spans that its partial annotation leaves open."""
+        odds, sentence = self._evidence.sentence(index), self.sentences[index]
+        if sentence.annotated is None:
+            return odds
+        ends, gold = known_ends(sentence), set(self.gold[index])
+        return {key: value for key, value in odds.items() if key in gold or is_known(sentence, self.entity(key), ends)}
+
+    @cached_property
+    def candidates(self) -> list[tuple[int, Candidate]]:
+        """All disagreements between gold and the models, each with the index of its sentence."""
+        return [
+            (index, candidate)
+            for index, keys in enumerate(self.gold)
+            for candidate in find_candidates(keys, self.odds(index), is_flat=self.is_flat)
+        ]
+
+    @property
+    def entity_count(self) -> int:
+        return sum(map(len, self.gold))
+
+    def words(self, index: int, key: Key) -> tuple[str, ...]:
+        return self.sentences[index].words[key[0] : key[1]]
+
+    def entity(self, key: Key) -> Entity:
+        start, end, label = key
+        return Entity(self.types[label], (Span(start, end),))

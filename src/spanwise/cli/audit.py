@@ -1,0 +1,117 @@
+"""``spanwise audit``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from spanwise.cli.options import DeviceOption, EncodingOption, FromOption, ThreadsOption, print_ledger, with_encoding
+from spanwise.cli.training_options import (
+    EncoderOption,
+    EpochsOption,
+    RecipeOption,
+    SeedOption,
+    SettingsOption,
+    TrainingBatchOption,
+)
+from spanwise.core.errors import SpanwiseError
+from spanwise.core.terminal import escape_controls
+
+if TYPE_CHECKING:
+    from spanwise.audit.corrections import Changes
+
+MAX_LINES = 20  # changed entities that are printed
+
+
+def audit(
+    data: Annotated[
+        Path | None, typer.Argument(metavar="DATA", help="Annotated file, or folder with train/dev/test files.")
+    ] = None,
+    out: Annotated[
+        Path | None, typer.Option("--out", metavar="DIR", help="Folder to write; with --apply the corrected corpus.")
+    ] = None,
+    apply: Annotated[
+        Path | None,
+        typer.Option("--apply", metavar="FILE", help="Write DATA with these corrections instead of auditing it."),
+    ] = None,
+    split: Annotated[
+        str | None, typer.Option("--split", metavar="NAME", help="Split to audit; all together by default.")
+    ] = None,
+    folds: Annotated[int, typer.Option("--folds", metavar="N", help="Models; each is tested on its part of the data.")] = 5,
+    repeats: Annotated[int, typer.Option("--repeats", metavar="N", min=1, help="Repetitions with other folds, averaged.")] = 1,
+    limit: Annotated[
+        int | None, typer.Option("--limit", metavar="N", min=1, help="Suggestions to write; all by default.")
+    ] = None,
+    target_format: Annotated[
+        str | None,
+        typer.Option("--to", metavar="FORMAT", help="Also write the sentences to correct, e.g. label-studio or brat."),
+    ] = None,
+    recipe: RecipeOption = None,
+    encoder: EncoderOption = None,
+    epochs: EpochsOption = None,
+    batch_size: TrainingBatchOption = None,
+    seed: SeedOption = None,
+    settings: SettingsOption = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue an interrupted audit; finished folds are reused.")] = False,
+    lossy: Annotated[
+        bool, typer.Option("--lossy", help="With --apply, drop annotations that the format cannot represent.")
+    ] = False,
+    device: DeviceOption = "auto",
+    threads: ThreadsOption = None,
+    source_format: FromOption = None,
+    encoding: EncodingOption = None,
+) -> None:
+    """Find likely annotation errors, and apply corrections.
+
+    Models are cross-validated on DATA. Where they disagree with its annotations, DIR gets a list of
+    suggestions, the surest first (suggestions.csv, suggestions.json), a page to read them in
+    (report.html), and tables of strings and sentences that are annotated inconsistently.
+
+    --apply takes suggestions.json without the suggestions that you reject, or the sentences of --to
+    after you corrected them. It writes the corrected corpus and prints what changed.
+    """
+    source_format = with_encoding(source_format, encoding)
+    if apply is not None:
+        _apply(apply, data, out, source_format, target_format, lossy=lossy)
+        return
+    if data is None or out is None:
+        raise SpanwiseError("spanwise audit: expected DATA and --out DIR (see spanwise audit --help)")
+    from spanwise.audit.audit import audit as run
+
+    training = {"epochs": epochs, "batch_size": batch_size, "seed": seed}
+    try:
+        result = run(
+            data, out, split=split, folds=folds, repeats=repeats, recipe=recipe, encoder=encoder, overrides=settings or (),
+            limit=limit, to=target_format, device=device, resume=resume, data_format=source_format, log=typer.echo,
+            **{name: value for name, value in training.items() if value is not None},
+        )  # fmt: skip
+    except KeyboardInterrupt:
+        typer.echo("spanwise: interrupted; add --resume to the command to continue", err=True)
+        raise SystemExit(130) from None
+    kinds = ", ".join(f"{count:,} {kind}" for kind, count in result.counts.most_common())
+    typer.echo(f"{len(result.suggestions):,} suggestions{': ' * bool(kinds)}{kinds}")
+    typer.echo(f"wrote {out / 'suggestions.csv'}, suggestions.json and report.html")
+
+
+def _apply(
+    corrections: Path, data: Path | None, out: Path | None, data_format: str | None, target_format: str | None, *, lossy: bool
+) -> None:
+    from spanwise.audit.application import apply_corrections
+
+    path, changes, ledger = apply_corrections(
+        corrections, data, out, data_format=data_format, target_format=target_format, lossy=lossy
+    )
+    _print_changes(changes)
+    print_ledger(ledger)
+    typer.echo(f"wrote {path}")
+
+
+def _print_changes(changes: Changes) -> None:
+    for line in changes.lines[:MAX_LINES]:
+        typer.echo(escape_controls(line))
+    if len(changes.lines) > MAX_LINES:
+        typer.echo(f"… and {len(changes.lines) - MAX_LINES:,} more")
+    counts = ", ".join(f"{count:,} {kind}" for kind, count in sorted(changes.counts.items()))
+    typer.echo(f"changed: {counts or 'nothing'}")
