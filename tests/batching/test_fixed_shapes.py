@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from spanwise.batching.batches import PackedBatch, TrainingBatches
 from spanwise.batching.shape_classes import MIN_BATCHES
 from spanwise.models.model import Model
 from spanwise.recipes.catalog import configure
+from spanwise.spans.deep import SpanTransformer
 
 NO_DROPOUT = ("head.dropout=0", "head.hidden_dropout=0")
 RECIPES = {
@@ -21,6 +23,8 @@ RECIPES = {
     "biaffine": ("head.size=6", *NO_DROPOUT),
     "global-pointer": ("head.size=8", "head.dropout=0"),
     "efficient-global-pointer": ("head.size=8", "head.dropout=0"),
+    "deep-span": ("head.lstm=4", "head.hidden=6", "head.max_width=5"),
+    "deep-span-pruned": ("head.lstm=4", "head.hidden=6", "head.max_width=5"),
 }
 
 
@@ -33,6 +37,8 @@ def make_batches(recipe: str, encoder: str, *overrides: str) -> tuple[Model, Tra
     for module in model.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0
+        if isinstance(module, SpanTransformer):
+            module._layers = tuple(replace(layer, dropout=0.0, attention_dropout=0.0) for layer in module._layers)
     return model, batches
 
 
@@ -59,7 +65,11 @@ def test_padded_batches_have_the_same_losses_and_gradients(recipe: str, tiny_ber
         assert loss == pytest.approx(plain[step][0], rel=1e-5)
         assert gradients.keys() == plain[step][1].keys()
         for name, gradient in gradients.items():
-            torch.testing.assert_close(gradient, plain[step][1][name], rtol=1e-3, atol=1e-6, msg=name)
+            expected = plain[step][1][name]
+            rounding = 1e-6 + 1e-5 * expected.abs().max().item()  # of sums in another order
+            torch.testing.assert_close(
+                gradient, expected, rtol=1e-3, atol=rounding, msg=lambda text, name=name: f"{name}: {text}"
+            )
 
 
 def test_batches_of_a_class_have_one_shape(tiny_bert: Path) -> None:
@@ -74,7 +84,7 @@ def test_batches_of_a_class_have_one_shape(tiny_bert: Path) -> None:
     assert all(len(flags) >= MIN_BATCHES and all(flags) for flags in recorded)
 
 
-@pytest.mark.parametrize("recipe", ["spanner", "seqner-crf", "deep-span"])
+@pytest.mark.parametrize("recipe", ["spanner", "seqner-crf"])
 def test_other_heads_keep_their_shapes(recipe: str, tiny_bert: Path) -> None:
     _, batches = make_batches(recipe, str(tiny_bert))
     assert not batches.fix_shapes()

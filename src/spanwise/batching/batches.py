@@ -15,9 +15,10 @@ from spanwise.batching.plan import Ints, plan
 from spanwise.batching.shape_classes import common_sizes
 from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder
-from spanwise.encoders.fixed_shapes import SizeTable
 from spanwise.heads.abilities import HasFixedShapes
 from spanwise.heads.base import Head
+
+TARGETS = "targets."  # prefix of the sizes of targets, among those of the encoder's inputs
 
 
 @dataclass(slots=True)
@@ -117,8 +118,8 @@ class TrainingBatches(Dataset[PackedBatch]):
         head, table = self.head, self.encoder.size_table(self.prepared)
         if table is None or not isinstance(head, HasFixedShapes) or not head.is_recordable:
             return False
-        rows = np.array([head.target_rows(sentence) for sentence in self.sentences], np.int64)
-        self.sizes = common_sizes(self.batches, self._costs, table.join(SizeTable({"targets": rows}, {})))
+        table = table.join(head.size_table(self.sentences).prefixed(TARGETS))
+        self.sizes = common_sizes(self.batches, self._costs, table)
         return True
 
     def __len__(self) -> int:
@@ -136,7 +137,8 @@ class TrainingBatches(Dataset[PackedBatch]):
         if self.sizes and (sizes := self.sizes[step]) is not None:
             assert isinstance(self.head, HasFixedShapes)
             inputs = self.encoder.pad(inputs, sizes)
-            targets = self.head.pad_targets(targets, sizes["targets"], len(indices))
+            target_sizes = {name.removeprefix(TARGETS): size for name, size in sizes.items() if name.startswith(TARGETS)}
+            targets = self.head.pad_targets(targets, target_sizes, inputs["mask"].shape)
         return Batch(indices, inputs, targets)
 
 

@@ -9,10 +9,12 @@ from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
+import torch
 from torch import Tensor, nn
 
 from spanwise.core.types import Sentence
 from spanwise.encoders.base import TokenStates
+from spanwise.encoders.fixed_shapes import SizeTable
 from spanwise.heads.base import Head
 from spanwise.heads.outputs import SpanVectors
 from spanwise.heads.wrapper import HeadWrapper
@@ -119,12 +121,15 @@ class HasFixedShapes(Head):
         return True
 
     @abstractmethod
-    def target_rows(self, sentence: Sentence) -> int:
-        """The number of rows that a sentence adds to the targets of a batch."""
+    def size_table(self, sentences: Sequence[Sentence]) -> SizeTable:
+        """The sizes of the targets of each sentence, from which those of a batch follow."""
 
     @abstractmethod
-    def pad_targets(self, targets: Mapping[str, Tensor], rows: int, sentences: int) -> dict[str, Tensor]:
-        """Pad the targets of a batch of ``sentences`` to ``rows`` rows, so that its loss does not change."""
+    def pad_targets(self, targets: Mapping[str, Tensor], sizes: Mapping[str, int], shape: torch.Size) -> dict[str, Tensor]:
+        """Pad the targets of a batch to ``sizes``, named as in ``size_table``, so that its loss does not change.
+
+        ``shape`` is that of the mask of the padded batch: sentences and words. The last word is always padding.
+        """
 
 
 class CachesSentences(Head):

@@ -12,10 +12,11 @@ from torch import Tensor, nn
 
 from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder, TokenStates
+from spanwise.encoders.fixed_shapes import SizeTable
 from spanwise.heads.abilities import HasFixedShapes, HasSpanProbabilities
 from spanwise.heads.base import Labels, Losses, OnnxGraph, ScoredSpans, SpanVectors
 from spanwise.heads.outputs import class_log_odds
-from spanwise.heads.span_head import SoftmaxHead, pad_soft_spans
+from spanwise.heads.span_head import SoftmaxHead, pad_soft_spans, row_sizes
 from spanwise.heads.span_settings import SoftmaxSettings
 from spanwise.heads.units import NO_ONNX, UnitHead, UnitSettings
 from spanwise.losses.smoothing import soft_cross_entropy
@@ -92,11 +93,11 @@ class Biaffine(UnitHead, SoftmaxHead, HasSpanProbabilities, HasFixedShapes):
         """Smoothed gold rows. For scoring, ``word_targets``."""
         return self.smoothed_targets(sentences) if gold else self.word_targets(sentences)
 
-    def target_rows(self, sentence: Sentence) -> int:
-        return len(self.target_spans(sentence).start)
+    def size_table(self, sentences: Sequence[Sentence]) -> SizeTable:
+        return row_sizes(self, sentences)
 
-    def pad_targets(self, targets: Mapping[str, Tensor], rows: int, sentences: int) -> dict[str, Tensor]:
-        return pad_soft_spans(targets, rows)
+    def pad_targets(self, targets: Mapping[str, Tensor], sizes: Mapping[str, int], shape: torch.Size) -> dict[str, Tensor]:
+        return pad_soft_spans(targets, sizes["rows"])
 
     def loss(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Losses:
         return self.cell_loss(self.score_cells(states), targets)

@@ -12,12 +12,15 @@ from torch.utils.checkpoint import checkpoint
 
 from spanwise.core.types import Sentence
 from spanwise.encoders.base import TokenStates
+from spanwise.encoders.fixed_shapes import SizeTable, pad_to
 from spanwise.encoders.layers import LayerParts
 from spanwise.encoders.recurrent import BiLSTM
+from spanwise.heads.abilities import HasFixedShapes
 from spanwise.heads.base import HeadSettings, Labels, Losses, ScoredSpans, SpanVectors
 from spanwise.heads.deep_head import DeepHead
 from spanwise.heads.deep_settings import DeepSpanSettings, ShallowSpanSettings
 from spanwise.heads.outputs import class_log_odds
+from spanwise.heads.span_head import row_sizes
 from spanwise.losses.smoothing import soft_cross_entropy
 from spanwise.runtime.device import is_traced
 from spanwise.spans.blocks import TiledSpans
@@ -37,7 +40,7 @@ class Candidates(NamedTuple):
         return self.end - self.start
 
 
-class DeepSpan(DeepHead):
+class DeepSpan(DeepHead, HasFixedShapes):
     """Represents every span of up to ``max_width`` units by a span transformer, and classifies it.
 
     The span transformer has copies of the encoder's layers: a span attends to its words in every
@@ -95,6 +98,25 @@ class DeepSpan(DeepHead):
         return tensors if gold else tensors | self.word_targets(sentences)
 
     @property
+    def is_recordable(self) -> bool:
+        return self.settings.chunk is None
+
+    def size_table(self, sentences: Sequence[Sentence]) -> SizeTable:
+        lengths = np.array([self.length(sentence) for sentence in sentences], np.int64)
+        widths = np.arange(2, self.widest + 1)
+        wider = np.maximum(lengths[:, None] + 1 - widths, 0).sum(1)
+        return SizeTable({"spans": wider}, {}).join(row_sizes(self, sentences))
+
+    def pad_targets(self, targets: Mapping[str, Tensor], sizes: Mapping[str, int], shape: torch.Size) -> dict[str, Tensor]:
+        """Add spans that end after the last word, and gold rows with a mass of 0."""
+        spans, rows = {"sentence": shape[0] - 1, "start": shape[1] - 2, "end": shape[1]}, {"gold_span": -1}
+        return {
+            name: pad_to(tensor, (sizes["spans"],), spans[name]) if name in spans
+            else pad_to(tensor, (sizes["rows"],), rows.get(name, 0))
+            for name, tensor in targets.items()
+        }  # fmt: skip
+
+    @property
     def target_widths(self) -> tuple[int, ...]:
         return tuple(range(2, self.widest + 1))  # single words are always scored
 
@@ -136,7 +158,8 @@ class DeepSpan(DeepHead):
         sentence, start = word // length, word % length
         singles = (sentence, start, start + 1, states.mask.flatten())
         wider = tuple(targets[name] for name in ("sentence", "start", "end"))
-        columns = zip(singles, (*wider, torch.ones_like(wider[0], dtype=torch.bool)), strict=True)
+        is_span = states.mask.flatten().index_select(0, wider[0] * length + wider[2] - 1)  # of padding, the last is no word
+        columns = zip(singles, (*wider, is_span), strict=True)
         candidates = Candidates(*map(torch.cat, columns))
         spans = torch.cat((top.flatten(0, 1), self._deep_states(lower, targets)))
         if self.lstm is not None:

@@ -13,10 +13,11 @@ from torch import Tensor, nn
 
 from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder, TokenStates
+from spanwise.encoders.fixed_shapes import SizeTable
 from spanwise.heads.abilities import HasFixedShapes, HasSpanProbabilities, HasSpanVectors
 from spanwise.heads.base import Labels, Losses, OnnxGraph, ScoredSpans, SpanVectors
 from spanwise.heads.outputs import class_log_odds
-from spanwise.heads.span_head import SoftmaxHead, pad_soft_spans
+from spanwise.heads.span_head import SoftmaxHead, pad_soft_spans, row_sizes
 from spanwise.heads.span_settings import SoftmaxSettings
 from spanwise.heads.tuned_threshold import DEFAULT_THRESHOLD, TunedThreshold
 from spanwise.losses.smoothing import soft_cross_entropy
@@ -120,11 +121,11 @@ class Grid(SoftmaxHead, TunedThreshold, HasSpanProbabilities, HasSpanVectors, Ha
     def is_recordable(self) -> bool:
         return self.settings.sampling == 1  # added rows count as gold, which is always sampled
 
-    def target_rows(self, sentence: Sentence) -> int:
-        return len(self.target_spans(sentence).start)
+    def size_table(self, sentences: Sequence[Sentence]) -> SizeTable:
+        return row_sizes(self, sentences)
 
-    def pad_targets(self, targets: Mapping[str, Tensor], rows: int, sentences: int) -> dict[str, Tensor]:
-        return pad_soft_spans(targets, rows)
+    def pad_targets(self, targets: Mapping[str, Tensor], sizes: Mapping[str, int], shape: torch.Size) -> dict[str, Tensor]:
+        return pad_soft_spans(targets, sizes["rows"])
 
     def loss(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Losses:
         logits, inside = self.score_cells(states)

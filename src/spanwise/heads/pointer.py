@@ -15,11 +15,11 @@ from torch import Tensor, nn
 
 from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder, TokenStates
-from spanwise.encoders.fixed_shapes import pad_to
+from spanwise.encoders.fixed_shapes import SizeTable, pad_to
 from spanwise.heads.abilities import HasFixedShapes, HasSpanProbabilities, HasThreshold, LearnsProbabilities
 from spanwise.heads.base import Labels, Losses, OnnxGraph, ScoredSpans, SpanVectors
 from spanwise.heads.sentence_cache import SentenceCache
-from spanwise.heads.span_head import pack_soft_spans, pad_soft_spans
+from spanwise.heads.span_head import pack_soft_spans, pad_soft_spans, row_sizes
 from spanwise.heads.units import NO_ONNX, UnitHead, UnitSettings
 from spanwise.losses.imbalance import binary_cross_entropy, class_imbalance
 from spanwise.losses.smoothing import SoftSpans
@@ -107,15 +107,15 @@ class Pointer(UnitHead, HasThreshold, HasSpanProbabilities, LearnsProbabilities,
     def is_recordable(self) -> bool:
         return self.settings.loss == "imbalance"
 
-    def target_rows(self, sentence: Sentence) -> int:
-        return len(self.target_spans(sentence).start)
+    def size_table(self, sentences: Sequence[Sentence]) -> SizeTable:
+        return row_sizes(self, sentences)
 
-    def pad_targets(self, targets: Mapping[str, Tensor], rows: int, sentences: int) -> dict[str, Tensor]:
+    def pad_targets(self, targets: Mapping[str, Tensor], sizes: Mapping[str, int], shape: torch.Size) -> dict[str, Tensor]:
         """Add rows of a sentence after the last, which the loss takes for padding, or rows with a mass of 0."""
         if "mass" in targets:
-            return pad_soft_spans(targets, rows)
-        values = {"sentence": sentences, "start": 0, "end": 1, "label": 0}
-        return {name: pad_to(tensor, (rows,), values[name]) for name, tensor in targets.items()}
+            return pad_soft_spans(targets, sizes["rows"])
+        values = {"sentence": shape[0], "start": 0, "end": 1, "label": 0}
+        return {name: pad_to(tensor, (sizes["rows"],), values[name]) for name, tensor in targets.items()}
 
     def loss(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Losses:
         tiles, scores, inside = self._score_cells(states)

@@ -22,15 +22,17 @@ from torch.nn.functional import pad
 
 from spanwise.core.types import Sentence
 from spanwise.encoders.base import TokenStates
+from spanwise.encoders.fixed_shapes import SizeTable, pad_to
 from spanwise.encoders.layers import LayerParts
 from spanwise.encoders.recurrent import BiLSTM, reordered
-from spanwise.heads.abilities import Prunes, UsesCudaGraphs
+from spanwise.heads.abilities import HasFixedShapes, Prunes, UsesCudaGraphs
 from spanwise.heads.base import Labels, Losses, ScoredSpans, SpanVectors
 from spanwise.heads.biaffine import Biaffine, BiaffineSettings, ScoredCells
 from spanwise.heads.deep_head import DeepHead
 from spanwise.heads.deep_settings import EXTRA_SPANS, PrunedSpanSettings
 from spanwise.heads.outputs import class_log_odds
 from spanwise.heads.sentence_cache import Ints
+from spanwise.heads.span_head import pad_soft_spans, row_sizes
 from spanwise.losses.smoothing import soft_cross_entropy
 from spanwise.runtime.cuda_graphs import CudaGraphs, pad_length
 from spanwise.runtime.device import is_traced
@@ -46,7 +48,7 @@ class KeptSpans(NamedTuple):
     is_span: Tensor  # False for padding, which holds the first word
 
 
-class PrunedSpan(DeepHead, Prunes, UsesCudaGraphs):
+class PrunedSpan(DeepHead, Prunes, UsesCudaGraphs, HasFixedShapes):
     """Represents only the most probable spans of each sentence by a span transformer.
 
     The scorer is trained together with the classifier. In training, gold spans are always kept: the
@@ -89,12 +91,24 @@ class PrunedSpan(DeepHead, Prunes, UsesCudaGraphs):
             return self.word_targets(sentences)
         sentence, soft = self.smoothed_gold(sentences)
         columns: dict[str, np.ndarray] = {"sentence": sentence, **soft._asdict()}
-        spans = [np.unique(self._gold(one)[:, :2], axis=0) for one in sentences]
+        spans = [self._gold_spans(one) for one in sentences]
         padded = np.zeros((2, len(spans), max(map(len, spans), default=0)), np.int64)
         for index, sentence_spans in enumerate(spans):
             padded[:, index, : len(sentence_spans)] = sentence_spans.T
         columns["gold_start"], columns["gold_end"] = padded
         return {name: torch.from_numpy(np.ascontiguousarray(column)) for name, column in columns.items()}
+
+    def size_table(self, sentences: Sequence[Sentence]) -> SizeTable:
+        spans = np.array([len(self._gold_spans(sentence)) for sentence in sentences], np.int64)
+        return SizeTable({}, {"gold": spans}).join(row_sizes(self, sentences))
+
+    def pad_targets(self, targets: Mapping[str, Tensor], sizes: Mapping[str, int], shape: torch.Size) -> dict[str, Tensor]:
+        spans = {name: pad_to(targets[name], (shape[0], sizes["gold"]), 0) for name in ("gold_start", "gold_end")}
+        return pad_soft_spans({name: rows for name, rows in targets.items() if name not in spans}, sizes["rows"]) | spans
+
+    def _gold_spans(self, sentence: Sentence) -> Ints:
+        """Start and end of the gold spans, in text order: [n, 2]."""
+        return np.unique(self._gold(sentence)[:, :2], axis=0)
 
     def loss(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Losses:
         scored = self.scorer.score_cells(states)

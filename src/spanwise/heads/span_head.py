@@ -10,7 +10,7 @@ from torch import Tensor
 
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence, Span
-from spanwise.encoders.fixed_shapes import pad_to
+from spanwise.encoders.fixed_shapes import SizeTable, pad_to
 from spanwise.heads.abilities import LearnsProbabilities
 from spanwise.heads.base import Head, Labels
 from spanwise.heads.sentence_cache import Ints, SentenceCache
@@ -115,6 +115,11 @@ class SoftmaxHead(SpanHead, LearnsProbabilities):
         settings, length, gold = self.settings, self.length(sentence), self._gold(sentence)
         smoothed = smooth_boundaries(gold, length, self.max_width, settings.smoothing, settings.smoothing_distance)
         return self.with_teacher(smoothed, sentence, has_one_type=True)
+
+
+def row_sizes(head: LearnsProbabilities, sentences: Sequence[Sentence]) -> SizeTable:
+    """The number of ``rows`` that each sentence adds to the targets."""
+    return SizeTable({"rows": np.array([len(head.target_spans(sentence).start) for sentence in sentences], np.int64)}, {})
 
 
 def pad_soft_spans(targets: Mapping[str, Tensor], rows: int) -> dict[str, Tensor]:
