@@ -17,17 +17,18 @@ MODEL_VERSION = "spanwise audit"  # marks predictions in Label Studio that nobod
 
 
 def sentences_to_correct(
-    keys: SentenceKeys, suggestions: Sequence[Suggestion], *, has_notes: bool
+    keys: SentenceKeys, suggestions: Sequence[Suggestion], format: str
 ) -> Iterator[Sentence]:  # fmt: skip
     """The sentences with suggestions, each once, as documents of their own with the suggestions applied.
 
-    The keys ``sentence`` and ``audit`` of the task's data name the sentence and say what was changed. If the
-    format has notes on entities (brat), each changed entity has the same text as a note. Spurious entities
-    then stay, with a note, because there is no other place to show them.
+    In Label Studio, the keys ``sentence`` and ``audit`` of a task's data name the sentence and say what was
+    changed. In brat, each changed entity has the same text as a note. Spurious entities then stay, with a
+    note, because there is no other place to show them.
     """
     groups: defaultdict[str, list[Suggestion]] = defaultdict(list)
     for item in suggestions:
         groups[item.sentence].append(item)
+    has_notes = format == "brat"
     for key, items in groups.items():
         sentence = keys[key][1]
         applied = [item for item in items if not (has_notes and item.kind == "spurious")]
@@ -37,10 +38,8 @@ def sentences_to_correct(
             for entity in apply_suggestions({key: keys[key]}, applied).get(key, sentence.entities)
         ]
         data = {"sentence": key, "audit": "; ".join(describe(item, sentence) for item in items)}
-        yield Sentence(
-            key, sentence.words, tuple(entities), text=sentence.text, starts=sentence.starts,
-            extra={"data": data, "prediction": {"model_version": MODEL_VERSION}},
-        )  # fmt: skip
+        extra = {"data": data, "prediction": {"model_version": MODEL_VERSION}} if format == "label_studio" else None
+        yield Sentence(key, sentence.words, tuple(entities), text=sentence.text, starts=sentence.starts, extra=extra)
 
 
 def _note(text: str) -> Mapping[str, object]:

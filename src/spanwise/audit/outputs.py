@@ -42,7 +42,7 @@ def write_outputs(audit: Audit, folder: Path, to: str | None) -> Path | None:
 def _write_corrections(audit: Audit, folder: Path, to: str) -> Path:
     format, options = correction_format(to)
     path = folder / (TO_CORRECT if format.writes_folder else TO_CORRECT + format.extensions[0])
-    sentences = sentences_to_correct(audit.keys, audit.suggestions, has_notes=format.name == "brat")
+    sentences = sentences_to_correct(audit.keys, audit.suggestions, format.name)
     if format.writes_folder and path.is_dir():
         shutil.rmtree(path)
     with atomic_output(path, is_folder=format.writes_folder) as temporary:

@@ -1,0 +1,147 @@
+"""``spanwise audit``: files, resuming, refusals, and corrections."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from interruptions import Interrupted, interrupt
+from tiny import STATIC, corpus, quiet
+
+from spanwise.audit import cross_validation
+from spanwise.audit.audit import audit
+from spanwise.core.errors import SpanwiseError
+from spanwise.core.types import Corpus, Entity, Sentence
+from spanwise.formats import write
+
+OPTIONS: dict[str, Any] = {
+    "folds": 2, "recipe": "biaffine", "encoder": "static", "overrides": STATIC, "epochs": 2, "device": "cpu", "log": quiet,
+    "head_rate": 0.03,
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A corpus folder whose first training sentence lacks an entity."""
+    folder = tmp_path_factory.mktemp("audit") / "data"
+    folder.mkdir()
+    for split, sentences in corpus(60, 6, 6).splits.items():
+        write(sentences, folder / f"{split}.jsonl")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def finished(data: Path) -> Path:
+    """The folder of a finished audit with tasks for Label Studio."""
+    folder = data.parent / "finished"
+    audit(data, folder, to="label-studio", **OPTIONS)
+    return folder
+
+
+def records(folder: Path) -> list[dict[str, Any]]:
+    items: list[dict[str, Any]] = json.loads((folder / "suggestions.json").read_text())
+    return items
+
+
+def test_all_files_have_the_same_suggestions_in_the_same_order(finished: Path) -> None:
+    assert sorted(path.name for path in finished.iterdir()) == [
+        "audit.json", "folds", "report.html", "suggestions.csv", "suggestions.json", "tables", "to-correct.json",
+    ]  # fmt: skip
+    items = records(finished)
+    assert items
+    scores = [item["score"] for item in items]
+    assert scores == sorted(scores, reverse=True)
+    assert all(0 <= score <= 1 for score in scores)
+    with (finished / "suggestions.csv").open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert [(row["sentence"], row["kind"], float(row["score"])) for row in rows] == [
+        (item["sentence"], item["kind"], item["score"]) for item in items
+    ]
+    tasks = json.loads((finished / "to-correct.json").read_text())
+    assert [task["data"]["sentence"] for task in tasks] == list(dict.fromkeys(item["sentence"] for item in items))
+    page = (finished / "report.html").read_text()
+    assert f"<h3>{items[0]['sentence']}</h3>" in page
+    assert page.count("data-e=") == len(items)
+    assert sorted(path.name for path in (finished / "tables").iterdir()) == [
+        "consistency-duplicates.csv", "consistency-habits.csv", "consistency-strings.csv",
+    ]  # fmt: skip
+
+
+def test_models_are_removed_when_their_scores_are_written(finished: Path) -> None:
+    assert sorted(path.name for path in (finished / "folds").iterdir()) == ["fold-1.npz", "fold-2.npz"]
+
+
+def test_an_interrupted_audit_reuses_finished_folds(
+    data: Path, finished: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "audit"
+    with monkeypatch.context() as patch:
+        interrupt(patch, cross_validation, "score_spans", 2)
+        with pytest.raises(Interrupted):
+            audit(data, out, **OPTIONS)
+    assert sorted(path.name for path in (out / "folds").iterdir()) == ["fold-1.npz", "fold-2"]
+    trained: list[Path] = []
+    train = cross_validation.train_config
+
+    def count(*arguments: Any) -> Any:
+        trained.append(arguments[1])
+        return train(*arguments)
+
+    monkeypatch.setattr(cross_validation, "train_config", count)
+    audit(data, out, resume=True, device="cpu", log=quiet)  # settings come from the record
+    assert [path.name for path in trained] == ["fold-2"]
+    assert records(out) == records(finished)
+    audit(data, out, resume=True, device="cpu", log=quiet, to="brat", limit=1)  # writes the files again, without training
+    assert len(trained) == 1
+    assert len(records(out)) == 1
+    assert len(list((out / "to-correct").glob("*.ann"))) == 1
+
+
+def test_other_data_or_settings_cannot_be_resumed(data: Path, finished: Path) -> None:
+    with pytest.raises(SpanwiseError, match="contains an audit; pass --resume"):
+        audit(data, finished, **OPTIONS)
+    with pytest.raises(SpanwiseError, match="--folds changed"):
+        audit(data, finished, resume=True, folds=3, log=quiet)
+    with pytest.raises(SpanwiseError, match="settings of the models changed"):
+        audit(data, finished, resume=True, epochs=7, log=quiet)
+    with pytest.raises(SpanwiseError, match="the data changed"):
+        audit(data, finished, resume=True, split="train", log=quiet)
+
+
+def test_a_damaged_fold_is_reported(data: Path, finished: Path, tmp_path: Path) -> None:
+    out = tmp_path / "audit"
+    (out / "folds").mkdir(parents=True)
+    (out / "audit.json").write_bytes((finished / "audit.json").read_bytes())
+    (out / "folds" / "fold-1.npz").write_bytes(b"PK\x03\x04 not a zip file")
+    with pytest.raises(SpanwiseError, match=r"fold-1\.npz: damaged; delete it"):
+        audit(data, out, resume=True, device="cpu", log=quiet)
+
+
+@pytest.mark.parametrize(
+    ("sentences", "folds", "problem"),
+    [
+        ([], 5, "0 sentences with 0 entities"),
+        ([Sentence(str(index), ("a",)) for index in range(30)], 5, "30 sentences with 0 entities"),
+        ([Sentence(str(index), ("a",) * 9, (Entity("X", ((index, index + 1),)),)) for index in range(9)], 5, "at least 10"),
+        (list(corpus(60)["train"]), 1, "--folds 1: expected 2 or more"),
+    ],
+)
+def test_data_that_is_too_small_is_refused(sentences: list[Sentence], folds: int, problem: str, tmp_path: Path) -> None:
+    with pytest.raises(SpanwiseError, match=problem):
+        audit(Corpus({"train": tuple(sentences)}), tmp_path / "out", folds=folds, log=quiet)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_with_other_files_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "mine.txt").write_text("mine")
+    with pytest.raises(SpanwiseError, match="not empty and not an audit"):
+        audit(corpus(60), tmp_path, log=quiet)
+
+
+def test_repetitions_and_splits(data: Path, tmp_path: Path) -> None:
+    result = audit(data, tmp_path / "audit", **{**OPTIONS, "epochs": 1}, repeats=2, split="train")
+    assert {split for split, _ in result.keys.values()} == {"train"}
+    assert len(list((tmp_path / "audit" / "folds").glob("*.npz"))) == 4

@@ -1,0 +1,68 @@
+"""Disagreements between gold and the models in a sentence."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from spanwise.audit.candidates import Candidate, find_candidates
+from spanwise.audit.evidence import UNSCORED, Evidence
+from spanwise.audit.span_scores import SpanScores
+from spanwise.audit.view import AuditView
+from spanwise.core.types import Sentence, Span
+
+
+@pytest.mark.parametrize(
+    ("gold", "odds", "expected"),
+    [
+        ([], {(0, 1, 0): 3.0}, [Candidate("missing", None, (0, 1, 0), 0.0, 3.0)]),
+        ([(0, 1, 0)], {(0, 1, 0): -4.0}, [Candidate("spurious", (0, 1, 0), None, -4.0)]),
+        ([(0, 1, 0)], {}, [Candidate("spurious", (0, 1, 0), None, UNSCORED)]),
+        ([(0, 1, 0)], {(0, 1, 0): -4.0, (0, 1, 1): 2.0}, [Candidate("type", (0, 1, 0), (0, 1, 1), -4.0, 2.0)]),
+        ([(0, 1, 0)], {(0, 1, 0): -4.0, (0, 2, 0): 2.0}, [Candidate("boundary", (0, 1, 0), (0, 2, 0), -4.0, 2.0)]),
+        ([(0, 1, 0)], {(0, 1, 0): 2.0}, []),  # agreement
+        ([(0, 1, 0)], {(0, 1, 0): 2.0, (0, 2, 0): 1.0}, []),  # gold is more plausible than what overlaps it
+        ([], {(0, 1, 0): -3.0}, []),  # not plausible
+    ],
+)
+def test_kinds_of_disagreement(
+    gold: list[tuple[int, int, int]], odds: dict[tuple[int, int, int], float], expected: list[Candidate]
+) -> None:
+    assert find_candidates(gold, odds, is_flat=True) == expected
+
+
+def test_the_same_words_come_before_other_words_and_a_partner_is_used_once() -> None:
+    odds = {(0, 2, 0): -3.0, (0, 2, 1): 1.0, (1, 2, 0): -1.0}
+    assert find_candidates([(0, 2, 0)], odds, is_flat=True) == [Candidate("type", (0, 2, 0), (0, 2, 1), -3.0, 1.0)]
+    two = {(0, 1, 0): -3.0, (1, 2, 0): -2.0, (0, 2, 0): 4.0}
+    kinds = [(c.kind, c.gold) for c in find_candidates([(0, 1, 0), (1, 2, 0)], two, is_flat=True)]
+    assert kinds == [("boundary", (0, 1, 0)), ("spurious", (1, 2, 0))]
+
+
+def test_nested_entities_are_alternatives_only_in_corpora_with_nesting() -> None:
+    odds = {(0, 3, 0): 5.0, (0, 1, 0): 2.0, (2, 4, 0): 1.0}
+    assert find_candidates([(0, 3, 0)], odds, is_flat=True) == []
+    nested = find_candidates([(0, 3, 0)], odds, is_flat=False)
+    assert [c.suggestion for c in nested] == [(0, 1, 0)]  # the span that crosses the entity is no alternative
+
+
+def test_log_odds_are_averaged_over_repetitions() -> None:
+    def scores(*rows: tuple[int, int, int, int, float]) -> SpanScores:
+        columns = np.array(rows).T
+        return SpanScores(*columns[:4].astype(np.int32), columns[4].astype(np.float32))
+
+    evidence = Evidence([scores((0, 0, 1, 0, 2.0), (1, 0, 1, 0, 20.0)), scores((0, 0, 1, 0, 1.0), (0, 1, 2, 0, 4.0))], 2)
+    assert evidence.sentence(0) == pytest.approx({(0, 1, 0): 1.5, (1, 2, 0): (4.0 + UNSCORED) / 2})
+    assert evidence.sentence(1) == pytest.approx({(0, 1, 0): (9.0 + UNSCORED) / 2})  # certainty is limited
+
+
+def test_spans_that_a_partial_annotation_leaves_open_are_not_missing() -> None:
+    row = np.zeros(1, np.int32)
+    scores = SpanScores(row, row, row + 1, row, np.full(1, 5, np.float32))
+
+    def kinds(annotated: tuple[str, ...] | tuple[Span, ...] | None) -> list[str]:
+        view = AuditView([Sentence("s", ("Oslo", "rains"), annotated=annotated)], ["Place"], Evidence([scores], 1))
+        return [candidate.kind for _, candidate in view.candidates]
+
+    assert kinds(None) == kinds(("Place",)) == kinds((Span(0, 1),)) == ["missing"]
+    assert kinds(("Person",)) == kinds((Span(1, 2),)) == []

@@ -1,0 +1,67 @@
+"""What counting finds without a model: strings, near-duplicates and boundary habits."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from spanwise.audit.duplicates import ConflictingPair, conflicting_pairs
+from spanwise.audit.habits import boundary_habits
+from spanwise.audit.inconsistencies import count_suggestions, inconsistent_strings
+from spanwise.audit.strings import StringCounts
+from spanwise.core.types import Entity, Sentence, Span
+
+
+def sentence(name: str, text: str, *entities: tuple[str, int, int]) -> Sentence:
+    return Sentence(name, tuple(text.split()), tuple(Entity(type, ((start, end),)) for type, start, end in entities))
+
+
+CORPUS = [
+    sentence("1", "Oslo is cold", ("Place", 0, 1)),
+    sentence("2", "in Oslo it rains", ("Place", 1, 2)),
+    sentence("3", "Oslo and Lima", ("Place", 0, 1), ("Place", 2, 3)),
+    sentence("4", "we saw Oslo"),
+    sentence("5", "Oslo University opened", ("Organisation", 0, 2)),
+]
+
+
+def test_strings_with_several_labels_list_their_exceptions() -> None:
+    (string,) = inconsistent_strings(CORPUS)
+    assert (string.words, string.labels) == (("Oslo",), Counter({"Place": 3, "none": 1}))
+    assert string.exceptions == ((3, Span(2, 3), ()),)  # not in sentence 5, where it is part of a larger entity
+
+
+def test_counting_suggests_the_most_frequent_label() -> None:
+    assert list(count_suggestions(CORPUS)) == [(3, "missing", None, Entity("Place", ((2, 3),)), 4 / 6)]
+
+
+def test_occurrences_of_strings_are_counted_once() -> None:
+    counts = StringCounts(CORPUS, [("Oslo",), ("Oslo", "University"), ("Lima", "x")])
+    assert counts.occurrences == {("Oslo",): 5, ("Oslo", "University"): 1}
+    assert counts.annotated[("Oslo",)] == {"Place": 3}
+
+
+def test_near_duplicates_with_different_entities() -> None:
+    sentences = [
+        sentence("a", "On Monday Ada went to Oslo in 1999", ("Person", 2, 3), ("Place", 5, 6)),
+        sentence("b", "on Monday Ada went to Lima in 2001", ("Place", 5, 6)),  # a word, the case and a number differ
+        sentence("c", "On Monday Ada went to Oslo in 1999", ("Person", 2, 3), ("Place", 5, 6)),
+        sentence("d", "On Monday Bob went to Lima in 1999"),  # two words differ from a, one from b
+    ]
+    ada, place = Entity("Person", ((2, 3),)), Entity("Place", ((5, 6),))
+    assert conflicting_pairs(sentences) == [
+        ConflictingPair(0, 1, (ada,), ()), ConflictingPair(1, 2, (), (ada,)), ConflictingPair(1, 3, (place,), ()),
+    ]  # fmt: skip
+
+
+def test_short_sentences_must_be_equal() -> None:
+    assert conflicting_pairs([sentence("a", "in Oslo", ("Place", 1, 2)), sentence("b", "in Lima")]) == []
+    assert len(conflicting_pairs([sentence("a", "in Oslo", ("Place", 1, 2)), sentence("b", "In Oslo")])) == 1
+
+
+def test_habits_name_the_rare_cases() -> None:
+    outside = [sentence(f"o{index}", "the cells grow", ("Cell", 1, 2)) for index in range(30)]
+    inside = [sentence("i", "The cells grow", ("Cell", 0, 2))]
+    (habit,) = boundary_habits([*outside, *inside])
+    assert (habit.word, habit.side, habit.inside, habit.outside, habit.is_included) == ("the", "start", 1, 30, False)
+    assert habit.exceptions == ((30, inside[0].entities[0]),)
+    assert boundary_habits([*outside[:15], *inside * 8]) == []  # no habit: a third are exceptions

@@ -1,0 +1,147 @@
+"""Corrections: suggestions and corrected files to a corrected corpus."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from spanwise.audit.application import apply_corrections
+from spanwise.audit.correction_files import sentences_to_correct
+from spanwise.audit.corrections import apply_suggestions, correct_corpus
+from spanwise.audit.suggestions import Suggestion, read_suggestions, sentence_keys, write_json_suggestions
+from spanwise.core.errors import SpanwiseError
+from spanwise.core.types import Corpus, Entity, Link, Relation, Sentence
+from spanwise.formats import read, write
+
+ADA, OSLO, IN_OSLO = Entity("Person", ((0, 1),)), Entity("Place", ((3, 4),)), Entity("Place", ((2, 4),))
+LIVES = Sentence(
+    "a", ("Ada", "lives", "in", "Oslo"), (ADA, IN_OSLO), (Relation("lives", 0, 1),), text="Ada lives in Oslo. ",
+    document="d", position=0,
+)  # fmt: skip
+RAINS = Sentence(
+    "b", ("It", "rains", "there"), (Entity("Place", ((2, 3),)), Entity("Person", ((0, 1),))), links=(Link("same", 0, 0, 1),),
+    document="d", position=1,
+)  # fmt: skip
+CORPUS = Corpus({"all": (LIVES, RAINS, Sentence("a", ("Lima",)))})
+MOVED = Suggestion("a", "boundary", IN_OSLO, OSLO, 0.9, {})
+RETYPED = Suggestion("b", "type", RAINS.entities[0], Entity("Time", ((2, 3),)), 0.8, {})
+SPURIOUS = Suggestion("b", "spurious", RAINS.entities[1], None, 0.7, {})
+MISSING = Suggestion("a#2", "missing", None, Entity("Place", ((0, 1),)), 0.6, {})
+ALL = [MOVED, RETYPED, SPURIOUS, MISSING]
+
+
+def corrected(suggestions: list[Suggestion]) -> tuple[dict[str, Sentence], dict[str, int]]:
+    keys = sentence_keys(CORPUS)
+    corpus, changes = correct_corpus(CORPUS, keys, apply_suggestions(keys, suggestions))
+    return {key: sentence for key, (_, sentence) in sentence_keys(corpus).items()}, changes.counts
+
+
+def test_all_kinds_of_suggestions_are_applied() -> None:
+    sentences, counts = corrected(ALL)
+    assert sentences["a"].entities == (ADA, OSLO)
+    assert sentences["b"].entities == (Entity("Time", ((2, 3),)),)
+    assert sentences["a#2"].entities == (Entity("Place", ((0, 1),)),)
+    assert counts == {"moved": 1, "retyped": 1, "removed": 1, "added": 1}
+
+
+def test_relations_and_links_follow_changed_entities() -> None:
+    sentences, _ = corrected(ALL)
+    assert sentences["a"].relations == LIVES.relations
+    assert sentences["b"].links == RAINS.links
+    removed, counts = corrected([Suggestion("a", "spurious", ADA, None, 1.0, {})])
+    assert (removed["a"].entities, removed["a"].relations) == ((IN_OSLO,), ())
+    assert removed["b"].links == (Link("same", 0, 0, 0),)  # the index of its tail changed in the other sentence
+    assert counts == {"removed": 1, "relations dropped": 1}
+    lost, counts = corrected([Suggestion("a", "spurious", IN_OSLO, None, 1.0, {})])
+    assert (lost["a"].relations, lost["b"].links, counts["relations dropped"]) == ((), (), 2)
+
+
+@pytest.mark.parametrize(
+    ("suggestion", "problem"),
+    [
+        (Suggestion("z", "missing", None, OSLO, 1.0, {}), "no sentence 'z'"),
+        (Suggestion("a", "spurious", OSLO, None, 1.0, {}), "already applied"),
+        (Suggestion("a#2", "missing", None, OSLO, 1.0, {}), "ends at word 4"),
+    ],
+)
+def test_suggestions_that_do_not_fit_the_data_are_refused(suggestion: Suggestion, problem: str) -> None:
+    with pytest.raises(SpanwiseError, match=problem):
+        apply_suggestions(sentence_keys(CORPUS), [suggestion])
+
+
+def test_suggestions_are_written_in_the_documented_shape_and_read(tmp_path: Path) -> None:
+    path = tmp_path / "suggestions.json"
+    write_json_suggestions(ALL, sentence_keys(CORPUS), path)
+    assert json.loads(path.read_text())[0] == {
+        "sentence": "a",
+        "kind": "boundary",
+        "gold": {"type": "Place", "spans": [[2, 4]], "text": "in Oslo"},
+        "suggestion": {"type": "Place", "spans": [[3, 4]], "text": "Oslo"},
+        "score": 0.9,
+    }
+    values = [(item.sentence, item.kind, item.gold, item.suggestion) for item in read_suggestions(path)]
+    assert values == [(item.sentence, item.kind, item.gold, item.suggestion) for item in ALL]
+
+
+@pytest.mark.parametrize(
+    ("record", "problem"),
+    [
+        ({"sentence": "a", "kind": "wrong", "gold": None, "suggestion": None}, "kind"),
+        ({"sentence": "a", "kind": "missing", "gold": None, "suggestion": None}, "both null"),
+        ({"sentence": "a", "kind": "missing", "gold": None, "suggestion": {"type": "X"}}, "spans"),
+        ({"sentence": "a", "kind": "missing", "gold": None, "suggestion": {"type": "X", "spans": [[2, 1]]}}, "greater than"),
+    ],
+)
+def test_wrong_records_are_refused(tmp_path: Path, record: object, problem: str) -> None:
+    path = tmp_path / "corrections.json"
+    path.write_text(json.dumps([record]))
+    with pytest.raises(SpanwiseError, match=problem):
+        read_suggestions(path)
+
+
+@pytest.mark.parametrize("format", ["label_studio:kind=predictions", "label_studio", "brat", "doccano", "jsonl"])
+def test_a_corrected_file_of_an_annotation_tool_is_applied(tmp_path: Path, format: str) -> None:
+    """The tool stores characters: the words of the data stay, and so do relations and other sentences."""
+    write(CORPUS["all"], tmp_path / "data.jsonl")
+    path = tmp_path / ("to-correct" if format == "brat" else "to-correct.json")
+    write(sentences_to_correct(sentence_keys(CORPUS), ALL, format.partition(":")[0]), path, format, lossy=True)
+    out, changes, ledger = apply_corrections(path, tmp_path / "data.jsonl", tmp_path / "new.jsonl")
+    result = list(read(out))
+    if format == "label_studio:kind=predictions":  # nobody has submitted them
+        assert result == list(CORPUS["all"])
+        assert changes.counts == {}
+        assert ledger.notes["sentences without a submitted annotation, not changed"] == 3
+        return
+    assert [sentence.words for sentence in result] == [sentence.words for sentence in CORPUS["all"]]
+    assert (result[0].entities, result[0].relations) == ((ADA, OSLO), LIVES.relations)
+    # brat has no predictions: spurious entities stay, with a note, until somebody deletes them
+    assert len(result[1].entities) == (2 if format == "brat" else 1)
+    assert changes.counts == {"moved": 1, "retyped": 1, "added": 1} | ({} if format == "brat" else {"removed": 1})
+
+
+def test_notes_in_brat_name_the_suggestions(tmp_path: Path) -> None:
+    write(sentences_to_correct(sentence_keys(CORPUS), ALL, "brat"), tmp_path / "brat", "brat")
+    notes = (tmp_path / "brat" / "b.ann").read_text()
+    assert "spurious (0.70): Person “It”" in notes
+    assert "type (0.80): Place “there” → Time “there”" in notes
+
+
+def test_unknown_sentences_in_a_corrected_file_are_refused(tmp_path: Path) -> None:
+    write(CORPUS["all"], tmp_path / "data.jsonl")
+    write([Sentence("x", ("Somewhere", "else"))], tmp_path / "other.jsonl")
+    with pytest.raises(SpanwiseError, match="x: the data has no such sentence"):
+        apply_corrections(tmp_path / "other.jsonl", tmp_path / "data.jsonl", tmp_path / "new.jsonl")
+    assert not (tmp_path / "new.jsonl").exists()
+
+
+def test_all_splits_of_a_folder_are_written(tmp_path: Path) -> None:
+    data = tmp_path / "data"
+    data.mkdir()
+    write([LIVES, RAINS], data / "train.jsonl")
+    write([Sentence("t", ("Lima",))], data / "test.jsonl")
+    write_json_suggestions([MOVED], sentence_keys(CORPUS), tmp_path / "corrections.json")
+    out, _, _ = apply_corrections(tmp_path / "corrections.json", data, tmp_path / "new")
+    assert sorted(path.name for path in out.iterdir()) == ["test.jsonl", "train.jsonl"]
+    assert next(iter(read(out / "train.jsonl"))).entities == (ADA, OSLO)
