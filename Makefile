@@ -47,11 +47,11 @@ $(BIN)/python:
 
 $(VENV)/.installed: $(BIN)/python pyproject.toml constraints.txt
 	@echo "Installing into $(VENV) (a minute or two the first time)"
-	$(PIP) install --constraint constraints.txt --editable '.[vectors,serve]'
+	$(PIP) install --constraint constraints.txt --editable '.[torch,vectors,serve]'
 	touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed
-	$(PIP) install --constraint constraints.txt --editable '.[dev,spacy,datasets,vectors,analysis,onnx,serve]'
+	$(PIP) install --constraint constraints.txt --editable '.[dev,torch,spacy,datasets,vectors,analysis,onnx,serve]'
 	touch $@
 
 $(VENV)/.installed-docs: $(VENV)/.installed

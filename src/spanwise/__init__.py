@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from spanwise.core.errors import FormatError, SpanwiseError, SpanwiseWarning
+from spanwise.core.errors import FormatError, SpanwiseError, SpanwiseWarning, missing_torch
 from spanwise.core.types import Corpus, Entity, Link, Relation, Sentence, Span
 from spanwise.core.version import __version__
 
@@ -47,7 +47,10 @@ _LAZY = {
 
 def __getattr__(name: str) -> Any:
     if name in _LAZY:
-        return getattr(import_module(_LAZY[name]), name)
+        try:
+            return getattr(import_module(_LAZY[name]), name)
+        except ModuleNotFoundError as error:
+            raise missing_torch(error, f"spanwise.{name}") or error from None
     raise AttributeError(f"module 'spanwise' has no attribute {name!r}")
 
 

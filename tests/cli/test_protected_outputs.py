@@ -27,14 +27,15 @@ from spanwise.training.loop import Trainer
 from spanwise.training.run import RunOptions
 from spanwise.training.seeds import train_seeds
 
-PATH_WORDS = ("FILE", "FOLDER", "DIR", "RUN", "OUT", "IN", "PATH", "MODEL", "DATA", "CORPUS", "SYSTEM", "VECTORS")
+PATH_WORDS = ("FILE", "FOLDER", "DIR", "RUN", "OUT", "IN", "PATH", "MODEL", "DATA", "CORPUS", "SYSTEM", "VECTORS", "POOL")
 INPUTS = {
     ("train", "data"), ("train", "folds"), ("train", "init"), ("distill", "data"), ("distill", "init"), ("distill", "unlabelled"),
     ("evaluate", "model"), ("evaluate", "data"), ("evaluate", "pred"), ("evaluate", "gold"), ("evaluate", "train"),
     ("compare", "systems"), ("compare", "gold"), ("compare", "data"), ("compare", "train"),
     ("analyze", "model"), ("analyze", "data"), ("analyze", "pred"), ("analyze", "gold"), ("analyze", "train"),
     ("analyze", "against"), ("predict", "model"), ("predict", "sources"), ("serve", "model"), ("export", "model"),
-    ("annotate", "model"), ("export", "data"), ("export", "dev"), ("convert", "source"), ("describe", "data"), ("vectors train", "corpora"),
+    ("annotate", "model"), ("audit", "data"), ("audit", "apply"), ("export", "data"), ("export", "dev"), ("package", "model"), ("package", "data"), ("package", "dev"), ("convert", "source"), ("describe", "data"), ("vectors train", "corpora"),
+    ("suggest", "model"), ("suggest", "pool"), ("suggest", "annotated"), ("suggest", "simulate"),
     ("vectors similar", "source"), ("vectors analogies", "source"), ("vectors convert", "source"),
 }  # fmt: skip
 # The arguments of a command without those of the output; {names} are files of the fixture ``files``.
@@ -58,7 +59,10 @@ OUTPUTS: dict[tuple[str, str], tuple[str, ...]] = {
     ("predict", "output"): ("predict", "{run}", "{text}", "{gold}", "--to", "jsonl", "--output"),
     ("annotate", "output"): ("annotate", "{run}", "{gold}"),
     ("annotate", "json_file"): ("annotate", "{run}", "{gold}", "{shards}", "--json"),
+    ("audit", "out"): ("audit", "{data}", "--out"),
     ("export", "out"): ("export", "{run}", "--onnx", "--data", "{data}", "--out"),
+    ("package", "out"): ("package", "{run}", "--name", "n", "--version", "1", "--data", "{data}", "--out"),
+    ("suggest", "output"): ("suggest", "{run}", "{text}", "{gold}", "--annotated", "{data}", "--to", "jsonl", "--output"),
     ("convert", "target"): ("convert", "{gold}", "--to", "jsonl"),
     ("describe", "json_file"): ("describe", "{data}", "--json"),
     ("demo", "out"): ("demo", "--out"),

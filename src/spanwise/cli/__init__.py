@@ -27,12 +27,13 @@ from spanwise.cli.distill import distill
 from spanwise.cli.evaluate import evaluate
 from spanwise.cli.export import export
 from spanwise.cli.formats import formats
+from spanwise.cli.package import package
 from spanwise.cli.predict import predict
 from spanwise.cli.recipes import recipes
 from spanwise.cli.serve import serve
 from spanwise.cli.train import train
 from spanwise.cli.vectors import vectors
-from spanwise.core.errors import SpanwiseError, SpanwiseWarning
+from spanwise.core.errors import SpanwiseError, SpanwiseWarning, missing_torch
 from spanwise.core.terminal import escape_controls
 from spanwise.core.version import __version__
 from spanwise.runtime.collection import skip_collection_at_exit
@@ -55,6 +56,7 @@ for command in (
     annotate,
     serve,
     export,
+    package,
     convert,
     describe,
     formats,
@@ -92,6 +94,10 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
         sys.exit(code or 0)
     except SpanwiseError as error:
         _fail(str(error))
+    except ModuleNotFoundError as error:
+        if problem := missing_torch(error, "this command"):
+            _fail(str(problem))
+        raise
     except _UsageError as error:
         _fail(_usage_message(error))
     except (KeyboardInterrupt, typer.Abort):

@@ -11,14 +11,27 @@ from spanwise.cli.options import EncodingOption, FromOption, JsonOption, check_t
 
 
 def describe(
-    data: Annotated[Path, typer.Argument(metavar="DATA|MODEL", help="File, folder with train/dev/test files, or run folder.")],
+    data: Annotated[
+        Path | None,
+        typer.Argument(metavar="DATA|MODEL", help="File, folder with train/dev/test files, or model.", show_default=False),
+    ] = None,
     source_format: FromOption = None,
     encoding: EncodingOption = None,
     json_file: JsonOption = None,
 ) -> None:
-    """Describe annotated data and its likely errors, or a trained model."""
+    """Describe annotated data and its likely errors, or a trained model.
+
+    Without DATA or MODEL, list the models that are installed as packages.
+    """
     source_format = with_encoding(source_format, encoding)
     check_target(json_file, data)
+    if data is None:
+        _list_models(json_file)
+        return
+    if not data.exists():
+        from spanwise.runs.installed import installed_folder
+
+        data = installed_folder(str(data)) or data
     if source_format is None and _is_model(data):
         _describe_model(data, json_file)
     else:
@@ -55,3 +68,16 @@ def _describe_model(folder: Path, json_file: Path | None) -> None:
 
     description = describe_folder(folder)
     show(json_file, description.to_json, lambda: typer.echo("\n".join(description.lines())))
+
+
+def _list_models(json_file: Path | None) -> None:
+    from spanwise.runs.installed import installed_models
+
+    def print_models() -> None:
+        for model in models:
+            typer.echo(f"{model.name} {model.version}\n    {', '.join(model.types)}\n    {model.folder}")
+        if not models:
+            typer.echo("no models are installed; spanwise package builds one, pip install installs it")
+
+    models = installed_models()
+    show(json_file, lambda: [model.to_json() for model in models], print_models)

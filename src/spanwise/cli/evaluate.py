@@ -150,12 +150,13 @@ def evaluate(
 def _save(model: Path, search: ThresholdSearch, is_per_type: bool, types: Sequence[str]) -> str:
     """Save the thresholds in the model's folder; return a line that says so."""
     from spanwise.core.errors import SpanwiseError
+    from spanwise.prediction.load import model_folder
     from spanwise.runs.folder import RunFolder
 
     if search.calibration.best is None:
         raise SpanwiseError(f"no threshold to save: none of the predictions on {search.data} is correct")
     thresholds = search.thresholds(types, is_per_type=is_per_type)
-    RunFolder(model).save_thresholds(thresholds)
+    RunFolder(model_folder(model)).save_thresholds(thresholds)
     listed = ", ".join(f"{type} {score:g}" for type, score in thresholds.items()) if is_per_type else f"{search.threshold:g}"
     return f"saved in {model}: threshold {listed}; predictions use it by default"
 

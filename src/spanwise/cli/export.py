@@ -49,7 +49,8 @@ def export(
         from spanwise.export.onnx import MAX_LOSS, export_onnx
 
         loss = MAX_LOSS if max_loss is None else max_loss
-        for line in _summary(out, export_onnx(model, out, int8=int8, data=data, dev=dev, max_loss=loss, log=typer.echo)):
+        exported = export_onnx(model, out, int8=int8, data=data, dev=dev, max_loss=loss, log=typer.echo)
+        for line in summarize(f"wrote {out}", exported):
             typer.echo(line)
         return
     if int8 or data is not None:
@@ -61,10 +62,11 @@ def export(
     typer.echo(f"wrote {out}: {written.config.head['kind']}, {count_parameters(written):,} parameters")
 
 
-def _summary(out: Path, export: OnnxExport) -> list[str]:
+def summarize(action: str, export: OnnxExport) -> list[str]:
+    """Lines about an export: what was done, precision and size, and the comparison with the model."""
     quantization = export.quantization
     precision = export.precision if quantization is None or export.precision == "float32" else f"int8, {quantization.chosen}"
-    lines = [f"wrote {out}: {export.kind} in ONNX, {precision}, {export.size / 1e6:.1f} MB"]
+    lines = [f"{action}: {export.kind} in ONNX, {precision}, {export.size / 1e6:.1f} MB"]
     if quantization is not None and quantization.max_loss is None:
         lines.append(
             "note: no dev data, so the most exact quantisation is used and its loss is unknown; pass --dev FILE, or --data "

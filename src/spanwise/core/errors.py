@@ -59,3 +59,17 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> SpanwiseError:
     close = difflib.get_close_matches(name, names, n=1)
     hint = f" (did you mean {close[0]!r}?)" if close else ""
     return SpanwiseError(f"unknown {kind} {name!r}{hint}; known: {', '.join(names)}")
+
+
+TORCH_PACKAGES = frozenset({"accelerate", "safetensors", "torch", "transformers"})  # of the extra "torch"
+
+
+def missing_torch(error: ModuleNotFoundError, task: str) -> SpanwiseError | None:
+    """Return the error for a library of the extra ``torch`` that is not installed; None for other modules.
+
+    >>> str(missing_torch(ModuleNotFoundError(name="torch"), "training"))
+    "training needs torch; run pip install 'spanwise[torch]'"
+    """
+    if error.name not in TORCH_PACKAGES:
+        return None
+    return SpanwiseError(f"{task} needs {error.name}; run pip install 'spanwise[torch]'")

@@ -81,25 +81,32 @@ class Registry:
                 return name
         raise SpanwiseError(f"the {self.kind} {target} is not registered; add it to the entry points {self.group}")
 
-    def _import(self, name: str) -> Any:
+    def entry_point(self, name: str) -> EntryPoint:
+        """The one entry point of a name that another package adds; an error if several packages add it."""
         entries = self._entries.get(name, [])
+        if not entries:
+            raise unknown_name(self.kind, name, self)
         packages = ", ".join(map(_package, entries))
-        if name in self.builtin and entries:
+        if name in self.builtin:
             raise SpanwiseError(
                 f"{self.kind} {name!r}: the package {packages} registers a name that is built in; uninstall the package, "
                 f"or rename its entry point in the group {self.group}"
             )
         if len(entries) > 1:
             raise SpanwiseError(f"{self.kind} {name!r}: registered by several packages ({packages}); uninstall all but one")
-        if name in self.builtin:
+        return entries[0]
+
+    def _import(self, name: str) -> Any:
+        if name in self.builtin and name not in self._entries:
             module, _, attribute = self.builtin[name].partition(":")
             return getattr(import_module(module), attribute)
+        entry = self.entry_point(name)
         try:
-            return entries[0].load()
+            return entry.load()
         except Exception as error:  # a plugin's module can fail in any way
             problem = " ".join(str(error).split()) or type(error).__name__
             raise SpanwiseError(
-                f"{self.kind} {name!r}: the package {packages} cannot be imported ({entries[0].value}: {problem}); "
+                f"{self.kind} {name!r}: the package {_package(entry)} cannot be imported ({entry.value}: {problem}); "
                 "upgrade or uninstall it"
             ) from error
 

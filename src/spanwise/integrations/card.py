@@ -18,9 +18,22 @@ from spanwise.runtime.hub import PREFIX
 NO_LICENCE = "Not specified. The licences of the encoder and of the training data may restrict the use of this model."
 
 
-def model_card(folder: Path, name: str | None = None, data: str | None = None, licence: str | None = None) -> ModelCard:
-    """Build the card of a model; ``name`` ("owner/model") defaults to the folder's name."""
-    run_folder = RunFolder(folder)
+def model_card(
+    folder: Path,
+    name: str | None = None,
+    data: str | None = None,
+    licence: str | None = None,
+    *,
+    exported: Path | None = None,
+    install: str | None = None,
+) -> ModelCard:
+    """Build the card of a model; ``name`` ("owner/model") defaults to the folder's name.
+
+    ``exported`` is the folder of the export that users get; the scores are those of ``folder``.
+    ``install`` is what they install, Spanwise by default.
+    """
+    run_folder, exported = RunFolder(folder), exported or folder
+    is_onnx = RunFolder(exported).is_onnx
     if not run_folder.has_model:
         raise SpanwiseError(f"{folder}: no trained model here")
     config, labels = run_folder.read_config(), read_json(run_folder.labels_file)
@@ -36,10 +49,12 @@ def model_card(folder: Path, name: str | None = None, data: str | None = None, l
     if run_folder.is_unfinished:
         training += " The training is unfinished; these are the weights of the best epoch so far."
     text = f"# {title}\n\nA model for named entity recognition, {training}\n\n"
-    quantization = read_record(folder).quantization if run_folder.is_onnx else None
+    quantization = read_record(exported).quantization if is_onnx else None
     if quantization is not None:
         text += f"Exported to ONNX in 8 bits: {quantization.summary}.\n\n"
-    text += "\n\n".join(_sections(config, run, labels, corpus, title, licence))
+    install = install or f"'spanwise[{'onnx' if is_onnx else 'torch'}]'"
+    is_exported = is_onnx and not run_folder.is_onnx
+    text += "\n\n".join(_sections(config, run, labels, corpus, title, licence, install, is_exported))
     return ModelCard(f"---\n{header.to_yaml()}\n---\n\n{text}\n")
 
 
@@ -64,14 +79,15 @@ def _metrics(scores: Mapping[str, Any]) -> dict[str, float]:
 
 
 def _sections(
-    config: Config, run: Mapping[str, Any], labels: Mapping[str, Any], corpus: str | None, name: str, licence: str | None
-) -> Iterator[str]:
+    config: Config, run: Mapping[str, Any], labels: Mapping[str, Any], corpus: str | None, name: str, licence: str | None,
+    install: str, is_exported: bool,
+) -> Iterator[str]:  # fmt: skip
     finds_relations = any(scores.get("relations") for scores in run.get("scores", {}).values())
     for kind, types in (("Entities", labels.get("entities")), ("Relations", finds_relations and labels.get("relations"))):
         if types:
             yield f"{kind}: {', '.join(f'`{type}`' for type in types)}."
     yield (
-        "## Usage\n\n```\npip install spanwise\n```\n\n```python\nimport spanwise\n\n"
+        f"## Usage\n\n```\npip install {install}\n```\n\n```python\nimport spanwise\n\n"
         f'model = spanwise.load("{hub_source(name)}")\nfor sentence in model.predict("Any text, of any length."):\n'
         "    for entity in sentence.entities:\n        print(entity.type, sentence.text_of(entity), entity.score)\n```"
     )
@@ -80,7 +96,8 @@ def _sections(
         columns = list(rows[0][1])
         lines = [f"| {' | '.join(['split', *columns])} |", f"|{'---|' * (len(columns) + 1)}"]
         lines += [f"| {split} | {' | '.join(f'{values.get(column, 0):.4f}' for column in columns)} |" for split, values in rows]
-        yield "## Scores\n\nAn entity is correct if its type and all its words are.\n\n" + "\n".join(lines)
+        when = " Measured before the export to ONNX." if is_exported else ""
+        yield f"## Scores\n\nAn entity is correct if its type and all its words are.{when}\n\n" + "\n".join(lines)
     sizes = [f"{split} {summary['sentences']:,} sentences" for split, summary in run.get("data", {}).items()]
     facts = {
         "Data": ", ".join([*([corpus] if corpus else []), *sizes]) or None,

@@ -1,20 +1,25 @@
-"""Load a trained model from a folder or the Hugging Face hub. Imports torch only for torch models."""
+"""Load a trained model: from a folder, an installed package or the hub. Imports torch only for torch models."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from spanwise.core.errors import SpanwiseError
+from spanwise.core.errors import SpanwiseError, missing_torch
 from spanwise.prediction.base import BasePredictor
 from spanwise.runs.folder import RunFolder
+from spanwise.runs.installed import installed_folder, suggest_installed
 
 if TYPE_CHECKING:
     from spanwise.prediction.predictor import Predictor
 
 
 def load(source: str | Path, device: str = "auto", *, maps_weights: bool = False) -> BasePredictor:
-    """Load a model for prediction from a run folder, an exported folder or the hub (``hf:owner/model``).
+    """Load a model for prediction.
+
+    ``source`` is a run folder, an exported folder, the name of an installed model package
+    (``en-biomed``), or a model on the Hugging Face hub (``hf:owner/model``). A folder is preferred to
+    an installed model of the same name.
 
     A model exported to ONNX runs in onnxruntime and does not import torch. Loading never executes
     code of the model. ``maps_weights`` lets several processes on a CPU share the weights in memory.
@@ -31,21 +36,28 @@ def load_torch(
     source: str | Path, device: str = "auto", *, maps_weights: bool = False, only_predicts: bool = False
 ) -> Predictor:  # fmt: skip
     """Load a torch model, for callers that need its encoder and head."""
-    from spanwise.models.model import Model
-    from spanwise.prediction.predictor import Predictor
+    try:
+        from spanwise.models.model import Model
+        from spanwise.prediction.predictor import Predictor
+    except ModuleNotFoundError as error:
+        raise missing_torch(error, f"{source}: this model") or error from None
 
     return Predictor(Model.load(model_folder(source), maps_weights=maps_weights, only_predicts=only_predicts), device)
 
 
 def model_folder(source: str | Path) -> Path:
-    """Return the local folder of a model; download it if ``source`` is a hub name (``hf:owner/model``)."""
+    """Return the folder of a model: a folder, that of an installed model, or a download of ``hf:owner/model``."""
     from spanwise.runtime.hub import download_model, hub_name
 
     if name := hub_name(source):
         return download_model(name)
     folder = Path(source).expanduser()
-    if not folder.exists():
-        is_like_name = isinstance(source, str) and source.count("/") == 1 and not source.startswith((".", "/", "~"))
-        hint = f"; for a model on the Hugging Face hub, pass hf:{source}" if is_like_name else ""
-        raise SpanwiseError(f"{source}: no such folder{hint}")
-    return folder
+    if folder.exists():
+        return folder
+    name = str(source)
+    is_name = len(folder.parts) == 1 and "/" not in name
+    if is_name and (installed := installed_folder(name)):
+        return installed
+    is_like_hub_name = name.count("/") == 1 and not name.startswith((".", "/", "~"))
+    hint = f"; for a model on the Hugging Face hub, pass hf:{source}" if isinstance(source, str) and is_like_hub_name else ""
+    raise SpanwiseError(f"{source}: no such folder{hint or (suggest_installed(name) if is_name else '')}")

@@ -14,6 +14,7 @@ from spanwise.files.reading import read_json
 from spanwise.files.writing import is_stream
 from spanwise.formats import Ledger
 from spanwise.runs.folder import RunFolder
+from spanwise.runs.installed import installed_folder, suggest_installed
 
 
 @dataclass(frozen=True)
@@ -95,10 +96,12 @@ def _parse_system(text: str) -> System:
     paths = [Path(part) for part in (rest if equals else text).split(",") if part]
     if not paths or (equals and not name):
         raise SpanwiseError(f"{text}: expected [NAME=]PATH[,PATH…]")
-    for path in paths:
-        if not path.exists():
-            raise SpanwiseError(f"{path}: no such file or folder")
-    return System(name if equals else _default_name(paths[0]), tuple(run for path in paths for run in seed_runs(path)))
+    folders = [path if path.exists() else installed_folder(str(path)) for path in paths]
+    for path, folder in zip(paths, folders, strict=True):
+        if folder is None:
+            raise SpanwiseError(f"{path}: no such file or folder{suggest_installed(str(path))}")
+    runs = tuple(run for folder in folders if folder is not None for run in seed_runs(folder))
+    return System(name if equals else _default_name(paths[0]), runs)
 
 
 def _default_name(path: Path) -> str:
