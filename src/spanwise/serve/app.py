@@ -17,13 +17,14 @@ from starlette.exceptions import HTTPException
 from spanwise.core.version import __version__
 from spanwise.prediction.base import BasePredictor
 from spanwise.serve import schema
-from spanwise.serve.batching import Batcher, Results
+from spanwise.serve.batching import Batcher, Query, Results
 from spanwise.serve.errors import RequestError
+from spanwise.serve.extension import Encoder, Extension, ServedModel, Service
 from spanwise.serve.hosts import AllowedHosts
 from spanwise.serve.limits import Limits
 from spanwise.serve.metrics import Metrics
 from spanwise.serve.middleware import METRICS, PREDICT, RequestMiddleware, to_bytes
-from spanwise.serve.page import make_page
+from spanwise.serve.page import Page, make_page
 from spanwise.serve.parsing import INVALID_JSON, parse_request
 from spanwise.serve.responses import to_response
 from spanwise.serve.workers import Workers
@@ -50,22 +51,16 @@ def make_app(
     limits: Limits | None = None,
     token: str | None = None,
     hosts: AllowedHosts | None = None,
+    extension: Extension | None = None,
 ) -> FastAPI:
     """Build the ASGI application that serves one model. ``hosts`` restricts the Host header."""
     limits, metrics, workers = limits or Limits(), Metrics(), Workers()
-    batcher = Batcher(predictor, limits, metrics, workers)
-    page = make_page(
-        title,
-        predictor.types,
-        threshold=predictor.default_threshold,
-        saved=predictor.thresholds,
-        lowest=predictor.min_threshold,
-        has_token=token is not None,
-    )
+    batcher, extension = Batcher(limits, metrics, workers), extension or Extension()
+    service, page = Service(ServedModel(predictor, title), limits, workers), Page("", "")
 
     @asynccontextmanager
     async def lifespan(app: FastAPI) -> AsyncIterator[None]:
-        async with batcher.running():
+        async with batcher.running(), extension.running(service):
             yield
         workers.close()
 
@@ -73,7 +68,7 @@ def make_app(
         title="Spanwise", version=__version__, lifespan=lifespan, docs_url=None, redoc_url=None,
         description="Predict entities and relations in text.",
     )  # fmt: skip
-    app.add_middleware(RequestMiddleware, limits=limits, metrics=metrics, token=token, hosts=hosts)
+    app.add_middleware(RequestMiddleware, limits=limits, metrics=metrics, token=token, hosts=hosts, extension=extension)
 
     @app.get("/", include_in_schema=False)
     async def show_page() -> Response:
@@ -89,14 +84,18 @@ def make_app(
         """Metrics in the Prometheus text format."""
         return Response(metrics.text(), media_type=Metrics.content_type)
 
+    def parse(body: bytes, content_type: str, model: ServedModel) -> tuple[Query, Encoder]:
+        parsed = extension.parse(body, content_type, service, model)
+        return parsed or (parse_request(body, content_type, limits), _encode)
+
     async def answer(request: Request) -> Response:
-        body = await request.body()
+        body, model = await request.body(), service.model
         content_type = request.headers.get("content-type", "")
         try:
             async with asyncio.timeout(limits.timeout), workers.slot(len(body)):
-                query = await workers.call(len(body), parse_request, body, content_type, limits)
-                results = await batcher.predict(query)
-                return Response(await workers.call(query.characters, _encode, results), media_type=JSON)
+                query, encode = await workers.call(len(body), parse, body, content_type, model)
+                results = await batcher.predict(query, model)
+                return Response(await workers.call(query.characters, encode, results), media_type=JSON)
         except TimeoutError:
             raise RequestError(504, f"no prediction within {limits.timeout:g} s") from None
 
@@ -121,12 +120,32 @@ def make_app(
         message = INVALID_JSON if http_error.status_code == 400 else str(http_error.detail)
         return _error_response(http_error.status_code, message, http_error.headers)
 
-    _list_types(app, [*predictor.types, *predictor.relation_types])
+    def describe_model() -> None:
+        nonlocal page
+        page = _make_page(service.model, has_token=token is not None)
+        _list_types(app, service.model.predictor)
+
+    extension.add_routes(app, service)
+    service.on_replacement = describe_model
+    describe_model()
     return app
 
 
-def _list_types(app: FastAPI, types: list[str]) -> None:
+def _make_page(model: ServedModel, *, has_token: bool) -> Page:
+    predictor = model.predictor
+    return make_page(
+        model.title,
+        predictor.types,
+        threshold=predictor.default_threshold,
+        saved=predictor.thresholds,
+        lowest=predictor.min_threshold,
+        has_token=has_token,
+    )
+
+
+def _list_types(app: FastAPI, predictor: BasePredictor) -> None:
     """List the types that accept a threshold in the OpenAPI document."""
+    types = [*predictor.types, *predictor.relation_types]
     for request in (schema.TextRequest, schema.TextsRequest, schema.TokensRequest):
         _, by_type = app.openapi()["components"]["schemas"][request.__name__]["properties"]["threshold"]["oneOf"]
         by_type["propertyNames"] = {"enum": types}

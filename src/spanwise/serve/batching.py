@@ -20,9 +20,9 @@ from typing import TypeAlias
 from spanwise.core.types import Sentence
 from spanwise.decoding.thresholds import MIN_THRESHOLD, Threshold
 from spanwise.inputs.texts import to_sentences
-from spanwise.prediction.base import BasePredictor
 from spanwise.prediction.streaming import CONTEXT
 from spanwise.serve.errors import RequestError, to_request_error
+from spanwise.serve.extension import ServedModel
 from spanwise.serve.limits import Limits
 from spanwise.serve.metrics import Metrics
 from spanwise.serve.workers import SMALL, Workers
@@ -68,6 +68,7 @@ class _Job:
 
     id: int
     query: Query
+    model: ServedModel
     future: asyncio.Future[Results]
     sentences: list[Sentence] = field(default_factory=list)  # of all texts
     counts: list[int] = field(default_factory=list)  # sentences per text
@@ -121,15 +122,15 @@ class _Job:
 class Batcher:
     """Predicts queries in batches within ``running()``."""
 
-    def __init__(self, predictor: BasePredictor, limits: Limits, metrics: Metrics, workers: Workers) -> None:
-        self.predictor, self.limits, self.metrics, self.workers = predictor, limits, metrics, workers
+    def __init__(self, limits: Limits, metrics: Metrics, workers: Workers) -> None:
+        self.limits, self.metrics, self.workers = limits, metrics, workers
         self._arriving: asyncio.Queue[_Job] = asyncio.Queue()
         self._waiting: deque[_Job] = deque()  # used by the model's thread during a turn
         self._ids = count()
 
-    async def predict(self, query: Query) -> Results:
+    async def predict(self, query: Query, model: ServedModel) -> Results:
         """Predict the texts of a query; raise ``RequestError`` if this fails."""
-        job = _Job(next(self._ids), query, asyncio.get_running_loop().create_future())
+        job = _Job(next(self._ids), query, model, asyncio.get_running_loop().create_future())
         if query.characters > SMALL:
             await self.workers.call(query.characters, job.split_texts, self.limits)
         self._arriving.put_nowait(job)
@@ -173,7 +174,7 @@ class Batcher:
                 if not job.is_split:
                     job.split_texts(self.limits)
                 words += job.take_share()
-                by_options.setdefault(job.query.options, []).append(job)
+                by_options.setdefault((job.model, *job.query.options), []).append(job)
             except Exception as error:
                 outcomes[job] = to_request_error(error)
         jobs = [job for batch in by_options.values() for job in batch]
@@ -187,13 +188,13 @@ class Batcher:
         return outcomes
 
     def _predict(self, jobs: Sequence[_Job]) -> dict[_Job, RequestError]:
-        """Predict the shares of jobs with equal options; return the errors of failed jobs."""
-        query = jobs[0].query
+        """Predict the shares of jobs with equal models and options; return the errors of failed jobs."""
+        query, predictor = jobs[0].query, jobs[0].model.predictor
         sentences = [sentence for job in jobs for sentence in job.share]
         context = [sentence for job in jobs for sentence in job.context]
         try:
-            threshold = query.bounded_threshold(self.predictor.min_threshold)
-            stream = self.predictor.stream(sentences, threshold=threshold, overlap=query.overlap, context=context)
+            threshold = query.bounded_threshold(predictor.min_threshold)
+            stream = predictor.stream(sentences, threshold=threshold, overlap=query.overlap, context=context)
             predicted = list(stream)
         except Exception as error:
             if len(jobs) == 1:

@@ -6,6 +6,7 @@ import asyncio
 import hmac
 import json
 import time
+from base64 import b64decode
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -13,6 +14,7 @@ from anyio import CancelScope
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from spanwise.serve.errors import RequestError, to_request_error
+from spanwise.serve.extension import Extension
 from spanwise.serve.hosts import NOT_ALLOWED, AllowedHosts
 from spanwise.serve.limits import Limits
 from spanwise.serve.metrics import Metrics
@@ -35,10 +37,15 @@ class RequestMiddleware:
     """Check requests and read their bodies before the application; send error responses."""
 
     def __init__(
-        self, app: ASGIApp, limits: Limits, metrics: Metrics, token: str | None, hosts: AllowedHosts | None = None
-    ) -> None:
+        self, app: ASGIApp, limits: Limits, metrics: Metrics, token: str | None, hosts: AllowedHosts | None = None,
+        extension: Extension | None = None,
+    ) -> None:  # fmt: skip
         self.app, self.limits, self.metrics, self.hosts = app, limits, metrics, hosts
-        self._authorization = None if token is None else f"Bearer {token}".encode()
+        self._token = None if token is None else token.encode()
+        extension = extension or Extension()
+        self._posts = {PREDICT, *extension.posts}
+        self._protected = {METRICS, *self._posts, *extension.gets}
+        self._paths = {*PATHS, *self._protected}
         self._in_progress = 0
         self._large_bodies = asyncio.Semaphore(LARGE_BODIES)
 
@@ -46,7 +53,7 @@ class RequestMiddleware:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        path = scope["path"] if scope["path"] in PATHS else "other"
+        path = scope["path"] if scope["path"] in self._paths else "other"
         start, status = time.perf_counter(), DISCONNECTED  # until the response starts
 
         async def send_with_headers(message: Message) -> None:
@@ -70,10 +77,10 @@ class RequestMiddleware:
     async def _handle(self, scope: Scope, receive: Receive, send: Send) -> None:
         if self.hosts is not None and not self.hosts.allows(dict(scope["headers"]).get(b"host", b"")):
             raise RequestError(403, NOT_ALLOWED)
-        if scope["path"] in (PREDICT, METRICS) and not self._is_authorized(scope["headers"]):
+        if scope["path"] in self._protected and not self._is_authorized(scope["headers"]):
             message = "missing or wrong token; send the header Authorization: Bearer TOKEN"
             raise RequestError(401, message, {"www-authenticate": "Bearer"})
-        if scope["path"] != PREDICT:
+        if scope["path"] not in self._posts:
             await self.app(scope, receive, send)
             return
         body = await self._read_body(scope, receive)
@@ -90,11 +97,13 @@ class RequestMiddleware:
             self.metrics.in_progress.set(self._in_progress)
 
     def _is_authorized(self, headers: Iterable[tuple[bytes, bytes]]) -> bool:
-        given = dict(headers).get(b"authorization", b"")
-        return self._authorization is None or hmac.compare_digest(given, self._authorization)
+        return self._token is None or hmac.compare_digest(_given_token(dict(headers).get(b"authorization", b"")), self._token)
 
     async def _respond(self, scope: Scope, body: bytes, receive: Receive, send: Send) -> None:
-        """Call the application; cancel the request if the client disconnects."""
+        """Call the application; cancel a prediction if the client disconnects."""
+        if scope["path"] != PREDICT:
+            await self.app(scope, _replay(body, receive), send)
+            return
         with CancelScope() as cancel_scope:
             watcher = asyncio.create_task(_on_disconnect(receive, cancel_scope.cancel))
             try:
@@ -131,6 +140,23 @@ class RequestMiddleware:
         if size > self.limits.max_body:
             raise too_large
         return bytes(body)
+
+
+def _given_token(header: bytes) -> bytes:
+    """Return the token of an Authorization header: a bearer token, or the password of basic authentication.
+
+    >>> _given_token(b"Bearer open-sesame"), _given_token(b"Basic dXNlcjpvcGVuLXNlc2FtZQ=="), _given_token(b"Basic !")
+    (b'open-sesame', b'open-sesame', b'')
+    """
+    scheme, _, value = header.partition(b" ")
+    if scheme == b"Bearer":
+        return value
+    if scheme != b"Basic":
+        return b""
+    try:
+        return b64decode(value, validate=True).partition(b":")[2]
+    except ValueError:
+        return b""
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:

@@ -19,9 +19,7 @@ _REQUEST: TypeAdapter[schema.TextRequest | schema.TextsRequest | schema.TokensRe
 
 def parse_request(body: bytes, content_type: str, limits: Limits) -> Query:
     """Parse and validate a request; raise ``RequestError`` if it is invalid or too large."""
-    kind = content_type.partition(";")[0].strip().lower()
-    if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
-        raise RequestError(415, "expected the content type application/json")
+    check_content_type(content_type)
     if not body:
         raise RequestError(422, schema.EXPECTED_KEYS)
     _check_marks(body, limits)
@@ -39,6 +37,13 @@ def parse_request(body: bytes, content_type: str, limits: Limits) -> Query:
     if query.characters > limits.max_characters:
         raise RequestError(413, f"the text has {query.characters:,} characters; the limit is {limits.max_characters:,}")
     return query
+
+
+def check_content_type(content_type: str) -> None:
+    """Refuse a body that is not JSON: a form of another web site can send it without asking first."""
+    kind = content_type.partition(";")[0].strip().lower()
+    if kind != "application/json" and not (kind.startswith("application/") and kind.endswith("+json")):
+        raise RequestError(415, "expected the content type application/json")
 
 
 def to_query(request: schema.TextRequest | schema.TextsRequest | schema.TokensRequest) -> Query:

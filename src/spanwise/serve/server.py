@@ -27,6 +27,7 @@ from spanwise.files.names import printable
 from spanwise.prediction.load import load
 from spanwise.serve.app import make_app
 from spanwise.serve.connections import ConnectionPool
+from spanwise.serve.extension import Extension
 from spanwise.serve.hosts import AllowedHosts
 from spanwise.serve.limits import Limits
 
@@ -48,8 +49,12 @@ def serve(
     allowed_hosts: Sequence[str] = (),
     device: str = "auto",
     log: Callable[[str], None] = print,
+    extension: Extension | None = None,
+    title: str | None = None,
 ) -> None:
     """Serve a model until SIGTERM or an interrupt; open requests are then completed.
+
+    ``title`` is the name of the model, that of its folder by default.
 
     On a loopback address the Host header of requests must be an address, ``localhost`` or one of
     ``allowed_hosts``. On other addresses it is only checked if ``allowed_hosts`` are given.
@@ -61,7 +66,8 @@ def serve(
             raise SpanwiseError("this model types given spans; only models that find entities can be served")
         predictor.predict("A warm-up sentence, so that the first request is not slow.")
         hosts = AllowedHosts((host, *allowed_hosts)) if allowed_hosts or is_loopback(listener) else None
-        app = make_app(predictor, title=printable(Path(source).resolve().name), limits=limits, token=token, hosts=hosts)
+        title = title or printable(Path(source).resolve().name)
+        app = make_app(predictor, title=title, limits=limits, token=token, hosts=hosts, extension=extension)
         if token is None and not is_loopback(listener):
             sys.stderr.write(f"warning: {NO_TOKEN_WARNING}\n")
         listener.listen(BACKLOG)  # connections that arrive before uvicorn starts wait in this queue
