@@ -27,6 +27,7 @@ from spanwise.cli.distill import distill
 from spanwise.cli.evaluate import evaluate
 from spanwise.cli.export import export
 from spanwise.cli.formats import formats
+from spanwise.cli.label_studio import label_studio
 from spanwise.cli.package import package
 from spanwise.cli.predict import predict
 from spanwise.cli.recipes import recipes
@@ -65,6 +66,7 @@ for command in (
 ):
     app.command(cls=Command)(command)
 app.add_typer(vectors, name="vectors")
+app.add_typer(label_studio, name="label-studio")
 
 # Newer versions of Typer include click. This is the base class of usage errors in both cases.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[2]

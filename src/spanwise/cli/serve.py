@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -55,6 +56,22 @@ def serve(
         list[str] | None,
         typer.Option("--allowed-host", metavar="NAME", help="Host name that requests may use; repeatable, * allows all."),
     ] = None,
+    label_studio: Annotated[
+        bool, typer.Option("--label-studio", help="Also answer Label Studio, as its machine learning backend.")
+    ] = False,
+    learn: Annotated[bool, typer.Option("--learn", help="Collect the annotations of Label Studio and train on them.")] = False,
+    learn_after: Annotated[
+        int | None,
+        typer.Option("--learn-after", metavar="N", min=1, help="Train after N new annotations; by default only on request."),
+    ] = None,
+    learn_data: Annotated[
+        Path | None,
+        typer.Option("--learn-data", metavar="DATA", help="Data to train on with the annotations; its dev split decides."),
+    ] = None,
+    learn_folder: Annotated[
+        Path | None,
+        typer.Option("--learn-folder", metavar="DIR", help="Folder to collect in; MODEL-label-studio by default."),
+    ] = None,
     device: DeviceOption = "auto",
     threads: ThreadsOption = None,
 ) -> None:
@@ -63,9 +80,12 @@ def serve(
     POST /predict returns predictions; /openapi.json describes the API. Concurrent requests are
     batched. GET /health is for health checks, GET /metrics for Prometheus. Request contents are
     never logged.
+
+    With --label-studio, the URL of the service can be added as a model to a project of Label Studio. With
+    --learn, a training starts when Label Studio requests it or after N annotations; the new model is
+    served if it is better on dev.
     """
     from spanwise.core.errors import SpanwiseError
-    from spanwise.serve.server import serve as run
 
     if token is not None and not (token and token.isascii() and token.isprintable() and " " not in token):
         raise SpanwiseError("--token: expected printable ASCII characters without spaces")
@@ -74,4 +94,20 @@ def serve(
         max_sentences, min(DEFAULT.header_timeout, idle_timeout),
     )  # fmt: skip
     hosts = allowed_host or ()
-    run(model, host=host, port=port, token=token, limits=limits, allowed_hosts=hosts, device=device, log=typer.echo)
+    if learn and not label_studio:
+        raise SpanwiseError("--learn collects annotations of Label Studio; pass --label-studio as well")
+    if not learn and (learn_after or learn_data or learn_folder):
+        raise SpanwiseError("--learn-after, --learn-data and --learn-folder need --learn")
+    if not label_studio:
+        from spanwise.serve.server import serve as run
+
+        run(model, host=host, port=port, token=token, limits=limits, allowed_hosts=hosts, device=device, log=typer.echo)
+        return
+    from spanwise.label_studio.learner import LearningOptions
+    from spanwise.label_studio.serving import serve_label_studio
+
+    learning = LearningOptions(learn_data, learn_after, device) if learn else None
+    serve_label_studio(
+        model, learning, learn_folder, host=host, port=port, token=token, limits=limits, allowed_hosts=hosts, device=device,
+        log=typer.echo,
+    )  # fmt: skip

@@ -41,16 +41,24 @@ def read(
 ) -> Iterator[Sentence]:  # fmt: skip
     """Read tasks. ``text`` is the key of the text in ``data``; ``split=False`` keeps each text as one sentence."""
     for number, (line, task) in enumerate(tasks(path)):
-        choice = choose_annotation(task, ledger if with_annotations else Ledger())
-        if choice is None:
-            ledger.note("tasks skipped by their annotators")
-            continue
-        kind, annotation = choice
-        key = _find_text_key(task["data"], annotation.get("result") or [], text, path, line)
-        document = _document(
-            task, key, kind, annotation if with_annotations else {}, default_id(path, number), path, line, ledger
+        yield from read_task(
+            task, default_id(path, number), path, line, ledger, text=text, split=split, with_annotations=with_annotations
         )
-        yield from to_sentences(document, path, ledger, line=line, split=split)
+
+
+def read_task(
+    task: dict[str, Any], default_id: str, path: Path, line: int, ledger: Ledger,
+    *, text: str | None = None, split: bool = True, with_annotations: bool = True,
+) -> Iterator[Sentence]:  # fmt: skip
+    """Yield the sentences of a validated task. ``path`` and ``line`` are those of errors."""
+    choice = choose_annotation(task, ledger if with_annotations else Ledger())
+    if choice is None:
+        ledger.note("tasks skipped by their annotators")
+        return
+    kind, annotation = choice
+    key = _find_text_key(task["data"], annotation.get("result") or [], text, path, line)
+    document = _document(task, key, kind, annotation if with_annotations else {}, default_id, path, line, ledger)
+    yield from to_sentences(document, path, ledger, line=line, split=split)
 
 
 def _document(

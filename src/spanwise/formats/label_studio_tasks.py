@@ -53,7 +53,12 @@ _MIN_KEYS = {"annotator": "completed_by", "annotation_id": "id", "created_at": "
 def tasks(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield the validated tasks of a file in the form of the export, with their line numbers."""
     for line, task in _merge_records(path):
-        yield line, validate_record(_SHAPE, task, path, line)
+        yield line, validate_task(task, path, line)
+
+
+def validate_task(task: Any, path: Path, line: int) -> dict[str, Any]:
+    """Check the shape of a task in the form of the export."""
+    return dict(validate_record(_SHAPE, task, path, line))
 
 
 def _merge_records(path: Path) -> Iterator[tuple[int, Any]]:

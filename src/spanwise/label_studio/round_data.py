@@ -1,0 +1,68 @@
+"""The training data of a round: the base data and the collected annotations."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from hashlib import sha256
+from pathlib import Path
+
+from spanwise.core.errors import SpanwiseError
+from spanwise.core.types import Corpus, Sentence
+from spanwise.corpora.splits import ensure_dev_split, read_corpus
+from spanwise.formats import Ledger
+from spanwise.label_studio.collection import read_sentences
+from spanwise.label_studio.rounds import RoundRequest
+
+DEV_SHARE = 5  # without base data, one of this many tasks is dev
+
+
+def round_corpus(request: RoundRequest, log: Callable[[str], None]) -> Corpus:
+    """Return train and dev. Dev is the same in all rounds, so that their models can be compared.
+
+    The dev split of the base data is used unchanged. Without base data, every fifth task is dev, chosen
+    by its number. A collected sentence that is also in dev or test of the base data is not used for
+    training. One that is in train replaces it, because it is a correction.
+    """
+    ledger = Ledger()
+    documents = list(read_sentences(Path(request.annotations), request.changes, ledger))
+    for message, count in ledger.notes.items():
+        log(f"note: {count:,} {message}")
+    if ledger.lost:
+        log(f"dropped from the annotations: {ledger}")
+    if request.data is None:
+        is_dev = [_is_dev(change.document) for change, _ in documents]
+        splits = {
+            name: tuple(s for (_, sentences), dev in zip(documents, is_dev, strict=True) if dev is wanted for s in sentences)
+            for name, wanted in (("train", False), ("dev", True))
+        }
+        if not all(any(sentence.entities for sentence in split) for split in splits.values()):
+            raise SpanwiseError("not enough annotations: without --learn-data, train and dev are split from them by task")
+        return Corpus(splits)
+    base, note = ensure_dev_split(read_corpus(request.data))
+    log(note or f"base data: {request.data}")
+    types = {entity.type for sentence in base["train"] for entity in sentence.entities}
+    collected = [_mark_partial(sentence, change.types, types) for change, sentences in documents for sentence in sentences]
+    held_out = _words(sentence for split in ("dev", "test") if split in base for sentence in base[split])
+    used = [sentence for sentence in collected if sentence.words not in held_out]
+    corrected = _words(used)
+    train = [sentence for sentence in base["train"] if sentence.words not in corrected]
+    log(
+        f"training on {len(train):,} sentences of the base data and {len(used):,} collected ones; "
+        f"{len(base['train']) - len(train):,} replaced, {len(collected) - len(used):,} skipped, which are in dev or test"
+    )
+    return Corpus({"train": (*train, *used), "dev": base["dev"]})
+
+
+def _mark_partial(sentence: Sentence, annotated: Iterable[str], types: set[str]) -> Sentence:
+    """Mark a sentence of a project without labels for some types: these may occur in it."""
+    labels = sorted(set(annotated))
+    return sentence if types <= set(labels) else replace(sentence, annotated=tuple(labels))
+
+
+def _words(sentences: Iterable[Sentence]) -> set[tuple[str, ...]]:
+    return {sentence.words for sentence in sentences}
+
+
+def _is_dev(document: str) -> bool:
+    return sha256(document.encode()).digest()[0] % DEV_SHARE == 0

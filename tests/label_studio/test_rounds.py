@@ -1,0 +1,148 @@
+"""The training of a round: its data, its model, and the comparison with the served model."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import label_studio_requests as requests
+import pytest
+import tiny
+
+from spanwise.core.errors import SpanwiseError
+from spanwise.core.types import Corpus, Entity, Sentence
+from spanwise.corpora.splits import read_corpus
+from spanwise.formats import write
+from spanwise.label_studio import messages, train_round
+from spanwise.label_studio.backend import saved_changes
+from spanwise.label_studio.collection import Change, Collection
+from spanwise.label_studio.configuration import write_configuration
+from spanwise.label_studio.round_data import round_corpus
+from spanwise.label_studio.rounds import LearningFolder, Round, RoundRequest, RoundResult
+from spanwise.models.model import Model
+from spanwise.runs.folder import RunFolder
+
+
+def collect(folder: Path, texts: dict[str, list[tuple[int, int, str]]], types: str = requests.PEOPLE) -> RoundRequest:
+    """Collect annotated texts; return the request of a round with them."""
+    collection = Collection(folder)
+    for number, (text, spans) in enumerate(texts.items(), 1):
+        result = [requests.region(start, end, text[start:end], label, f"r{start}") for start, end, label in spans]
+        message = requests.saved(number, result, text=text, task_id=number) | {"project": requests.project(types)}
+        [change] = saved_changes(messages.validate(messages.AnnotationsSaved, message))
+        collection.add(change)
+    return RoundRequest("run", collection.count, str(collection.path))
+
+
+def save(folder: Path, **splits: list[Sentence]) -> Path:
+    folder.mkdir()
+    for name, sentences in splits.items():
+        write(sentences, folder / f"{name}.jsonl")
+    return folder
+
+
+def words(sentences: tuple[Sentence, ...]) -> list[str]:
+    return [" ".join(sentence.words) for sentence in sentences]
+
+
+def test_annotations_join_the_base_data(tmp_path: Path) -> None:
+    place, person = Entity("Place", ((1, 2),)), Entity("Person", ((0, 1),))
+    base = save(
+        tmp_path / "base",
+        train=[Sentence("1", ("in", "Oslo"), (place,)), Sentence("2", ("Ann", "came"), (person,))],
+        dev=[Sentence("3", ("in", "Rome"), (place,))],
+        test=[Sentence("4", ("in", "Bonn"), (place,))],
+    )
+    texts = {"Bob came": [(0, 3, "Person")], "Ann came": [], "in Rome": [], "in Bonn": [(3, 7, "Place")]}
+    lines: list[str] = []
+    corpus = round_corpus(replace(collect(tmp_path, texts), data=str(base)), lines.append)
+    assert words(corpus["train"]) == ["in Oslo", "Bob came", "Ann came"]
+    assert corpus["train"][2].entities == (), "the annotation replaces the sentence of the base data"
+    assert words(corpus["dev"]) == ["in Rome"], "unchanged, and not trained on"
+    assert lines[-1] == (
+        "training on 1 sentences of the base data and 2 collected ones; 1 replaced, 2 skipped, which are in dev or test"
+    )
+    assert [sentence.annotated for sentence in corpus["train"]] == [None] * 3
+
+
+def test_types_without_a_label_are_not_counted_as_annotated(tmp_path: Path) -> None:
+    drug = Entity("Drug", ((0, 1),))
+    base = save(tmp_path / "base", train=[Sentence("1", ("Aspirin", "helps"), (drug,))], dev=[Sentence("2", ("No",))])
+    corpus = round_corpus(replace(collect(tmp_path, {"Bob came": [(0, 3, "Person")]}), data=str(base)), tiny.quiet)
+    assert [sentence.annotated for sentence in corpus["train"]] == [None, ("Person", "Place")]
+
+
+def test_without_base_data_dev_is_a_fixed_part_of_the_tasks(tmp_path: Path) -> None:
+    texts = {f"Bob came {number} times": [(0, 3, "Person")] for number in range(20)}
+    request = collect(tmp_path, texts)
+    small, large = (round_corpus(replace(request, changes=count), tiny.quiet) for count in (12, 20))
+    assert set(words(small["dev"])) < set(words(large["dev"]))
+    assert not set(words(large["dev"])) & set(words(large["train"]))
+    assert len(small["dev"]) + len(small["train"]) == 12
+    with pytest.raises(SpanwiseError, match="not enough annotations"):
+        round_corpus(replace(request, changes=1), tiny.quiet)
+
+
+@pytest.fixture(scope="module")
+def served(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The base data, and a model that was trained too short on half of it."""
+    folder = tmp_path_factory.mktemp("served")
+    corpus = tiny.corpus(60)
+    base = save(folder / "base", **{split: list(corpus[split]) for split in corpus})
+    half = Corpus({**corpus.splits, "train": corpus["train"][::2]})
+    return base, tiny.fit(folder / "run", half, epochs=2).folder
+
+
+def test_a_round_trains_from_the_served_model(
+    served: tuple[Path, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    base, run = served
+    folder = LearningFolder(tmp_path / "learning", run)
+    with folder.opened():
+        text = "nobody came from quito to lima"
+        types = write_configuration(["Drug", "Place"])
+        request = collect(folder.path, {text: [(17, 22, "Place"), (26, 30, "Place")]}, types)
+        config = json.loads((run / "run.json").read_text())["requested"]
+        round = folder.add_round(replace(request, model=str(folder.model), data=str(base), device="cpu"))
+        train_round.run_round(round)
+        result = round.read_result()
+        assert result.error is None
+        assert result.old == pytest.approx(RunFolder(run).read_scores()["dev"]["micro"]["f1"]), "on the same dev data"
+        data = read_corpus(round.data)
+        assert words(data["train"])[-1] == text
+        assert words(data["dev"]) == words(read_corpus(base)["dev"])
+        assert "weight tensors of the head" in capsys.readouterr().out
+        assert result.is_better, result
+        assert json.loads((round.run / "run.json").read_text())["requested"] == config, "the settings of the served model"
+        assert folder.model == round.run
+        old, new = Model.load(run), Model.load(round.run)
+        assert train_round.compare(new, new, data).is_better is False
+        assert train_round.compare(new, old, data) == RoundResult(result.new, result.old)
+        round.finish(RoundResult(result.new, result.old))
+        assert (folder.model, round.run.exists()) == (run, False), "a worse model is removed"
+
+
+def test_errors_end_a_round(tmp_path: Path, served: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    folder = LearningFolder(tmp_path / "learning", served[1])
+    with folder.opened():
+        request = collect(folder.path, {"Bob": []})
+        round = folder.add_round(replace(request, model=str(folder.model), data=str(tmp_path / "missing")))
+        train_round.run_round(round)
+        assert round.read_result() == RoundResult(error=f"{tmp_path / 'missing'}: no such file or folder")
+        assert "no such file" in capsys.readouterr().out
+
+
+def test_damaged_records_are_errors(tmp_path: Path) -> None:
+    (tmp_path / "result.json").write_text('{"other": 1}')
+    with pytest.raises(SpanwiseError, match=r"result\.json: not a valid record"):
+        Round(tmp_path).read_result()
+
+
+def test_a_deleted_annotation_is_not_trained_on(tmp_path: Path) -> None:
+    request = collect(tmp_path, {"Bob came": [(0, 3, "Person")], "Ann came": [(0, 3, "Person")]})
+    collection = Collection(tmp_path)
+    collection.add(Change(1, 1, is_deleted=True))
+    base = save(tmp_path / "base", train=[Sentence("1", ("Rain",))], dev=[Sentence("2", ("No",))])
+    request = replace(request, changes=collection.count, data=str(base))
+    assert words(round_corpus(request, tiny.quiet)["train"]) == ["Rain", "Ann came"]
