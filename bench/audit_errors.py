@@ -60,7 +60,7 @@ def inject(sentences: Sequence[Sentence], share: float, seed: int) -> tuple[list
                     continue
                 start = random.randrange(len(sentence.words) - width + 1)
                 after = Entity(random.choice(types), (Span(start, start + width),))
-                if _overlaps(after, sentence.entities):
+                if _overlaps(after, (*sentence.entities, *sentences[index].entities)):  # nor one that was dropped
                     continue
             others = tuple(entity for entity in sentence.entities if entity != before)
             if after is None and kind != "dropped":
@@ -71,7 +71,6 @@ def inject(sentences: Sequence[Sentence], share: float, seed: int) -> tuple[list
             plain[index] = replace(sentence, entities=changed)
             errors.append(InjectedError(index, kind, before, after))
             quotas[kind] -= 1
-    # Later changes of the same sentence never touch an earlier one, except that a spurious entity is added beside it.
     return plain, errors
 
 
