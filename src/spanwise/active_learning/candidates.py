@@ -5,25 +5,33 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from spanwise.core.types import Sentence
+
+
+class Feature(NamedTuple):
+    """A word in lower case, and how much it matters: 1 unless it is part of a type that is wanted."""
+
+    word: str
+    weight: float = 1.0
 
 
 @dataclass(frozen=True)
 class Candidate:
     """A sentence, or the sentences of a document.
 
-    ``masses`` has for each word, in lower case, how much an annotation of its occurrences would
-    teach. ``number`` is the position in the pool.
+    ``masses`` has for each feature how much an annotation of its occurrences would teach. ``number``
+    is the position in the pool.
     """
 
     number: int
     sentences: tuple[Sentence, ...]
-    masses: Mapping[str, float]
+    masses: Mapping[Feature, float]
 
     @property
     def score(self) -> float:
-        return sum(self.masses.values())
+        return sum(feature.weight * mass for feature, mass in self.masses.items())
 
     @property
     def words(self) -> int:
@@ -57,10 +65,10 @@ class Shortlist:
         return [candidate for _, _, candidate in sorted(self._heap, reverse=True)]
 
 
-def add_masses(parts: Iterable[Mapping[str, float]]) -> dict[str, float]:
-    """The sum of masses by word."""
-    total: dict[str, float] = {}
+def add_masses(parts: Iterable[Mapping[Feature, float]]) -> dict[Feature, float]:
+    """The sum of masses by feature."""
+    total: dict[Feature, float] = {}
     for masses in parts:
-        for word, mass in masses.items():
-            total[word] = total.get(word, 0.0) + mass
+        for feature, mass in masses.items():
+            total[feature] = total.get(feature, 0.0) + mass
     return total

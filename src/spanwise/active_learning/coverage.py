@@ -1,38 +1,40 @@
 """Choose candidates that together cover as much as possible, instead of the same thing many times.
 
-The value of a set of candidates is the sum over all words of 1 - exp(-mass), where mass is what the
-chosen candidates contain of the word: the first occurrences of an uncertain word are worth most, and
-a repeated sentence is worth little. The function is submodular, so choosing greedily reaches at least
+The value of a set of candidates is the sum over all words of weight * (1 - exp(-mass)), where mass is
+what the chosen candidates contain of the word: the first occurrences of an uncertain word are worth
+most, and a similar sentence is worth little. The function is submodular, so choosing greedily reaches at least
 1 - 1/e of the best value (filtered active submodular selection, Wei, Iyer and Bilmes 2015).
 """
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import exp
 
-from spanwise.active_learning.candidates import Candidate
+from spanwise.active_learning.candidates import Candidate, Feature
 
 
 def choose_by_coverage(
-    candidates: Sequence[Candidate], count: int, *, covered: Mapping[str, float] | None = None, per_word: bool = False
+    candidates: Sequence[Candidate], count: int, *, per_word: bool = False
 ) -> list[Candidate]:  # fmt: skip
     """Choose ``count`` candidates greedily, the most valuable first.
 
-    ``covered`` are masses of words that are annotated already. ``per_word`` divides the value of a
-    candidate by its length.
+    ``per_word`` divides the value of a candidate by its length.
 
-    >>> rows = [{"a": 2.0, "b": 0.5}, {"a": 2.0, "b": 0.4}, {"c": 1.0}]
+    >>> a, b, c = map(Feature, "abc")
+    >>> rows = [{a: 2.0, b: 0.5}, {a: 2.0, b: 0.4}, {c: 1.0}]
     >>> candidates = [Candidate(number, (), masses) for number, masses in enumerate(rows)]
     >>> [candidate.number for candidate in choose_by_coverage(candidates, 2)]
     [0, 2]
     """
-    total = dict(covered or {})
+    total: dict[Feature, float] = {}
 
     def value(candidate: Candidate) -> float:
         # exp(-total) - exp(-total - mass) for each word
-        value = sum(exp(-total.get(word, 0.0)) * (1 - exp(-mass)) for word, mass in candidate.masses.items())
+        value = sum(
+            feature.weight * exp(-total.get(feature, 0.0)) * (1 - exp(-mass)) for feature, mass in candidate.masses.items()
+        )
         return value / max(1, candidate.words) if per_word else value
 
     # Values only fall while candidates are chosen: one whose updated value is still the highest is the best of all.
@@ -46,6 +48,6 @@ def choose_by_coverage(
             heapq.heappush(heap, row)
             continue
         chosen.append(candidate)
-        for word, mass in candidate.masses.items():
-            total[word] = total.get(word, 0.0) + mass
+        for feature, mass in candidate.masses.items():
+            total[feature] = total.get(feature, 0.0) + mass
     return chosen

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from math import log2
 
+from spanwise.active_learning.candidates import Feature
 from spanwise.core.types import Sentence
 
 
@@ -22,37 +24,37 @@ def entropy(probability: float) -> float:
 
 def uncertainty_masses(
     sentence: Sentence, weights: Mapping[str, float] | None = None, entity_weight: float = 0.0
-) -> dict[str, float]:  # fmt: skip
+) -> dict[Feature, float]:  # fmt: skip
     """Share the uncertainty of each candidate span among its words.
 
     The entities of ``sentence`` are candidate spans, their scores probabilities. The mass of a span
-    is the entropy of its probability, plus ``entity_weight`` times the probability. ``weights`` are
-    of types that are wanted: their spans also count with the probability, times the weight, because
-    a sentence that contains a rare type for sure is worth annotating.
+    is the entropy of its probability, plus ``entity_weight`` times the probability. Types in
+    ``weights`` are wanted: their probability is always added, because a sentence that certainly has
+    a rare type is worth annotating too.
 
     >>> from spanwise.core.types import Entity
     >>> sentence = Sentence("s", ("In", "Oslo"), (Entity("Place", ((1, 2),), 0.5),))
-    >>> uncertainty_masses(sentence), uncertainty_masses(sentence, {"Place": 4.0})
-    ({'oslo': 1.0}, {'oslo': 6.0})
+    >>> uncertainty_masses(sentence)
+    {Feature(word='oslo', weight=1.0): 1.0}
+    >>> uncertainty_masses(sentence, {"Place": 4.0})
+    {Feature(word='oslo', weight=4.0): 1.5}
     """
-    masses: dict[str, float] = {}
+    masses: dict[Feature, float] = {}
     for entity in sentence.entities:
         probability = 1.0 if entity.score is None else entity.score
-        weight = weights.get(entity.type, 0.0) if weights else 0.0
-        mass = entropy(probability) * max(1.0, weight) + probability * (weight + entity_weight)
+        weight = (weights or {}).get(entity.type)
+        mass = entropy(probability) + probability * (entity_weight if weight is None else 1.0)
         words = [word.lower() for fragment in entity.fragments for word in sentence.words[fragment.start : fragment.end]]
         for word in words:
-            masses[word] = masses.get(word, 0.0) + mass / len(words)
+            feature = Feature(word, 1.0 if weight is None else weight)
+            masses[feature] = masses.get(feature, 0.0) + mass / len(words)
     return masses
 
 
-def word_masses(sentence: Sentence) -> dict[str, float]:
+def word_masses(sentence: Sentence) -> dict[Feature, float]:
     """A mass of 1 for every occurrence of a word, whatever a model thinks of it.
 
-    >>> word_masses(Sentence("s", ("To", "be", "or", "not", "to", "be")))
-    {'to': 2.0, 'be': 2.0, 'or': 1.0, 'not': 1.0}
+    >>> [(feature.word, mass) for feature, mass in word_masses(Sentence("s", ("To", "be", "or", "to"))).items()]
+    [('to', 2.0), ('be', 1.0), ('or', 1.0)]
     """
-    masses: dict[str, float] = {}
-    for word in sentence.words:
-        masses[word.lower()] = masses.get(word.lower(), 0.0) + 1.0
-    return masses
+    return {Feature(word): float(count) for word, count in Counter(word.lower() for word in sentence.words).items()}

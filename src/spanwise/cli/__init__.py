@@ -32,6 +32,7 @@ from spanwise.cli.package import package
 from spanwise.cli.predict import predict
 from spanwise.cli.recipes import recipes
 from spanwise.cli.serve import serve
+from spanwise.cli.suggest import suggest
 from spanwise.cli.train import train
 from spanwise.cli.vectors import vectors
 from spanwise.core.errors import SpanwiseError, SpanwiseWarning, missing_torch
@@ -55,6 +56,7 @@ for command in (
     analyze,
     predict,
     annotate,
+    suggest,
     serve,
     export,
     package,

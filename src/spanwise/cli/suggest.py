@@ -141,8 +141,12 @@ def _suggest(
         sentences = read_inputs(pool, source_format, ledger, needs_spans=predictor.needs_spans)
         chosen = choose(predictor, sentences, criteria, units, batch_size=batch_size)
         if not chosen:
-            skipped = f": all {units.units:,} {criteria.unit}s are annotated already or empty" if units.units else " is empty"
-            raise SpanwiseError(f"nothing to suggest; the pool{skipped}")
+            reason = (
+                f"all {units.units:,} {criteria.unit}s of the pool are annotated already"
+                if units.units
+                else "the pool is empty"
+            )
+            raise SpanwiseError(f"nothing to suggest: {reason}")
         predicted = pre_annotate(predictor, chosen, unit=criteria.unit, threshold=thresholds, batch_size=batch_size)
         counted = progress.count(predicted)
         write_predictions(counted, output, target_format, types=predictor.types, model=model, ledger=ledger)

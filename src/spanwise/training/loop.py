@@ -135,6 +135,14 @@ class Trainer:
                 # dev scores, best weights, metrics and checkpoint
                 self._evaluate(losses, seconds, done, progress)
 
+    def make_all_steps(self) -> None:
+        """Make the steps of all epochs without dev scores, checkpoints and other files."""
+        stream = self._stream(0)
+        with Progress(len(self.batches), 0, self.log, epochs=self.epochs, shows=False) as progress:
+            for epoch in range(self.epochs):
+                self._train_epoch(stream, self.batches.ends[epoch - 1] if epoch else 0, progress)
+                self.epoch += 1
+
     def _stream(self, done: int) -> Iterator[PackedBatch]:
         """The remaining batches; for a GPU, worker processes build them in advance."""
         on_gpu = self.device.type == "cuda"
