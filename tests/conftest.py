@@ -47,6 +47,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: ranks.get(item.path.name, len(ranks)))
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_minilm() -> None:
+    """Test without MiniLM, also where ``make demo`` has installed it: as the default encoder it would be slow."""
+    from spanwise.encoders import pretrained
+
+    pretrained.ALIASES = {"minilm": ("no_such_package", "model")}
+
+
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The run folder of an untrained model, which predicts entities everywhere."""
