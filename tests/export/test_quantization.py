@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tiny import model, sentences
+from tiny import bert, model, sentences
 
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Corpus, Sentence
@@ -27,6 +27,12 @@ from spanwise.prediction.onnx.predictor import OnnxPredictor, session  # noqa: E
 from spanwise.prediction.onnx.record import read_record  # noqa: E402
 
 NAMES = ["a scale per column", "a quarter in blocks", "half in blocks", "all in blocks"]
+
+
+@pytest.fixture(scope="module")
+def tiny_bert(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of a random BERT with three layers, which have 18 products."""
+    return bert(tmp_path_factory.mktemp("encoders") / "bert")
 
 
 def with_outlier(tiny_bert: Path, factor: float) -> Model:
