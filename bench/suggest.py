@@ -70,7 +70,10 @@ def table(results: list[dict[str, Any]]) -> list[str]:
     needed: dict[tuple[str, str], dict[str, dict[int, int | None]]] = defaultdict(lambda: defaultdict(dict))
     for result in results:
         for split in SPLITS:
-            needed[result["corpus"], result["strategy"]][split][result["seed"]] = result["needed"][split]
+            # Several files of one seed are parts of a curve that were measured in parallel (--start).
+            seeds, count = needed[result["corpus"], result["strategy"]][split], result["needed"][split]
+            known = [value for value in (seeds.get(result["seed"]), count) if value is not None]
+            seeds[result["seed"]] = min(known, default=None)
     lines = ["| corpus | strategy | seeds | sentences (dev) | of random | sentences (test) | of random |", "|---" * 7 + "|"]
     for (corpus, strategy), splits in sorted(needed.items()):
         cells = []
