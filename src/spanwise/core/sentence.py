@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields
 from importlib import import_module
 
 from spanwise.core.annotations import Entity, Extra, Link, Relation, Span
+from spanwise.core.partial import check_annotated
 from spanwise.core.word_starts import find_words, joined_starts
 
 
@@ -17,6 +18,11 @@ class Sentence:
     each word in it. A sentence of a longer text keeps the white space that follows it in ``text``. Its
     place there is ``document``, ``position`` (its index) and ``start`` (its first character), so the
     document can be restored exactly.
+
+    ``annotated`` marks a partial annotation: ranges of words that were annotated completely, or the
+    entity types that were. Other spans or types may be entities without a mark; they count neither
+    for nor against a model (``spanwise.core.partial``). An empty tuple: nothing was annotated
+    completely. None: everything was.
 
     >>> s = Sentence("s1", ("Paris", "Hilton"), entities=(Entity("Person", ((0, 2),)), Entity("Place", ((0, 1),))))
     >>> s.text, s.offsets, s.text_of(s.entities[0])
@@ -34,6 +40,7 @@ class Sentence:
     document: str | None = None
     position: int | None = None
     start: int | None = None
+    annotated: tuple[Span, ...] | tuple[str, ...] | None = None
     extra: Extra | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -75,6 +82,8 @@ class Sentence:
                 raise ValueError(f"{len(self.pos)} part-of-speech tags for {len(words)} words")
             if not all(isinstance(tag, str) for tag in self.pos):
                 raise ValueError("part-of-speech tags must be strings")
+        if self.annotated is not None:
+            object.__setattr__(self, "annotated", check_annotated(self.annotated, len(words)))
 
     def _check_names(self) -> None:
         for name, value in (("id", self.id), ("text", self.text), ("document", self.document or "")):
@@ -99,7 +108,7 @@ class Sentence:
             last_end = start + len(word)
 
     def with_predictions(self, entities: tuple[Entity, ...], relations: tuple[Relation, ...] = ()) -> Sentence:
-        """Return a copy with other entities and relations, and without links.
+        """Return a copy with other entities and relations, without links and without marks of partial annotation.
 
         Nothing is checked: this is for predictions, which are made from the words of the sentence.
 
@@ -112,6 +121,7 @@ class Sentence:
         object.__setattr__(copy, "entities", entities)
         object.__setattr__(copy, "relations", relations)
         object.__setattr__(copy, "links", ())
+        object.__setattr__(copy, "annotated", None)
         return copy
 
     @property

@@ -181,13 +181,14 @@ def _split_off(sentences: Sequence[Sentence], keys: Sequence[object], share: flo
 
 
 def fingerprint(sentences: Iterable[Sentence]) -> str:
-    """Return a digest of words, entities and relations, to check whether two runs used the same data."""
+    """Return a digest of words and annotations, to check whether two runs used the same data."""
     digest = hashlib.sha256()
     for sentence in sentences:
         entities = sorted((entity.type, entity.fragments) for entity in sentence.entities)
         fragments = [entity.fragments for entity in sentence.entities]
         relations = sorted((r.type, fragments[r.head], fragments[r.tail]) for r in sentence.relations)
-        digest.update(json.dumps([sentence.words, entities, *([relations] if relations else [])]).encode())
+        marks = [] if sentence.annotated is None else [relations, sentence.annotated]
+        digest.update(json.dumps([sentence.words, entities, *(marks or ([relations] if relations else []))]).encode())
     return digest.hexdigest()[:16]
 
 

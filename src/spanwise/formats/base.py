@@ -95,8 +95,8 @@ class Format:
     """A file format: how to recognise, read and write it.
 
     ``supports`` lists what it can express in addition to flat entities: "nested", "crossing",
-    "discontinuous", "several types" (two types on one span), "relations" and "links" (relations
-    across sentences). Everything else is counted as lost.
+    "discontinuous", "several types" (two types on one span), "relations", "links" (relations across
+    sentences) and "partial" (``Sentence.annotated``). Everything else is counted as lost.
 
     ``metadata`` lists what it stores of ``ALL_METADATA``; ``metadata_for`` computes it where it depends
     on the write options. ``extra_keys`` are single keys that it stores even if it does not store

@@ -4,7 +4,8 @@
 "R", "head": 0, "tail": 1}]}``. Optional: ``text`` (default: tokens joined by single spaces), ``starts``
 (character offsets of the tokens, if a search from left to right would find others), ``pos``,
 ``document``, ``position``, ``start``, ``links`` (relations to a sentence at another ``position`` of the
-document), and ``score`` on entities, relations and links.
+document), ``score`` on entities, relations and links, and ``annotated`` on sentences that are annotated
+partially: ``[[0, 5]]`` (completely annotated word ranges) or ``["Drug"]`` (completely annotated types).
 """
 
 from __future__ import annotations
@@ -63,6 +64,7 @@ class _Record(TypedDict):
     document: NotRequired[Id | None]
     position: NotRequired[StrictInt | None]
     start: NotRequired[StrictInt | None]
+    annotated: NotRequired[list[tuple[StrictInt, StrictInt]] | list[str] | None]
 
 
 _SHAPE: TypeAdapter[_Record] = TypeAdapter(_Record)
@@ -96,7 +98,9 @@ def _sentence(record: dict[str, Any], default_id: str, is_inclusive: bool) -> Se
         Link(k["type"], k["head"], k["position"], k["tail"], k.get("score"), unknown_keys(k, _LINK_KEYS))
         for k in record.get("links") or ()
     ]
-    pos, document = record.get("pos"), record.get("document")
+    pos, document, annotated = record.get("pos"), record.get("document"), record.get("annotated")
+    if annotated and is_inclusive and not isinstance(annotated[0], str):
+        annotated = [(start, end + 1) for start, end in annotated]
     return Sentence(
         id=id_or_default(record.get("id"), default_id),
         words=tuple(record["tokens"]),
@@ -109,6 +113,7 @@ def _sentence(record: dict[str, Any], default_id: str, is_inclusive: bool) -> Se
         document=None if document is None else str(document),
         position=record.get("position"),
         start=record.get("start"),
+        annotated=None if annotated is None else tuple(annotated),
         extra=unknown_keys(record, _KEYS),
     )
 
@@ -137,6 +142,8 @@ def to_record(sentence: Sentence, ledger: Ledger | None = None) -> dict[str, Any
             record["starts"] = list(sentence.starts)
     if sentence.pos is not None:
         record["pos"] = list(sentence.pos)
+    if sentence.annotated is not None:
+        record["annotated"] = [mark if isinstance(mark, str) else list(mark) for mark in sentence.annotated]
     record["entities"] = [
         add_extra(
             {"type": e.type, "spans": [list(f) for f in e.fragments], **score_field(e.score)}, e.extra, _ENTITY_KEYS, ledger
@@ -178,7 +185,7 @@ FORMAT = Format(
     write=write,
     sniff=sniff,
     extensions=(".jsonl",),
-    supports=frozenset(("nested", "crossing", "discontinuous", "several types", "relations", "links")),
+    supports=frozenset(("nested", "crossing", "discontinuous", "several types", "relations", "links", "partial")),
     metadata=ALL_METADATA,
     read_options={"ends": one_of("exclusive", "inclusive")},
 )

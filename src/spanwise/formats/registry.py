@@ -273,7 +273,16 @@ def write_as(format: Format, options: dict[str, Any], sentences: Iterable[Senten
     stored = format.stored_metadata(options)
     if stored < ALL_METADATA:
         sentences = note_dropped_metadata(sentences, format.name, stored, format.extra_keys, ledger)
+    if "partial" not in format.supports:
+        sentences = _without_marks(sentences, ledger)
     format.write(sentences, path, ledger, **options)
+
+
+def _without_marks(sentences: Iterable[Sentence], ledger: Ledger) -> Iterator[Sentence]:
+    """Count partial annotations as lost: without their marks, open spans would read as no entities."""
+    for sentence in sentences:
+        ledger.lose("partial annotations", "not supported by the format", sentence.annotated is not None)
+        yield sentence
 
 
 class LossError(SpanwiseError):
