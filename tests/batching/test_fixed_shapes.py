@@ -13,6 +13,7 @@ from torch import Tensor
 
 from spanwise.batching.batches import PackedBatch, TrainingBatches
 from spanwise.batching.shape_classes import MIN_BATCHES
+from spanwise.core.types import Corpus, Span
 from spanwise.models.model import Model
 from spanwise.recipes.catalog import configure
 from spanwise.spans.deep import SpanTransformer
@@ -28,9 +29,19 @@ RECIPES = {
 }
 
 
-def make_batches(recipe: str, encoder: str, *overrides: str) -> tuple[Model, TrainingBatches]:
-    torch.manual_seed(2)
+MARKS: tuple[tuple[Span, ...] | tuple[str, ...] | None, ...] = (None, (), ("Drug",), (Span(0, 2),))
+
+
+def partial_corpus() -> Corpus:
+    """The tiny corpus with all kinds of marks of partial annotation, and sentences without any."""
     data = corpus(80)
+    train = tuple(replace(s, annotated=MARKS[index % len(MARKS)]) for index, s in enumerate(data["train"]))
+    return Corpus({**data.splits, "train": train})
+
+
+def make_batches(recipe: str, encoder: str, *overrides: str, data: Corpus | None = None) -> tuple[Model, TrainingBatches]:
+    torch.manual_seed(2)
+    data = data or corpus(80)
     model = Model.build(configure(recipe, encoder=encoder, overrides=overrides), data).train()
     prepared = model.encoder.prepare(data["train"])
     batches = TrainingBatches(model.encoder, model.head, data["train"], prepared, epochs=4, batch_size=4, budget=None, seed=1)
@@ -51,10 +62,11 @@ def learn(model: Model, batches: TrainingBatches, step: int) -> tuple[float, dic
     return loss.item(), {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
 
 
+@pytest.mark.parametrize("is_partial", [False, True])
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_padded_batches_have_the_same_losses_and_gradients(recipe: str, tiny_bert: Path) -> None:
+def test_padded_batches_have_the_same_losses_and_gradients(recipe: str, is_partial: bool, tiny_bert: Path) -> None:
     overrides = (*RECIPES[recipe], *(("encoder.parts.0.masking=0",) if recipe == "spanwise" else ()))
-    model, batches = make_batches(recipe, str(tiny_bert), *overrides)
+    model, batches = make_batches(recipe, str(tiny_bert), *overrides, data=partial_corpus() if is_partial else None)
     plain = [learn(model, batches, step) for step in range(12)]
     assert batches.fix_shapes()
     model.encoder.enable_step_graphs()

@@ -17,6 +17,7 @@ from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder
 from spanwise.heads.abilities import HasFixedShapes
 from spanwise.heads.base import Head
+from spanwise.heads.partial import pad_known, without_known
 
 TARGETS = "targets."  # prefix of the sizes of targets, among those of the encoder's inputs
 
@@ -109,6 +110,7 @@ class TrainingBatches(Dataset[PackedBatch]):
             self.ends.append(len(self.batches))
         self.sizes: list[dict[str, int] | None] = []
         self._costs = costs
+        self._is_partial = any(sentence.annotated is not None for sentence in sentences)
 
     def fix_shapes(self) -> bool:
         """Pad batches of similar length to the same shapes, so that whole training steps can be recorded.
@@ -138,7 +140,9 @@ class TrainingBatches(Dataset[PackedBatch]):
             assert isinstance(self.head, HasFixedShapes)
             inputs = self.encoder.pad(inputs, sizes)
             target_sizes = {name.removeprefix(TARGETS): size for name, size in sizes.items() if name.startswith(TARGETS)}
-            targets = self.head.pad_targets(targets, target_sizes, inputs["mask"].shape)
+            shape = inputs["mask"].shape
+            known = pad_known(targets, shape, len(self.head.labels.entities)) if self._is_partial else {}
+            targets = self.head.pad_targets(without_known(targets), target_sizes, shape) | known
         return Batch(indices, inputs, targets)
 
 

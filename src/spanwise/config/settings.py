@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal, Self
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat
 
 # Automatic settings follow from the number of training sentences (TrainingSettings.resolve).
@@ -50,6 +49,12 @@ class TrainingSettings(BaseModel):
         ge=0,
         le=1,
         description="weight of gold in training sentences; the probabilities of teachers (spanwise distill) have the rest",
+    )
+    marked_share: float = Field(
+        default=0.5,
+        ge=0,
+        lt=1,
+        description='assumed share of annotated entities in sentences marked "annotated": []; 0: ignore their other spans',
     )
     accumulate: int = Field(default=1, ge=1, description="batches per optimiser step")
     precision: Literal["auto", "fp32", "bf16", "fp16"] = Field(
@@ -116,7 +121,7 @@ class Config(BaseModel):
     paper: str = ""
     encoder: dict[str, Any]
     head: dict[str, Any]
-    training: TrainingSettings = TrainingSettings()
+    training: TrainingSettings = Field(default_factory=TrainingSettings)
     thresholds: dict[str, Annotated[float, Field(ge=0, le=1)]] | None = Field(
         default=None, description="minimum score by entity type, found on dev after training; by default the head's"
     )
@@ -125,6 +130,8 @@ class Config(BaseModel):
     )
 
     def to_yaml(self) -> str:
+        import yaml  # prediction with ONNX does not need it
+
         return yaml.safe_dump(self.model_dump(), sort_keys=False, allow_unicode=True)
 
 

@@ -16,6 +16,7 @@ from spanwise.encoders.fixed_shapes import SizeTable
 from spanwise.heads.abilities import HasFixedShapes, HasSpanProbabilities
 from spanwise.heads.base import Labels, Losses, OnnxGraph, ScoredSpans, SpanVectors
 from spanwise.heads.outputs import class_log_odds
+from spanwise.heads.partial import Known
 from spanwise.heads.span_head import SoftmaxHead, pad_soft_spans, row_sizes
 from spanwise.heads.span_settings import SoftmaxSettings
 from spanwise.heads.units import NO_ONNX, UnitHead, UnitSettings
@@ -105,7 +106,11 @@ class Biaffine(UnitHead, SoftmaxHead, HasSpanProbabilities, HasFixedShapes):
     def cell_loss(self, scored: ScoredCells, targets: Mapping[str, Tensor]) -> Losses:
         tiles, logits, inside = scored
         cell = targets["sentence"] * tiles.cells + tiles.index(targets["start"], targets["end"])
-        values = soft_cross_entropy(logits.flatten(0, 2), cell, targets["label"], targets["mass"])
+        masses = None
+        if (known := Known.select(targets)) is not None:
+            is_open = known.is_open(*tiles.spans(torch.arange(tiles.cells, device=logits.device)))  # [B, C, cells]
+            masses = known.log_masses(is_open).view(*is_open.shape[:2], -1, tiles.columns).transpose(1, 2).flatten(0, 1)
+        values = soft_cross_entropy(logits.flatten(0, 2), cell, targets["label"], targets["mass"], masses)
         is_span = inside.flatten(1)
         sums = values.view_as(is_span).masked_fill(~is_span, 0.0).sum(1)
         return Losses(sums, is_span.any(1).float(), instance_counts=is_span.sum(1).float())

@@ -20,6 +20,7 @@ from spanwise.heads.base import HeadSettings, Labels, Losses, ScoredSpans, SpanV
 from spanwise.heads.deep_head import DeepHead
 from spanwise.heads.deep_settings import DeepSpanSettings, ShallowSpanSettings
 from spanwise.heads.outputs import class_log_odds
+from spanwise.heads.partial import Known
 from spanwise.heads.span_head import row_sizes
 from spanwise.losses.smoothing import soft_cross_entropy
 from spanwise.runtime.device import is_traced
@@ -95,7 +96,7 @@ class DeepSpan(DeepHead, HasFixedShapes):
             columns |= {"gold_sentence": sentence, "gold_start": soft.start, "gold_span": np.where(width == 1, -1, index)}
             columns |= {"label": soft.label, "mass": soft.mass}
         tensors = {name: torch.from_numpy(np.ascontiguousarray(column)) for name, column in columns.items()}
-        return tensors if gold else tensors | self.word_targets(sentences)
+        return tensors | (self.known_targets(sentences) if gold else self.word_targets(sentences))
 
     @property
     def is_recordable(self) -> bool:
@@ -126,7 +127,10 @@ class DeepSpan(DeepHead, HasFixedShapes):
         span = targets["gold_span"]
         candidate = torch.where(span < 0, targets["gold_sentence"] * length + targets["gold_start"], batch * length + span)
         logits = self.class_logits(vectors).unsqueeze(-1)
-        values = soft_cross_entropy(logits, candidate, targets["label"], targets["mass"]).squeeze(-1)
+        masses = None
+        if (known := Known.select(targets)) is not None:
+            masses = known.log_masses(known.is_open_span(*candidates[:3]), candidates.sentence).unsqueeze(-1)
+        values = soft_cross_entropy(logits, candidate, targets["label"], targets["mass"], masses).squeeze(-1)
         zeros = values.new_zeros(batch)
         sums = zeros.index_add(0, candidates.sentence, values.masked_fill(~candidates.is_span, 0.0))
         spans = zeros.index_add(0, candidates.sentence, candidates.is_span.to(values.dtype))

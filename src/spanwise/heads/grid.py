@@ -17,6 +17,7 @@ from spanwise.encoders.fixed_shapes import SizeTable
 from spanwise.heads.abilities import HasFixedShapes, HasSpanProbabilities, HasSpanVectors
 from spanwise.heads.base import Labels, Losses, OnnxGraph, ScoredSpans, SpanVectors
 from spanwise.heads.outputs import class_log_odds
+from spanwise.heads.partial import Known
 from spanwise.heads.span_head import SoftmaxHead, pad_soft_spans, row_sizes
 from spanwise.heads.span_settings import SoftmaxSettings
 from spanwise.heads.tuned_threshold import DEFAULT_THRESHOLD, TunedThreshold
@@ -131,13 +132,22 @@ class Grid(SoftmaxHead, TunedThreshold, HasSpanProbabilities, HasSpanVectors, Ha
         logits, inside = self.score_cells(states)
         start, end = targets["start"], targets["end"]
         gold = (targets["sentence"] * inside.shape[1] + start) * self.widest + end - start - 1
-        values = soft_cross_entropy(logits.flatten(0, 1).transpose(1, 2), gold, targets["label"], targets["mass"])
+        masses = self._open_masses(targets, inside)
+        values = soft_cross_entropy(logits.flatten(0, 1).transpose(1, 2), gold, targets["label"], targets["mass"], masses)
         counted = inside
         if self.training and self.settings.sampling < 1:
             is_sampled = (torch.rand_like(values) < self.settings.sampling).view(-1).index_fill(0, gold, True)
             counted = inside & is_sampled.view_as(inside)
         sums = values.view_as(inside).masked_fill(~counted, 0.0).flatten(1).sum(1)
         return Losses(sums, inside.flatten(1).any(1).float(), instance_counts=inside.flatten(1).sum(1).float())
+
+    def _open_masses(self, targets: Mapping[str, Tensor], inside: Tensor) -> Tensor | None:
+        """The log-probabilities of unmarked entities [B * T, C, W], if the annotation is partial."""
+        if (known := Known.select(targets)) is None:
+            return None
+        _, start, end = self._spans(torch.arange(inside[0].numel(), device=inside.device), inside.shape[1])
+        masses = known.log_masses(known.is_open(start, end))  # [B, C, T * W]
+        return masses.view(*masses.shape[:2], *inside.shape[1:]).transpose(1, 2).flatten(0, 1)
 
     def score(self, states: TokenStates, targets: Mapping[str, Tensor]) -> ScoredSpans:
         logits, inside = self.score_cells(states)

@@ -18,10 +18,12 @@ from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.encoders.fixed_shapes import SizeTable, pad_to
 from spanwise.heads.abilities import HasFixedShapes, HasSpanProbabilities, HasThreshold, LearnsProbabilities
 from spanwise.heads.base import Labels, Losses, OnnxGraph, ScoredSpans, SpanVectors
+from spanwise.heads.partial import Known
 from spanwise.heads.sentence_cache import SentenceCache
 from spanwise.heads.span_head import pack_soft_spans, pad_soft_spans, row_sizes
 from spanwise.heads.units import NO_ONNX, UnitHead, UnitSettings
 from spanwise.losses.imbalance import binary_cross_entropy, class_imbalance
+from spanwise.losses.partial import open_weight
 from spanwise.losses.smoothing import SoftSpans
 from spanwise.losses.teaching import TaughtSentence
 from spanwise.spans.matching import PackedSpans
@@ -96,9 +98,11 @@ class Pointer(UnitHead, HasThreshold, HasSpanProbabilities, LearnsProbabilities,
         self, sentences: Sequence[Sentence], *, gold: bool, generator: np.random.Generator | None = None
     ) -> dict[str, Tensor]:
         """Packed gold spans and labels, with teachers also their probabilities as ``mass``. For scoring, ``word_targets``."""
-        if gold and any(isinstance(sentence, TaughtSentence) for sentence in sentences):
-            return pack_soft_spans([self._soft(sentence) for sentence in sentences])
-        return self.gold(sentences) if gold else self.word_targets(sentences)
+        if not gold:
+            return self.word_targets(sentences)
+        has_teachers = any(isinstance(sentence, TaughtSentence) for sentence in sentences)
+        rows = pack_soft_spans([self._soft(sentence) for sentence in sentences]) if has_teachers else self.gold(sentences)
+        return rows | self.known_targets(sentences)
 
     def target_spans(self, sentence: Sentence) -> SoftSpans:
         return self._soft(sentence)
@@ -122,8 +126,19 @@ class Pointer(UnitHead, HasThreshold, HasSpanProbabilities, LearnsProbabilities,
         types = len(self.labels.entities)
         group = targets["sentence"] * types + targets["label"]
         positives = group * tiles.cells + tiles.index(targets["start"], targets["end"])
-        values = LOSSES[self.settings.loss](scores, inside, positives, targets.get("mass"))
+        open_terms = self._open_terms(targets, tiles, scores)
+        values = LOSSES[self.settings.loss](scores, inside, positives, targets.get("mass"), open_terms)
         return Losses(values.sum(1), states.mask.any(1) * float(types))
+
+    def _open_terms(self, targets: Mapping[str, Tensor], tiles: Tiles, scores: Tensor) -> Tensor | None:
+        """What the loss needs of open spans, in the shape of the scores: weights, or probabilities of unmarked entities."""
+        if (known := Known.select(targets)) is None:
+            return None
+        is_open = known.is_open(*tiles.spans(torch.arange(tiles.cells, device=scores.device))).view(scores.shape)
+        if self.settings.loss == "binary":
+            return known.log_masses(is_open)
+        share = known.marked_share.view(-1, *(1,) * (scores.ndim - 1))
+        return open_weight(scores, share).masked_fill(~is_open, 0.0)
 
     def score(self, states: TokenStates, targets: Mapping[str, Tensor]) -> ScoredSpans:
         tiles, scores, inside = self._score_cells(states)

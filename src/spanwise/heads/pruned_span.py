@@ -31,6 +31,7 @@ from spanwise.heads.biaffine import Biaffine, BiaffineSettings, ScoredCells
 from spanwise.heads.deep_head import DeepHead
 from spanwise.heads.deep_settings import EXTRA_SPANS, PrunedSpanSettings
 from spanwise.heads.outputs import class_log_odds
+from spanwise.heads.partial import Known
 from spanwise.heads.sentence_cache import Ints
 from spanwise.heads.span_head import pad_soft_spans, row_sizes
 from spanwise.losses.smoothing import soft_cross_entropy
@@ -96,7 +97,8 @@ class PrunedSpan(DeepHead, Prunes, UsesCudaGraphs, HasFixedShapes):
         for index, sentence_spans in enumerate(spans):
             padded[:, index, : len(sentence_spans)] = sentence_spans.T
         columns["gold_start"], columns["gold_end"] = padded
-        return {name: torch.from_numpy(np.ascontiguousarray(column)) for name, column in columns.items()}
+        tensors = {name: torch.from_numpy(np.ascontiguousarray(column)) for name, column in columns.items()}
+        return tensors | self.known_targets(sentences)
 
     def size_table(self, sentences: Sequence[Sentence]) -> SizeTable:
         spans = np.array([len(self._gold_spans(sentence)) for sentence in sentences], np.int64)
@@ -122,7 +124,11 @@ class PrunedSpan(DeepHead, Prunes, UsesCudaGraphs, HasFixedShapes):
         span = table.index_select(0, cell)
         mass = targets["mass"] * (span >= 0)
         span = targets["sentence"] * count + span.clamp(min=0)
-        values = soft_cross_entropy(logits.view(batch * count, -1, 1), span, targets["label"], mass)
+        masses = None
+        if (known := Known.select(targets)) is not None:
+            spans = _flatten(kept)
+            masses = known.log_masses(known.is_open_span(*spans), spans[0]).unsqueeze(-1)
+        values = soft_cross_entropy(logits.view(batch * count, -1, 1), span, targets["label"], mass, masses)
         deep = values.view(batch, count).masked_fill(~kept.is_span, 0.0).sum(1)
         scorer = self.scorer.cell_loss(scored, targets)
         parts = {"deep": deep.sum() / scorer.counts.sum().clamp(min=1), "scorer": scorer.mean}

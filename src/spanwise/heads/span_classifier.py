@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from pydantic import Field
 from torch import Tensor, nn
@@ -16,6 +17,7 @@ from spanwise.encoders.base import TokenStates
 from spanwise.heads.abilities import HasSpanProbabilities, HasSpanVectors
 from spanwise.heads.base import Labels, Losses, ScoredSpans, SpanVectors
 from spanwise.heads.outputs import class_log_odds
+from spanwise.heads.partial import Known
 from spanwise.heads.span_head import SoftmaxHead
 from spanwise.heads.span_settings import SoftmaxSettings
 from spanwise.losses.smoothing import SoftSpans, soft_cross_entropy
@@ -68,15 +70,30 @@ class SpanClassifier(SoftmaxHead, HasSpanVectors, HasSpanProbabilities):
         if generator is None:
             cells = grid(lengths, self.widest)
             indices = (cells.cumsum() - 1).reshape(cells.shape)
-            return _tensors(packed(cells), soft, indices[sentence, soft.start, soft.end - soft.start - 1])
-        negatives = sample_negatives(lengths, self.widest, gold_spans, self.settings.negatives, generator)
+            place = indices[sentence, soft.start, soft.end - soft.start - 1]
+            return _tensors(packed(cells), soft, place) | self.known_targets(sentences)
+        known = self.known_targets(sentences)
+        candidates = None if not known else self._counted_cells(lengths, Known(**known))
+        negatives = sample_negatives(lengths, self.widest, gold_spans, self.settings.negatives, generator, candidates)
         spans = Spans(*(np.concatenate(columns) for columns in zip(gold_spans, negatives, strict=True)))
-        return _tensors(spans, soft, is_new.cumsum() - 1)
+        return _tensors(spans, soft, is_new.cumsum() - 1) | known
 
     def loss(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Losses:
         logits = self.logits(states, targets).unsqueeze(-1)
-        values = soft_cross_entropy(logits, targets["place"], targets["label"], targets["mass"]).squeeze(-1)
-        return sum_by_sentence(values, targets["sentence"], len(states.words))
+        spans = targets["sentence"], targets["start"], targets["end"]
+        masses = is_counted = None
+        if (known := Known.select(targets)) is not None:
+            masses = known.log_masses(known.is_open_span(*spans), targets["sentence"]).unsqueeze(-1)
+            is_counted = (~known.is_ignored(*spans)).float().index_fill(0, targets["place"], 1.0)
+        values = soft_cross_entropy(logits, targets["place"], targets["label"], targets["mass"], masses).squeeze(-1)
+        return sum_by_sentence(values, targets["sentence"], len(states.words), is_counted)
+
+    def _counted_cells(self, lengths: Ints, known: Known) -> npt.NDArray[np.bool_]:
+        """The grid cells that may be negatives: all but those that count for no type."""
+        cells = grid(lengths, self.widest)
+        spans = packed(cells)
+        cells[cells] = ~known.is_ignored(*(torch.from_numpy(column) for column in spans)).numpy()
+        return cells
 
     def score(self, states: TokenStates, targets: Mapping[str, Tensor]) -> ScoredSpans:
         logits = self.logits(states, targets)
@@ -99,10 +116,10 @@ class SpanClassifier(SoftmaxHead, HasSpanVectors, HasSpanProbabilities):
         return SpanVectors(targets["sentence"], targets["start"], targets["end"], values)
 
 
-def sum_by_sentence(values: Tensor, sentence: Tensor, count: int) -> Losses:
-    """Sum the losses of packed instances for each of ``count`` sentences."""
-    zeros = values.new_zeros(count)
-    return Losses(zeros.index_add(0, sentence, values), zeros.index_add(0, sentence, torch.ones_like(values)))
+def sum_by_sentence(values: Tensor, sentence: Tensor, count: int, is_counted: Tensor | None = None) -> Losses:
+    """Sum the losses of packed instances for each of ``count`` sentences; ``is_counted`` is 0 for those that do not count."""
+    zeros, counted = values.new_zeros(count), torch.ones_like(values) if is_counted is None else is_counted
+    return Losses(zeros.index_add(0, sentence, values), zeros.index_add(0, sentence, counted))
 
 
 def _tensors(spans: Spans, soft: SoftSpans | None = None, place: Ints | None = None) -> dict[str, Tensor]:

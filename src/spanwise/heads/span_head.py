@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -13,6 +14,7 @@ from spanwise.core.types import Sentence, Span
 from spanwise.encoders.fixed_shapes import SizeTable, pad_to
 from spanwise.heads.abilities import LearnsProbabilities
 from spanwise.heads.base import Head, Labels
+from spanwise.heads.partial import Known, is_weighed, known_targets
 from spanwise.heads.sentence_cache import Ints, SentenceCache
 from spanwise.heads.span_settings import SoftmaxSettings, SpanSettings, count_disjoint, count_without_crossing
 from spanwise.losses.smoothing import SoftSpans, smooth_boundaries
@@ -35,6 +37,10 @@ class SpanHead(Head):
     def gold(self, sentences: Sequence[Sentence]) -> dict[str, Tensor]:
         """The learnable gold entities, packed: ``sentence``, ``start``, ``end`` and ``label``."""
         return pack_rows([self._gold(sentence) for sentence in sentences])
+
+    def known_targets(self, sentences: Sequence[Sentence]) -> dict[str, Tensor]:
+        """The marks of partial annotation (see ``Known``); empty if all sentences are annotated completely."""
+        return known_targets(sentences, self.labels.entities, self.marked_share)
 
     def count_unreachable(self, sentence: Sentence) -> int:
         """Entities that are too wide, discontinuous, of unknown type, or excluded by other entities.
@@ -108,12 +114,20 @@ class SoftmaxHead(SpanHead, LearnsProbabilities):
         return concatenate_soft_spans([self._smoothed(sentence) for sentence in sentences])
 
     def smoothed_targets(self, sentences: Sequence[Sentence]) -> dict[str, Tensor]:
-        """The smoothed gold of a batch as tensors: ``sentence``, ``start``, ``end``, ``label``, ``mass``."""
-        return pack_soft_spans([self._smoothed(sentence) for sentence in sentences])
+        """The smoothed gold of a batch as tensors: ``sentence``, ``start``, ``end``, ``label``, ``mass``, and marks."""
+        return pack_soft_spans([self._smoothed(sentence) for sentence in sentences]) | self.known_targets(sentences)
+
+    def _is_known(self, sentence: Sentence) -> Callable[[Ints, Ints, Ints], npt.NDArray[np.bool_]]:
+        """Whether spans of a sentence are known: no probability is given to those that count for nothing."""
+        ends, types, _ = Known(**self.known_targets([sentence]))
+        known_end, known_type = ends[0].numpy(), types[0].numpy()
+        return lambda start, end, label: (end <= known_end[start]) & known_type[label]
 
     def _smoothed_spans(self, sentence: Sentence) -> SoftSpans:
         settings, length, gold = self.settings, self.length(sentence), self._gold(sentence)
-        smoothed = smooth_boundaries(gold, length, self.max_width, settings.smoothing, settings.smoothing_distance)
+        is_known = None if is_weighed(sentence, self.marked_share) else self._is_known(sentence)
+        distance = settings.smoothing_distance
+        smoothed = smooth_boundaries(gold, length, self.max_width, settings.smoothing, distance, is_known)
         return self.with_teacher(smoothed, sentence, has_one_type=True)
 
 

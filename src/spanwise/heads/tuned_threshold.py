@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
+from spanwise.core.partial import without_open
 from spanwise.core.types import Sentence
 from spanwise.decoding.thresholds import apply_threshold
 from spanwise.evaluation.matching import best_scores
@@ -70,7 +71,8 @@ def choose_threshold(gold: Iterable[Sentence], predicted: Iterable[Sentence]) ->
     for gold_sentence, predicted_sentence in zip(gold, predicted, strict=True):
         items = entity_items(gold_sentence)
         support += len(items)
-        rows += [(score, item in items) for item, score in best_scores(predicted_sentence).items()]
+        scores = best_scores(without_open(gold_sentence, predicted_sentence))
+        rows += [(score, item in items) for item, score in scores.items()]
     if support < MIN_ENTITIES:
         return DEFAULT_THRESHOLD
 

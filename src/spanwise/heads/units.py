@@ -14,6 +14,7 @@ from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder
 from spanwise.heads.abilities import CachesSentences
 from spanwise.heads.base import ScoredSpans, SpanVectors
+from spanwise.heads.partial import known_targets
 from spanwise.heads.sentence_cache import Ints, SentenceCache
 from spanwise.heads.span_head import SpanHead
 from spanwise.heads.span_settings import SpanSettings
@@ -79,6 +80,10 @@ class UnitHead(SpanHead, CachesSentences):
             return rows
         rows = np.concatenate((self._boundaries(sentence)[rows[:, :2]], rows[:, 2:]), axis=1)
         return rows if self.max_width is None else rows[rows[:, 1] - rows[:, 0] <= self.max_width]
+
+    def known_targets(self, sentences: Sequence[Sentence]) -> dict[str, Tensor]:
+        boundaries = None if self._subword_counts is None else self._boundaries
+        return known_targets(sentences, self.labels.entities, self.marked_share, boundaries)
 
     def scored_spans(self, spans: SoftSpans, sentence: Sentence) -> SoftSpans:
         if self._subword_counts is None:

@@ -20,14 +20,16 @@ from torch import Tensor
 
 
 def class_imbalance(
-    scores: Tensor, inside: Tensor, positives: Tensor, mass: Tensor | None = None, *, padded: bool = False
-) -> Tensor:
+    scores: Tensor, inside: Tensor, positives: Tensor, mass: Tensor | None = None, weights: Tensor | None = None, *,
+    padded: bool = False,
+) -> Tensor:  # fmt: skip
     """The loss of each group: ``scores`` [B, C, cells …] in any floating type to [B, C] in float32.
 
     ``inside``, broadcast to the scores, is the mask of valid cells; other scores may have any value.
     ``positives`` are unique flat indices of valid cells with finite scores. With ``padded``, the index
     one past the end is padding, which is ignored and may occur more than once. The only tensor of the
-    size of the scores is a boolean mask. With ``mass`` see ``soft_class_imbalance``.
+    size of the scores is a boolean mask. With ``mass`` see ``soft_class_imbalance``. ``weights``, of the
+    shape of the scores, are the logarithms of weights of the negatives.
 
     >>> scores = torch.tensor([[[20.0, -1.0, 0.5]]])
     >>> inside = torch.tensor([[[True, True, False]]])
@@ -35,7 +37,7 @@ def class_imbalance(
     tensor([[0.3133]])
     """
     if mass is not None:
-        return soft_class_imbalance(scores, inside, positives, mass)
+        return soft_class_imbalance(scores, inside, positives, mass, weights)
     cells, total = scores.shape[2:].numel(), scores.numel()
     scores = scores.float()
     outside = torch.empty(total + padded, dtype=torch.bool, device=scores.device)
@@ -46,10 +48,13 @@ def class_imbalance(
     if padded:
         values = values.masked_fill(positives == total, torch.inf)  # adds e^-inf to a sum
     positive_part = _positive_part(values, index // cells, scores.shape[:2])
-    return _log_one_plus_exp(scores.masked_fill(outside, -torch.inf)) + positive_part
+    negatives = scores if weights is None else scores + weights
+    return _log_one_plus_exp(negatives.masked_fill(outside, -torch.inf)) + positive_part
 
 
-def soft_class_imbalance(scores: Tensor, inside: Tensor, positives: Tensor, mass: Tensor) -> Tensor:
+def soft_class_imbalance(
+    scores: Tensor, inside: Tensor, positives: Tensor, mass: Tensor, weights: Tensor | None = None
+) -> Tensor:  # fmt: skip
     """The class-imbalance loss where the ``positives`` are positive with a probability, ``mass``: [B, C].
 
     A cell with the probability q counts as negative with the weight 1 - q and as positive with the
@@ -67,7 +72,7 @@ def soft_class_imbalance(scores: Tensor, inside: Tensor, positives: Tensor, mass
     """
     cells = scores.shape[2:].numel()
     scores = scores.float()
-    negatives = scores.masked_fill(~inside, -torch.inf).reshape(-1)
+    negatives = (scores if weights is None else scores + weights).masked_fill(~inside, -torch.inf).reshape(-1)
     negatives = negatives.index_add(0, positives, torch.log1p(-mass.float())).view(scores.shape)
     values = scores.reshape(-1).index_select(0, positives) - mass.float().log()
     return _log_one_plus_exp(negatives) + _positive_part(values, positives // cells, scores.shape[:2])
@@ -100,10 +105,13 @@ def class_imbalance_dense(scores: Tensor, inside: Tensor, labels: Tensor) -> Ten
     return _log_one_plus_exp(negatives) + _log_one_plus_exp(positives)
 
 
-def binary_cross_entropy(scores: Tensor, inside: Tensor, positives: Tensor, mass: Tensor | None = None) -> Tensor:
+def binary_cross_entropy(
+    scores: Tensor, inside: Tensor, positives: Tensor, mass: Tensor | None = None, open_masses: Tensor | None = None
+) -> Tensor:  # fmt: skip
     """The binary cross-entropy summed over the cells of each group, with the arguments of ``class_imbalance``: [B, C].
 
-    With ``mass``, the positives are positive with this probability.
+    With ``mass``, the positives are positive with this probability. ``open_masses``, of the shape of the
+    scores, are the log-probabilities that an entity has no mark (``spanwise.losses.partial``).
 
     >>> scores, inside = torch.tensor([[[2.0, -1.0, 0.5]]]), torch.tensor([[[True, True, False]]])
     >>> binary_cross_entropy(scores, inside, torch.tensor([0])).round(decimals=4)
@@ -111,7 +119,11 @@ def binary_cross_entropy(scores: Tensor, inside: Tensor, positives: Tensor, mass
     """
     cells = scores.shape[2:].numel()
     scores = scores.float()
-    sums = F.softplus(scores).masked_fill(~inside, 0.0).flatten(2).sum(2)
+    values = F.softplus(scores)
+    if open_masses is not None:
+        is_positive = torch.zeros(scores.numel(), dtype=torch.bool, device=scores.device).index_fill_(0, positives, True)
+        values = values - F.softplus(scores + open_masses).masked_fill(is_positive.view_as(scores), 0.0)
+    sums = values.masked_fill(~inside, 0.0).flatten(2).sum(2)
     gold = scores.reshape(-1).index_select(0, positives)
     gold = gold if mass is None else mass.float() * gold
     return sums - torch.zeros_like(sums).view(-1).index_add(0, positives // cells, gold).view_as(sums)

@@ -10,10 +10,12 @@ Without smoothing the same rule defines the targets of a span with two gold type
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from torch import Tensor
 
 Ints = npt.NDArray[np.int64]
@@ -33,8 +35,13 @@ class SoftSpans(NamedTuple):
         return SoftSpans(self.start[rows], self.end[rows], self.label[rows], self.mass[rows])
 
 
-def smooth_boundaries(gold: Ints, length: int, max_width: int | None, epsilon: float, distance: int) -> SoftSpans:
+def smooth_boundaries(
+    gold: Ints, length: int, max_width: int | None, epsilon: float, distance: int,
+    is_known: Callable[[Ints, Ints, Ints], npt.NDArray[np.bool_]] | None = None,
+) -> SoftSpans:  # fmt: skip
     """Smooth the reachable ``gold`` [n, 3] (start, end, label) of a sentence of ``length`` words.
+
+    Spans for which ``is_known`` (of starts, ends and labels) is False count as spans that do not exist.
 
     >>> spans = smooth_boundaries(np.array([[0, 1, 7]]), length=2, max_width=None, epsilon=0.1, distance=1)
     >>> [(int(s), int(e), round(float(m), 4)) for s, e, _, m in zip(*spans)]
@@ -46,6 +53,8 @@ def smooth_boundaries(gold: Ints, length: int, max_width: int | None, epsilon: f
     share = epsilon / (4 * np.abs(steps).sum(1) * distance)
     start, end = (gold[:, None, side] + steps[:, side] for side in (0, 1))
     is_valid = (start >= 0) & (start < end) & (end <= length) & (end - start <= widest)
+    if is_known is not None:
+        is_valid &= is_known(start.clip(0, length - 1), end, np.broadcast_to(gold[:, None, 2], start.shape))
     remaining = 1 - np.where(is_valid, share, 0.0).sum(1)
     rows = np.concatenate((gold, np.stack((start, end, np.broadcast_to(gold[:, None, 2], start.shape)), -1)[is_valid]))
     masses = np.concatenate((remaining, np.broadcast_to(share, start.shape)[is_valid]))
@@ -78,12 +87,17 @@ def _at_distance(d: int) -> list[tuple[int, int]]:
     return [(s, e) for s in range(-d, d + 1) for e in sorted({abs(s) - d, d - abs(s)})]
 
 
-def soft_cross_entropy(logits: Tensor, index: Tensor, label: Tensor, mass: Tensor) -> Tensor:
+def soft_cross_entropy(
+    logits: Tensor, index: Tensor, label: Tensor, mass: Tensor, open_masses: Tensor | None = None
+) -> Tensor:  # fmt: skip
     """Cross-entropy with soft targets per cell: ``logits`` [N, C + 1, K] (NONE last) to [N, K] in float32.
 
     Gold is given as rows: the cell with flat ``index`` (of N x K) has class ``label`` with probability
     ``mass``, and NONE with the remaining probability. Cells without a row are NONE, so no dense
     target matrix is needed.
+
+    ``open_masses`` [N, C, K] are the log-probabilities that an entity of a class has no mark
+    (``spanwise.losses.partial``): a cell is then NONE or one of these entities.
 
     >>> import torch
     >>> logits = torch.tensor([[[2.0, 0.0], [1.0, 0.0]]])
@@ -92,9 +106,13 @@ def soft_cross_entropy(logits: Tensor, index: Tensor, label: Tensor, mass: Tenso
     """
     _, classes, cells = logits.shape
     logits = logits.float()
-    none = logits[:, -1]
     first = index // cells * (classes * cells) + index % cells
     flat = logits.reshape(-1)
-    gain = flat.index_select(0, first + label * cells) - flat.index_select(0, first + (classes - 1) * cells)
+    if open_masses is None:
+        none, gold_none = logits[:, -1], flat.index_select(0, first + (classes - 1) * cells)
+    else:
+        none = torch.cat((logits[:, :-1] + open_masses, logits[:, -1:]), 1).logsumexp(1)
+        gold_none = none.reshape(-1).index_select(0, index)
+    gain = flat.index_select(0, first + label * cells) - gold_none
     values = logits.logsumexp(1) - none
     return values.reshape(-1).index_add(0, index, -mass * gain).view_as(values)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, fields
 
 import numpy as np
+import numpy.typing as npt
 
 from spanwise.core.types import Sentence
 from spanwise.losses.smoothing import SoftSpans, sum_masses
@@ -16,24 +17,26 @@ class TaughtSentence(Sentence):
 
     ``teacher`` has one row per span and type in words; spans without a row have the probability 0. A
     head that learns probabilities (``LearnsProbabilities``) learns ``gold_weight`` times the
-    entities plus 1 - ``gold_weight`` times the probabilities. Other heads learn only the entities,
-    which are gold, or predictions of the teachers if the sentence has none.
+    entities plus 1 - ``gold_weight`` times the probabilities. Without ``gold_weight``, both are learned
+    with full weight: they have different types. Other heads learn only the entities, which are gold, or
+    predictions of the teachers if the sentence has none.
     """
 
     teacher: SoftSpans | None = field(default=None, compare=False, repr=False)
-    gold_weight: float = field(default=1.0, compare=False)
+    gold_weight: float | None = field(default=1.0, compare=False)
 
     @classmethod
-    def teach(cls, sentence: Sentence, teacher: SoftSpans, gold_weight: float) -> TaughtSentence:
+    def teach(cls, sentence: Sentence, teacher: SoftSpans, gold_weight: float | None) -> TaughtSentence:
         """Add probabilities to a sentence."""
         values = {field.name: getattr(sentence, field.name) for field in fields(Sentence)}
         return cls(**values, teacher=teacher, gold_weight=gold_weight)
 
 
-def mix_targets(gold: SoftSpans, teacher: SoftSpans, gold_weight: float, *, has_one_type: bool) -> SoftSpans:
-    """Return the weighted mean of two tables of probabilities, in text order.
+def mix_targets(gold: SoftSpans, teacher: SoftSpans, gold_weight: float | None, *, has_one_type: bool) -> SoftSpans:
+    """Return the weighted mean of two tables of probabilities, or without a weight their sum, in text order.
 
-    With ``has_one_type``, the probabilities of a span are scaled to sum to at most 1.
+    With ``has_one_type``, the probabilities of a span are scaled to sum to at most 1; in a sum, teachers
+    get what gold leaves of a span.
 
     >>> def rows(*values):
     ...     start, end, label, mass = np.array(values).T
@@ -42,7 +45,21 @@ def mix_targets(gold: SoftSpans, teacher: SoftSpans, gold_weight: float, *, has_
     >>> [(int(s), int(e), int(l), float(m)) for s, e, l, m in zip(*mixed)]
     [(0, 1, 0, 0.625), (2, 3, 1, 0.375)]
     """
-    parts = [(table, weight) for table, weight in ((gold, gold_weight), (teacher, 1 - gold_weight)) if weight > 0]
+    if gold_weight is None:
+        rest = _rest(gold, teacher) if has_one_type else 1.0
+        teacher, weights = teacher._replace(mass=(teacher.mass * rest).astype(np.float32)), (1.0, 1.0)
+    else:
+        weights = (gold_weight, 1 - gold_weight)
+    parts = [(table, weight) for table, weight in zip((gold, teacher), weights, strict=True) if weight > 0]
     rows = np.concatenate([np.stack(table[:3], 1) for table, _ in parts])
     masses = np.concatenate([weight * table.mass.astype(np.float64) for table, weight in parts])
     return sum_masses(rows, masses, has_one_type=has_one_type)
+
+
+def _rest(gold: SoftSpans, teacher: SoftSpans) -> npt.NDArray[np.float32]:
+    """The probability that gold leaves to each row of the teacher: 1 minus that of its span."""
+    masses: dict[tuple[int, int], float] = {}
+    for start, end, mass in zip(gold.start.tolist(), gold.end.tolist(), gold.mass.tolist(), strict=True):
+        masses[start, end] = masses.get((start, end), 0.0) + mass
+    spans = zip(teacher.start.tolist(), teacher.end.tolist(), strict=True)
+    return np.array([max(0.0, 1 - masses.get(span, 0.0)) for span in spans], np.float32)

@@ -19,6 +19,7 @@ from spanwise.files.limits import MODEL_BUFFER_BYTES, MODEL_EXPANSION
 from spanwise.files.reading import read_json
 from spanwise.files.writing import atomic_files, atomic_output, write_json
 from spanwise.heads import head_values, make_head
+from spanwise.heads.abilities import heads_with
 from spanwise.heads.base import Head, Labels, Losses, ScoredSpans
 from spanwise.runs.folder import RunFolder
 from spanwise.runtime.allocation import AllocationLimit
@@ -59,19 +60,23 @@ class Model(nn.Module):
 
     @classmethod
     def build(
-        cls, config: Config, corpus: Corpus, *, saved: Path | None = None, log: Callable[[str], None] = lambda line: None
-    ) -> Model:
+        cls, config: Config, corpus: Corpus, *, saved: Path | None = None, log: Callable[[str], None] = lambda line: None,
+        more_types: Iterable[str] = (),
+    ) -> Model:  # fmt: skip
         """Build a model for a corpus: labels and automatic settings come from the training sentences.
 
-        With ``saved``, a run folder, the encoder is loaded from there without its weights.
+        With ``saved``, a run folder, the encoder is loaded from there without its weights. ``more_types``
+        are entity types that the training sentences need not have.
         """
         train = corpus["train"]
-        labels = Labels(entity_types(train), relation_types(train))
+        labels = Labels(tuple(sorted({*entity_types(train), *more_types})), relation_types(train))
         if not labels.entities:
             raise SpanwiseError("the training data has no entities; a model needs at least one to learn from")
         encoder = load_encoder(config.encoder, saved) if saved else build_encoder(config.encoder, train, log)
         head = make_head(encoder, labels, config.head, train)
         dev_entities = sum(len(sentence.entities) for sentence in corpus["dev"]) if "dev" in corpus else 0
+        for part in heads_with(head, Head):
+            part.marked_share = config.training.marked_share
         resolved = {"head": head_values(head), "training": config.training.resolve(len(train), dev_entities)}
         return cls(encoder, head, config.model_copy(update=resolved))
 

@@ -41,17 +41,21 @@ def packed(cells: npt.NDArray[np.bool_]) -> Spans:
     return Spans(sentence, start, start + width + 1)
 
 
-def sample_negatives(lengths: Ints, width: int, gold: Spans, count: int, generator: np.random.Generator) -> Spans:
+def sample_negatives(
+    lengths: Ints, width: int, gold: Spans, count: int, generator: np.random.Generator,
+    candidates: npt.NDArray[np.bool_] | None = None,
+) -> Spans:  # fmt: skip
     """Sample up to ``count`` spans per sentence that are not gold, of at most ``width`` words, without replacement.
 
     Every cell gets a random key, and the cells with the ``count`` smallest keys of a sentence are its
-    sample. Gold spans wider than ``width`` have no cell and are ignored.
+    sample. Gold spans wider than ``width`` have no cell and are ignored. ``candidates`` is a mask of the
+    grid; by default, all of its spans are sampled from.
 
     >>> gold = Spans(np.array([0]), np.array([1]), np.array([3]))
     >>> [column.tolist() for column in sample_negatives(np.array([3]), 2, gold, 100, np.random.default_rng(0))]
     [[0, 0, 0, 0], [0, 0, 1, 2], [1, 2, 2, 3]]
     """
-    negative = grid(lengths, width)
+    negative = grid(lengths, width) if candidates is None else candidates
     widths = gold.end - gold.start
     short = widths <= width
     negative[gold.sentence[short], gold.start[short], widths[short] - 1] = False
