@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from spanwise.core.documents import document_keys
 from spanwise.core.errors import SpanwiseError
+from spanwise.core.partial import known_types, without_open
 from spanwise.core.types import Entity, Link, Relation, Sentence, Span
 
 UNRESOLVED = sys.maxsize  # the position of a link whose tail is not in the data
@@ -31,7 +32,8 @@ class SentenceGroup:
 class SentencePair:
     """A gold sentence and its prediction over the same words; ``predicted`` is None if it is missing.
 
-    If the two sides were tokenised or split differently, the words are single characters.
+    If the two sides were tokenised or split differently, the words are single characters. Predictions
+    that a partially annotated gold sentence leaves open are dropped: they are neither right nor wrong.
     ``originals`` holds the unchanged gold sentences. The ``position`` of a link is the index of the
     pair with its tail, or ``UNRESOLVED``.
     """
@@ -95,9 +97,10 @@ def pair_groups(groups: Sequence[SentenceGroup]) -> tuple[SentencePair, ...]:
         if group.predicted is None:
             pairs.append(SentencePair(gold[0] if len(gold) == 1 else to_characters(gold), None, group.gold))
         elif len(gold) == len(predicted) == 1 and gold[0].words == predicted[0].words:
-            pairs.append(SentencePair(gold[0], predicted[0], group.gold))
+            pairs.append(SentencePair(gold[0], without_open(gold[0], predicted[0]), group.gold))
         else:
-            pairs.append(SentencePair(to_characters(gold), to_characters(predicted), group.gold))
+            characters = to_characters(gold)
+            pairs.append(SentencePair(characters, without_open(characters, to_characters(predicted)), group.gold))
     return tuple(pairs)
 
 
@@ -111,6 +114,7 @@ def to_characters(sentences: Sequence[Sentence]) -> Sentence:
     entities: list[Entity] = []
     relations: list[Relation] = []
     links: list[Link] = []
+    ranges: list[Span] = []
     for sentence in sentences:
         first_entity = len(entities)
         offsets = [len(characters)]  # the index of each character of the text among ``characters``
@@ -118,6 +122,9 @@ def to_characters(sentences: Sequence[Sentence]) -> Sentence:
             if not character.isspace():
                 characters.append(character)
             offsets.append(len(characters))
+        marks = (Span(0, len(sentence.words)),) if sentence.annotated is None else sentence.annotated
+        spans = (sentence.characters(mark) for mark in marks if isinstance(mark, Span) and mark.end > mark.start)
+        ranges += (Span(offsets[start], offsets[end]) for start, end in spans if offsets[start] < offsets[end])
         entities += (_entity_to_characters(entity, sentence, offsets) for entity in sentence.entities)
         relations += (
             replace(relation, head=relation.head + first_entity, tail=relation.tail + first_entity)
@@ -125,8 +132,19 @@ def to_characters(sentences: Sequence[Sentence]) -> Sentence:
         )
         links += (replace(link, head=link.head + first_entity) for link in sentence.links)
     return Sentence(
-        sentences[0].id, tuple(characters), tuple(entities), tuple(relations), tuple(links), document="", position=0
+        sentences[0].id, tuple(characters), tuple(entities), tuple(relations), tuple(links), document="", position=0,
+        annotated=_joined_marks(sentences, ranges),
     )  # fmt: skip
+
+
+def _joined_marks(sentences: Sequence[Sentence], ranges: Sequence[Span]) -> tuple[Span, ...] | tuple[str, ...] | None:
+    """The marks of joined sentences: None if all are complete, their types if all have the same, else ``ranges``."""
+    if all(sentence.annotated is None for sentence in sentences):
+        return None
+    types = known_types(sentences[0])
+    if types is not None and all(sentence.annotated == types for sentence in sentences):
+        return types
+    return tuple(ranges)
 
 
 class CharacterOrigin(NamedTuple):

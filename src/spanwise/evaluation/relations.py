@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from spanwise.core.partial import without_open
 from spanwise.core.types import Sentence
 from spanwise.evaluation.alignment import SentencePair
 from spanwise.evaluation.scores import Item, Score, Scores, Tally
@@ -45,8 +46,8 @@ def gold_relations(sentence: Sentence) -> set[Item]:
 
 def scored_relations(gold: Iterable[Sentence], predicted: Iterable[Sentence]) -> Iterator[tuple[float, bool]]:
     """Yield the score of each predicted relation and whether it is strictly correct; both sides are in the same order."""
-    for gold_sentence, predicted_sentence in zip(gold, predicted, strict=True):
-        gold_items = _within(gold_sentence)
+    for gold_sentence, prediction in zip(gold, predicted, strict=True):
+        gold_items, predicted_sentence = _within(gold_sentence), without_open(gold_sentence, prediction)
         for relation in predicted_sentence.relations:
             head, tail = _entity(predicted_sentence, relation.head), _entity(predicted_sentence, relation.tail)
             yield relation.score or 0.0, (relation.type, head, 0, tail) in gold_items

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
+from spanwise.core.partial import without_open
 from spanwise.core.types import Sentence
 from spanwise.evaluation.evaluation import evaluate
 from spanwise.evaluation.relations import micro_relations
@@ -63,7 +64,8 @@ class EntityTask(Task):
         self.finds_relations = finds_relations
 
     def score_dev(self, gold: Iterable[Sentence], predicted: Iterable[Sentence]) -> dict[str, Any]:
-        gold, predicted, tally = list(gold), list(predicted), Tally()
+        gold, tally = list(gold), Tally()
+        predicted = [without_open(one, other) for one, other in zip(gold, predicted, strict=True)]
         for gold_sentence, predicted_sentence in zip(gold, predicted, strict=True):
             tally.add(entity_items(gold_sentence), entity_items(predicted_sentence))
         dev: dict[str, Any] = _rates(tally.scores.micro)

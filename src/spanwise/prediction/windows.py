@@ -83,7 +83,7 @@ def join_windows(sentence: Sentence, ranges: Sequence[Span], windows: Sequence[S
             for relation in window.relations
             if relation.head in new and relation.tail in new
         ]
-    return replace(sentence, entities=tuple(joined), relations=tuple(relations), links=())
+    return replace(sentence, entities=tuple(joined), relations=tuple(relations), links=(), annotated=None)
 
 
 def _shift(entity: Entity, offset: int) -> Entity:
