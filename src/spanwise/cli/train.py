@@ -50,6 +50,9 @@ def train(
     threads: ThreadsOption = None,
     resume: ResumeOption = False,
     init: InitOption = None,
+    keep_types: Annotated[
+        bool, typer.Option("--keep-types", help="Keep the types of the --init model that DATA does not annotate.")
+    ] = False,
     track: TrackOption = None,
     settings: SettingsOption = None,
     source_format: FromOption = None,
@@ -83,8 +86,9 @@ def train(
     training = {"epochs": epochs, "batch_size": batch_size, "seed": seed}
     choices = Choices(recipe, encoder, task, tuple(settings or ()), training)
     options = RunOptions(
-        device=device, resume=resume, init=init, data_format=source_format, trackers=tuple(track or ()), log=typer.echo
-    )
+        device=device, resume=resume, init=init, keep_types=keep_types, data_format=source_format,
+        trackers=tuple(track or ()), log=typer.echo,
+    )  # fmt: skip
     with resume_hint(out):
         if sweep:
             train_sweep(data, out, sweep, choices, options)

@@ -24,6 +24,7 @@ class TrainingRecord:
     fingerprint of each split, ``init`` the run folder of the initial weights, ``conditions`` the number
     of threads, the device and the versions of libraries. ``teachers`` are the folders of the models
     that the run learns from (``spanwise distill``), and ``unlabelled`` the files of its unlabelled text.
+    ``keep_types`` tells whether it keeps the types of ``init`` that the data does not annotate.
     """
 
     config: Config
@@ -32,6 +33,7 @@ class TrainingRecord:
     conditions: Mapping[str, str | int] = field(default_factory=dict)
     teachers: tuple[str, ...] = ()
     unlabelled: tuple[str, ...] = ()
+    keep_types: bool = False
 
     @classmethod
     def read(cls, path: Path) -> TrainingRecord:
@@ -39,7 +41,7 @@ class TrainingRecord:
         values = read_json(path)
         record = cls._parse(path, values.get("config"), values.get("data"), values.get("init"), values.get("conditions"))
         teachers, unlabelled = (_paths(path, values.get(name)) for name in ("teachers", "unlabelled"))
-        return replace(record, teachers=teachers, unlabelled=unlabelled)
+        return replace(record, teachers=teachers, unlabelled=unlabelled, keep_types=values.get("keep_types") is True)
 
     @classmethod
     def read_report(cls, path: Path) -> TrainingRecord:
@@ -63,7 +65,7 @@ class TrainingRecord:
     def write(self, path: Path) -> None:
         config = self.config.model_dump(mode="json")
         values = {"config": config, "data": self.data, "init": self.init, "conditions": self.conditions}
-        write_json(path, values | {"teachers": self.teachers, "unlabelled": self.unlabelled})
+        write_json(path, values | {"teachers": self.teachers, "unlabelled": self.unlabelled, "keep_types": self.keep_types})
 
     def check_same(self, folder: Path, config: Config, data: Mapping[str, str]) -> None:
         """Refuse to resume with other data or settings."""

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+
+import torch
+from torch import Tensor
 
 from spanwise.encoders.transfer import transfer_weights
 from spanwise.heads.abilities import RenamesWeights
@@ -15,7 +19,8 @@ from spanwise.spans.deep import SpanTransformer
 def initialize_from(model: Model, folder: Path) -> str:
     """Copy the encoder of a trained model, and the matching tensors of its head if kind and labels agree.
 
-    Returns a line for the log.
+    The model may have more entity types: the weights of each type are then copied to those of the same
+    type. Returns a line for the log.
     """
     source_model = Model.load(folder)
     transfer_weights(model.encoder, source_model.encoder, folder)
@@ -24,11 +29,14 @@ def initialize_from(model: Model, folder: Path) -> str:
             part.reload_copies()
     head, source = model.head, source_model.head
     labels = model.labels if head.finds_relations else replace(model.labels, relations=source_model.labels.relations)
-    if type(head.configured_head) is not type(source.configured_head) or labels != source_model.labels:
+    old, new = source_model.labels.entities, labels.entities
+    has_labels = set(old) <= set(new) and labels.relations == source_model.labels.relations
+    if type(head.configured_head) is not type(source.configured_head) or not has_labels:
         return f"initialised from {folder}: the encoder only, because the head is of another kind or has other labels"
     tensors, source_tensors, source_names = head.state_dict(), source.state_dict(), _transfer_names(source)
     matches = {name: source_tensors[source_names[key]] for key, name in _transfer_names(head).items() if key in source_names}
-    copied = {name: value for name, value in matches.items() if tensors[name].shape == value.shape}
+    resized = {name: copy_types(tensors[name], value, old, new) for name, value in matches.items()}
+    copied = {name: value for name, value in resized.items() if value is not None}
     head.load_state_dict({**tensors, **copied})
     return f"initialised from {folder}: the encoder, and {len(copied)} of {len(tensors)} weight tensors of the head"
 
@@ -53,3 +61,42 @@ def _transfer_names(head: Head) -> dict[str, str]:
                 key = prefix + part.transfer_name(key.removeprefix(prefix))
         names[key] = name
     return names
+
+
+def copy_types(target: Tensor, source: Tensor, old: Sequence[str], new: Sequence[str]) -> Tensor | None:
+    """Copy a tensor to one of a head with more types; None if the shapes do not follow from the types.
+
+    A dimension of a head with C types has C rows, C and one for NONE, one for O and two per type (tags),
+    or a block of rows per type. Rows of new types keep their values.
+
+    >>> import torch
+    >>> copy_types(torch.zeros(4), torch.tensor([1.0, 2.0, 9.0]), ("A", "C"), ("A", "B", "C"))
+    tensor([1., 0., 2., 9.])
+    """
+    if target.shape == source.shape:
+        return source
+    if target.ndim != source.ndim:
+        return None
+    indices = [_rows(*sizes, old, new) for sizes in zip(source.shape, target.shape, strict=True)]
+    if any(rows is None for rows in indices):
+        return None
+    here, there = (torch.meshgrid(*(rows[side] for rows in indices if rows), indexing="ij") for side in (1, 0))
+    copy = target.clone()
+    copy[here] = source[there]
+    return copy
+
+
+def _rows(before: int, after: int, old: Sequence[str], new: Sequence[str]) -> tuple[Tensor, Tensor] | None:
+    """The indices of a dimension in the old and in the new tensor that belong together."""
+    if before == after:
+        return torch.arange(before), torch.arange(after)
+    size, rest = divmod(after - before, len(new) - len(old)) if len(new) > len(old) else (0, 1)
+    others = before - size * len(old)
+    if rest or size < 1 or (others, size == 2) not in ((0, False), (1, True), (1, False)) or (others and size > 2):
+        return None
+    first = 1 if (others, size) == (1, 2) else 0  # O is the first tag, NONE the last class
+    sides = []
+    for types, count in ((old, before), (new, after)):
+        rows = [first + types.index(type) * size + row for type in old for row in range(size)]
+        sides.append(torch.tensor([*rows, *([0 if first else count - 1] if others else [])]))
+    return sides[0], sides[1]

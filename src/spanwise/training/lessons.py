@@ -128,11 +128,12 @@ class Lessons:
     """The opinions of teachers on the training and unlabelled sentences of a corpus.
 
     They are computed once and stored in the run folder until training is finished, so that a resumed
-    run learns exactly the same and does not need the teachers.
+    run learns exactly the same and does not need the teachers. ``types`` are the types to which labels
+    refer; by default, those of the student.
     """
 
-    def __init__(self, opinions: Sequence[Opinion], teachers: Sequence[dict[str, Any]]) -> None:
-        self.opinions, self.teachers = opinions, teachers
+    def __init__(self, opinions: Sequence[Opinion], teachers: Sequence[dict[str, Any]], types: Sequence[str] = ()) -> None:
+        self.opinions, self.teachers, self.types = opinions, teachers, tuple(types)
 
     @classmethod
     def ask(
@@ -153,7 +154,8 @@ class Lessons:
 
     def write(self, path: Path) -> None:
         with atomic_output(path) as temporary, temporary.open("w", encoding="utf-8") as file:
-            file.write(json.dumps({"teachers": self.teachers, "sentences": len(self.opinions)}) + "\n")
+            header = {"teachers": self.teachers, "sentences": len(self.opinions), "types": self.types}
+            file.write(json.dumps(header) + "\n")
             for opinion in self.opinions:
                 file.write(json.dumps(_to_record(opinion)) + "\n")
 
@@ -166,13 +168,13 @@ class Lessons:
                 opinions = [_from_record(json.loads(line)) for line in file]
         except (OSError, StopIteration, ValueError, KeyError, TypeError):
             return None
-        return cls(opinions, header["teachers"]) if len(opinions) == len(_taught(corpus)) else None
+        return cls(opinions, header["teachers"], header.get("types", ())) if len(opinions) == len(_taught(corpus)) else None
 
     def sentences(self, corpus: Corpus, gold_weight: float) -> list[Sentence]:
         """The training sentences with the opinions on them, then the unlabelled ones with pseudo-labels."""
         opinions = iter(self.opinions)
         train = [
-            TaughtSentence.teach(sentence, next(opinions).spans, gold_weight) if _is_short(sentence) else sentence
+            TaughtSentence.teach(sentence, next(opinions).spans, gold_weight) if is_short(sentence) else sentence
             for sentence in corpus["train"]
         ]
         unlabelled = [
@@ -192,10 +194,11 @@ def describe_teacher(folder: Path) -> dict[str, Any]:
 
 def _taught(corpus: Corpus) -> list[Sentence]:
     """The sentences on which teachers are asked: training sentences that fit a window, and unlabelled ones."""
-    return [*filter(_is_short, corpus["train"]), *corpus.splits.get(UNLABELLED, ())]
+    return [*filter(is_short, corpus["train"]), *corpus.splits.get(UNLABELLED, ())]
 
 
-def _is_short(sentence: Sentence) -> bool:
+def is_short(sentence: Sentence) -> bool:
+    """Whether teachers are asked about a sentence: it fits their window."""
     return len(sentence.words) <= MAX_WORDS
 
 

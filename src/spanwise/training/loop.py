@@ -42,14 +42,15 @@ class Trainer:
     """Trains a model on ``corpus["train"]`` and stores the weights that are best on ``corpus["dev"]`` in the run folder.
 
     ``sentences`` replace those of train, for example by the same with the probabilities of teachers.
+    ``data`` is the corpus as it was read, if ``corpus`` differs from it.
     """
 
     def __init__(
         self, model: Model, corpus: Corpus, folder: Path, *, device: str = "auto", trackers: Iterable[str] = (),
-        log: Callable[[str], None] = print, sentences: Sequence[Sentence] | None = None,
+        log: Callable[[str], None] = print, sentences: Sequence[Sentence] | None = None, data: Corpus | None = None,
     ) -> None:  # fmt: skip
         self.model, self.corpus, self.folder, self.log = model, corpus, RunFolder(folder), log
-        self.sentences = corpus["train"] if sentences is None else sentences
+        self.sentences, self.fingerprints = corpus["train"] if sentences is None else sentences, fingerprints(data or corpus)
         self.settings, self.trackers = model.config.training, list(trackers)
         self._set_up_device(device)
         self._prepare_data()
@@ -83,7 +84,6 @@ class Trainer:
         self.best_score, self.best_epoch, self.last_improvement = -1.0, 0, 0
         self.metrics: list[dict[str, Any]] = []
         self.loss_sums: dict[str, Tensor] = {}  # over the batches of this epoch
-        self.fingerprints = fingerprints(self.corpus)
 
     def _update_count(self) -> int:
         """The number of optimiser steps; the remaining batches of an epoch also make one."""

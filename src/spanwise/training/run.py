@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ from spanwise.training.checks import check_corpus, check_coverage
 from spanwise.training.conditions import current_conditions, describe_changes
 from spanwise.training.data import all_sentences, read_training_corpus
 from spanwise.training.init_weights import initialize_from
+from spanwise.training.kept_types import keep_types
 from spanwise.training.lessons import Lessons, add_unlabelled, check_student, find_teachers, labelled, with_all_words
 from spanwise.training.loop import Trainer
 from spanwise.training.report import training_report
@@ -57,6 +59,7 @@ class RunOptions:
     device: str = "auto"
     resume: bool = False
     init: str | Path | None = None
+    keep_types: bool = False
     data_format: str | None = None
     trackers: tuple[str, ...] = ()
     test: bool = True
@@ -78,6 +81,7 @@ def train(
     device: str = "auto",
     resume: bool = False,
     init: str | Path | None = None,
+    keep_types: bool = False,
     data_format: str | None = None,
     trackers: Iterable[str] = (),
     test: bool = True,
@@ -99,6 +103,7 @@ def train(
         device: ``cpu``, ``cuda`` or ``auto``.
         resume: continue an unfinished run with its settings; settings passed here must be the same.
         init: run folder of a trained model whose weights to start from.
+        keep_types: also predict the types of ``init`` that the data does not annotate; that model teaches them.
         data_format: format of the data; detected by default.
         trackers: also log to ``tensorboard``, ``wandb`` or ``mlflow``.
         test: whether to score the test split after training.
@@ -110,8 +115,8 @@ def train(
     """
     choices = Choices(recipe, encoder, task, tuple(overrides), settings)
     options = RunOptions(
-        device=device, resume=resume, init=init, data_format=data_format, trackers=tuple(trackers), test=test, log=log,
-        teachers=tuple(map(str, teachers)), unlabelled=tuple(map(str, unlabelled)),
+        device=device, resume=resume, init=init, keep_types=keep_types, data_format=data_format, trackers=tuple(trackers),
+        test=test, log=log, teachers=tuple(map(str, teachers)), unlabelled=tuple(map(str, unlabelled)),
     )  # fmt: skip
     return train_choices(data, Path(out), choices, options)
 
@@ -147,6 +152,10 @@ def train_config(data: str | Path | Corpus, out: Path, config: Config, options: 
     check_trackers(options.trackers)
     if options.unlabelled and not options.teachers:
         raise SpanwiseError("unlabelled text needs a teacher; use spanwise distill")
+    if options.keep_types and options.init is None and not options.resume:
+        raise SpanwiseError("--keep-types needs --init RUN, the model whose types to keep")
+    if options.keep_types and options.teachers:
+        raise SpanwiseError("--keep-types cannot be combined with teachers: the model of --init is the teacher")
     if options.teachers:
         record = RunFolder(out).read_record() if options.resume else None
         recorded = () if record is None else record.teachers
@@ -176,7 +185,7 @@ def train_config(data: str | Path | Corpus, out: Path, config: Config, options: 
         if record is not None:
             record.check_same(out, config, fingerprints(corpus))
             check_same_init(out, record.init, options.init)
-            options = replace(options, init=record.init)
+            options = replace(options, init=record.init, keep_types=record.keep_types)
         try:
             return _train(corpus, folder, config, options, record)
         except DiskFullError as error:
@@ -191,13 +200,21 @@ def _train(corpus: Corpus, folder: RunFolder, config: Config, options: RunOption
     # Build the model. All random numbers follow from the seed.
     torch.manual_seed(config.training.seed)
     checkpoint = find_checkpoint(folder, options.log, should_remove=is_main_process()) if options.resume else None
-    model = Model.build(config, with_all_words(corpus), saved=folder.path if checkpoint else None, log=options.log)
+    gold_corpus, kept = corpus, None
+    if options.keep_types:
+        kept = keep_types(
+            Path(str(options.init)), corpus, folder, options.device, options.log, is_resumed=checkpoint is not None
+        )
+        corpus = corpus if kept is None else kept.complete(corpus)
+    more_types = () if kept is None else kept.types
+    build = partial(Model.build, corpus=with_all_words(corpus), more_types=more_types, log=options.log)
+    model = build(config, saved=folder.path if checkpoint else None)
     if options.can_replace_encoder and checkpoint is None and check_coverage(corpus, model.encoder):
         name = encoder_name(config.encoder).partition(" + ")[0]
         options.log(f"encoder: static, because {name} hardly knows the script or language of this data")
         config = config.model_copy(update={"encoder": encoder_values("static", config.encoder)})
         torch.manual_seed(config.training.seed)
-        model = Model.build(config, with_all_words(corpus), log=options.log)
+        model = build(config)
     if options.init is not None and checkpoint is None:
         options.log(initialize_from(model, Path(options.init)))
 
@@ -216,16 +233,21 @@ def _train(corpus: Corpus, folder: RunFolder, config: Config, options: RunOption
     if options.teachers and lessons is None:
         lessons = Lessons.ask(options.teachers, model, corpus, options.device, options.log)
     taught = None if lessons is None else lessons.sentences(corpus, model.config.training.gold_weight)
+    if kept is not None:
+        lessons, taught = kept.lessons, kept.sentences(gold_corpus, corpus, model)
 
     # Train. From here on the run can be resumed, because its record is written.
     trainer = Trainer(
-        model, corpus, folder.path, device=options.device, trackers=options.trackers, log=options.log, sentences=taught
-    )
+        model, corpus, folder.path, device=options.device, trackers=options.trackers, log=options.log, sentences=taught,
+        data=gold_corpus,
+    )  # fmt: skip
     options.log(trainer.plan)
     conditions = current_conditions(trainer.device_name, trainer.accelerator.num_processes)
     if is_main_process() and checkpoint is None:
         init = None if options.init is None else str(Path(options.init).absolute())
-        record = TrainingRecord(config, trainer.fingerprints, init, conditions, options.teachers, options.unlabelled)
+        record = TrainingRecord(
+            config, trainer.fingerprints, init, conditions, options.teachers, options.unlabelled, options.keep_types
+        )
         record.write(folder.record_file)
         if lessons is not None:
             lessons.write(folder.lessons_file)
@@ -247,7 +269,9 @@ def _train(corpus: Corpus, folder: RunFolder, config: Config, options: RunOption
     # Write the report, which marks the run as finished.
     if is_main_process():
         report = training_report(trainer, config, scores, notes, conditions, time.perf_counter() - started)
-        if lessons is not None:
+        if kept is not None:
+            report["kept_types"] = {"types": list(kept.types), "teachers": list(kept.lessons.teachers)}
+        elif lessons is not None:
             report["distillation"] = lessons.to_report(options.unlabelled)
         write_json(folder.report_file, report | {"calibration": calibration})
     trainer.finish(scores)
