@@ -50,7 +50,7 @@ def test_both_avoids_the_same_uncertain_words() -> None:
     assert numbers(texts, Criteria(2, "both")) == [0, 3]
 
 
-def test_diversity_covers_words_whatever_the_model_predicts() -> None:
+def test_diversity_covers_words_without_using_the_model() -> None:
     texts = pool("a b c Oslo 0.5", "a b c Oslo 0.5 0.5", "d e f", "a")
     assert set(numbers(texts, Criteria(2, "diversity"))) == {1, 2}
 

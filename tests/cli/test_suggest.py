@@ -1,4 +1,4 @@
-"""``spanwise suggest``: what is read, skipped and written."""
+"""``spanwise suggest``: inputs, skipped texts and outputs."""
 
 from __future__ import annotations
 

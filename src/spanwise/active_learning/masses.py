@@ -52,7 +52,7 @@ def uncertainty_masses(
 
 
 def word_masses(sentence: Sentence) -> dict[Feature, float]:
-    """A mass of 1 for every occurrence of a word, whatever a model thinks of it.
+    """A mass of 1 for every occurrence of a word; needs no model.
 
     >>> [(feature.word, mass) for feature, mass in word_masses(Sentence("s", ("To", "be", "or", "to"))).items()]
     [('to', 2.0), ('be', 1.0), ('or', 1.0)]

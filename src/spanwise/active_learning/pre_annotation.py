@@ -20,8 +20,8 @@ def pre_annotate(
 ) -> Iterator[Sentence]:  # fmt: skip
     """Yield the chosen sentences with predictions, the most valuable first.
 
-    The key ``suggestion`` has the rank, the score, and where the sentence is from. A single sentence is
-    a text of its own, so that writers of documents do not join sentences that are far from each other.
+    The key ``suggestion`` has the rank, the score, and where the sentence is from. A single sentence becomes
+    a separate text, so that writers of documents do not join sentences that are far from each other.
     """
     places = [(rank, candidate) for rank, candidate in enumerate(chosen, 1) for _ in candidate.sentences]
     sentences = [replace(sentence, annotated=None) for candidate in chosen for sentence in candidate.sentences]

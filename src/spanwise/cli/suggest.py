@@ -91,7 +91,6 @@ def suggest(
     learning curve is compared with that of random choice.
     """
     from spanwise.active_learning.choosing import Criteria, parse_preferred
-    from spanwise.recipes.resolve import Choices
 
     criteria = Criteria(count, strategy, unit, parse_preferred(prefer or ()), per_word, 1 if seed is None else seed)
     source_format = with_encoding(source_format, encoding)
@@ -102,6 +101,8 @@ def suggest(
             raise typer.BadParameter(
                 "--simulate DATA trains its own models on DATA: omit MODEL, POOL, --annotated, --threshold and --to"
             )
+        from spanwise.recipes.resolve import Choices  # needs torch
+
         choices = Choices(recipe, encoder, None, tuple(settings or ()), {"epochs": epochs})
         _simulate(simulate, output, choices, criteria, repeats, limit, device, source_format)
         return
