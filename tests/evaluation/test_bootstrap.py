@@ -65,7 +65,7 @@ def test_coverage_matches_the_level() -> None:
     rng = np.random.default_rng(7)
     # Two gold entities per sentence, 70 % correct; 0.6 spurious: F1 = 2 * 1.4 / (1.4 + 0.6 + 2).
     truth = 2 * 1.4 / (2.0 + 2.0)
-    intervals = [f1_interval([tuple(row) for row in _sample(rng, 150).tolist()], seed=n) for n in range(400)]
+    intervals = [f1_interval([tuple(row) for row in _sample(rng, 150).tolist()], resamples=400, seed=n) for n in range(400)]
     inside = sum(interval is not None and interval.low <= truth <= interval.high for interval in intervals)
     assert 0.91 <= inside / len(intervals) <= 0.98
 

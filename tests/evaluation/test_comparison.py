@@ -143,7 +143,7 @@ def test_coverage_of_difference_intervals() -> None:
         gold = rng.poisson(gold_mean, 150)
         correct = [rng.binomial(gold, recall) for recall in recalls]
         columns = [np.stack([hits, hits + rng.poisson(spurious, 150), gold], axis=1) for hits in correct]
-        _, interval = difference_interval(np.stack(columns, axis=1), 1, seed=seed)
+        _, interval = difference_interval(np.stack(columns, axis=1), 1, resamples=400, seed=seed)
         assert interval is not None
         inside += interval.low <= f1[0] - f1[1] <= interval.high
     assert 0.92 <= inside / 400 <= 0.98

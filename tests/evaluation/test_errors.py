@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from spanwise import Entity, Sentence
 from spanwise.evaluation import OUTCOMES, ErrorAnalysis, Score, analyze_errors, evaluate
-from spanwise.evaluation.matching import Mention, match_errors
+from spanwise.evaluation.matching import Match, Mention, match_errors
 
 WORDS = tuple("abcdefgh")
 Mark = tuple[str, tuple[tuple[int, int], ...]]
@@ -259,9 +259,16 @@ def sides(draw: st.DrawFn) -> tuple[list[Sentence], list[Sentence]]:
 
 @settings(max_examples=100, deadline=None)
 @given(sides())
-def test_every_entity_is_in_exactly_one_match(data: Any) -> None:
+def test_properties_of_matches(data: Any) -> None:
     gold, predicted = data
     result = analyze_errors(gold, predicted)
+    check_that_every_entity_is_in_one_match(gold, predicted, result)
+    for match in result.matches:
+        check_that_the_outcome_follows_from_types_and_words(match)
+    check_that_spurious_and_missed_entities_do_not_overlap(result)
+
+
+def check_that_every_entity_is_in_one_match(gold: list[Sentence], predicted: list[Sentence], result: ErrorAnalysis) -> None:
     for side, name in ((gold, "gold"), (predicted, "predicted")):
         mentions = [(match.sentence_index, getattr(match, name)) for match in result.matches if getattr(match, name)]
         rows = Counter((index, mention.type, mention.spans) for index, mention in mentions)
@@ -269,33 +276,27 @@ def test_every_entity_is_in_exactly_one_match(data: Any) -> None:
     counts = result.counts
     matched_errors = counts["type"] + counts["boundary"] + counts["both"]
     assert result.false_count == 2 * matched_errors + counts["spurious"] + counts["missed"]
-    assert result.score == evaluate(gold, predicted).entities.micro
+    evaluation = evaluate(gold, predicted)
+    assert result.score == evaluation.entities.micro
     # Type errors agree with the confusion matrix.
     assert counts["type"] == sum(count for _, _, count in result.confusion.type_errors)
-    assert result.confusion == evaluate(gold, predicted).confusion
+    assert result.confusion == evaluation.confusion
 
 
-@settings(max_examples=100, deadline=None)
-@given(sides())
-def test_outcomes_follow_from_types_and_words(data: Any) -> None:
-    gold, predicted = data
-    for match in analyze_errors(gold, predicted).matches:
-        if match.gold is None or match.predicted is None:
-            assert match.outcome == ("missed" if match.gold else "spurious")
-            continue
-        gold_words, words = ({n for span in mention.spans for n in range(*span)} for mention in (match.gold, match.predicted))
-        assert gold_words & words
-        expected = {(True, True): "correct", (False, True): "type", (True, False): "boundary", (False, False): "both"}
-        assert match.outcome == expected[match.gold.type == match.predicted.type, gold_words == words]
+def check_that_the_outcome_follows_from_types_and_words(match: Match) -> None:
+    if match.gold is None or match.predicted is None:
+        assert match.outcome == ("missed" if match.gold else "spurious")
+        return
+    gold_words, words = ({n for span in mention.spans for n in range(*span)} for mention in (match.gold, match.predicted))
+    assert gold_words & words
+    expected = {(True, True): "correct", (False, True): "type", (True, False): "boundary", (False, False): "both"}
+    assert match.outcome == expected[match.gold.type == match.predicted.type, gold_words == words]
 
 
-@settings(max_examples=100, deadline=None)
-@given(sides())
-def test_spurious_and_missed_entities_do_not_overlap(data: Any) -> None:
+def check_that_spurious_and_missed_entities_do_not_overlap(result: ErrorAnalysis) -> None:
     """Otherwise they would match."""
-    gold, predicted = data
     words_by_outcome: dict[tuple[int, str], list[set[int]]] = {}
-    for match in analyze_errors(gold, predicted).matches:
+    for match in result.matches:
         words = {n for span in match.mention.spans for n in range(*span)}
         words_by_outcome.setdefault((match.sentence_index, match.outcome), []).append(words)
     for (index, outcome), rows in words_by_outcome.items():

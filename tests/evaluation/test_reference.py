@@ -76,10 +76,16 @@ def is_discontinuous(mark: Mark) -> bool:
 
 @settings(max_examples=100, deadline=None)
 @given(corpora())
-def test_entities(data: tuple[list[Sentence], list[Sentence], list[Sentence]]) -> None:
+def test_all_scores(data: tuple[list[Sentence], list[Sentence], list[Sentence]]) -> None:
     gold, predicted, train = data
-    sides = [(marks(g), marks(next((p for p in predicted if p.id == g.id), None))) for g in gold]
     result = evaluate(gold, predicted, train).to_json()
+    check_entities(gold, predicted, train, result)
+    check_that_confusion_sums_to_supports_and_predictions(gold, predicted, result)
+    check_relations(gold, predicted, result["relations"])
+
+
+def check_entities(gold: list[Sentence], predicted: list[Sentence], train: list[Sentence], result: dict[str, Any]) -> None:
+    sides = [(marks(g), marks(next((p for p in predicted if p.id == g.id), None))) for g in gold]
 
     def total(only: Any = lambda mark: True) -> dict[str, Any]:
         gold_marks = [[m for m in g if only(m)] for g, _ in sides]
@@ -122,11 +128,9 @@ def test_entities(data: tuple[list[Sentence], list[Sentence], list[Sentence]]) -
     assert result["missing_sentences"] == len(gold) - len(predicted)
 
 
-@settings(max_examples=80, deadline=None)
-@given(corpora())
-def test_confusion_sums_to_supports_and_predictions(data: tuple[list[Sentence], list[Sentence], list[Sentence]]) -> None:
-    gold, predicted, _ = data
-    result = evaluate(gold, predicted).to_json()
+def check_that_confusion_sums_to_supports_and_predictions(
+    gold: list[Sentence], predicted: list[Sentence], result: dict[str, Any]
+) -> None:
     confusion, rows, columns = result["confusion"], Counter[str](), Counter[str]()
     for gold_type, row in confusion["counts"].items():
         rows[gold_type] += sum(row.values())
@@ -147,14 +151,11 @@ def test_confusion_sums_to_supports_and_predictions(data: tuple[list[Sentence], 
     assert sum(count for row in confusion["counts"].values() for count in row.values()) == pairs
 
 
-@settings(max_examples=80, deadline=None)
-@given(corpora())
-def test_relations(data: tuple[list[Sentence], list[Sentence], list[Sentence]]) -> None:
-    gold, predicted, _ = data
-    result = evaluate(gold, predicted).to_json()["relations"]
+def check_relations(gold: list[Sentence], predicted: list[Sentence], result: dict[str, Any] | None) -> None:
     if not any(s.relations for s in gold) or not any(s.relations for s in predicted):
         assert result is None
         return
+    assert result is not None
     for name, has_types in (("strict", True), ("boundaries", False)):
 
         def triples(sentence: Sentence | None, has_types: bool = has_types) -> set[Any]:

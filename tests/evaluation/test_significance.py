@@ -15,18 +15,17 @@ from spanwise.evaluation import compare, evaluate
 from spanwise.evaluation.bootstrap import MIN_UNITS
 
 LENGTH = 12
+WORDS = tuple(f"w{n}" for n in range(LENGTH))
+ENTITIES, WRONG = (tuple(Entity(type, ((n, n + 1),)) for n in range(LENGTH)) for type in ("X", "Y"))
 
 
 def corpus(counts: np.ndarray) -> tuple[list[Sentence], list[list[Sentence]]]:
     """Gold sentences and the output of each run, for counts of sentences × runs × (correct, predicted, gold)."""
     gold, runs = [], [[] for _ in range(counts.shape[1])]
     for number, row in enumerate(counts.tolist()):
-        words = tuple(f"w{n}" for n in range(LENGTH))
-        entities = [Entity("X", ((n, n + 1),)) for n in range(LENGTH)]
-        wrong = [Entity("Y", ((n, n + 1),)) for n in range(LENGTH)]
-        gold.append(Sentence(str(number), words, tuple(entities[: row[0][2]])))
+        gold.append(Sentence(str(number), WORDS, ENTITIES[: row[0][2]]))
         for run, (correct, predicted, _) in zip(runs, row, strict=True):
-            run.append(Sentence(str(number), words, (*entities[:correct], *wrong[: predicted - correct])))
+            run.append(Sentence(str(number), WORDS, (*ENTITIES[:correct], *WRONG[: predicted - correct])))
     return gold, runs
 
 
