@@ -153,7 +153,7 @@ def unit_counts(units: Sequence[Sequence[int]], rows: Sequence[Sequence[tuple[in
     total = max((max(run_units, default=-1) for run_units in units), default=-1) + 1
     counts = np.zeros((total, len(rows), 3), dtype=np.int64)
     for run, (run_units, values) in enumerate(zip(units, rows, strict=True)):
-        np.add.at(counts, (np.array(run_units, dtype=np.intp), run), np.array(values, dtype=np.int64).reshape(-1, 3))
+        np.add.at(counts[:, run], np.array(run_units, dtype=np.intp), np.array(values, dtype=np.int64).reshape(-1, 3))
     return counts
 
 
