@@ -41,6 +41,20 @@ def check(blocks: Blocks, words: Tensor) -> None:
     sums = blocks.packed(blocks.inside.float() @ blocks.windows(words))
     torch.testing.assert_close(sums, torch.stack([states.sum(0) for states in span_words(blocks, words)]), rtol=0, atol=1e-5)
 
+    check_index(blocks)
+
+
+def check_index(blocks: Blocks) -> None:
+    """The rows of a word include all spans with it."""
+    first_word, width, first_row, last_row = blocks.index
+    for row, (first, words) in enumerate(zip(first_word.tolist(), width.tolist(), strict=True)):
+        assert first == blocks.sentence[row] * blocks.shape[1] + blocks.start[row]
+        assert bool((first_row[first : first + words] <= row).all())
+        assert bool((last_row[first : first + words] > row).all())
+    if len(first_word):
+        assert bool((first_row.diff() >= 0).all())
+        assert bool((last_row.diff() >= 0).all())
+
 
 def random_words(lengths: list[int]) -> Tensor:
     return torch.randn(len(lengths), max([1, *lengths]), 3, generator=torch.Generator().manual_seed(1))

@@ -11,22 +11,60 @@ the span of a slot.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import cached_property
 
 import torch
+import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
+from spanwise.spans.kernels import SpanIndex, attend_with_kernels, can_use_kernels
 from spanwise.spans.tiles import Tiles
 
 ROWS = 8  # starts per tile: more compute masked cells, fewer copy more words, since windows overlap by the widest span
 
 
 class Blocks(ABC):
-    """S packed spans: ``sentence``, ``start`` and ``end`` [S], with at most ``width`` words each."""
+    """S packed spans: ``sentence``, ``start`` and ``end`` [S], with at most ``width`` words each.
+
+    ``shape`` is B and T: the number of sentences and their padded length.
+    """
 
     inside: Tensor  # boolean, broadcasts to [G, M, N]
 
-    def __init__(self, sentence: Tensor, start: Tensor, end: Tensor, width: int) -> None:
-        self.sentence, self.start, self.end, self.width = sentence, start, end, width
+    def __init__(self, shape: tuple[int, int], sentence: Tensor, start: Tensor, end: Tensor, width: int) -> None:
+        self.shape, self.sentence, self.start, self.end, self.width = shape, sentence, start, end, width
+
+    def attend(self, queries: Tensor, keys: Tensor, values: Tensor, heads: int, dropout: float) -> Tensor:
+        """Attention of each span to its own words: ``queries`` [S, d], ``keys`` and ``values`` [B, T, d] to [S, d].
+
+        Training on a GPU uses kernels without blocks, if Triton is installed.
+        """
+        if torch.is_grad_enabled() and can_use_kernels(queries, heads):
+            return attend_with_kernels(queries, keys, values, self.index, heads, self.width, dropout)
+
+        def split_heads(vectors: Tensor) -> Tensor:
+            return vectors.view(*vectors.shape[:2], heads, -1).transpose(1, 2)
+
+        attended = F.scaled_dot_product_attention(
+            split_heads(self.spread(queries)), split_heads(self.windows(keys)), split_heads(self.windows(values)),
+            attn_mask=self.inside.unsqueeze(1), dropout_p=dropout,
+        )  # fmt: skip
+        return self.packed(attended.transpose(1, 2).flatten(2))
+
+    @cached_property
+    def index(self) -> SpanIndex:
+        """What kernels need to find the words of spans and the spans of words."""
+        length = self.shape[1]
+        word = torch.arange(self.shape[0] * length, device=self.start.device)
+        first_word = self.sentence * length + self.start
+        return SpanIndex(first_word, self.end - self.start, *self.rows_of_words(first_word, word))
+
+    @abstractmethod
+    def rows_of_words(self, first_word: Tensor, word: Tensor) -> tuple[Tensor, Tensor]:
+        """Start and end of a range of the S rows that includes all spans with a word, for each ``word`` [B x T].
+
+        Words are numbered through all sentences; ``first_word`` [S] is the first of each span.
+        """
 
     @abstractmethod
     def spread(self, spans: Tensor) -> Tensor:
@@ -42,13 +80,13 @@ class Blocks(ABC):
 
 
 class TiledSpans(Blocks):
-    """Any spans of two to ``width`` words: a block holds all widths at some adjacent starts.
+    """Any spans of two to ``width`` words, sorted by sentence and start: a block holds all widths at some adjacent starts.
 
     Single words are excluded because their states are already known (DSpERT, equation 4).
     """
 
     def __init__(self, batch: int, length: int, sentence: Tensor, start: Tensor, end: Tensor, width: int) -> None:
-        super().__init__(sentence, start, end, min(width, length))
+        super().__init__((batch, length), sentence, start, end, min(width, length))
         self.tiles = tiles = Tiles.cut(length, self.width, ROWS)
         self.blocks, self.sizes = batch * tiles.count, self.width - 1
         self._slot = (sentence * (tiles.count * tiles.rows) + start) * self.sizes + (end - start - 2)
@@ -63,6 +101,10 @@ class TiledSpans(Blocks):
     def packed(self, slots: Tensor) -> Tensor:
         return slots.reshape(-1, slots.shape[-1]).index_select(0, self._slot)
 
+    def rows_of_words(self, first_word: Tensor, word: Tensor) -> tuple[Tensor, Tensor]:
+        earliest = torch.maximum(word // self.shape[1] * self.shape[1], word - self.width + 1)
+        return torch.searchsorted(first_word, earliest), torch.searchsorted(first_word, word, right=True)
+
     def windows(self, words: Tensor) -> Tensor:
         return self.tiles.ends(words).reshape(self.blocks, self.tiles.columns, words.shape[2])
 
@@ -73,7 +115,7 @@ class ChosenSpans(Blocks):
     def __init__(self, length: int, start: Tensor, end: Tensor, width: int) -> None:
         batch, self.count = start.shape
         sentence = torch.arange(batch, device=start.device).repeat_interleave(self.count, output_size=start.numel())
-        super().__init__(sentence, start.flatten(), end.flatten(), min(width, length))
+        super().__init__((batch, length), sentence, start.flatten(), end.flatten(), min(width, length))
         word = torch.arange(length, device=start.device)
         self.inside = (word >= start.unsqueeze(-1)) & (word < end.unsqueeze(-1))
 
@@ -85,3 +127,7 @@ class ChosenSpans(Blocks):
 
     def windows(self, words: Tensor) -> Tensor:
         return words
+
+    def rows_of_words(self, first_word: Tensor, word: Tensor) -> tuple[Tensor, Tensor]:
+        first_row = word // self.shape[1] * self.count
+        return first_row, first_row + self.count

@@ -65,18 +65,9 @@ class SpanTransformer(nn.Module):
 
     def _layer(self, layer: LayerParts, spans: Tensor, words: Tensor, blocks: Blocks) -> Tensor:
         modules = layer.modules
-
-        def split_heads(vectors: Tensor) -> Tensor:
-            return vectors.view(*vectors.shape[:2], layer.heads, -1).transpose(1, 2)
-
-        attended = F.scaled_dot_product_attention(
-            split_heads(blocks.spread(modules["query"](spans))),
-            split_heads(blocks.windows(modules["key"](words))),
-            split_heads(blocks.windows(modules["value"](words))),
-            attn_mask=blocks.inside.unsqueeze(1),
-            dropout_p=layer.attention_dropout if self.training else 0.0,
-        )
-        attention = modules["mixing"](blocks.packed(attended.transpose(1, 2).flatten(2)))
+        dropout = layer.attention_dropout if self.training else 0.0
+        query, key, value = modules["query"](spans), modules["key"](words), modules["value"](words)
+        attention = modules["mixing"](blocks.attend(query, key, value, layer.heads, dropout))
         spans = modules["mixing_norm"](spans + F.dropout(attention, layer.dropout, self.training))
         feed_forward = modules["outer"](layer.activation(modules["inner"](spans)))
         result: Tensor = modules["outer_norm"](spans + F.dropout(feed_forward, layer.dropout, self.training))

@@ -1,0 +1,179 @@
+# mypy: ignore-errors
+# ruff: noqa: N803  Triton writes constants in capitals
+"""Attention of spans to their own words in Triton: one kernel forward, two backward.
+
+A span reads only its words, so no window of words is copied and no score of another word computed.
+Each word gathers its gradient from the spans around it, so sums have a fixed order. Products are in
+float32, whatever the type of the tensors.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+SPAN_BLOCK, WORD_BLOCK, ROW_BLOCK = 32, 16, 32  # spans and words per program, rows per step of a program for words
+
+
+@triton.jit(do_not_specialize=["count"])
+def _forward(
+    queries, keys, values, first_word, width, result, log_sums, seed, count, scale, dropout,
+    HEADS: tl.constexpr, SIZE: tl.constexpr, WIDEST: tl.constexpr, BLOCK: tl.constexpr, DROPS: tl.constexpr,
+):  # fmt: skip
+    rows = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    head = tl.program_id(1)
+    is_row = rows < count
+    columns = head * SIZE + tl.arange(0, SIZE)
+    here = rows[:, None] * (HEADS * SIZE) + columns[None, :]
+    word = tl.load(first_word + rows, mask=is_row, other=0)
+    words = tl.load(width + rows, mask=is_row, other=1)
+    query = tl.load(queries + here, mask=is_row[:, None], other=0.0).to(tl.float32) * scale
+    largest = tl.full([BLOCK], float("-inf"), tl.float32)
+    total = tl.zeros([BLOCK], tl.float32)
+    mixed = tl.zeros([BLOCK, SIZE], tl.float32)
+    random = tl.load(seed)
+    for offset in range(WIDEST):
+        is_inside = offset < words
+        there = (word + offset)[:, None] * (HEADS * SIZE) + columns[None, :]
+        key = tl.load(keys + there, mask=is_inside[:, None], other=0.0).to(tl.float32)
+        score = tl.where(is_inside, tl.sum(query * key, 1), float("-inf"))
+        maximum = tl.maximum(largest, score)
+        shrink = tl.exp(largest - maximum)
+        weight = tl.exp(score - maximum)
+        total = total * shrink + weight
+        if DROPS:
+            is_kept = tl.rand(random, (rows * HEADS + head) * WIDEST + offset) > dropout
+            weight = tl.where(is_kept, weight / (1.0 - dropout), 0.0)
+        value = tl.load(values + there, mask=is_inside[:, None], other=0.0).to(tl.float32)
+        mixed = mixed * shrink[:, None] + weight[:, None] * value
+        largest = maximum
+    tl.store(result + here, mixed / total[:, None], mask=is_row[:, None])
+    tl.store(log_sums + rows * HEADS + head, largest + tl.log(total), mask=is_row)
+
+
+@triton.jit(do_not_specialize=["count"])
+def _backward_spans(
+    queries, keys, values, first_word, width, result, log_sums, seed, gradient, query_gradient, products, count, scale, dropout,
+    HEADS: tl.constexpr, SIZE: tl.constexpr, WIDEST: tl.constexpr, BLOCK: tl.constexpr, DROPS: tl.constexpr,
+):  # fmt: skip
+    rows = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    head = tl.program_id(1)
+    is_row = rows < count
+    columns = head * SIZE + tl.arange(0, SIZE)
+    here = rows[:, None] * (HEADS * SIZE) + columns[None, :]
+    word = tl.load(first_word + rows, mask=is_row, other=0)
+    words = tl.load(width + rows, mask=is_row, other=1)
+    query = tl.load(queries + here, mask=is_row[:, None], other=0.0).to(tl.float32) * scale
+    upper = tl.load(gradient + here, mask=is_row[:, None], other=0.0).to(tl.float32)
+    mixed = tl.load(result + here, mask=is_row[:, None], other=0.0).to(tl.float32)
+    log_sum = tl.load(log_sums + rows * HEADS + head, mask=is_row, other=0.0)
+    product = tl.sum(upper * mixed, 1)
+    lower = tl.zeros([BLOCK, SIZE], tl.float32)
+    random = tl.load(seed)
+    for offset in range(WIDEST):
+        is_inside = offset < words
+        there = (word + offset)[:, None] * (HEADS * SIZE) + columns[None, :]
+        key = tl.load(keys + there, mask=is_inside[:, None], other=0.0).to(tl.float32)
+        value = tl.load(values + there, mask=is_inside[:, None], other=0.0).to(tl.float32)
+        weight = tl.where(is_inside, tl.exp(tl.sum(query * key, 1) - log_sum), 0.0)
+        change = tl.sum(upper * value, 1)
+        if DROPS:
+            is_kept = tl.rand(random, (rows * HEADS + head) * WIDEST + offset) > dropout
+            change = tl.where(is_kept, change / (1.0 - dropout), 0.0)
+        lower += (weight * (change - product) * scale)[:, None] * key
+    tl.store(query_gradient + here, lower, mask=is_row[:, None])
+    tl.store(products + rows * HEADS + head, product, mask=is_row)
+
+
+@triton.jit(do_not_specialize=["length", "blocks"])
+def _backward_words(
+    queries, keys, values, first_word, width, first_row, last_row, log_sums, seed, gradient, products,
+    key_gradient, value_gradient, length, blocks, scale, dropout,
+    HEADS: tl.constexpr, SIZE: tl.constexpr, WIDEST: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr, DROPS: tl.constexpr,
+):  # fmt: skip
+    head = tl.program_id(1)
+    sentence = tl.program_id(0) // blocks
+    first = (tl.program_id(0) % blocks) * BLOCK
+    positions = first + tl.arange(0, BLOCK)
+    is_word = positions < length
+    words = sentence * length + positions
+    columns = head * SIZE + tl.arange(0, SIZE)
+    here = words[:, None] * (HEADS * SIZE) + columns[None, :]
+    key = tl.load(keys + here, mask=is_word[:, None], other=0.0).to(tl.float32)
+    value = tl.load(values + here, mask=is_word[:, None], other=0.0).to(tl.float32)
+    lower_key = tl.zeros([BLOCK, SIZE], tl.float32)
+    lower_value = tl.zeros([BLOCK, SIZE], tl.float32)
+    random = tl.load(seed)
+    start = tl.load(first_row + sentence * length + first)
+    stop = tl.load(last_row + sentence * length + tl.minimum(first + BLOCK, length) - 1)
+    for step in range(start, stop, ROWS):
+        rows = step + tl.arange(0, ROWS)
+        is_row = rows < stop
+        there = rows[:, None] * (HEADS * SIZE) + columns[None, :]
+        query = tl.load(queries + there, mask=is_row[:, None], other=0.0).to(tl.float32)
+        upper = tl.load(gradient + there, mask=is_row[:, None], other=0.0).to(tl.float32)
+        log_sum = tl.load(log_sums + rows * HEADS + head, mask=is_row, other=0.0)
+        product = tl.load(products + rows * HEADS + head, mask=is_row, other=0.0)
+        offset = words[None, :] - tl.load(first_word + rows, mask=is_row, other=0)[:, None]
+        is_inside = (offset >= 0) & (offset < tl.load(width + rows, mask=is_row, other=0)[:, None]) & is_word[None, :]
+        score = tl.dot(query, tl.trans(key), input_precision="ieee") * scale
+        weight = tl.where(is_inside, tl.exp(tl.where(is_inside, score - log_sum[:, None], 0.0)), 0.0)
+        change = tl.dot(upper, tl.trans(value), input_precision="ieee")
+        kept_weight = weight
+        if DROPS:
+            is_kept = tl.rand(random, (rows * HEADS + head)[:, None] * WIDEST + offset) > dropout
+            kept_weight = tl.where(is_kept, weight / (1.0 - dropout), 0.0)
+            change = tl.where(is_kept, change / (1.0 - dropout), 0.0)
+        lower_value += tl.dot(tl.trans(kept_weight), upper, input_precision="ieee")
+        lower_key += tl.dot(tl.trans(weight * (change - product[:, None]) * scale), query, input_precision="ieee")
+    tl.store(key_gradient + here, lower_key, mask=is_word[:, None])
+    tl.store(value_gradient + here, lower_value, mask=is_word[:, None])
+
+
+class SpanAttention(torch.autograd.Function):
+    """Arguments: queries [S, d], keys and values [B, T, d], four index tensors, the number of heads, the widest span, dropout.
+
+    ``first_word`` (among all B x T) and ``width`` [S] are the words of a span. The spans that contain
+    a word are among the rows ``first_row`` to ``last_row`` [B x T], which do not decrease.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, queries: Tensor, keys: Tensor, values: Tensor, first_word: Tensor, width: Tensor, first_row: Tensor,
+        last_row: Tensor, heads: int, widest: int, dropout: float,
+    ) -> Tensor:  # fmt: skip
+        queries, keys, values = queries.contiguous(), keys.contiguous(), values.contiguous()
+        count, size = queries.shape[0], queries.shape[1] // heads
+        result, log_sums = torch.empty_like(queries), queries.new_empty(count, heads, dtype=torch.float32)
+        seed = torch.randint(1 << 30, (1,), device=queries.device) if dropout else first_word.new_zeros(1)
+        shape = (size**-0.5, dropout, heads, size, widest)
+        _forward[(triton.cdiv(count, SPAN_BLOCK), heads)](
+            queries, keys, values, first_word, width, result, log_sums, seed, count, *shape, SPAN_BLOCK, dropout > 0
+        )
+        ctx.shape = shape
+        ctx.save_for_backward(queries, keys, values, first_word, width, first_row, last_row, result, log_sums, seed)
+        return result
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
+        queries, keys, values, first_word, width, first_row, last_row, result, log_sums, seed = ctx.saved_tensors
+        gradient, (_, dropout, heads, *_) = gradient.contiguous(), ctx.shape
+        count, (batch, length) = len(queries), keys.shape[:2]
+        blocks = triton.cdiv(length, WORD_BLOCK)
+        query_gradient, products = torch.empty_like(queries), torch.empty_like(log_sums)
+        key_gradient, value_gradient = torch.empty_like(keys), torch.empty_like(values)
+        _backward_spans[(triton.cdiv(count, SPAN_BLOCK), heads)](
+            queries, keys, values, first_word, width, result, log_sums, seed, gradient, query_gradient, products, count,
+            *ctx.shape, SPAN_BLOCK, dropout > 0,
+        )  # fmt: skip
+        _backward_words[(batch * blocks, heads)](
+            queries, keys, values, first_word, width, first_row, last_row, log_sums, seed, gradient, products,
+            key_gradient, value_gradient, length, blocks, *ctx.shape, WORD_BLOCK, ROW_BLOCK, dropout > 0,
+        )  # fmt: skip
+        return query_gradient, key_gradient, value_gradient, *(None,) * 7

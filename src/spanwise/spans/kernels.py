@@ -1,0 +1,50 @@
+"""The choice of Triton kernels for the attention of spans, where they can be used."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+import torch
+from torch import Tensor
+
+LARGEST_HEAD = 128  # values per head; more do not fit into registers
+
+
+class SpanIndex(NamedTuple):
+    """The words of S spans and the spans of B x T words, for kernels."""
+
+    first_word: Tensor  # [S], numbered through all sentences
+    width: Tensor  # [S]
+    first_row: Tensor  # [B x T]: the spans with this word are among the rows from here
+    last_row: Tensor  # [B x T]: to here, exclusive
+
+
+def can_use_kernels(queries: Tensor, heads: int) -> bool:
+    """Whether kernels can compute the attention of ``queries`` [S, d]: on a GPU, if Triton works there."""
+    size = queries.shape[1] // heads
+    return queries.is_cuda and 16 <= size <= LARGEST_HEAD and size & (size - 1) == 0 and _has_triton(queries.device)
+
+
+def attend_with_kernels(
+    queries: Tensor, keys: Tensor, values: Tensor, index: SpanIndex, heads: int, width: int, dropout: float
+) -> Tensor:
+    """Attention of each span to its words, as ``Blocks.attend`` computes it."""
+    from spanwise.spans.attention_kernels import SpanAttention
+
+    attended: Tensor = SpanAttention.apply(queries, keys, values, *index, heads, width, dropout)  # type: ignore[no-untyped-call]
+    return attended
+
+
+@cache
+def _has_triton(device: torch.device) -> bool:
+    """Whether a small training step works: Triton may lack a C compiler or support for the device."""
+    try:
+        words = torch.zeros(1, 2, 32, device=device, requires_grad=True)
+        zero, two = torch.zeros(2, dtype=torch.int64, device=device), torch.full((2,), 2, device=device)
+        index = SpanIndex(zero[:1], two[:1], zero, two // 2)
+        attend_with_kernels(words[:, 0], words, words, index, 2, 2, 0.1).sum().backward()  # type: ignore[no-untyped-call]
+        torch.cuda.synchronize(device)
+    except Exception:  # of many kinds; without kernels, training is slower but the same
+        return False
+    return True
