@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from base64 import b64encode
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import label_studio_requests as requests
@@ -11,7 +12,9 @@ import pytest
 from fake_service import TEXT, FakePredictor
 from fastapi.testclient import TestClient
 
-from spanwise.label_studio.backend import Backend
+from spanwise.formats import Ledger
+from spanwise.label_studio import messages
+from spanwise.label_studio.backend import Backend, saved_changes
 from spanwise.serve.app import make_app
 from spanwise.serve.hosts import AllowedHosts
 from spanwise.serve.limits import Limits
@@ -80,6 +83,31 @@ def test_characters_are_code_points_and_markup_is_skipped(client: TestClient) ->
     assert result["type"] == "hypertextlabels"
     assert result["value"]["globalOffsets"] == {"start": 3, "end": 11}
     assert (result["value"]["hypertextlabels"], result["value"]["text"]) == (["Place"], "New York")
+
+
+# Label Studio counts the text nodes of the body and its <br>; these are the offsets in Chromium.
+PAGE = (
+    "  \n <style>b {}</style> <h1>😀 News &amp; more</h1>\n<p>The <b>New York</b> office<br/>or <i>New</i> York.</p>\n"
+    "<style>p {}</style><p>In New York<!-- New York --></p><pre>\n New York</pre><script>var x;</script>New York<hr>"
+    "<table><tr>\r\n<td>New York</td></tr></table>&nbsp;New York"
+)
+SHOWN = [18, 37, 54, 63, 71, 80, 89]  # of each "New York"
+
+
+def test_offsets_in_html(client: TestClient) -> None:
+    task = {"id": 1, "data": {"page": PAGE}}
+    [prediction] = results(client, requests.predict(task, configuration=requests.HYPERTEXT))
+    assert [result["value"]["globalOffsets"]["start"] for result in prediction["result"]] == SHOWN
+    region = {"id": "a", "to_name": "html", "type": "hypertextlabels"}
+    annotated = [
+        {**region, "value": {"globalOffsets": {"start": start, "end": start + 8}, "hypertextlabels": ["Place"]}}
+        for start in SHOWN
+    ]
+    message = requests.saved(result=annotated) | {"project": requests.project(requests.HYPERTEXT), "task": task}
+    [change] = saved_changes(messages.validate(messages.AnnotationsSaved, message))
+    sentences = list(change.sentences(Path("page"), 1, Ledger()))
+    entities = [sentence.text_of(entity) for sentence in sentences for entity in sentence.entities]
+    assert entities == ["New York"] * len(SHOWN)
 
 
 def test_requests_of_the_service_itself_still_work(client: TestClient) -> None:

@@ -66,7 +66,7 @@ def test_configurations_of_other_projects() -> None:
         ('<View><Labels name="l" toName="t"><Label value="a"/></Labels><Text name="t" value="fixed"/></View>',
          'expected value="$KEY"'),
         ('<View><Labels name="l" toName="t"><Label value="a"/></Labels><Text name="t" value="$t" valueType="url"/></View>',
-         "texts behind URLs"),
+         "texts at URLs"),
         ('<!DOCTYPE v [<!ENTITY a "aaaa"><!ENTITY b "&a;&a;">]><View>&b;</View>', "declares the XML entity"),
         ('<!DOCTYPE v [<!ENTITY f SYSTEM "file:///etc/passwd">]><View>&f;</View>', "declares the XML entity"),
         ("<View>&undefined;</View>", "undefined entity"),

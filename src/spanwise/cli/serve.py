@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from spanwise.cli.options import DeviceOption, ThreadsOption
-from spanwise.serve.limits import Limits
+from spanwise.serve.limits import LABEL_STUDIO_LIMITS, Limits
 
 DEFAULT = Limits()
+
+
+def _default(name: str) -> str:
+    """Describe the default of a limit, which is higher with --label-studio."""
+    return f"{getattr(DEFAULT, name)}; with --label-studio {getattr(LABEL_STUDIO_LIMITS, name)}"
 
 
 def serve(
@@ -26,11 +32,21 @@ def serve(
         typer.Option("--token", metavar="TEXT", envvar="SPANWISE_TOKEN", help="Require this bearer token."),
     ] = None,
     max_body: Annotated[
-        int, typer.Option("--max-body", min=1, metavar="BYTES", help="Maximum size of a request.")
-    ] = DEFAULT.max_body,
+        int | None,
+        typer.Option(
+            "--max-body", min=1, metavar="BYTES", show_default=_default("max_body"), help="Maximum size of a request."
+        ),
+    ] = None,
     max_characters: Annotated[
-        int, typer.Option("--max-characters", metavar="N", min=1, help="Maximum length of the text in a request.")
-    ] = DEFAULT.max_characters,
+        int | None,
+        typer.Option(
+            "--max-characters",
+            metavar="N",
+            min=1,
+            show_default=_default("max_characters"),
+            help="Maximum length of the text in a request.",
+        ),
+    ] = None,
     max_words: Annotated[
         int, typer.Option("--max-words", metavar="N", min=1, help="Maximum number of words in a sentence.")
     ] = DEFAULT.max_words,
@@ -38,14 +54,31 @@ def serve(
         int, typer.Option("--max-requests", metavar="N", min=1, help="Maximum number of open requests.")
     ] = DEFAULT.max_requests,
     timeout: Annotated[
-        float, typer.Option("--timeout", min=0.1, metavar="SECONDS", help="Maximum time to receive and to answer a request.")
-    ] = DEFAULT.timeout,
+        float | None,
+        typer.Option(
+            "--timeout",
+            min=0.1,
+            metavar="SECONDS",
+            show_default=_default("timeout"),
+            help="Maximum time to receive and to answer a request.",
+        ),
+    ] = None,
     max_texts: Annotated[
-        int, typer.Option("--max-texts", metavar="N", min=1, help="Maximum number of texts in a request.")
-    ] = DEFAULT.max_texts,
+        int | None,
+        typer.Option(
+            "--max-texts", metavar="N", min=1, show_default=_default("max_texts"), help="Maximum number of texts in a request."
+        ),
+    ] = None,
     max_sentences: Annotated[
-        int, typer.Option("--max-sentences", metavar="N", min=1, help="Maximum number of sentences in a request.")
-    ] = DEFAULT.max_sentences,
+        int | None,
+        typer.Option(
+            "--max-sentences",
+            metavar="N",
+            min=1,
+            show_default=_default("max_sentences"),
+            help="Maximum number of sentences in a request.",
+        ),
+    ] = None,
     max_connections: Annotated[
         int, typer.Option("--max-connections", metavar="N", min=1, help="Maximum number of open connections.")
     ] = DEFAULT.max_connections,
@@ -89,9 +122,14 @@ def serve(
 
     if token is not None and not (token and token.isascii() and token.isprintable() and " " not in token):
         raise SpanwiseError("--token: expected printable ASCII characters without spaces")
-    limits = Limits(
-        max_body, max_characters, max_words, max_requests, timeout, max_texts, max_connections, idle_timeout,
-        max_sentences, min(DEFAULT.header_timeout, idle_timeout),
+    given: dict[str, Any] = {
+        "max_body": max_body, "max_characters": max_characters, "max_texts": max_texts, "max_sentences": max_sentences,
+        "timeout": timeout,
+    }  # fmt: skip
+    limits = replace(
+        LABEL_STUDIO_LIMITS if label_studio else DEFAULT, max_words=max_words, max_requests=max_requests,
+        max_connections=max_connections, idle_timeout=idle_timeout, header_timeout=min(DEFAULT.header_timeout, idle_timeout),
+        **{name: value for name, value in given.items() if value is not None},
     )  # fmt: skip
     hosts = allowed_host or ()
     if learn and not label_studio:

@@ -94,13 +94,15 @@ class Backend(Extension):
         if count > limits.max_texts:
             raise RequestError(413, f"the request has {count:,} tasks; the limit is {limits.max_texts:,} (--max-texts)")
         configuration = parse_configuration(request.label_config)
-        query = Query([text_of(task.data, configuration, task.id) for task in request.tasks])
+        texts = [text_of(task.data, configuration, task.id) for task in request.tasks]
+        query = Query([text.text for text in texts])
         if query.characters > limits.max_characters:
             problem = f"the texts have {query.characters:,} characters; the limit is {limits.max_characters:,}"
             raise RequestError(413, f"{problem} (--max-characters)")
 
         def encode(results: Results) -> bytes:
-            return to_bytes({"results": [to_prediction(rows, configuration, model.title) for rows in results]})
+            predictions = zip(results, texts, strict=True)
+            return to_bytes({"results": [to_prediction(rows, text, configuration, model.title) for rows, text in predictions]})
 
         return query, encode
 
@@ -147,10 +149,10 @@ def saved_changes(message: messages.AnnotationsSaved) -> list[Change]:
     configuration = parse_configuration(project.label_config)
     changes = []
     for annotation, task in zip(message.annotation, message.task, strict=True):
+        text = text_of(task.data, configuration, task.id)
         change = Change(
-            project.id, annotation.id, task.id, text_of(task.data, configuration, task.id),
-            simplify_results(annotation.result or [], configuration), configuration.types, annotation.updated_at,
-            bool(annotation.was_cancelled), bool(annotation.ground_truth),
+            project.id, annotation.id, task.id, text.text, simplify_results(annotation.result or [], text, configuration),
+            configuration.types, annotation.updated_at, bool(annotation.was_cancelled), bool(annotation.ground_truth),
         )  # fmt: skip
         try:
             list(change.sentences(Path("annotation"), 1, Ledger()))

@@ -174,8 +174,8 @@ def _remove_torn_line(path: Path) -> None:
         while position > 0:
             start = max(0, position - 65536)
             file.seek(start)
-            if (found := file.read(position - start).rfind(b"\n")) >= 0:
-                position = start + found + 1
+            if (line_end := file.read(position - start).rfind(b"\n")) >= 0:
+                position = start + line_end + 1
                 break
             position = start
         if position < end:

@@ -160,5 +160,5 @@ def _text_key(attributes: dict[str, Any]) -> str:
     if not value.startswith("$") or len(value) < 2:
         raise SpanwiseError(f'{_NAME}: {name}: expected value="$KEY", the key of the text in the data of a task')
     if attributes.get("valueType", attributes.get("valuetype", "text")).lower() == "url":
-        raise SpanwiseError(f"{_NAME}: {name}: texts behind URLs are not supported; import the texts themselves")
+        raise SpanwiseError(f"{_NAME}: {name}: texts at URLs are not supported; import the texts themselves")
     return str(value[1:])

@@ -8,18 +8,18 @@ from pathlib import Path
 from typing import Any
 
 from spanwise.core.errors import SpanwiseError
-from spanwise.core.types import Sentence
+from spanwise.core.types import Sentence, Span
 from spanwise.formats import Ledger
 from spanwise.formats.label_studio import read_task
 from spanwise.formats.label_studio_tasks import validate_task
 from spanwise.label_studio.configuration import LABELS_TAGS, Configuration
-from spanwise.label_studio.hypertext import html_text
+from spanwise.label_studio.hypertext import TaskText, html_text
 
 TEXT = "text"  # the key of the text in the data of a simplified task
 _RELATION_KEYS = ("type", "from_id", "to_id", "direction", "labels")
 
 
-def text_of(data: dict[str, Any], configuration: Configuration, task: object) -> str:
+def text_of(data: dict[str, Any], configuration: Configuration, task: object) -> TaskText:
     """Return the text of a task, without markup; raise ``SpanwiseError`` if there is none."""
     value = data.get(configuration.key)
     if not isinstance(value, str):
@@ -29,10 +29,10 @@ def text_of(data: dict[str, Any], configuration: Configuration, task: object) ->
         value.encode()
     except UnicodeEncodeError:
         raise SpanwiseError(f"task {task}: data.{configuration.key}: unpaired surrogate; expected valid Unicode") from None
-    return html_text(value) if configuration.is_html else value
+    return html_text(value) if configuration.is_html else TaskText(value)
 
 
-def to_prediction(sentences: Iterable[Sentence], configuration: Configuration, version: str) -> dict[str, Any]:
+def to_prediction(sentences: Iterable[Sentence], text: TaskText, configuration: Configuration, version: str) -> dict[str, Any]:
     """Return the predictions for one text as Label Studio stores them.
 
     Types and relations without a label in the configuration are omitted, as are discontinuous entities,
@@ -48,7 +48,8 @@ def to_prediction(sentences: Iterable[Sentence], configuration: Configuration, v
             ids[index] = f"e{len(results) + 1}"
             start, end = sentence.characters(entity.fragments[0])
             offset = sentence.start or 0
-            value = _region(offset + start, offset + end, sentence.text[start:end], configuration)
+            span = text.to_label_studio(Span(offset + start, offset + end))
+            value = _region(span, sentence.text[start:end], configuration)
             names = {"id": ids[index], "from_name": tag.name, "to_name": configuration.text_name, "type": tag.kind}
             results.append({**names, "value": {**value, tag.kind: [entity.type]}, "score": entity.score})
         for relation in sentence.relations:
@@ -59,15 +60,16 @@ def to_prediction(sentences: Iterable[Sentence], configuration: Configuration, v
     return {"result": results, "score": min(scores, default=1.0), "model_version": version}
 
 
-def _region(start: int, end: int, text: str, configuration: Configuration) -> dict[str, Any]:
+def _region(span: Span, text: str, configuration: Configuration) -> dict[str, Any]:
+    offsets = {"start": span.start, "end": span.end}
     if not configuration.is_html:
-        return {"start": start, "end": end, "text": text}
+        return {**offsets, "text": text}
     # Paths of the nodes are unknown; Label Studio then uses the offsets in the whole text.
     paths = {"start": "", "startOffset": 0, "end": "", "endOffset": 0}
-    return {**paths, "globalOffsets": {"start": start, "end": end}, "text": text}
+    return {**paths, "globalOffsets": offsets, "text": text}
 
 
-def simplify_results(results: Sequence[dict[str, Any]], configuration: Configuration) -> list[dict[str, Any]]:
+def simplify_results(results: Sequence[dict[str, Any]], text: TaskText, configuration: Configuration) -> list[dict[str, Any]]:
     """Return the regions and relations of the configured text, with offsets in it; drop results of other tags."""
     simplified = []
     for result in results:
@@ -77,6 +79,8 @@ def simplify_results(results: Sequence[dict[str, Any]], configuration: Configura
         elif kind in LABELS_TAGS and result.get("to_name") == configuration.text_name and isinstance(value, dict):
             offsets = value.get("globalOffsets") if configuration.is_html else value
             region = {key: offsets[key] for key in ("start", "end") if isinstance(offsets, dict) and key in offsets}
+            if text.inserted and all(type(offset) is int for offset in region.values()) and len(region) == 2:
+                region["start"], region["end"] = text.from_label_studio(Span(region["start"], region["end"]))
             region["labels"] = value.get(kind) or value.get("labels")
             if isinstance(value.get("text"), str):
                 region["text"] = value["text"]

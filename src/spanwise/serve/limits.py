@@ -19,3 +19,9 @@ class Limits:
     idle_timeout: float = 30.0  # seconds between the requests of a connection
     max_sentences: int = 10_000  # of a request (413)
     header_timeout: float = 10.0  # seconds from the first byte of a request to the end of its headers (408)
+
+
+# Label Studio sends all tasks that a user selects in one request, and waits 100 seconds for predictions.
+LABEL_STUDIO_LIMITS = Limits(
+    max_body=16 * 1024 * 1024, max_characters=2_000_000, max_texts=10_000, max_sentences=100_000, timeout=100.0
+)
