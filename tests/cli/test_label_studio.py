@@ -85,6 +85,8 @@ def test_wrong_options(run: Runner, served: dict[str, Any], model: Path, options
 
 
 def test_models_that_cannot_be_trained(run: Runner, served: dict[str, Any], tmp_path: Path) -> None:
+    result = run("serve", "hf:owner/model", "--port", "0", "--label-studio", "--learn")
+    assert (result.code, result.err.partition(";")[2]) == (2, " pass --learn-folder\n")
     (tmp_path / "onnx.json").write_text("{}")
     result = run("serve", tmp_path, "--port", "0", "--label-studio", "--learn")
     assert result.code == 2

@@ -44,6 +44,7 @@ class Learner:
         self.collection = Collection(folder.path)
         self._task: asyncio.Task[None] | None = None
         self._should_train_again = False
+        self._is_stopping = False
 
     @property
     def version(self) -> str:
@@ -105,6 +106,7 @@ class Learner:
         try:
             yield
         finally:
+            self._is_stopping = True
             if self._task is not None:
                 self._task.cancel()
                 with suppress(asyncio.CancelledError):
@@ -113,7 +115,7 @@ class Learner:
     def _train_if_due(self, service: Service) -> None:
         after = self.options.after
         is_due = self._should_train_again or (after is not None and self.new_annotations >= after)
-        if is_due and not self.is_training and self.collection.annotations:
+        if is_due and not self.is_training and not self._is_stopping and self.collection.annotations:
             self._start(self._new_round(), service)
 
     def _new_round(self) -> Round:

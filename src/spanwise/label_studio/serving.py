@@ -14,6 +14,7 @@ from spanwise.label_studio.rounds import LearningFolder
 from spanwise.prediction.load import model_folder
 from spanwise.runs.folder import RunFolder
 from spanwise.runs.outputs import check_output
+from spanwise.runtime.hub import hub_name
 from spanwise.serve.server import serve
 
 
@@ -34,6 +35,8 @@ def serve_label_studio(
     if learning is None:
         serve(source, extension=Backend(), device=device, log=log, **options)
         return
+    if folder is None and hub_name(source):
+        raise SpanwiseError("a model of the Hugging Face hub has no folder to collect annotations next to; pass --learn-folder")
     model = model_folder(source)
     if RunFolder(model).is_onnx or not RunFolder(model).has_model:
         raise SpanwiseError(f"{source}: --learn needs a run folder; exported ONNX models cannot be trained")

@@ -71,5 +71,7 @@ def run_round(round: Round) -> None:
 
 
 if __name__ == "__main__":
+    if hasattr(os, "nice"):
+        os.nice(10)  # predictions come first
     threading.Thread(target=_end_with_service, daemon=True).start()
     run_round(Round(Path(sys.argv[1])))
