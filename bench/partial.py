@@ -10,6 +10,7 @@ A share of the training entities (--removed) is removed at random; dev and test 
     all:SHARE       all training sentences have "annotated": []
     ranges          sentences have the ranges between the lost entities as "annotated"
     fill:SHARE      as marked:SHARE, then its predictions fill the gaps for a second training
+    taught:SHARE    as marked:SHARE, then it is the teacher of a second training on the marked data
 """
 
 from __future__ import annotations
@@ -71,6 +72,8 @@ def run_variant(
     sentences = corpus["train"] if kind == "full" else mark(kind, removed)
     with TemporaryDirectory() as folder:
         scores = fit(sentences, corpus, Path(folder) / "run", options, share)
+        if kind == "taught":
+            scores = fit(sentences, corpus, Path(folder) / "second", options, share, [Path(folder) / "run"])
         if kind == "fill":
             sentences = fill(Path(folder) / "run", sentences)
             scores = fit(sentences, corpus, Path(folder) / "second", options, share)
@@ -107,12 +110,15 @@ def fill(run: Path, sentences: Sequence[Sentence]) -> tuple[Sentence, ...]:
 
 
 def fit(
-    sentences: Sequence[Sentence], corpus: Corpus, folder: Path, options: argparse.Namespace, share: float
+    sentences: Sequence[Sentence], corpus: Corpus, folder: Path, options: argparse.Namespace, share: float,
+    teachers: Sequence[Path] = (),
 ) -> dict[str, float]:  # fmt: skip
     data = Corpus({**corpus.splits, "train": tuple(sentences)}, corpus.name)
     settings = {"seed": options.seed, "marked_share": share} | ({"epochs": options.epochs} if options.epochs else {})
     overrides = ["head.relations=false"] if options.recipe == "spanwise" else []
-    run = train(data, folder, recipe=options.recipe, encoder=options.encoder, overrides=overrides, log=print, **settings)
+    run = train(
+        data, folder, recipe=options.recipe, encoder=options.encoder, overrides=overrides, teachers=teachers, **settings
+    )
     scores = {"dev": run.scores["dev"]["micro"]}
     if "test" in run.scores:
         scores["test"] = run.scores["test"]["micro"]

@@ -17,7 +17,6 @@ from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder
 from spanwise.heads.abilities import HasFixedShapes
 from spanwise.heads.base import Head
-from spanwise.heads.partial import pad_known, without_known
 
 TARGETS = "targets."  # prefix of the sizes of targets, among those of the encoder's inputs
 
@@ -141,8 +140,7 @@ class TrainingBatches(Dataset[PackedBatch]):
             inputs = self.encoder.pad(inputs, sizes)
             target_sizes = {name.removeprefix(TARGETS): size for name, size in sizes.items() if name.startswith(TARGETS)}
             shape = inputs["mask"].shape
-            known = pad_known(targets, shape, len(self.head.labels.entities)) if self._is_partial else {}
-            targets = self.head.pad_targets(without_known(targets), target_sizes, shape) | known
+            targets = self.head.pad(targets, target_sizes, shape, is_partial=self._is_partial)
         return Batch(indices, inputs, targets)
 
 

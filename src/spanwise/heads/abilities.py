@@ -17,6 +17,7 @@ from spanwise.encoders.base import TokenStates
 from spanwise.encoders.fixed_shapes import SizeTable
 from spanwise.heads.base import Head
 from spanwise.heads.outputs import SpanVectors
+from spanwise.heads.partial import pad_known, without_known
 from spanwise.heads.wrapper import HeadWrapper
 from spanwise.losses.smoothing import SoftSpans
 
@@ -132,6 +133,21 @@ class HasFixedShapes(Head):
         """
 
 
+    def pad(
+        self, targets: Mapping[str, Tensor], sizes: Mapping[str, int], shape: torch.Size, *, is_partial: bool
+    ) -> dict[str, Tensor]:  # fmt: skip
+        """Pad the targets of a batch; if ``is_partial``, every batch gets the marks of partial annotation."""
+        known = pad_known(targets, shape, len(self.labels.entities)) if is_partial else {}
+        return self.pad_targets(without_known(targets), sizes, shape) | known
+
+
+class LearnsPartial(Head):
+    """Learns from partially annotated sentences: what ``Sentence.annotated`` leaves open is no negative example.
+
+    Base classes whose ``targets`` include ``known_targets`` and whose ``loss`` uses them have this ability.
+    """
+
+
 class CachesSentences(Head):
     """Remembers values of sentences between calls."""
 
@@ -173,6 +189,11 @@ def find_ability(head: Head, ability: type[Ability]) -> Ability | None:
             return None
         head = head.wrapped
     return head
+
+
+def first_without(head: Head, ability: type[Head]) -> Head | None:
+    """The first head inside a head, wrappers excepted, that does not have an ability."""
+    return next((part for part in heads_with(head, Head) if not isinstance(part, HeadWrapper | ability)), None)
 
 
 def heads_with(module: nn.Module, ability: type[Ability]) -> list[Ability]:

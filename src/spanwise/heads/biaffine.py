@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.encoders.fixed_shapes import SizeTable
-from spanwise.heads.abilities import HasFixedShapes, HasSpanProbabilities
+from spanwise.heads.abilities import HasFixedShapes, HasSpanProbabilities, LearnsPartial
 from spanwise.heads.base import Labels, Losses, OnnxGraph, ScoredSpans, SpanVectors
 from spanwise.heads.outputs import class_log_odds
 from spanwise.heads.partial import Known
@@ -46,7 +46,7 @@ class ScoredCells(NamedTuple):
     inside: Tensor  # [B, count, rows, columns], True where a cell is a span
 
 
-class Biaffine(UnitHead, SoftmaxHead, HasSpanProbabilities, HasFixedShapes):
+class Biaffine(UnitHead, SoftmaxHead, HasSpanProbabilities, HasFixedShapes, LearnsPartial):
     """Scores every span by a biaffine product of its first and last word.
 
     The logit of class c for the span from word i to word j is

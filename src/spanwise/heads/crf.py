@@ -61,6 +61,14 @@ class Crf(nn.Module):
         emissions = _shift(emissions)
         return self.partition(emissions, mask) - self._sequence_score(emissions, tags, mask)
 
+    def partial_loss(self, emissions: Tensor, masses: Tensor, mask: Tensor) -> Tensor:
+        """The negative log-likelihood of a set of tag sequences: [B].
+
+        ``masses`` [B, T, tags] are the log-probabilities with which tags are allowed. Each word allows one.
+        """
+        emissions = _shift(emissions)
+        return self.partition(emissions, mask) - self.partition(emissions + masses, mask)
+
     def partition(self, emissions: Tensor, mask: Tensor) -> Tensor:
         """log Z of each sentence: [B]. Differentiable once."""
         emissions = emissions.float().masked_fill(~mask.unsqueeze(-1), 0.0)

@@ -12,7 +12,7 @@ from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.encoders.layers import LayerParts
-from spanwise.heads.abilities import HasParameterGroups, HasSpanProbabilities, HasSpanVectors
+from spanwise.heads.abilities import HasParameterGroups, HasSpanProbabilities, HasSpanVectors, LearnsPartial
 from spanwise.heads.base import Labels, OnnxGraph
 from spanwise.heads.deep_settings import DeepSettings
 from spanwise.heads.sentence_cache import Ints
@@ -21,7 +21,7 @@ from spanwise.heads.units import NO_ONNX, UnitHead
 from spanwise.spans.deep import SpanTransformer
 
 
-class DeepHead(UnitHead, SoftmaxHead, HasSpanVectors, HasSpanProbabilities, HasParameterGroups):
+class DeepHead(UnitHead, SoftmaxHead, HasSpanVectors, HasSpanProbabilities, HasParameterGroups, LearnsPartial):
     """Base of deep heads: a span transformer and a classifier of its states.
 
     The classifier is [state; width embedding] -> ReLU layer -> softmax over C + 1 classes.

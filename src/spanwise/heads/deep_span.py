@@ -27,6 +27,8 @@ from spanwise.runtime.device import is_traced
 from spanwise.spans.blocks import TiledSpans
 from spanwise.spans.candidates import Ints, grid, packed
 
+SPAN_MULTIPLE = 64  # the number of spans in recorded steps; sums over rows are faster then
+
 
 class Candidates(NamedTuple):
     """The scored spans, packed: one per unit of the padded batch, then the wider spans."""
@@ -111,8 +113,9 @@ class DeepSpan(DeepHead, HasFixedShapes):
     def pad_targets(self, targets: Mapping[str, Tensor], sizes: Mapping[str, int], shape: torch.Size) -> dict[str, Tensor]:
         """Add spans that end after the last word, and gold rows with a mass of 0."""
         spans, rows = {"sentence": shape[0] - 1, "start": shape[1] - 2, "end": shape[1]}, {"gold_span": -1}
+        count = -(-sizes["spans"] // SPAN_MULTIPLE) * SPAN_MULTIPLE
         return {
-            name: pad_to(tensor, (sizes["spans"],), spans[name]) if name in spans
+            name: pad_to(tensor, (count,), spans[name]) if name in spans
             else pad_to(tensor, (sizes["rows"],), rows.get(name, 0))
             for name, tensor in targets.items()
         }  # fmt: skip

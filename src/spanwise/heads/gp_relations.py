@@ -13,6 +13,7 @@ from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.heads.base import Labels, ScoredPairs, ScoredSpans
 from spanwise.heads.pair_pointer import FullPairPointer, SharedPairPointer, pack_cells, pair_cells
+from spanwise.heads.partial import Known, known_targets
 from spanwise.heads.pointer import GlobalPointer, PointerSettings
 from spanwise.heads.relations import RelationHead, RelationSettings
 from spanwise.heads.sentence_cache import Ints, SentenceCache
@@ -76,11 +77,13 @@ class PointerRelations(RelationHead):
         """``cells``: the positive cells of all matrices, packed; with ``roles`` also the spans of subjects and objects."""
         targets = {"cells": pack_cells([self._cells(sentence) for sentence in sentences])}
         if self.role_pointer is not None:
-            targets |= name_targets("roles", pack_rows([self._role_rows(sentence) for sentence in sentences]))
+            rows = pack_rows([self._role_rows(sentence) for sentence in sentences])
+            targets |= name_targets("roles", rows | known_targets(sentences, ROLES, self.marked_share))
         return targets
 
     def relation_loss(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Tensor:
-        losses = self.pointer.loss(self.dropout(states.words), states.mask, targets["cells"]).sum(1)
+        known = Known.select(targets)
+        losses = self.pointer.loss(self.dropout(states.words), states.mask, targets["cells"], known).sum(1)
         if self.role_pointer is None:
             return losses / 2
         return losses + self.role_pointer.loss(states, select_targets(targets, "roles")).sums

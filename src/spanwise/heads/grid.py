@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.encoders.fixed_shapes import SizeTable
-from spanwise.heads.abilities import HasFixedShapes, HasSpanProbabilities, HasSpanVectors
+from spanwise.heads.abilities import HasFixedShapes, HasSpanProbabilities, HasSpanVectors, LearnsPartial
 from spanwise.heads.base import Labels, Losses, OnnxGraph, ScoredSpans, SpanVectors
 from spanwise.heads.outputs import class_log_odds
 from spanwise.heads.partial import Known
@@ -62,7 +62,7 @@ class GridSettings(SoftmaxSettings):
         return resolved.model_copy(update={"max_width": min(resolved.max_width, MAX_AUTOMATIC_WIDTH)})
 
 
-class Grid(SoftmaxHead, TunedThreshold, HasSpanProbabilities, HasSpanVectors, HasFixedShapes):
+class Grid(SoftmaxHead, TunedThreshold, HasSpanProbabilities, HasSpanVectors, HasFixedShapes, LearnsPartial):
     """Classifies the cells of a grid [starts, widths] after residual convolutions over it.
 
     Spans that share a boundary or overlap compete or nest, but most heads score each of them alone.

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import numpy as np
+import torch
 from torch import Tensor, nn
 
 from spanwise.core.types import Entity, Sentence
@@ -13,9 +14,11 @@ from spanwise.encoders.base import TokenStates
 from spanwise.heads.base import Labels, Losses, ScoredSpans
 from spanwise.heads.grid import Grid, GridSettings
 from spanwise.heads.pair_pointer import INITIAL_SCORE
+from spanwise.heads.partial import Known, known_targets
 from spanwise.heads.sentence_cache import Ints, SentenceCache
 from spanwise.heads.span_head import pack_rows
 from spanwise.losses.imbalance import class_imbalance
+from spanwise.losses.partial import open_weight
 
 CHANNELS = 64
 LABELS = ("fragment", *LINK_LABELS)
@@ -42,7 +45,10 @@ class LinkGrid(nn.Module):
         self._gold = SentenceCache(self._gold_rows)
 
     def targets(self, sentences: Sequence[Sentence], *, gold: bool) -> dict[str, Tensor]:
-        return pack_rows([self._gold(sentence) for sentence in sentences]) if gold else {}
+        if not gold:
+            return {}
+        known = known_targets(sentences, self.types, self.grid.marked_share)
+        return pack_rows([self._gold(sentence) for sentence in sentences]) | known
 
     def loss(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Losses:
         """The class-imbalance loss of each sentence, averaged over the three labels."""
@@ -50,7 +56,12 @@ class LinkGrid(nn.Module):
         length, width = inside.shape[2:]
         start, end = targets["start"], targets["end"]
         rows = (targets["sentence"] * len(LABELS) + targets["label"]) * length + start
-        values = class_imbalance(scores, inside, rows * width + end - start - 1)
+        weights = None
+        if (known := Known.select(targets)) is not None:
+            cell = torch.arange(length * width, device=scores.device)
+            is_open = known.is_open(cell // width, cell // width + cell % width + 1).any(1, keepdim=True).view_as(inside)
+            weights = open_weight(scores, known.marked_share.view(-1, 1, 1, 1)).masked_fill(~is_open, 0.0)
+        values = class_imbalance(scores, inside, rows * width + end - start - 1, weights=weights)
         return Losses(values.mean(1), states.mask.any(1).float())
 
     def score(self, states: TokenStates) -> tuple[ScoredSpans, ScoredSpans]:

@@ -15,21 +15,23 @@ from spanwise.core.iou import iou
 from spanwise.core.types import Sentence
 from spanwise.decoding.soft_nms import SoftNms
 from spanwise.encoders.base import Encoder, TokenStates
-from spanwise.heads.abilities import HasSpanProbabilities, HasSpanVectors, HasThreshold
+from spanwise.heads.abilities import HasSpanProbabilities, HasSpanVectors, HasThreshold, LearnsPartial
 from spanwise.heads.base import Labels, Losses, OnnxGraph, ScoredSpans, SpanVectors
 from spanwise.heads.locate_parts import Gold, Proposals, Text, move_spans, sample_cells
 from spanwise.heads.locate_settings import LocateSettings
 from spanwise.heads.outputs import class_log_odds
+from spanwise.heads.partial import Known, known_targets
 from spanwise.heads.sentence_cache import Ints, SentenceCache
 from spanwise.heads.span_head import SpanHead, sentence_indices
-from spanwise.losses.focal import boundary_loss, focal, soft_weights, softmax_focal
+from spanwise.losses.focal import boundary_loss, focal, open_softmax_focal, soft_weights, softmax_focal
+from spanwise.losses.partial import open_weight
 from spanwise.losses.smoothing import smooth_boundaries
 from spanwise.spans.boundary_mlp import BoundaryMlp
 from spanwise.spans.candidates import grid, packed
 from spanwise.spans.matching import PackedSpans, match_spans
 
 
-class LocateLabel(SpanHead, HasThreshold, HasSpanVectors, HasSpanProbabilities):
+class LocateLabel(SpanHead, HasThreshold, HasSpanVectors, HasSpanProbabilities, LearnsPartial):
     """Filters seed spans and moves their boundaries (stage 1), then classifies the moved spans (stage 2).
 
     A seed is a positive example, a proposal, if its overlap (IoU) with a gold entity exceeds alpha 1.
@@ -118,14 +120,19 @@ class LocateLabel(SpanHead, HasThreshold, HasSpanVectors, HasSpanProbabilities):
         cells &= self._is_length[: cells.shape[2]]
         if not gold:
             return _tensors(**packed(cells)._asdict())
+        known = known_targets(sentences, self.labels.entities, self.marked_share)
         positive = [self._positive(sentence) for sentence in sentences]
         sentence, (start, end) = sentence_indices(positive), np.concatenate([*positive, np.empty((0, 2), np.int64)]).T
         is_seed = np.isin(end - start, self._lengths)
         cells[sentence[is_seed], start[is_seed], (end - start)[is_seed] - 1] = False
+        if known:
+            seeds = (torch.from_numpy(column) for column in packed(cells))
+            cells[cells] = ~Known(**known).is_ignored(*seeds).numpy()
         if generator is not None:
             cells = sample_cells(cells, self.settings.negatives * max(len(sentence), 1), generator)
         spans = (np.concatenate(columns) for columns in zip((sentence, start, end), packed(cells), strict=True))
-        return _tensors(**dict(zip(("sentence", "start", "end"), spans, strict=True)), **self._padded_gold(sentences))
+        columns = dict(zip(("sentence", "start", "end"), spans, strict=True))
+        return _tensors(**columns, **self._padded_gold(sentences)) | known
 
     def _padded_gold(self, sentences: Sequence[Sentence]) -> dict[str, npt.NDArray[np.generic]]:
         gold = [self._gold_classes(sentence) for sentence in sentences]
@@ -157,13 +164,17 @@ class LocateLabel(SpanHead, HasThreshold, HasSpanVectors, HasSpanProbabilities):
     def loss(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Losses:
         settings, text = self.settings, Text.of(states)
         spans = PackedSpans(targets["sentence"], targets["start"], targets["end"])
-        filter_values, regressor_values, positives = [], [], []
+        known = Known.select(targets)
+        filter_values, regressor_values, positives, filter_counts = [], [], [], []
         for _ in range(self.rounds):
             matches = match_spans(spans, targets["gold"])
             positive = matches.overlap > settings.positive_overlap
             if self.filter is not None:
-                values = focal(self.filter(*text, spans).squeeze(1), positive, settings.focus)
-                filter_values.append(values * self._weights(matches.overlap, settings.positive_overlap))
+                logits = self.filter(*text, spans).squeeze(1)
+                values = focal(logits, positive, settings.focus)
+                open_weights = _open_weights(known, spans, positive, logits)
+                filter_values.append(values * open_weights * self._weights(matches.overlap, settings.positive_overlap))
+                filter_counts.append(open_weights > 0)
             if self.regressor is not None:
                 moves = self._moves(text, spans)
                 # Negatives may be matched with padding (0, 0), to which no distance is defined.
@@ -179,11 +190,18 @@ class LocateLabel(SpanHead, HasThreshold, HasSpanVectors, HasSpanProbabilities):
         is_none = (matches.overlap < settings.label_overlap).unsqueeze(1)
         classes = torch.cat((classes[:, :-1].masked_fill(is_none, 0.0), is_none.to(classes.dtype)), 1)
         focus = settings.focus if "focal-classifier" in settings.paper else 0.0
-        classifier_values = softmax_focal(self.classifier(*text, spans), classes, focus)
+        logits = self.classifier(*text, spans)
+        classifier_values = softmax_focal(logits, classes, focus)
+        counted = torch.ones_like(is_none.squeeze(1))
+        if known is not None:
+            masses = known.log_masses(known.is_open_span(*spans), spans.sentence)
+            open_values = open_softmax_focal(logits, masses, focus)
+            classifier_values = torch.where(is_none.squeeze(1), open_values, classifier_values)
+            counted = ~(is_none.squeeze(1) & known.is_ignored(*spans))
         classifier_values = classifier_values * self._weights(matches.overlap, settings.label_overlap)
-        terms = {"classifier": (settings.classifier_weight, _sum_rounds(states, spans, [classifier_values]))}
+        terms = {"classifier": (settings.classifier_weight, _sum_rounds(states, spans, [classifier_values], [counted]))}
         if filter_values:
-            terms["filter"] = (settings.filter_weight, _sum_rounds(states, spans, filter_values))
+            terms["filter"] = (settings.filter_weight, _sum_rounds(states, spans, filter_values, filter_counts))
         if regressor_values:
             terms["regressor"] = (settings.regressor_weight, _sum_rounds(states, spans, regressor_values, positives))
         return Losses.weighted_sum(terms)
@@ -278,6 +296,14 @@ class LocateLabel(SpanHead, HasThreshold, HasSpanVectors, HasSpanProbabilities):
         if "global-soft-weight" in self.settings.paper and len(weights):
             weights = weights.mean().expand_as(weights)
         return weights
+
+
+def _open_weights(known: Known | None, spans: PackedSpans, positive: Tensor, logits: Tensor) -> Tensor:
+    """The weights of spans for the filter, which knows no types: a negative may be an entity of an open type."""
+    if known is None:
+        return torch.ones_like(logits, dtype=torch.float32)
+    weights = open_weight(logits, known.marked_share.index_select(0, spans.sentence)).exp()
+    return weights.where(known.is_open_span(*spans).any(1) & ~positive, torch.ones_like(weights))
 
 
 def _sum_rounds(states: TokenStates, spans: PackedSpans, rounds: list[Tensor], masks: list[Tensor] | None = None) -> Losses:

@@ -19,9 +19,11 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from spanwise.heads.base import ScoredPairs
+from spanwise.heads.partial import Known
 from spanwise.heads.sentence_cache import Ints
 from spanwise.heads.span_head import sentence_indices
 from spanwise.losses.imbalance import class_imbalance
+from spanwise.losses.partial import open_weight
 from spanwise.spans.matching import PackedSpans
 
 INITIAL_SCORE = -5.0  # of every cell: almost all are negative, and learning this bias would take many steps
@@ -66,36 +68,43 @@ class PairPointer(nn.Module, ABC):
     def products(self, words: Tensor, first: int, last: int) -> Tensor:
         """The scores without the bias of each matrix."""
 
-    def loss(self, words: Tensor, mask: Tensor, positives: Tensor) -> Tensor:
+    def loss(self, words: Tensor, mask: Tensor, positives: Tensor, known: Known | None = None) -> Tensor:
         """The class-imbalance loss of every sentence and matrix: [B, 2 C].
 
-        ``positives`` come from ``pack_cells``. With more than ``MAX_CELLS`` cells, the matrices are
-        computed in groups, and again for their gradients, which bounds the memory.
+        ``positives`` come from ``pack_cells``, ``known`` from the marks of partially annotated sentences.
+        With more than ``MAX_CELLS`` cells, the matrices are computed in groups, and again for their
+        gradients, which bounds the memory.
         """
         matrices, (count, length) = 2 * self.labels, mask.shape
         group = max(1, MAX_CELLS // max(1, count * length * length))
         mask = mask.bool()
         inside = (mask.unsqueeze(2) & mask.unsqueeze(1)).unsqueeze(1)
         if group >= matrices:
-            return self._loss(words, inside, positives, 0, matrices)
+            return self._loss(words, inside, positives, 0, matrices, known)
         parts = [
             checkpoint(
-                self._loss, words, inside, positives, first, min(first + group, matrices),
+                self._loss, words, inside, positives, first, min(first + group, matrices), known,
                 use_reentrant=False, preserve_rng_state=False,
             )
             for first in range(0, matrices, group)
         ]  # fmt: skip
         return torch.cat(parts, 1)
 
-    def _loss(self, words: Tensor, inside: Tensor, positives: Tensor, first: int, last: int) -> Tensor:
+    def _loss(
+        self, words: Tensor, inside: Tensor, positives: Tensor, first: int, last: int, known: Known | None
+    ) -> Tensor:  # fmt: skip
         scores = self.scores(words, first, last)
+        weights = None
+        if known is not None:
+            is_open = known.is_open_word_pair(scores.shape[2]).unsqueeze(1)
+            weights = open_weight(scores, known.marked_share.view(-1, 1, 1, 1)).masked_fill(~is_open, 0.0)
         sentence, matrix, row, column = positives.unbind(0)
         cell = ((sentence * (last - first) + matrix - first) * scores.shape[2] + row) * scores.shape[3] + column
         if (first, last) == (0, 2 * self.labels):
-            return class_imbalance(scores, inside, cell)
+            return class_imbalance(scores, inside, cell, weights=weights)
         # Selecting the positives of these matrices would make the CPU wait for their number: mask the others instead.
         is_other = (matrix < first) | (matrix >= last)
-        return class_imbalance(scores, inside, cell.masked_fill(is_other, scores.numel()), padded=True)
+        return class_imbalance(scores, inside, cell.masked_fill(is_other, scores.numel()), weights=weights, padded=True)
 
     def score_pairs(self, words: Tensor, spans: PackedSpans, cutoff: float = 0.0) -> ScoredPairs:
         """The pairs of spans of one sentence whose scores both exceed the cutoff.

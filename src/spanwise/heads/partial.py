@@ -8,6 +8,7 @@ from typing import NamedTuple
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from spanwise.core.partial import known_ends, known_types
 from spanwise.core.types import Sentence
@@ -51,6 +52,18 @@ class Known(NamedTuple):
         masses = torch.log1p(-share).view(-1, *(1,) * (is_open.ndim - 1))
         return masses.expand_as(is_open).masked_fill(~is_open, -torch.inf)
 
+    def is_open_pair(self, sentence: Tensor, start: Tensor, end: Tensor) -> Tensor:
+        """Whether a relation may be unmarked between two entities; ``start`` and ``end`` [P] cover both of them."""
+        return self.is_open_span(sentence, start, end).any(1)
+
+    def is_open_word_pair(self, length: int) -> Tensor:
+        """The same for pairs of words: [B, length, length]."""
+        ends = pad(self.known_end, (0, length - self.known_end.shape[1]), value=EVERYTHING)
+        words = torch.arange(length, device=ends.device)
+        first, last = torch.minimum(words.unsqueeze(1), words), torch.maximum(words.unsqueeze(1), words)
+        is_open = ends.index_select(1, first.view(-1)).view(-1, length, length) <= last
+        return is_open | ~self.known_type.all(1).view(-1, 1, 1)
+
     def is_ignored(self, sentence: Tensor, start: Tensor, end: Tensor) -> Tensor:
         """Whether packed spans without an entity count neither for nor against any type: [S]."""
         return self.is_open_span(sentence, start, end).all(1) & (self.marked_share.index_select(0, sentence) == 0)
@@ -79,17 +92,17 @@ def known_targets(
         row[: len(ends)] = ends
     limited = [known_types(sentence) for sentence in sentences]
     known = np.array([[known is None or type in known for type in types] for known in limited], bool)
-    shares = np.array([_marked_share(sentence, share) for sentence in sentences], np.float32)
+    shares = np.array([open_share(sentence, share) for sentence in sentences], np.float32)
     columns = (table, known.reshape(len(sentences), len(types)), shares)
     return {name: torch.from_numpy(column) for name, column in zip(Known._fields, columns, strict=True)}
 
 
 def is_weighed(sentence: Sentence, share: float) -> bool:
     """Whether all spans of a sentence count: it is complete, or its open spans are weak negatives."""
-    return sentence.annotated is None or _marked_share(sentence, share) > 0
+    return sentence.annotated is None or open_share(sentence, share) > 0
 
 
-def _marked_share(sentence: Sentence, share: float) -> float:
+def open_share(sentence: Sentence, share: float) -> float:
     """The share of the entities that is assumed to be marked in the open parts of a sentence."""
     return share if sentence.annotated == () else 0.0
 

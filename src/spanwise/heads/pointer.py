@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.encoders.fixed_shapes import SizeTable, pad_to
-from spanwise.heads.abilities import HasFixedShapes, HasSpanProbabilities, HasThreshold, LearnsProbabilities
+from spanwise.heads.abilities import HasFixedShapes, HasSpanProbabilities, HasThreshold, LearnsPartial, LearnsProbabilities
 from spanwise.heads.base import Labels, Losses, OnnxGraph, ScoredSpans, SpanVectors
 from spanwise.heads.partial import Known
 from spanwise.heads.sentence_cache import SentenceCache
@@ -59,7 +59,7 @@ class PointerSettings(UnitSettings):
         return size
 
 
-class Pointer(UnitHead, HasThreshold, HasSpanProbabilities, LearnsProbabilities, HasFixedShapes):
+class Pointer(UnitHead, HasThreshold, HasSpanProbabilities, LearnsProbabilities, HasFixedShapes, LearnsPartial):
     """Base of both pointers: a score for every span and type, and a threshold.
 
     The loss of a type in a sentence is averaged over sentences and types (section 3.4).

@@ -23,6 +23,7 @@ from spanwise.evaluation.relations import gold_relations, scored_relations
 from spanwise.heads import head_class, head_values, make_head, resolve_head_values, wrapped_head_settings
 from spanwise.heads.abilities import HasRelationThreshold, Tunable, find_ability
 from spanwise.heads.base import Head, HeadSettings, Labels, Losses, OnnxGraph, ScoredPairs, ScoredSpans
+from spanwise.heads.partial import known_targets
 from spanwise.heads.wrapper import HeadWrapper, name_targets, select_targets
 
 
@@ -117,7 +118,9 @@ class RelationHead(HeadWrapper, HasRelationThreshold, Tunable):
         """The targets of the entity head under ``entities`` and, with gold, of the relations under ``relations``."""
         targets = name_targets("entities", self.entities.targets(sentences, gold=gold, generator=generator))
         if gold:
-            targets |= name_targets("relations", self.relation_targets(sentences, generator))
+            relations = self.relation_targets(sentences, generator)
+            known = known_targets(sentences, self.labels.entities, self.marked_share)
+            targets |= name_targets("relations", relations | known)
         return targets
 
     def loss(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Losses:

@@ -6,18 +6,21 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import numpy as np
+import numpy.typing as npt
 import torch
 import torch.nn.functional as F  # noqa: N812
 from pydantic import Field
 from torch import Tensor, nn
 
+from spanwise.core.partial import known_ends, known_types
 from spanwise.core.tags import split_into_levels
 from spanwise.core.types import Entity, Sentence
 from spanwise.encoders.base import Encoder, TokenStates
-from spanwise.heads.abilities import HasSpanProbabilities
+from spanwise.heads.abilities import HasSpanProbabilities, LearnsPartial
 from spanwise.heads.base import HeadSettings, Labels, Losses, OnnxGraph, ScoredSpans, SpanVectors
 from spanwise.heads.crf import Crf, viterbi
 from spanwise.heads.onnx import TagTransitions
+from spanwise.heads.partial import open_share
 from spanwise.heads.sentence_cache import Ints, SentenceCache
 
 
@@ -33,7 +36,7 @@ class SeqnerSettings(HeadSettings):
     dropout: float = Field(default=0.1, ge=0.0, lt=1.0, description="dropout on the words")
 
 
-class SeqNer(HasSpanProbabilities):
+class SeqNer(HasSpanProbabilities, LearnsPartial):
     """Tags each word with a linear layer over 2C + 1 BIO tags: 0 is O, 1 + 2c is B and 2 + 2c is I of type c.
 
     ``softmax`` learns the tag of each word independently and predicts the best valid sequence (an I
@@ -71,6 +74,7 @@ class SeqNer(HasSpanProbabilities):
         self.register_buffer("transitions", bio_transitions(len(labels.entities)), persistent=False)
         self._type_index = {kind: place for place, kind in enumerate(labels.entities)}
         self._gold = SentenceCache(self._gold_tags)
+        self._masses = SentenceCache(self._tag_masses)
 
     @classmethod
     def build(cls, encoder: Encoder, labels: Labels, settings: SeqnerSettings) -> SeqNer:
@@ -79,7 +83,10 @@ class SeqNer(HasSpanProbabilities):
     def targets(
         self, sentences: Sequence[Sentence], *, gold: bool, generator: np.random.Generator | None = None
     ) -> dict[str, Tensor]:
-        """The gold ``tags`` [B, T], O after a sentence's end. Empty for scoring."""
+        """The gold ``tags`` [B, T], O after a sentence's end. Empty for scoring.
+
+        With partially annotated sentences also ``tag_masses`` [B, T, tags], see ``_tag_masses``.
+        """
         if not gold:
             return {}
         tags_by_sentence = [self._gold(sentence) for sentence in sentences]
@@ -87,19 +94,35 @@ class SeqNer(HasSpanProbabilities):
         inside = np.arange(lengths.max(initial=0)) < lengths[:, None]
         tags = np.zeros(inside.shape, np.int64)
         tags[inside] = np.concatenate([*tags_by_sentence, np.empty(0, np.int64)])
-        return {"tags": torch.from_numpy(tags)}
+        if all(sentence.annotated is None for sentence in sentences):
+            return {"tags": torch.from_numpy(tags)}
+        masses = np.zeros((*inside.shape, 2 * len(self.labels.entities) + 1), np.float32)
+        masses[inside] = np.concatenate([self._masses(sentence) for sentence in sentences])
+        return {"tags": torch.from_numpy(tags), "tag_masses": torch.from_numpy(masses)}
 
     def loss(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Losses:
         emissions, mask = self.emissions(states)
         tags = targets["tags"]
         if tags.shape != mask.shape:  # an encoder may pad beyond the longest sentence
             tags = F.pad(tags, (0, mask.shape[1] - tags.shape[1]))
+        if "tag_masses" in targets:
+            masses = F.pad(targets["tag_masses"], (0, 0, 0, mask.shape[1] - targets["tag_masses"].shape[1]))
+            return self._partial_loss(emissions, masses, mask)
         if self.crf is not None:
             sums = self.crf.loss(emissions, tags, mask)
         else:
             values = F.cross_entropy(emissions.flatten(0, 1), tags.flatten(), reduction="none")
             sums = values.view_as(tags).masked_fill(~mask, 0.0).sum(1)
         return Losses(sums, mask.sum(1).float())
+
+    def _partial_loss(self, emissions: Tensor, masses: Tensor, mask: Tensor) -> Losses:
+        """The likelihood of all tag sequences that the annotation allows."""
+        if self.crf is not None:
+            sums = self.crf.partial_loss(emissions, masses, mask)
+        else:
+            values = emissions.logsumexp(-1) - (emissions + masses).logsumexp(-1)
+            sums = values.masked_fill(~mask, 0.0).sum(1)
+        return Losses(sums, (mask & (masses != 0).any(-1)).sum(1).float())
 
     def score(self, states: TokenStates, targets: Mapping[str, Tensor]) -> ScoredSpans:
         emissions, mask = self.emissions(states)
@@ -160,6 +183,27 @@ class SeqNer(HasSpanProbabilities):
         """The entities that tags can represent; of overlapping ones, the widest."""
         known = dict.fromkeys(entity for entity in sentence.entities if entity.type in self._type_index)
         return next(iter(split_into_levels(list(known), max_levels=1)), [])
+
+    def _tag_masses(self, sentence: Sentence) -> npt.NDArray[np.float32]:
+        """The log-probability of each tag to be seen as annotated: [T, tags].
+
+        It is 0 for the tag of a known word and minus infinity for its other tags. An open word may also
+        be part of an unmarked entity: 0 if nothing is known about how many there are, else lower.
+        """
+        tags, ends = self._gold(sentence), known_ends(sentence)
+        share, types = np.float32(open_share(sentence, self.marked_share)), known_types(sentence)
+        masses = np.full((len(tags), 2 * len(self.labels.entities) + 1), -np.inf, np.float32)
+        masses[np.arange(len(tags)), tags] = 0.0
+        is_open = np.array([types is not None or end <= word for word, end in enumerate(ends)], bool) & (tags == 0)
+        for index, type in enumerate(self.labels.entities):
+            if types is None or type not in types:
+                begin, inside = 1 + 2 * index, 2 + 2 * index
+                # A CRF counts an entity once, at its first word.
+                masses[is_open, begin] = np.log1p(-share)
+                masses[is_open, inside] = 0.0 if self.crf is not None else np.log1p(-share)
+                after = np.flatnonzero(is_open[1:] & np.isin(tags[:-1], (begin, inside))) + 1
+                masses[after, inside] = -np.inf  # it would make the entity before it longer
+        return masses
 
     def _gold_tags(self, sentence: Sentence) -> Ints:
         tags = np.zeros(len(sentence.words), np.int64)

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from spanwise.core.types import Sentence
 from spanwise.encoders.base import TokenStates
-from spanwise.heads.abilities import HasSpanProbabilities, HasSpanVectors
+from spanwise.heads.abilities import HasSpanProbabilities, HasSpanVectors, LearnsPartial
 from spanwise.heads.base import Labels, Losses, ScoredSpans, SpanVectors
 from spanwise.heads.outputs import class_log_odds
 from spanwise.heads.partial import Known
@@ -32,7 +32,7 @@ class ClassifierSettings(SoftmaxSettings):
     negatives: int = Field(default=100, ge=1, description="spans without entity, sampled per sentence in training")
 
 
-class SpanClassifier(SoftmaxHead, HasSpanVectors, HasSpanProbabilities):
+class SpanClassifier(SoftmaxHead, HasSpanVectors, HasSpanProbabilities, LearnsPartial):
     """Classifies each span of up to ``max_width`` words as one of the types or NONE.
 
     Training uses the gold spans, with boundary smoothing also their neighbours, and sampled negatives.

@@ -18,6 +18,7 @@ from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.encoders.recurrent import BiLSTM
 from spanwise.heads.base import Labels, OnnxGraph, ScoredPairs, ScoredSpans
 from spanwise.heads.onnx import RelationGraph
+from spanwise.heads.partial import Known
 from spanwise.heads.relations import RelationHead, RelationSettings
 from spanwise.heads.sentence_cache import Ints, SentenceCache
 from spanwise.heads.span_head import sentence_indices
@@ -106,7 +107,13 @@ class SpanRelations(RelationHead):
         words = self.dropout(self._contextualize(states))
         logits = self.logits(words, PackedSpans(sentence, start, end), label, first, second)
         gold = torch.zeros_like(logits).view(-1).index_fill(0, targets["positives"], 1.0).view_as(logits)
-        values = F.binary_cross_entropy_with_logits(logits, gold, reduction="none").sum(1)
+        values = F.binary_cross_entropy_with_logits(logits, gold, reduction="none")
+        if (known := Known.select(targets)) is not None:
+            both = torch.minimum(start[first], start[second]), torch.maximum(end[first], end[second])
+            is_open = known.is_open_pair(sentence[first], *both).unsqueeze(1)
+            unmarked = F.softplus(logits + known.log_masses(is_open, sentence[first]))
+            values = values - unmarked.masked_fill(gold > 0, 0.0)
+        values = values.sum(1)
         return values.new_zeros(len(states.words)).index_add(0, sentence[first], values)
 
     def score_pairs(self, states: TokenStates, spans: ScoredSpans) -> ScoredPairs:

@@ -37,6 +37,20 @@ def softmax_focal(logits: Tensor, classes: Tensor, gamma: float) -> Tensor:
     return -(classes * factors * log_probabilities).sum(-1)
 
 
+def open_softmax_focal(logits: Tensor, open_masses: Tensor, gamma: float) -> Tensor:
+    """``softmax_focal`` of spans [S, C + 1] that are NONE or an unmarked entity (``spanwise.losses.partial``).
+
+    ``open_masses`` [S, C] are the log-probabilities that an entity of a class has no mark.
+
+    >>> open_softmax_focal(torch.tensor([[2.0, 0.0]]), torch.tensor([[0.0]]), gamma=2.0).abs()
+    tensor([0.])
+    """
+    log_probabilities = logits.float().log_softmax(-1)
+    masses = torch.cat((log_probabilities[:, :-1] + open_masses, log_probabilities[:, -1:]), 1)
+    log_mass = masses.logsumexp(1).clamp(max=0.0)
+    return -((1 - log_mass.exp()).clamp(min=0).pow(gamma) if gamma else 1.0) * log_mass
+
+
 def boundary_loss(
     moves: Tensor, start: Tensor, end: Tensor, gold_start: Tensor, gold_end: Tensor, weights: Tensor | None = None
 ) -> Tensor:

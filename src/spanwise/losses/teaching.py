@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 
 import numpy as np
 import numpy.typing as npt
 
-from spanwise.core.types import Sentence
+from spanwise.core.partial import known_ends, known_types
+from spanwise.core.types import Entity, Sentence, Span
 from spanwise.losses.smoothing import SoftSpans, sum_masses
 
 
@@ -54,6 +56,27 @@ def mix_targets(gold: SoftSpans, teacher: SoftSpans, gold_weight: float | None, 
     rows = np.concatenate([np.stack(table[:3], 1) for table, _ in parts])
     masses = np.concatenate([weight * table.mass.astype(np.float64) for table, weight in parts])
     return sum_masses(rows, masses, has_one_type=has_one_type)
+
+
+def decide_open_spans(sentence: Sentence, teacher: SoftSpans, gold_weight: float, types: Sequence[str]) -> SoftSpans:
+    """Raise the probabilities of a teacher so that their weight is 1 where a partial annotation is open.
+
+    ``types`` are the types to which labels refer.
+
+    >>> sentence = Sentence("s", ("Oslo", "or", "Rome"), annotated=((0, 1),))
+    >>> teacher = SoftSpans(np.array([0, 2]), np.array([1, 3]), np.array([0, 0]), np.array([0.5, 0.5], np.float32))
+    >>> decide_open_spans(sentence, teacher, 0.75, ("Place",)).mass.tolist()
+    [0.5, 2.0]
+    """
+    if gold_weight == 1:
+        return teacher
+    ends, known, gold = np.array(known_ends(sentence), np.int64), known_types(sentence), set(sentence.entities)
+    is_known_type = np.array([known is None or type in known for type in types], bool)
+    is_open = (teacher.end > ends[teacher.start]) | ~is_known_type[teacher.label]
+    for row in np.flatnonzero(is_open).tolist():
+        span = Span(int(teacher.start[row]), int(teacher.end[row]))
+        is_open[row] = Entity(types[teacher.label[row]], (span,)) not in gold
+    return teacher._replace(mass=np.where(is_open, teacher.mass / (1 - gold_weight), teacher.mass).astype(np.float32))
 
 
 def _rest(gold: SoftSpans, teacher: SoftSpans) -> npt.NDArray[np.float32]:

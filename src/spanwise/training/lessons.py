@@ -22,7 +22,7 @@ from spanwise.heads import head_class, head_settings, head_values
 from spanwise.heads.abilities import LearnsProbabilities, find_ability
 from spanwise.heads.base import Labels
 from spanwise.inputs.sources import read_inputs
-from spanwise.losses.teaching import TaughtSentence
+from spanwise.losses.teaching import TaughtSentence, decide_open_spans
 from spanwise.models.model import Model
 from spanwise.prediction.load import model_folder
 from spanwise.prediction.windows import MAX_WORDS, split_into_windows
@@ -60,7 +60,7 @@ def add_unlabelled(corpus: Corpus, paths: Sequence[str], log: Callable[[str], No
     ledger = Ledger()
     known = {sentence.words for sentence in all_sentences(corpus)}
     read = [window for s in read_inputs(paths, None, ledger) if s.words for window in split_into_windows(s)]
-    sentences = tuple(replace(s, entities=(), relations=(), links=()) for s in read if s.words not in known)
+    sentences = tuple(replace(s, entities=(), relations=(), links=(), annotated=None) for s in read if s.words not in known)
     for message, count in ledger.notes.items():
         log(f"note: {count:,} {message}")
     if skipped := len(read) - len(sentences):
@@ -170,18 +170,24 @@ class Lessons:
             return None
         return cls(opinions, header["teachers"], header.get("types", ())) if len(opinions) == len(_taught(corpus)) else None
 
-    def sentences(self, corpus: Corpus, gold_weight: float) -> list[Sentence]:
+    def sentences(self, corpus: Corpus, student: Model) -> list[Sentence]:
         """The training sentences with the opinions on them, then the unlabelled ones with pseudo-labels."""
         opinions = iter(self.opinions)
-        train = [
-            TaughtSentence.teach(sentence, next(opinions).spans, gold_weight) if is_short(sentence) else sentence
-            for sentence in corpus["train"]
-        ]
+        train = [_teach(sentence, next(opinions), student) if is_short(sentence) else sentence for sentence in corpus["train"]]
         unlabelled = [
             TaughtSentence.teach(replace(sentence, **opinion.predictions._asdict()), opinion.spans, 0.0)
             for sentence, opinion in zip(corpus.splits.get(UNLABELLED, ()), opinions, strict=True)
         ]
         return [*train, *unlabelled]
+
+
+def _teach(sentence: Sentence, opinion: Opinion, student: Model) -> TaughtSentence:
+    """Add the opinion of teachers; a student that learns probabilities takes theirs where the sentence is open."""
+    spans, gold_weight = opinion.spans, student.config.training.gold_weight
+    if sentence.annotated is not None and find_ability(student.head, LearnsProbabilities) is not None:
+        spans = decide_open_spans(sentence, spans, gold_weight, student.labels.entities)
+        sentence = replace(sentence, annotated=None)
+    return TaughtSentence.teach(sentence, spans, gold_weight)
 
 
 def describe_teacher(folder: Path) -> dict[str, Any]:

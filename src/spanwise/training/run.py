@@ -39,6 +39,7 @@ from spanwise.training.init_weights import initialize_from
 from spanwise.training.kept_types import keep_types
 from spanwise.training.lessons import Lessons, add_unlabelled, check_student, find_teachers, labelled, with_all_words
 from spanwise.training.loop import Trainer
+from spanwise.training.partial_checks import check_partial
 from spanwise.training.report import training_report
 from spanwise.training.trackers import check_trackers
 
@@ -223,6 +224,7 @@ def _train(corpus: Corpus, folder: RunFolder, config: Config, options: RunOption
 
     # Report problems in the data.
     notes = [*check_corpus(labelled(corpus), model.head), *check_coverage(corpus, model.encoder)]
+    notes += check_partial(corpus["train"], model.head)
     lessons = Lessons.read(folder.lessons_file, corpus) if options.teachers and checkpoint else None
     if options.teachers and lessons is None:
         notes += check_student(model, options.teachers, has_unlabelled=bool(options.unlabelled))
@@ -232,7 +234,7 @@ def _train(corpus: Corpus, folder: RunFolder, config: Config, options: RunOption
     # Ask the teachers, if there are any.
     if options.teachers and lessons is None:
         lessons = Lessons.ask(options.teachers, model, corpus, options.device, options.log)
-    taught = None if lessons is None else lessons.sentences(corpus, model.config.training.gold_weight)
+    taught = None if lessons is None else lessons.sentences(corpus, model)
     if kept is not None:
         lessons, taught = kept.lessons, kept.sentences(gold_corpus, corpus, model)
 
