@@ -1,0 +1,96 @@
+"""Learning new types from data where only these are annotated, with and without the old model as a teacher."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from interruptions import Interrupted, interrupt
+from tiny import corpus, digest, fit
+
+from spanwise import Corpus, SpanwiseError, evaluate, load
+from spanwise.cli import main
+from spanwise.training.init_weights import copy_types
+from spanwise.training.steps import TrainingSteps
+
+OLD, NEW = ("Drug",), ("Place",)
+WORDS_ONLY = ("encoder.char_hidden=0", "encoder.layers=0")  # the corpus needs no context
+
+
+def only(*types: str, count: int = 60) -> Corpus:
+    """The tiny corpus, annotated with some types only."""
+    data = corpus(count)
+    return Corpus({
+        split: tuple(replace(s, entities=tuple(e for e in s.entities if e.type in types), relations=()) for s in data[split])
+        for split in data
+    })  # fmt: skip
+
+
+def recalls(run: Path) -> dict[str, float]:
+    """The recall of each type on the completely annotated training sentences."""
+    gold = corpus(60)["train"]
+    predicted = list(load(run).predict([replace(sentence, entities=()) for sentence in gold]))
+    return {type: score.recall for type, score in evaluate(gold, predicted).entities.types.items()}
+
+
+@pytest.mark.parametrize("recipe", ["spanner", "seqner"])  # one learns probabilities, one predictions
+def test_old_types_are_kept(recipe: str, tmp_path: Path) -> None:
+    fit(tmp_path / "old", only(*OLD), recipe=recipe, epochs=5, overrides=WORDS_ONLY)
+    lines: list[str] = []
+    options = {"recipe": recipe, "epochs": 5, "overrides": WORDS_ONLY, "init": tmp_path / "old", "log": lines.append}
+    run = fit(tmp_path / "kept", only(*NEW), keep_types=True, **options)
+    assert f"keeping Drug of {tmp_path / 'old'}, which the data does not annotate" in lines
+    assert run.model.labels.entities == ("Drug", "Place")
+    kept = recalls(tmp_path / "kept")
+    assert min(kept.values()) > 0.8
+    # Old types are not annotated in dev: predictions of them are no errors.
+    assert run.scores["dev"]["micro"]["precision"] > 0.8
+    fit(tmp_path / "plain", only(*NEW), **options)
+    assert recalls(tmp_path / "plain").get("Drug", 0.0) == 0.0
+
+
+def test_a_run_with_kept_types_is_resumed_without_the_old_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fit(tmp_path / "old", only(*OLD, count=24), recipe="spanner", epochs=1)
+    options = {"recipe": "spanner", "epochs": 3, "checkpoint_steps": 2}
+    data = only(*NEW, count=24)
+    fit(tmp_path / "whole", data, init=tmp_path / "old", keep_types=True, **options)
+    with monkeypatch.context() as patch:
+        interrupt(patch, TrainingSteps, "make", 5)
+        with pytest.raises(Interrupted):
+            fit(tmp_path / "resumed", data, init=tmp_path / "old", keep_types=True, **options)
+    shutil.rmtree(tmp_path / "old")
+    fit(tmp_path / "resumed", data, resume=True, **options)
+    assert digest(tmp_path / "resumed") == digest(tmp_path / "whole")
+
+
+def test_nothing_to_keep(tmp_path: Path) -> None:
+    fit(tmp_path / "old", only(*OLD, count=24), epochs=1)
+    lines: list[str] = []
+    fit(tmp_path / "new", corpus(24), epochs=1, init=tmp_path / "old", keep_types=True, log=lines.append)
+    assert f"the data annotates all types of {tmp_path / 'old'}: there are no types to keep" in lines
+
+
+def test_keep_types_needs_an_old_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["train", str(tmp_path), "--out", str(tmp_path / "run"), "--keep-types"])
+    assert capsys.readouterr().err == "--keep-types needs --init RUN, the model whose types to keep\n"
+    with pytest.raises(SpanwiseError, match="cannot be combined with teachers"):
+        fit(tmp_path / "run", corpus(24), init=tmp_path, keep_types=True, teachers=[tmp_path])
+
+
+def test_weights_of_types_are_copied_to_the_same_types() -> None:
+    old, new = ("A", "C"), ("A", "B", "C")
+    tags = copy_types(torch.zeros(7, 2), torch.arange(10.0).view(5, 2), old, new)  # O, then B and I of each type
+    assert tags is not None
+    assert tags[:, 0].tolist() == [0, 2, 4, 0, 0, 6, 8]
+    blocks = copy_types(torch.zeros(9), torch.arange(1.0, 7.0), old, new)
+    assert blocks is not None
+    assert blocks.tolist() == [1, 2, 3, 0, 0, 0, 4, 5, 6]
+    square = copy_types(torch.zeros(4, 4), torch.ones(3, 3), old, new)
+    assert square is not None
+    assert square.sum() == 9
+    assert square[1].sum() == 0
+    assert copy_types(torch.zeros(5), torch.ones(3), old, new) is None
