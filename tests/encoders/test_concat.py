@@ -12,9 +12,10 @@ from pydantic import BaseModel, ValidationError
 from torch import Tensor, nn
 
 from spanwise import Sentence
-from spanwise.encoders import ENCODERS
+from spanwise.encoders import ENCODERS, resolve_encoder
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.encoders.concat import ConcatEncoder, ConcatSettings
+from spanwise.encoders.transformer import MASKING, MASKING_SENTENCES
 
 SENTENCES = [
     Sentence("a", ("colon", "cancer")),
@@ -150,3 +151,12 @@ def test_a_saved_encoder_gives_the_same_states(tmp_path: Path, hidden: int) -> N
 def test_an_encoder_without_parts_is_refused() -> None:
     with pytest.raises(ValidationError, match="at least 1 item"):
         ConcatSettings(parts=())
+
+
+def test_automatic_masking_of_a_part_follows_the_number_of_sentences() -> None:
+    parts = [{"kind": "transformer", "name": "some", "masking": "auto"}, {"kind": "static", "layers": 0}]
+    values = {"kind": "concat", "parts": parts, "hidden": 16}
+    for sentences, masking in ((20, 0.0), (MASKING_SENTENCES - 1, 0.0), (MASKING_SENTENCES, MASKING)):
+        resolved = resolve_encoder(values, sentences)
+        assert resolved == {**values, "parts": [{**parts[0], "masking": masking}, parts[1]]}
+    assert resolve_encoder({"kind": "static"}, 20) == {"kind": "static"}

@@ -35,6 +35,15 @@ def encoder_settings(values: Mapping[str, Any]) -> Any:
     return validate_settings(encoder_class(kind).settings_class, values, f"the {kind} encoder")
 
 
+def resolve_encoder(values: Mapping[str, Any], sentence_count: int) -> dict[str, Any]:
+    """Set the automatic settings of an ``encoder`` section from the number of training sentences."""
+    settings = encoder_settings(values)
+    if not hasattr(settings, "resolve"):
+        return dict(values)
+    changed = settings.resolve(sentence_count).model_dump(mode="json", include=settings.model_fields_set)
+    return {**values, **changed}
+
+
 def build_encoder(
     values: Mapping[str, Any], sentences: Sequence[Sentence], log: Callable[[str], None] = lambda line: None
 ) -> Encoder:

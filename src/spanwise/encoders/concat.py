@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 
 from spanwise.core.types import Sentence
-from spanwise.encoders import build_encoder, load_encoder
+from spanwise.encoders import build_encoder, load_encoder, resolve_encoder
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.encoders.fixed_shapes import SizeTable
 from spanwise.encoders.joint_indexing import JointIndexer, name_arrays, part_folder, select_arrays
@@ -32,6 +32,10 @@ class ConcatSettings(BaseModel):
     hidden: int = Field(0, ge=0, description="size of the LSTM over the concatenated states, per direction; 0: no LSTM")
     layers: int = Field(1, ge=1, description="layers of that LSTM")
     dropout: float = Field(0.5, ge=0, lt=1, description="dropout around and between its layers, one mask per sentence")
+
+    def resolve(self, sentence_count: int) -> Self:
+        """Set the automatic settings of the parts."""
+        return self.model_copy(update={"parts": tuple(resolve_encoder(part, sentence_count) for part in self.parts)})
 
 
 class ConcatEncoder(Encoder):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 import torch
@@ -23,12 +23,14 @@ from spanwise.encoders.prediction_tokenizer import copy_tokenizer_files, read_pr
 from spanwise.encoders.pretrained import load_pretrained
 from spanwise.encoders.subword_indexing import Context, Pooling, SubwordIndexer, SubwordSettings
 from spanwise.encoders.subwords import DEEP, Ints, Subwords
+from spanwise.encoders.token_types import simplify_token_types
 from spanwise.encoders.word_tokenizer import WordTokenizer
 from spanwise.runtime.cuda_graphs import LENGTH_MULTIPLE, CudaGraphs
 from spanwise.runtime.device import is_traced
 
 # Architectures whose forward accepts a full attention mask and never waits for the device, as CUDA graphs require.
 RECORDABLE = frozenset(("bert", "roberta", "xlm-roberta", "camembert", "electra", "mpnet", "distilbert"))
+MASKING, MASKING_SENTENCES = 0.1, 500  # automatic masking, and the training sentences from which on it is used
 ROWS = 256  # per call without gradients, so that a text of many windows needs no more memory than a large batch
 
 
@@ -45,9 +47,23 @@ class TransformerSettings(BaseModel):
         default="sentence", description="fill the window with the sentence only, or with neighbouring sentences of the document"
     )
     window: int | None = Field(default=None, ge=16, description="subwords per window; the encoder's limit by default")
-    masking: float = Field(0.0, ge=0, lt=1, description="share of the subwords that training replaces by the mask token")
+    masking: Annotated[float, Field(ge=0, lt=1)] | Literal["auto"] = Field(
+        default=0.0,
+        description="share of the subwords that training replaces by the mask token; auto: 0.1, but 0 for small data",
+    )
     frozen_embeddings: bool = Field(False, description="do not train the embeddings")
     frozen_layers: int = Field(0, ge=0, description="do not train the embeddings and this many of the lowest layers")
+
+    def resolve(self, sentence_count: int) -> Self:
+        """Set automatic masking. Few training sentences leave too little to learn from if words are hidden.
+
+        >>> settings = TransformerSettings(name="minilm", masking="auto")
+        >>> [settings.resolve(sentences).masking for sentences in (100, 1000)]
+        [0.0, 0.1]
+        """
+        if self.masking != "auto":
+            return self
+        return self.model_copy(update={"masking": MASKING if sentence_count >= MASKING_SENTENCES else 0.0})
 
 
 class TransformerEncoder(Encoder):
@@ -67,8 +83,11 @@ class TransformerEncoder(Encoder):
         self._is_recordable = model.config.model_type in RECORDABLE
         self._mask_type = torch.bool if self._is_recordable else torch.long  # other architectures do arithmetic with the mask
         self._mask_id, self._special_ids = tokenizer.mask_token_id, sorted(set(tokenizer.all_special_ids))
-        if settings.masking and self._mask_id is None:
-            raise SpanwiseError(f"masking={settings.masking:g}, but the tokenizer of {settings.name} has no mask token")
+        if settings.masking == "auto":
+            raise SpanwiseError("masking is still automatic; call settings.resolve(sentence_count) first")
+        self._masking = settings.masking
+        if self._masking and self._mask_id is None:
+            raise SpanwiseError(f"masking={self._masking:g}, but the tokenizer of {settings.name} has no mask token")
         self._vocabulary_size = len(model.get_input_embeddings().weight)
         self._freeze()
         self.graphs: CudaGraphs | None = None
@@ -205,6 +224,7 @@ class TransformerEncoder(Encoder):
 
     def enable_step_graphs(self) -> None:
         self._is_recorded = True
+        simplify_token_types(self.model)
 
     # --- on the device ---------------------------------------------------------------------------------------------
 
@@ -213,9 +233,9 @@ class TransformerEncoder(Encoder):
 
     def _mask_subwords(self, ids: Tensor) -> Tensor:
         """In training, replace a share of the subwords by the mask token, so that the context counts more."""
-        if not self.training or not self.settings.masking:
+        if not self.training or not self._masking:
             return ids
-        is_masked = torch.rand(ids.shape, device=ids.device) < self.settings.masking
+        is_masked = torch.rand(ids.shape, device=ids.device) < self._masking
         for special in self._special_ids:
             is_masked &= ids != special
         return ids.masked_fill(is_masked, self._mask_id)

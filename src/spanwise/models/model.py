@@ -12,7 +12,7 @@ from spanwise.batching.batches import Batch
 from spanwise.config.settings import Config
 from spanwise.core.errors import SpanwiseError, SpanwiseWarning
 from spanwise.core.types import Corpus, Sentence
-from spanwise.encoders import build_encoder, load_encoder
+from spanwise.encoders import build_encoder, load_encoder, resolve_encoder
 from spanwise.encoders.base import Encoder
 from spanwise.evaluation.tasks import EntityTask, Task, TypingTask
 from spanwise.files.limits import MODEL_BUFFER_BYTES, MODEL_EXPANSION
@@ -72,6 +72,7 @@ class Model(nn.Module):
         labels = Labels(tuple(sorted({*entity_types(train), *more_types})), relation_types(train))
         if not labels.entities:
             raise SpanwiseError("the training data has no entities; a model needs at least one to learn from")
+        config = config.model_copy(update={"encoder": resolve_encoder(config.encoder, len(train))})
         encoder = load_encoder(config.encoder, saved) if saved else build_encoder(config.encoder, train, log)
         head = make_head(encoder, labels, config.head, train)
         dev_entities = sum(len(sentence.entities) for sentence in corpus["dev"]) if "dev" in corpus else 0
