@@ -1,4 +1,4 @@
-"""Garbage collection during start-up and exit, where it finds nothing and takes tenths of a second."""
+"""When not to collect garbage: at start-up and exit, where it takes tenths of a second, and while a GPU records."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from functools import cache
 
 @contextmanager
 def paused_collection() -> Iterator[None]:
-    """Collect no garbage while modules are imported and a model is loaded, because nearly all new objects stay.
+    """Collect no garbage, for example while modules are imported and a model is loaded: nearly all new objects stay.
 
     >>> with paused_collection():
     ...     gc.isenabled()

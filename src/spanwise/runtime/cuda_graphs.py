@@ -11,6 +11,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from spanwise.runtime.collection import paused_collection
+
 LENGTH_MULTIPLE = 8  # lengths are padded to a multiple of this, so that few shapes occur
 MAX_SHAPES = 64  # recorded; later shapes run without a graph
 MAX_INPUT_SIZE = 1 << 23  # values in the inputs: larger ones keep a GPU busy, and every graph holds a copy of its inputs
@@ -67,6 +69,7 @@ class CudaGraphs:
         if self.pool is None:
             self.pool = torch.cuda.graph_pool_handle()
         samples = tuple(tensor.detach().clone().requires_grad_(tensor.requires_grad) for tensor in inputs)
-        self.recorded[shape] = torch.cuda.make_graphed_callables(
-            _Function(self.module, self.function).train(), samples, allow_unused_input=True, pool=self.pool
-        )
+        with paused_collection():  # collecting an older graph would make the recording invalid
+            self.recorded[shape] = torch.cuda.make_graphed_callables(
+                _Function(self.module, self.function).train(), samples, allow_unused_input=True, pool=self.pool
+            )

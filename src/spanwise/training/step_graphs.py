@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.optim import Optimizer
 
 from spanwise.batching.batches import Batch, PackedBatch
+from spanwise.runtime.collection import paused_collection
 
 STAGES = 8  # pinned blocks of memory: how many steps the host may be ahead of the device
 Compute = Callable[[Batch], dict[str, Tensor]]
@@ -71,7 +72,8 @@ class StepGraphs:
             group["lr"], group["capturable"] = rate, True
         graph = torch.cuda.CUDAGraph()
         try:
-            with torch.cuda.graph(graph, pool=self.pool):
+            # Collecting an older graph while a new one is recorded would make the recording invalid.
+            with paused_collection(), torch.cuda.graph(graph, pool=self.pool):
                 losses = self.compute(packed.view(memory))
                 values = torch.stack([value.float() for value in losses.values()])
         finally:
