@@ -16,6 +16,7 @@ from spanwise.batching.shape_classes import MIN_BATCHES
 from spanwise.core.types import Corpus, Span
 from spanwise.models.model import Model
 from spanwise.recipes.catalog import configure
+from spanwise.runtime.fast_linear import FastLinear, fast_linear, use_fast_linear
 from spanwise.spans.deep import SpanTransformer
 
 NO_DROPOUT = ("head.dropout=0", "head.hidden_dropout=0")
@@ -64,12 +65,16 @@ def learn(model: Model, batches: TrainingBatches, step: int) -> tuple[float, dic
 
 @pytest.mark.parametrize("is_partial", [False, True])
 @pytest.mark.parametrize("recipe", RECIPES)
-def test_padded_batches_have_the_same_losses_and_gradients(recipe: str, is_partial: bool, tiny_bert: Path) -> None:
+def test_padded_batches_have_the_same_losses_and_gradients(
+    recipe: str, is_partial: bool, tiny_bert: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     overrides = (*RECIPES[recipe], *(("encoder.parts.0.masking=0",) if recipe == "spanwise" else ()))
     model, batches = make_batches(recipe, str(tiny_bert), *overrides, data=partial_corpus() if is_partial else None)
     plain = [learn(model, batches, step) for step in range(12)]
     assert batches.fix_shapes()
     model.encoder.enable_step_graphs()
+    use_fast_linear(model)  # also on the CPU, which does not need it
+    monkeypatch.setattr(FastLinear, "forward", lambda self, inputs: fast_linear(inputs, self.weight, self.bias))
     padded = [step for step in range(12) if batches.sizes[step] is not None]
     assert len(padded) > 6
     for step in padded:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -113,6 +114,24 @@ def test_losses_and_gradients_match_the_reference(tiny_bert: Path, options: dict
     assert all(name in ours for name, _ in head.named_parameters())
     for name, gradient in ours.items():
         torch.testing.assert_close(gradient, theirs[name], rtol=1e-3, atol=1e-4, msg=lambda text, name=name: f"{name}: {text}")
+
+
+def test_training_in_bfloat16_is_close_to_float32(tiny_bert: Path) -> None:
+    encoder = random_encoder("bert", tiny_bert)
+    head = build_head(encoder, start_dropout=0.0, dropout=0.0, hidden_dropout=0.0, lstm_dropout=0.0).train()
+    head.transformer._layers = tuple(replace(layer, dropout=0.0, attention_dropout=0.0) for layer in head.transformer._layers)
+    states, targets = encode_batch(encoder, head, gold=True)
+    losses = []
+    for trains_in_bfloat16 in (False, True):
+        head.transformer.trains_in_bfloat16 = trains_in_bfloat16
+        head.zero_grad()
+        _, vectors = head.represent(states, targets)
+        assert vectors.dtype == torch.float32
+        head.loss(states, targets).mean.backward(retain_graph=True)
+        losses.append((vectors, head.transformer.copies[0]["inner"].weight.grad.clone()))
+    for single, mixed in zip(*losses, strict=True):
+        assert not torch.equal(single, mixed)
+        assert (single - mixed).norm() < 0.05 * single.norm()
 
 
 @pytest.mark.parametrize("chunk", [1, 2, 5])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cache
 
 import torch
 from torch import Tensor, nn
@@ -46,9 +47,7 @@ class BiLSTM(nn.Module):
         for depth, (forward, backward) in enumerate(zip(self.forwards, self.backwards, strict=True)):
             if depth:
                 sequences = self.between(sequences)
-            forward_states, _ = forward(sequences)
-            backward_states, _ = backward(reordered(sequences, order))
-            sequences = torch.cat([forward_states, reordered(backward_states, order)], dim=2)
+            sequences = torch.cat(read_both_ways(forward, backward, sequences, order), dim=2)
         return sequences
 
     def final(self, sequences: Tensor, lengths: Tensor) -> Tensor:
@@ -58,6 +57,34 @@ class BiLSTM(nn.Module):
         backward_states, _ = self.backwards[0](reordered(sequences, order))
         last = (lengths - 1).clamp(min=0)[:, None, None].expand(-1, 1, forward_states.shape[2])
         return torch.cat([forward_states.gather(1, last), backward_states.gather(1, last)], dim=2).squeeze(1)
+
+
+def read_both_ways(forward: nn.LSTM, backward: nn.LSTM, sequences: Tensor, order: Tensor) -> tuple[Tensor, Tensor]:
+    """The states of a forward and of a backward LSTM; ``order`` reverses the sequences.
+
+    The steps of an LSTM are too small for a GPU. In a CUDA graph, both directions run at the same time.
+    """
+
+    def read_backward() -> Tensor:
+        return reordered(backward(reordered(sequences, order))[0], order)
+
+    if not sequences.is_cuda or not torch.cuda.is_current_stream_capturing():
+        return forward(sequences)[0], read_backward()
+    main, other = torch.cuda.current_stream(), _other_stream(sequences.device)
+    other.wait_stream(main)
+    with torch.cuda.stream(other):
+        backward_states = read_backward()
+    forward_states = forward(sequences)[0]
+    main.wait_stream(other)
+    # The memory of these tensors must not be used again while the other stream needs it.
+    for tensor, stream in ((sequences, other), (order, other), (backward_states, main)):
+        tensor.record_stream(stream)
+    return forward_states, backward_states
+
+
+@cache
+def _other_stream(device: torch.device) -> torch.cuda.Stream:
+    return torch.cuda.Stream(device)
 
 
 def reversal(lengths: Tensor, steps: int) -> Tensor:

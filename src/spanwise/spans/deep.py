@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from copy import deepcopy
 from itertools import chain
 from typing import Literal
 
+import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
@@ -28,6 +30,9 @@ class SpanTransformer(nn.Module):
     Keys and values are projected once per word, not once per span and word. A span has no single
     position, so MPNet's bias for the distance of query and key is omitted: spans attend by content,
     which includes absolute positions.
+
+    With ``trains_in_bfloat16``, training computes products and attention in bfloat16, but sums and norms
+    in float32.
     """
 
     def __init__(
@@ -41,6 +46,7 @@ class SpanTransformer(nn.Module):
         self.copies.requires_grad_(True)  # the encoder's layers may be frozen
         self.dropout = nn.Dropout(dropout)
         self.pool = _pooling(size, aggregation)
+        self.trains_in_bfloat16 = False
 
     def reload_copies(self) -> None:
         """Copy the encoder's layers again, after its weights have changed."""
@@ -59,8 +65,10 @@ class SpanTransformer(nn.Module):
         ``words`` [B, T, d] are the inputs of each of the layers, lowest first; without layers, only the top states.
         """
         spans = self.pool(self.dropout(words[0]), blocks)
-        for layer, layer_words in zip(self._layers, words, strict=bool(self._layers)):
-            spans = self._layer(layer, spans, layer_words, blocks)
+        is_mixed = self.trains_in_bfloat16 and self.training
+        with torch.autocast(spans.device.type, torch.bfloat16) if is_mixed else nullcontext():
+            for layer, layer_words in zip(self._layers, words, strict=bool(self._layers)):
+                spans = self._layer(layer, spans, layer_words, blocks)
         return spans
 
     def _layer(self, layer: LayerParts, spans: Tensor, words: Tensor, blocks: Blocks) -> Tensor:

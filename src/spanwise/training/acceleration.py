@@ -14,6 +14,7 @@ from spanwise.encoders.base import Encoder
 from spanwise.heads.abilities import UsesCudaGraphs, heads_with
 from spanwise.models.model import Model, count_parameters
 from spanwise.runtime.device import is_single_process
+from spanwise.spans.deep import SpanTransformer
 from spanwise.training.optimization import SMALL_ENCODER
 
 
@@ -47,3 +48,10 @@ def enable_cuda_graphs(model: Model) -> None:
     model.encoder.enable_cuda_graphs()
     for head in heads_with(model.head, UsesCudaGraphs):
         head.enable_cuda_graphs()
+
+
+def use_bfloat16_for_spans(model: Model) -> None:
+    """Train span transformers in bfloat16: they are limited by arithmetic, even if the encoder is small."""
+    for module in model.modules():
+        if isinstance(module, SpanTransformer):
+            module.trains_in_bfloat16 = True

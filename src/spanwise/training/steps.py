@@ -8,7 +8,8 @@ from torch import Tensor
 
 from spanwise.batching.batches import Batch, PackedBatch, TrainingBatches
 from spanwise.models.model import Model
-from spanwise.training.acceleration import enable_cuda_graphs
+from spanwise.runtime.fast_linear import use_fast_linear
+from spanwise.training.acceleration import enable_cuda_graphs, use_bfloat16_for_spans
 from spanwise.training.adversarial import perturb, trainable_embeddings
 from spanwise.training.optimization import clip_groups, make_optimizer, make_schedule
 from spanwise.training.step_graphs import StepGraphs
@@ -41,6 +42,9 @@ class TrainingSteps:
         self.records_encoder = has_one_batch and self.precision == "fp32" and not self.records_steps
         if self.records_steps:
             self.model.encoder.enable_step_graphs()
+            use_fast_linear(self.model)
+            if self.settings.precision == "auto":
+                use_bfloat16_for_spans(self.model)
         if self.records_encoder:
             enable_cuda_graphs(self.model)
         self.model.to(self.device)
