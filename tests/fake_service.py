@@ -42,11 +42,13 @@ class FakePredictor(BasePredictor):
         self.gate = threading.Event()
         self.gate.set()
         self.batches: list[list[str]] = []  # sentence texts of each batch
+        self.requested_threshold: Threshold | None = None  # of the last batch
 
     def predict_chunk(
         self, sentences: Sequence[Sentence], context: Sequence[Sentence], *, threshold: Threshold, batch_size: int
     ) -> list[Sentence]:  # fmt: skip
         self.batches.append([sentence.text for sentence in sentences])
+        self.requested_threshold = threshold
         assert self.gate.wait(120)
         if any("poison" in sentence.words for sentence in sentences):
             raise ZeroDivisionError("the secret text")

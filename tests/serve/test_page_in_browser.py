@@ -116,6 +116,16 @@ def test_threshold_and_filter_need_no_request(browser: Browser, address: str, fa
     assert page.errors == []
 
 
+def test_the_slider_can_show_more_entities_but_no_less_probable_relations(
+    browser: Browser, address: str, fake: FakePredictor
+) -> None:
+    """A low threshold for everything would return all relations, which the model omits by default."""
+    open_with_predictions(browser, address)
+    assert isinstance(fake.requested_threshold, dict)
+    assert sorted(fake.requested_threshold) == ["Disease", "Organization", "Place"]
+    assert max(fake.requested_threshold.values()) < 0.1
+
+
 def test_slider_starts_at_the_models_threshold(browser: Browser) -> None:
     for threshold, shown, names in ((0.604, "0.60", 4), (None, "0.00", 6)):
         fake = FakePredictor()

@@ -111,6 +111,12 @@
     showStatus(message, true);
   };
 
+  // By entity type, so that relations keep the model's threshold. The service refuses more than 1,000 keys.
+  const lowestThreshold = () => {
+    const types = Object.keys(settings.colours);
+    return settings.lowest && types.length <= 1000 ? Object.fromEntries(types.map((type) => [type, settings.lowest])) : settings.lowest;
+  };
+
   const predict = async () => {
     pendingRequest?.abort();
     pendingRequest = new AbortController();
@@ -119,7 +125,8 @@
     try {
       const headers = { "content-type": "application/json" };
       if (byId("token").value) headers.authorization = `Bearer ${byId("token").value}`;
-      const body = JSON.stringify({ text: byId("text").value.toWellFormed?.() ?? byId("text").value, threshold: settings.lowest });
+      const text = byId("text").value.toWellFormed?.() ?? byId("text").value;
+      const body = JSON.stringify({ text, threshold: lowestThreshold() });
       const response = await fetch("predict", { method: "POST", headers, body, signal });
       const result = await response.json();
       if (response.ok) show(result);
