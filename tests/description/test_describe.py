@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from weakref import WeakSet
 
-from spanwise.core.types import Entity, Relation, Sentence
+from spanwise.core.types import Corpus, Entity, Relation, Sentence
 from spanwise.description import describe
 
 
@@ -110,3 +110,9 @@ def test_sentences_are_not_kept_in_memory() -> None:
     description = describe({"train": stream(), "test": stream()})
     assert (description.splits["train"].sentences, description.splits["test"].sentences) == (200, 200)
     assert max_alive <= 2
+
+
+def test_a_corpus_can_be_described() -> None:
+    corpus = Corpus({"train": (Sentence("a", ("in", "Oslo"), (Entity("Place", ((1, 2),)),)),), "dev": ()})
+    assert (dict(corpus), len(corpus), "dev" in corpus, "test" in corpus) == (corpus.splits, 2, True, False)
+    assert describe(corpus).splits["train"].sentences == 1

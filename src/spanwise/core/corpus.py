@@ -9,8 +9,8 @@ from spanwise.core.sentence import Sentence
 
 
 @dataclass(frozen=True, repr=False)
-class Corpus:
-    """Splits by name (``train``, ``dev``, ``test``), each a tuple of sentences.
+class Corpus(Mapping[str, tuple[Sentence, ...]]):
+    """A mapping of splits by name (``train``, ``dev``, ``test``), each a tuple of sentences.
 
     >>> corpus = Corpus({"train": (Sentence("s1", ("Hello",)),)})
     >>> len(corpus["train"]), corpus.types
@@ -32,11 +32,12 @@ class Corpus:
     def __getitem__(self, split: str) -> tuple[Sentence, ...]:
         return self.splits[split]
 
-    def __contains__(self, split: str) -> bool:
-        return split in self.splits
-
     def __iter__(self) -> Iterator[str]:
         return iter(self.splits)
+
+    def __len__(self) -> int:
+        """The number of splits."""
+        return len(self.splits)
 
     @property
     def types(self) -> tuple[str, ...]:
