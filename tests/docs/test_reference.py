@@ -83,6 +83,7 @@ def test_every_page_is_in_the_navigation(reference: ModuleType) -> None:
     config = yaml.safe_load((ROOT / "mkdocs.yml").read_text(encoding="utf-8"))
     folder = ROOT / "docs"
     written = {path.relative_to(folder).as_posix() for path in folder.rglob("*.md")}
+    written |= {path.relative_to(folder).with_suffix(".md").as_posix() for path in folder.rglob("*.ipynb")}
     assert sorted(pages(config["nav"])) == sorted(written | set(reference.PAGES))
     assert config["strict"] is True
     assert config["theme"]["font"] is False  # fonts of other servers
@@ -91,7 +92,7 @@ def test_every_page_is_in_the_navigation(reference: ModuleType) -> None:
 def test_links_between_pages_lead_to_pages_and_headings() -> None:
     """MkDocs checks this too, but is not installed for the tests."""
     folder = ROOT / "docs"
-    for page in folder.rglob("*.md"):
+    for page in (*folder.rglob("*.md"), *ROOT.glob("*.md")):
         for target, anchor in re.findall(
             r"\]\((?!https?:|mailto:)([^)#\s]*)(?:#([^)\s]*))?\)", page.read_text(encoding="utf-8")
         ):
@@ -100,6 +101,10 @@ def test_links_between_pages_lead_to_pages_and_headings() -> None:
             assert is_generated or path.exists(), f"{page.name}: {target}"
             if anchor and path.suffix == ".md" and not is_generated:
                 assert anchor in _anchors(path), f"{page.name}: {target}#{anchor}"
+
+
+def test_the_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 120
 
 
 def _anchors(page: Path) -> set[str]:

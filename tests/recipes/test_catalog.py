@@ -207,9 +207,9 @@ def test_the_default_encoder_needs_no_network(monkeypatch: pytest.MonkeyPatch) -
     assert configure("spanner").encoder == {"kind": "transformer", "name": "minilm"}
 
 
-def test_the_readme_names_every_recipe() -> None:
-    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
-    assert [name for name in recipes() if f"`{name}`" not in readme] == []
+def test_the_guide_to_training_names_every_recipe() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "training.md").read_text(encoding="utf-8")
+    assert [name for name in recipes() if f"`{name}`" not in page] == []
 
 
 @pytest.mark.parametrize(

@@ -97,6 +97,11 @@ def analyze(data: AnalysisInput, out: str | Path) -> Path:
     return out / REPORT
 
 
+def build_sections(data: AnalysisInput) -> list[Section]:
+    """Return the sections of one run, without writing anything; figures are drawn on demand."""
+    return _sections(data, _evaluate(data), analyze_errors(data.gold, data.predicted))
+
+
 def _evaluate(data: AnalysisInput) -> Evaluation | TypingScores:
     evaluation: Evaluation | TypingScores
     if data.is_typing:

@@ -28,10 +28,18 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Plot:
-    """A figure that is drawn on demand, and a caption that says what it shows and how to read it."""
+    """A figure that is drawn on demand, and a caption that says what it shows and how to read it.
+
+    As the last value of a notebook cell it is shown.
+    """
 
     draw: Callable[[], Figure]
     caption: str
+
+    def _repr_png_(self) -> bytes:
+        from spanwise.analysis.figures.style import render
+
+        return render(self.draw(), "png")
 
 
 @dataclass(frozen=True, slots=True)
