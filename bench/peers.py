@@ -1,16 +1,18 @@
 """Spanwise compared with other libraries on the same corpus and encoder: relative speed and F1.
 
-    python bench/peers.py --data DATA --encoder FOLDER [--recipes spanner seqner] [--peers hf spancat …]
+    python bench/peers.py --data DATA --encoder FOLDER --environments ENVS [--recipes spanner seqner] [--peers hf spancat …]
         [--python flair=VENV/bin/python …] [--sentences 1600] [--blocks 10] [--epochs 10] [--json FILE]
-    python bench/peers.py --data DATA --encoder FOLDER --blocks 0 --epochs 10 --clock cpu   only F1 on test and its cost
+    … --blocks 0 --epochs 10 --clock cpu   only the table: F1 on test, CPU time and memory
 
-Each contender is a process (bench/peers/worker.py) in the Python environment given by ``--python``, or in
-this one. A contender that is not installed there or fails is reported and skipped. All load first and
-then take turns in random order: one epoch of training each, repeatedly, then the same slices of test.
-Only one works at a time, so other load affects all alike. A ratio is the median over the turns of a
-contender's throughput relative to the first recipe, with quartiles: above 1 it is faster than Spanwise.
-With ``--epochs``, each then trains a new model for this many epochs; the model after the last epoch is
-scored on test by Spanwise's strict micro F1. With ``--blocks 0`` only this is done.
+Each contender is a process (bench/peers/worker.py). With ``--environments``, each library gets a virtual
+environment of its own in this folder, with the versions of peer_environments.py, created on first use.
+Otherwise it runs in the environment given by ``--python``, or in this one. A contender that is not installed
+or fails is reported and skipped. All load first and then take turns in random order: one epoch of training
+each, repeatedly, then the same slices of test. Only one works at a time, so other load affects all alike. A
+ratio is the median over the turns of a contender's throughput relative to the first recipe, with quartiles:
+above 1 it is faster than Spanwise. With ``--epochs``, each then trains a new model for this many epochs; the
+model after the last epoch is scored on test by Spanwise's strict micro F1, and a table shows F1, time and the
+peak memory of the process. With ``--blocks 0`` only this is done.
 
 The same for all: sentences, epochs, float32 on the CPU, threads, and the width of candidate spans for
 GLiNER, SpanMarker and spancat (Spanwise's recipes choose theirs by the corpus). Learning rates and batch
@@ -20,6 +22,7 @@ and ``--batch-size``. Differences:
 - Flair, SpanMarker and token classification do not support nested entities. They learn from flat
   entities (the outermost, and the first of those that cross); the number of dropped entities is printed.
   Test is scored with all entities, except discontinuous ones, which nobody gets.
+- EDS-NLP gets nested entities, but cannot predict those inside an entity of the same type.
 - ``spancat`` uses spaCy's small tok2vec with its rate; ``spancat_trf`` uses the encoder through
   spacy-transformers.
 - Batches, schedule, dropout and loss are those of each library. Loading, dev scores and checkpoints are
@@ -43,6 +46,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+from peer_environments import create_environment
+
 from spanwise.core.types import Entity, Sentence, Span
 from spanwise.corpora.splits import open_splits
 from spanwise.decoding.overlaps import overlap_filter
@@ -62,15 +67,18 @@ class Library:
     module: str  # module in bench/peers
     nests: bool
     options: Mapping[str, Any] | None = None
+    environment: str | None = None  # in peer_environments.py; None: this one
 
 
 PEERS = {
-    "spancat": Library("spacy_spancat", nests=True),
-    "spancat_trf": Library("spacy_spancat", nests=True, options={"transformer": True}),
-    "gliner": Library("gliner_model", nests=True),
-    "flair": Library("flair_tagger", nests=False),
-    "span_marker": Library("span_marker_model", nests=False),
-    "hf": Library("hf_tokens", nests=False),
+    "spancat": Library("spacy_spancat", nests=True, environment="spacy"),
+    "spancat_trf": Library("spacy_spancat", nests=True, options={"transformer": True}, environment="spacy"),
+    "gliner": Library("gliner_model", nests=True, environment="gliner"),
+    "flair": Library("flair_tagger", nests=False, environment="flair"),
+    "span_marker": Library("span_marker_model", nests=False, environment="span_marker"),
+    "hf": Library("hf_tokens", nests=False, environment="hf"),
+    "edsnlp": Library("edsnlp_crf", nests=True, environment="edsnlp"),
+    "eznlp": Library("eznlp_model", nests=True, environment="eznlp"),
 }
 
 
@@ -216,9 +224,32 @@ def measured(field: Field, size: int, test: Sequence[Sentence], arguments: argpa
         if answer is not None:
             f1 = result.setdefault("f1", {})[name] = score_f1(answer["predictions"], test)
             cost = result.setdefault("seconds", {})[name] = {part: answer[part] for part in parts}
+            result.setdefault("memory", {})[name] = answer["memory"]
             spent = ", ".join(f"{part} {seconds:.1f} s" for part, seconds in cost.items())
             print(f"test F1      {name:24} {100 * f1:8.2f} after {arguments.epochs} epochs; {spent}", flush=True)
     return result
+
+
+def table(result: Mapping[str, Any], sentences: int) -> str:
+    """Return a Markdown table of F1, time and memory; best F1 first. ``sentences`` is the number of test sentences."""
+    rows = ["| | test F1 | training, s | prediction, sentences/s | peak memory, MiB |", "|---|---|---|---|---|"]
+    for name, f1 in sorted(result.get("f1", {}).items(), key=lambda pair: -pair[1]):
+        seconds = result["seconds"][name]
+        label = f"{name} ({result['versions'][name]})"
+        rate = sentences / seconds["prediction"]
+        rows.append(f"| {label} | {100 * f1:.2f} | {seconds['training']:.0f} | {rate:.0f} | {result['memory'][name]:.0f} |")
+    return "\n".join(rows)
+
+
+def python_of(name: str, library: Library, arguments: argparse.Namespace) -> str:
+    """Return the Python that runs a contender; create its environment if needed."""
+    given = dict(pair.split("=", 1) for pair in arguments.python)
+    if name in given or not (arguments.environments and library.environment):
+        return given.get(name, sys.executable)
+    try:
+        return create_environment(library.environment, arguments.environments.absolute())
+    except subprocess.CalledProcessError as error:
+        raise ContenderError(f"could not be installed: {error}") from None
 
 
 def run(arguments: argparse.Namespace, peers: Mapping[str, Library]) -> dict[str, Any]:
@@ -229,7 +260,6 @@ def run(arguments: argparse.Namespace, peers: Mapping[str, Library]) -> dict[str
     counts = [sum(len(s.entities) for s in view) for view in (train, flattened)]
     print(f"{arguments.data.name}: {len(train)} training sentences, {len(test)} to predict, {arguments.threads} threads")
     print(f"flat entities omit {counts[0] - counts[1]} of {counts[0]} training entities", flush=True)
-    pythons = dict(pair.split("=", 1) for pair in arguments.python)
     ours = {name: Library("spanwise_model", nests=True, options={"recipe": name}) for name in arguments.recipes}
     everyone = ours | {name: peers[name] for name in arguments.peers}
     field = Field(next(iter(everyone), ""))
@@ -247,12 +277,15 @@ def run(arguments: argparse.Namespace, peers: Mapping[str, Library]) -> dict[str
                 job = {**common, "train": views[library.nests], "options": library.options or {}}
                 log = Path(folder) / f"{name}.log"
                 try:
-                    field.contenders[name] = Contender(library, pythons.get(name, sys.executable), job, arguments.threads, log)
+                    python = python_of(name, library, arguments)
+                    field.contenders[name] = Contender(library, python, job, arguments.threads, log)
                     print(f"{name:24} {field.contenders[name].version}", flush=True)
                 except ContenderError as why:
                     field.leave(name, why)
             versions = {name: contender.version for name, contender in field.contenders.items()}
-            return {"versions": versions, "lost": field.lost, **measured(field, len(train), test, arguments)}
+            result = {"versions": versions, "lost": field.lost, **measured(field, len(train), test, arguments)}
+            print(table(result, len(test)))
+            return result
         finally:
             for contender in field.contenders.values():
                 contender.close()
@@ -265,6 +298,7 @@ def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--recipes", nargs="*", default=["spanner"], help="Spanwise recipes; ratios are relative to the first")
     parser.add_argument("--peers", nargs="*", default=list(PEERS), choices=PEERS)
     parser.add_argument("--python", action="append", default=[], metavar="PEER=PYTHON", help="Python of a peer's environment")
+    parser.add_argument("--environments", type=Path, metavar="FOLDER", help="create an environment for each library here")
     parser.add_argument("--sentences", type=int, default=1600, help="maximum number of sentences of each split")
     parser.add_argument("--batch-size", type=int, help="training batch size for all; by default as each library documents")
     parser.add_argument("--predict-batch", type=int, default=16)

@@ -7,8 +7,8 @@ installed. The commands are:
 
     {"do": "train"}                        train one epoch of the peer's loop, which waits after each; returns seconds
     {"do": "predict", "from": 0, "to": 64} predict sentences of test; returns seconds and the number of entities
-    {"do": "fit", "epochs": 10}            train a new model and predict test; returns the predictions, and the seconds
-                                           of training and prediction
+    {"do": "fit", "epochs": 10}            train a new model and predict test; returns the predictions, the seconds of
+                                           training and prediction, and the peak memory of the process in MiB
 
 Output of libraries goes to standard error.
 """
@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import json
 import os
+import resource
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -26,6 +27,11 @@ from typing import Any, TextIO
 from job import Job, Peer, read
 
 CLOCKS: dict[str, Callable[[], float]] = {"wall": time.perf_counter, "cpu": time.process_time}
+
+
+def peak_memory() -> float:
+    """Return the peak memory of this process in MiB."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
 
 
 class Worker:
@@ -66,7 +72,8 @@ class Worker:
                 peer.train(command["epochs"], lambda: True)
                 trained = self.clock()
                 predictions = peer.predict(test)
-                self.answer(predictions=predictions, training=trained - self.start_time, prediction=self.clock() - trained)
+                seconds = {"training": trained - self.start_time, "prediction": self.clock() - trained}
+                self.answer(predictions=predictions, memory=peak_memory(), **seconds)
             self.pending = next(self.commands, None)
 
     def _after_epoch(self) -> bool:
