@@ -1,11 +1,13 @@
 """``bench/peers.py`` and its workers, with fake peers that need no library."""
 
 import argparse
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import peer_environments
 import peers
 import pytest
 from peers import Contender, ContenderError, Field, Library
@@ -114,6 +116,7 @@ def test_contenders_take_turns_and_failed_ones_are_removed(start: Any, capsys: p
     assert list(result["prediction"]) == ["memory"]
     assert result["training"]["memory"]["ratio"] == 1
     assert result["f1"] == {"memory": pytest.approx(0.8)}, "two of three, both correct"
+    assert result["memory"]["memory"] > 1
     assert field.lost == {"fails_late": "does not run: ZeroDivisionError: division by zero"}
     assert "fails_late" in capsys.readouterr().out
 
@@ -137,3 +140,40 @@ def test_flat_entities_are_the_outermost() -> None:
     sentence = Sentence("s", tuple("abcdefgh"), (*(Entity(t, (s,)) for t, s in spans), Entity("Org", ((0, 1), (7, 8)))))
     flat = peers.flat(peers.contiguous(sentence))
     assert [(e.type, tuple(e.fragments[0])) for e in flat.entities] == [("Org", (0, 3)), ("Org", (4, 6))]
+
+
+def test_the_table_is_sorted_by_f1() -> None:
+    result = {
+        "f1": {"a": 0.5, "b": 0.75}, "versions": {"a": "a 1", "b": "b 2"}, "memory": {"a": 10.4, "b": 2048.0},
+        "seconds": {"a": {"training": 9.6, "prediction": 2.0}, "b": {"training": 100.0, "prediction": 0.5}},
+    }  # fmt: skip
+    assert peers.table(result, 8).splitlines()[2:] == [
+        "| b (b 2) | 75.00 | 100 | 16 | 2048 |",
+        "| a (a 1) | 50.00 | 10 | 4 | 10 |",
+    ]
+
+
+def test_each_library_has_an_environment_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    commands: list[list[str]] = []
+
+    def run(command: list[Any], check: bool) -> None:
+        commands.append([str(part) for part in command])
+        (tmp_path / "flair").mkdir(exist_ok=True)
+        if failing and "pip" in commands[-1]:
+            raise subprocess.CalledProcessError(1, "pip")
+
+    monkeypatch.setattr(peer_environments.subprocess, "run", run)
+    library = peers.PEERS["flair"]
+    arguments = argparse.Namespace(python=[], environments=tmp_path)
+    failing = True
+    with pytest.raises(ContenderError, match="could not be installed"):
+        peers.python_of("flair", library, arguments)
+    failing = False
+    python = str(tmp_path / "flair" / "bin" / "python")
+    commands.clear()
+    assert [peers.python_of("flair", library, arguments) for _ in range(2)] == [python, python]
+    assert [command[2] for command in commands] == ["venv", "pip"], "installed once, again after a failure"
+    assert "transformers==4.57.6" in commands[1]
+    assert peers.python_of("flair", library, argparse.Namespace(python=["flair=mine"], environments=tmp_path)) == "mine"
+    assert peers.python_of("flair", library, argparse.Namespace(python=[], environments=None)) == sys.executable
+    assert {library.environment for library in peers.PEERS.values()} == set(peer_environments.REQUIREMENTS)
