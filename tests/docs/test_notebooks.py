@@ -6,14 +6,13 @@ the tag ``exact`` do not depend on training and must be equal.
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from doc_hooks import load_hook
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "docs" / "notebooks").glob("*.ipynb"))
@@ -59,16 +58,6 @@ def test_a_notebook_runs_and_its_outputs_are_current(
             assert contents(before) == contents(after), ADVICE
 
 
-def load_hook() -> Any:
-    spec = importlib.util.spec_from_file_location("notebooks_hook", ROOT / "docs" / "hooks" / "notebooks.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_a_notebook_becomes_a_page(tmp_path: Path) -> None:
     html = {"output_type": "execute_result", "data": {"text/html": ["<b>\n", "x</b>"], "text/plain": "x"}}
     image = {"output_type": "display_data", "data": {"image/png": "QUJD\n", "text/plain": "x"}}
@@ -80,7 +69,7 @@ def test_a_notebook_becomes_a_page(tmp_path: Path) -> None:
     ]
     path = tmp_path / "a.ipynb"
     path.write_text(json.dumps({"cells": cells}))
-    hook = load_hook()
+    hook = load_hook("notebooks")
     page = hook.notebook_page(path)
     assert page.startswith(
         '# Title\n\nThis page is a notebook: <a href="a.ipynb" download>download it</a>.\n\nText.\n\n```python\nf(1)\n```'

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import importlib.util
 import re
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 import yaml
+from doc_hooks import load_hook
 from doc_shell import root_command
 
 from spanwise.heads import HEADS
 from spanwise.recipes.catalog import recipes
 
 ROOT = Path(__file__).parents[2]
-
-
-def load_hook(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / "hooks" / f"{name}.py")
-    assert spec
-    assert spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @pytest.fixture(scope="module")
