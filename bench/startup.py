@@ -34,7 +34,7 @@ run, text, runtime, *modules = sys.argv[1:]
 times = [time.process_time()]
 from spanwise import cli
 cli._prepare_process()
-cli._build_command()
+cli._build_command("predict")
 from spanwise.formats import Ledger
 from spanwise.inputs.sources import check_input_formats, read_inputs
 from spanwise.prediction.load import load

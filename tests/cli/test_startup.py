@@ -53,4 +53,5 @@ def test_prediction_with_torch_imports_nothing_else_that_is_heavy(
 def test_prediction_with_onnx_imports_neither_torch_nor_the_network(tiny_bert: Path, tmp_path: Path) -> None:
     model(tiny_bert, "global-pointer").save(tmp_path / "run")
     export_onnx(tmp_path / "run", tmp_path / "model")
-    assert heavy_imports(tmp_path / "model", tmp_path, "torch", "safetensors", "urllib.request", "ssl") == []
+    unused = ("torch", "safetensors", "urllib.request", "ssl", "yaml", "numpy.ma", "spanwise.cli.train")
+    assert heavy_imports(tmp_path / "model", tmp_path, *unused) == []

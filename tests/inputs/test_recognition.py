@@ -11,6 +11,8 @@ from cases import in_case
 from samples import TEXTS
 
 from spanwise.formats import Ledger
+from spanwise.formats.registry import possible_formats
+from spanwise.formats.shared.sample import Sample
 from spanwise.inputs.sources import read_inputs
 
 COLUMNS = "Oslo B-LOC\nis O\nfar O\n. O\n\nYes O\n"
@@ -79,3 +81,14 @@ def test_from_text_reads_other_formats_as_raw_text(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text(TEXTS["pubtator"])
     sentences = list(read_inputs([str(tmp_path / "a.txt")], "text"))
     assert "".join(sentence.text for sentence in sentences) == TEXTS["pubtator"]
+
+
+def test_formats_that_the_content_excludes_are_not_imported() -> None:
+    def possible(content: bytes) -> set[str]:
+        return {format.name for format in possible_formats(Sample.from_bytes(content))}
+
+    marked = {"{": {"jsonl", "spert", "label_studio", "bioc_json"}, "<": {"genia_xml", "bioc_xml"}}
+    assert not possible(b"A plain text.\n") & set.union(*marked.values())
+    assert {"conll", "csv", "brat"} <= possible(b"A plain text.\n")
+    for mark, names in marked.items():
+        assert names <= possible(f"A text with {mark}\n".encode())

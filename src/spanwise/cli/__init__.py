@@ -11,70 +11,30 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NoReturn
 
 import typer
 
-from spanwise.cli.analyze import analyze
-from spanwise.cli.annotate import annotate
 from spanwise.cli.command import Command
-from spanwise.cli.compare import compare
-from spanwise.cli.convert import convert
-from spanwise.cli.demo import demo
-from spanwise.cli.describe import describe
-from spanwise.cli.distill import distill
-from spanwise.cli.evaluate import evaluate
-from spanwise.cli.export import export
-from spanwise.cli.formats import formats
-from spanwise.cli.label_studio import label_studio
-from spanwise.cli.package import package
-from spanwise.cli.predict import predict
-from spanwise.cli.recipes import recipes
-from spanwise.cli.serve import serve
-from spanwise.cli.suggest import suggest
-from spanwise.cli.train import train
-from spanwise.cli.vectors import vectors
 from spanwise.core.errors import SpanwiseError, SpanwiseWarning, missing_torch
 from spanwise.core.terminal import escape_controls
 from spanwise.core.version import __version__
 from spanwise.runtime.collection import skip_collection_at_exit
 from spanwise.runtime.threads import use_passive_waiting
 
-app = typer.Typer(
-    name="spanwise",
-    rich_markup_mode=None,
-    pretty_exceptions_enable=False,
-    add_completion=False,
-    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-)
-for command in (
-    train,
-    distill,
-    evaluate,
-    compare,
-    analyze,
-    predict,
-    annotate,
-    suggest,
-    serve,
-    export,
-    package,
-    convert,
-    describe,
-    formats,
-    recipes,
-    demo,
-):
-    app.command(cls=Command)(command)
-app.add_typer(vectors, name="vectors")
-app.add_typer(label_studio, name="label-studio")
+# Commands in the order of the help: each is a function in a module of the same name. Groups of commands have their own app.
+COMMANDS = (
+    "train", "distill", "evaluate", "compare", "analyze", "predict", "annotate", "audit", "suggest", "serve", "export",
+    "package", "convert", "describe", "formats", "recipes", "demo",
+)  # fmt: skip
+GROUPS = {"vectors": "vectors", "label-studio": "label_studio"}
 
 # Newer versions of Typer include click. This is the base class of usage errors in both cases.
 _UsageError: type[Exception] = typer.BadParameter.__mro__[2]
 
 
-@app.callback(invoke_without_command=True)
 def spanwise(
     context: typer.Context,
     version: bool = typer.Option(False, "--version", help="Print the version and exit."),
@@ -91,7 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     _prepare_process()
     try:
         with _warnings_as_notes():
-            code = _build_command()(args=arguments, prog_name="spanwise", standalone_mode=False)
+            given = sys.argv[1:] if arguments is None else arguments
+            command = _build_command(given[0] if given else "")
+            code = command(args=list(given), prog_name="spanwise", standalone_mode=False)
         sys.stdout.flush()
         if code == 130:  # Typer caught an interrupt
             raise KeyboardInterrupt
@@ -115,13 +77,46 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 @cache
-def _build_command() -> Callable[..., Any]:
-    """Build the commands once per process: tests call ``main`` hundreds of times."""
-    return typer.main.get_command(app)
+def _build_command(name: str = "") -> Callable[..., Any]:
+    """Build the command of a name, or all of them if there is none of this name.
+
+    Building all takes longer than a short prediction. Each is built once per process: tests call
+    ``main`` hundreds of times.
+    """
+    return typer.main.get_command(_build_app((name,) if name in COMMANDS or name in GROUPS else (*COMMANDS, *GROUPS)))
+
+
+@cache
+def _build_app(names: tuple[str, ...]) -> typer.Typer:
+    """Import the modules of some commands, and register them."""
+    app = typer.Typer(
+        name="spanwise",
+        rich_markup_mode=None,
+        pretty_exceptions_enable=False,
+        add_completion=False,
+        context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    )
+    app.callback(invoke_without_command=True)(spanwise)
+    for name in names:
+        attribute = GROUPS.get(name, name)
+        command = getattr(import_module(f"spanwise.cli.{attribute}"), attribute)
+        if name in GROUPS:
+            app.add_typer(command, name=name)
+        else:
+            app.command(cls=Command)(command)
+    return app
+
+
+def __getattr__(name: str) -> typer.Typer:
+    """``app`` has all commands, for the documentation and tests."""
+    if name == "app":
+        return _build_app((*COMMANDS, *GROUPS))
+    raise AttributeError(f"module 'spanwise.cli' has no attribute {name!r}")
 
 
 def _prepare_process() -> None:
     """Exit cleanly on signals, which removes temporary files; replace closed output streams; set how to wait and exit."""
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")  # the search for them reads the metadata of all packages
     use_passive_waiting()
     skip_collection_at_exit()
     if threading.current_thread() is threading.main_thread():

@@ -24,6 +24,7 @@ from spanwise.export.record import (
     save_quantization,
     write_record,
 )
+from spanwise.export.simplification import simplify_graphs
 from spanwise.export.torch_folder import export
 from spanwise.files.writing import atomic_output
 from spanwise.models.model import Model
@@ -102,6 +103,8 @@ def export_onnx(
             check_quantizable(model.encoder)
         write(model, temporary)
         expected, model_f1 = _predict(Predictor(model, "cpu"), data)
+        if not int8:
+            simplify_graphs(temporary)
         exported, onnx_f1 = _predict(OnnxPredictor(temporary, "cpu"), data)
         comparison = _compare(expected, exported)
         source = "the bundled corpus" if data is None else str(data)
@@ -112,6 +115,7 @@ def export_onnx(
                 quantize_safely(temporary) if dev_data is None else choose_quantization(temporary, dev_data, max_loss, log)
             )
             save_quantization(temporary, quantization)
+            simplify_graphs(temporary)
             exported, onnx_f1 = _predict(OnnxPredictor(temporary, "cpu"), data)
             comparison = _compare(expected, exported)
         return OnnxExport(

@@ -27,6 +27,13 @@ _BUILTIN = (
     "label_studio", "docbin", "hf_dataset", "genia_xml", "bioc_xml", "bioc_json", "pubtator", "csv", "ade_rel", "multihead",
     "weibo", "brat", "conll",
 )  # fmt: skip
+# Bytes of which a file of these formats has at least one. Formats that this excludes are not imported to detect a format.
+_JSON, _XML = (b"{", b"["), (b"<",)
+_CONTENTS = {
+    "jsonl": _JSON, "dygie": _JSON, "w2ner": _JSON, "casrel": _JSON, "cmeee": _JSON, "cluener": _JSON, "tablert": _JSON,
+    "spert": _JSON, "prodigy": _JSON, "doccano": _JSON, "label_studio": _JSON, "bioc_json": _JSON, "genia_xml": _XML,
+    "bioc_xml": _XML,
+}  # fmt: skip
 FORMATS = Registry("format", "spanwise.formats", {name: f"spanwise.formats.{name}:FORMAT" for name in _BUILTIN})
 
 
@@ -34,6 +41,13 @@ FORMATS = Registry("format", "spanwise.formats", {name: f"spanwise.formats.{name
 def formats() -> dict[str, Format]:
     """Return all formats by name."""
     return {name: _load(name) for name in FORMATS}
+
+
+def possible_formats(sample: Sample) -> Iterator[Format]:
+    """Yield the formats that the content of a sample does not exclude, in the order of detection."""
+    for name in FORMATS:
+        if sample.is_folder or name not in _CONTENTS or any(mark in sample.raw for mark in _CONTENTS[name]):
+            yield _load(name)
 
 
 def _load(name: str) -> Format:
@@ -106,7 +120,7 @@ def detect(path: Path) -> Format:
     if not path.exists():
         raise SpanwiseError(f"{path}: no such file or folder")
     sample = Sample(path)
-    for format in formats().values():
+    for format in possible_formats(sample):
         if format.can_read(sample.is_folder) and format.sniff(sample):
             return format
     by_extension = [f for f in formats().values() if not sample.is_folder and path.suffix.lower() in f.extensions]

@@ -10,8 +10,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
-from spanwise.formats import Ledger, formats
+from spanwise.formats import Ledger
 from spanwise.formats.conll_layout import guess_layout
+from spanwise.formats.registry import possible_formats
 from spanwise.formats.shared.sample import SAMPLE_BYTES, Sample
 
 TEXT_RECORDS = "JSON records with a text"
@@ -20,7 +21,7 @@ _MIN_ROWS = 5  # a text of a few lines may end each line in a word that looks li
 
 def recognise(sample: Sample) -> str | None:
     """Return the format of the content (or ``TEXT_RECORDS``) if plain text cannot look like it, else None."""
-    for format in formats().values():
+    for format in possible_formats(sample):
         if format.name == "brat" or not format.can_read(is_folder=False) or not format.sniff(sample):
             continue
         return format.name if format.name != "conll" or _has_clear_columns(sample) else None

@@ -17,7 +17,6 @@ from spanwise.core.errors import SpanwiseError
 from spanwise.files.locks import LOCK_NAME
 from spanwise.files.reading import read_json
 from spanwise.files.writing import atomic_output, write_json
-from spanwise.files.yaml_files import read_yaml
 from spanwise.runs.records import RunGroup, TrainingRecord
 from spanwise.runs.writer import only_writer
 
@@ -172,6 +171,8 @@ class RunFolder:
     # --- contents ----------------------------------------------------------------------------------------------------
 
     def read_config(self) -> Config:
+        from spanwise.files.yaml_files import read_yaml  # prediction with ONNX does not need YAML
+
         return validate_settings(Config, read_yaml(self.config_file), str(self.config_file))
 
     def write_config(self, config: Config) -> None:
