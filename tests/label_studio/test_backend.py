@@ -15,6 +15,7 @@ from fastapi.testclient import TestClient
 from spanwise.formats import Ledger
 from spanwise.label_studio import messages
 from spanwise.label_studio.backend import Backend, saved_changes
+from spanwise.label_studio.configuration import write_configuration
 from spanwise.serve.app import make_app
 from spanwise.serve.hosts import AllowedHosts
 from spanwise.serve.limits import Limits
@@ -71,7 +72,9 @@ def test_only_labels_of_the_project_are_predicted(client: TestClient) -> None:
     assert [(r["from_name"], r["to_name"], *r["value"]["labels"]) for r in prediction["result"]] == [
         ("a", "body", "Place"), ("b", "body", "Disease"), ("a", "body", "Place"),
     ]  # fmt: skip
-    assert {result["type"] for result in prediction["result"]} == {"labels"}, "the project has no relations"
+    xml = write_configuration(["Disease", "Organization"], ["causes"])
+    [prediction] = results(client, requests.predict(requests.task(), configuration=xml))
+    assert {result["type"] for result in prediction["result"]} == {"labels"}, "the relation treats is not in the project"
 
 
 def test_characters_are_code_points_and_markup_is_skipped(client: TestClient) -> None:

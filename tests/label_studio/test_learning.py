@@ -162,21 +162,22 @@ def test_a_training_starts_after_some_annotations(start: Callable[..., Any]) -> 
 
 def test_open_requests_keep_their_model(start: Callable[..., Any]) -> None:
     old = FakePredictor()
-    with start(BETTER, predictor=old) as client, ThreadPoolExecutor(1) as threads:
+    with start(BETTER, predictor=old) as client, ThreadPoolExecutor(2) as threads:
         send(client, requests.saved())
         old.gate.clear()
         long = "In New York.\n" * WORDS_PER_SHARE
-        open_request = threads.submit(client.post, "/predict", json=requests.predict(requests.task(long)))
+        first = threads.submit(client.post, "/predict", json=requests.predict(requests.task(long)))
         wait_until(lambda: old.batches)
         send(client, requests.START_TRAINING)
         finished(client)
+        second = threads.submit(client.post, "/predict", json=requests.predict(requests.task()))
+        wait_until(lambda: "spanwise_requests_in_progress 2.0" in client.get("/metrics").text)
         old.gate.set()
-        [prediction] = open_request.result().json()["results"]
+        [prediction] = first.result().json()["results"]
         assert (prediction["model_version"], len(prediction["result"])) == ("run", WORDS_PER_SHARE)
-        assert len(old.batches) > 2, "in several turns, all with the old model"
-        batches = len(old.batches)
-        [prediction] = client.post("/predict", json=requests.predict(requests.task())).json()["results"]
-        assert (prediction["model_version"], len(old.batches)) == ("run-1", batches)
+        [prediction] = second.result().json()["results"]
+        assert prediction["model_version"] == "run-1"
+        assert sum(map(len, old.batches)) == WORDS_PER_SHARE, "in several turns, all of the first request and no other"
 
 
 def test_a_failed_training_does_not_end_the_service(start: Callable[..., Any]) -> None:

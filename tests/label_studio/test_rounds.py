@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import json
-import signal
 from dataclasses import replace
 from pathlib import Path
 
 import label_studio_requests as requests
 import pytest
 import tiny
-from forked import Forked
 
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Corpus, Entity, Sentence
@@ -148,8 +146,3 @@ def test_a_deleted_annotation_is_not_trained_on(tmp_path: Path) -> None:
     base = save(tmp_path / "base", train=[Sentence("1", ("Rain",))], dev=[Sentence("2", ("No",))])
     request = replace(request, changes=collection.count, data=str(base))
     assert words(round_corpus(request, tiny.quiet)["train"]) == ["Rain", "Ann came"]
-
-
-def test_a_training_ends_with_its_service() -> None:
-    with Forked(train_round._end_with_service) as training:
-        assert training.wait().code == -signal.SIGTERM, "wait closes its standard input"

@@ -7,9 +7,7 @@ was interrupted continues from its last checkpoint.
 from __future__ import annotations
 
 import os
-import signal
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +18,7 @@ from spanwise.files.writing import atomic_output
 from spanwise.formats import write
 from spanwise.label_studio.round_data import round_corpus
 from spanwise.label_studio.rounds import Round, RoundResult
+from spanwise.label_studio.service_end import end_with_service
 from spanwise.models.model import Model
 from spanwise.runs.folder import RunFolder
 from spanwise.runs.records import TrainingRecord
@@ -54,12 +53,6 @@ def compare(old: Model, new: Model, corpus: Corpus) -> RoundResult:
     return RoundResult(old_score, new_score, new.task.metric)
 
 
-def _end_with_service() -> None:
-    """Stop training when the service ends; its end of the pipe is then closed."""
-    sys.stdin.buffer.read()
-    os.kill(os.getpid(), signal.SIGTERM)
-
-
 def run_round(round: Round) -> None:
     """Train a round and write its result, also if it fails."""
     try:
@@ -73,5 +66,5 @@ def run_round(round: Round) -> None:
 if __name__ == "__main__":
     if hasattr(os, "nice"):
         os.nice(10)  # predictions come first
-    threading.Thread(target=_end_with_service, daemon=True).start()
+    end_with_service()
     run_round(Round(Path(sys.argv[1])))
