@@ -45,9 +45,9 @@ def test_uncertainty_prefers_probabilities_near_one_half_and_many_of_them() -> N
 
 
 def test_both_avoids_the_same_uncertain_words() -> None:
-    texts = pool("x Oslo 0.5 Oslo 0.5", "y Oslo 0.5 Oslo 0.45", "z Oslo 0.5 Oslo 0.48", "in Lima 0.5")
+    texts = pool("x Oslo 0.5 Oslo 0.5", "y Oslo 0.5 Oslo 0.45", "z Oslo 0.5 Oslo 0.48", "in Lima 0.5 Lima 0.6")
     assert numbers(texts, Criteria(2, "uncertainty")) == [0, 2]
-    assert numbers(texts, Criteria(2, "both")) == [0, 3]
+    assert numbers(texts, Criteria(2, "both")) == [3, 0]
 
 
 def test_diversity_covers_words_without_using_the_model() -> None:

@@ -21,8 +21,12 @@ def suggest() -> Any:
     return module
 
 
-def result(strategy: str, seed: int, dev: int | None, test: int | None) -> dict[str, Any]:
-    return {"corpus": "genia", "strategy": strategy, "seed": seed, "needed": {"dev": dev, "test": test}}
+def result(strategy: str, seed: int, *rounds: tuple[int, float], whole: float | None = None) -> dict[str, Any]:
+    return {
+        "corpus": "genia", "strategy": strategy, "seed": seed,
+        "all": None if whole is None else {"f1": {"dev": 0.9, "test": whole}},
+        "rounds": [{"sentences": size, "f1": {"dev": 0.1, "test": f1}} for size, f1 in rounds],
+    }  # fmt: skip
 
 
 def test_the_first_size_that_reaches_the_target_counts(suggest: Any) -> None:
@@ -30,11 +34,12 @@ def test_the_first_size_that_reaches_the_target_counts(suggest: Any) -> None:
     assert [suggest.sentences_needed(rounds, "test", target) for target in (0.8, 0.85, 0.95)] == [200, 400, None]
 
 
-def test_the_table_compares_equal_seeds_with_random_choice(suggest: Any) -> None:
+def test_the_table_puts_parts_together_and_compares_equal_seeds(suggest: Any) -> None:
     results = [
-        result("both", 1, 300, 200), result("both", 2, None, 400), result("random", 1, 600, None),
-        result("random", 1, None, 400), result("random", 2, 900, 800), result("random", 3, 100, 100),
+        result("both", 1, whole=0.8), result("both", 1, (100, 0.7), (200, 0.77)), result("both", 2, (400, 0.8), whole=0.8),
+        result("random", 1, (300, 0.7), (400, 0.79)), result("random", 1, (500, 0.9)), result("random", 2, (800, 0.8)),
+        result("random", 3, (100, 0.8), whole=0.8),
     ]  # fmt: skip
     both, random = suggest.table(results)[2:]
-    assert both == "| genia | both | 2 | not reached |  | 300 | 50 % |"
-    assert random == "| genia | random | 3 | 533 | 100 % | 433 | 100 % |"
+    assert both == "| genia | both | 1, 2 | not reached |  | 300 | 50% |"
+    assert random == "| genia | random | 1, 2, 3 | not reached |  | 433 | 100% |"

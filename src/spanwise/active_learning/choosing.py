@@ -10,20 +10,21 @@ from random import Random
 from spanwise.active_learning.candidate_spans import predict_candidate_spans
 from spanwise.active_learning.candidates import Candidate, Shortlist, add_masses
 from spanwise.active_learning.coverage import choose_by_coverage
-from spanwise.active_learning.masses import uncertainty_masses, word_masses
+from spanwise.active_learning.masses import ENTITY_WEIGHT, uncertainty_masses, word_masses
 from spanwise.active_learning.units import UNITS, SeenTexts, group_by_unit
 from spanwise.core.errors import SpanwiseError, unknown_name
 from spanwise.core.types import Sentence
 from spanwise.prediction.base import BasePredictor
 
 STRATEGIES = {
-    "both": "uncertain spans, but few with the same words",
+    "both": "many entities and uncertain spans, but few with the same words",
     "uncertainty": "the most uncertain spans",
     "diversity": "as many different words as possible",
     "random": "a random sample",
 }
 PREFERRED_WEIGHT = 10.0
 SHORTLIST = 10  # candidates per unit to choose, from which the coverage of words chooses
+SATURATION = {"both": 0.2, "diversity": 1.0}  # how fast a word that has been chosen loses its value
 
 
 @dataclass(frozen=True)
@@ -45,7 +46,6 @@ class Criteria:
     preferred: Mapping[str, float] = field(default_factory=dict)
     per_word: bool = False
     seed: int = 1
-    entity_weight: float = 0.0
 
     def __post_init__(self) -> None:
         if self.count < 1:
@@ -117,8 +117,8 @@ def choose(
         if predictor is not None and type not in predictor.types:
             raise unknown_name("type", type, predictor.types)
     random = Random(criteria.seed)
-    covers = criteria.strategy in ("both", "diversity")
-    shortlist = Shortlist(criteria.count * SHORTLIST if covers else criteria.count)
+    saturation = SATURATION.get(criteria.strategy)
+    shortlist = Shortlist(criteria.count * SHORTLIST if saturation else criteria.count)
     units = pool.read(sentences, criteria.unit)
     for candidate in _score(predictor, units, criteria, batch_size):
         score = candidate.score if criteria.needs_model else 0.0
@@ -126,7 +126,9 @@ def choose(
             score /= max(1, candidate.words)
         shortlist.add(candidate, (score, random.random()))
     candidates = shortlist.candidates
-    return choose_by_coverage(candidates, criteria.count, per_word=criteria.per_word) if covers else candidates
+    if saturation is None:
+        return candidates
+    return choose_by_coverage(candidates, criteria.count, saturation=saturation, per_word=criteria.per_word)
 
 
 def _score(
@@ -140,6 +142,7 @@ def _score(
         return
     if predictor is None:
         raise SpanwiseError(f"the strategy {criteria.strategy} needs a model")
+    entity_weight = ENTITY_WEIGHT if criteria.strategy == "both" else 0.0
     # The sentences of all units are predicted as one stream, and divided into the same units again.
     pending: deque[tuple[int, Sequence[Sentence]]] = deque()
 
@@ -152,5 +155,5 @@ def _score(
     for first in predicted:
         number, unit = pending.popleft()
         rows = [first, *(next(predicted) for _ in unit[1:])]
-        masses = add_masses(uncertainty_masses(row, criteria.preferred, criteria.entity_weight) for row in rows)
+        masses = add_masses(uncertainty_masses(row, criteria.preferred, entity_weight) for row in rows)
         yield Candidate(number, tuple(unit), masses)

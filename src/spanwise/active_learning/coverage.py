@@ -1,8 +1,8 @@
 """Choose candidates that together cover as much as possible, instead of the same thing many times.
 
-The value of a set of candidates is the sum over all words of weight * (1 - exp(-mass)), where mass is
-what the chosen candidates contain of the word: the first occurrences of an uncertain word are worth
-most, and a similar sentence is worth little. The function is submodular, so choosing greedily reaches at least
+The value of a set of candidates is the sum over all words of weight * (1 - exp(-saturation * mass)),
+where mass is what the chosen candidates contain of the word: the first occurrences of an uncertain word
+are worth most, and a similar sentence is worth less. The function is submodular, so choosing greedily reaches at least
 1 - 1/e of the best value (filtered active submodular selection, Wei, Iyer and Bilmes 2015).
 """
 
@@ -16,11 +16,12 @@ from spanwise.active_learning.candidates import Candidate, Feature
 
 
 def choose_by_coverage(
-    candidates: Sequence[Candidate], count: int, *, per_word: bool = False
+    candidates: Sequence[Candidate], count: int, *, saturation: float = 1.0, per_word: bool = False
 ) -> list[Candidate]:  # fmt: skip
     """Choose ``count`` candidates greedily, the most valuable first.
 
-    ``per_word`` divides the value of a candidate by its length.
+    With a low ``saturation``, the sum of the masses matters most; with a high one, the number of
+    different words. ``per_word`` divides the value of a candidate by its length.
 
     >>> a, b, c = map(Feature, "abc")
     >>> rows = [{a: 2.0, b: 0.5}, {a: 2.0, b: 0.4}, {c: 1.0}]
@@ -31,9 +32,10 @@ def choose_by_coverage(
     total: dict[Feature, float] = {}
 
     def value(candidate: Candidate) -> float:
-        # exp(-total) - exp(-total - mass) for each word
+        # exp(-total) - exp(-total - mass) for each word, with saturation
         value = sum(
-            feature.weight * exp(-total.get(feature, 0.0)) * (1 - exp(-mass)) for feature, mass in candidate.masses.items()
+            feature.weight * exp(-saturation * total.get(feature, 0.0)) * (1 - exp(-saturation * mass))
+            for feature, mass in candidate.masses.items()
         )
         return value / max(1, candidate.words) if per_word else value
 

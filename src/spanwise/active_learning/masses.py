@@ -9,6 +9,8 @@ from math import log2
 from spanwise.active_learning.candidates import Feature
 from spanwise.core.types import Sentence
 
+ENTITY_WEIGHT = 0.5  # of an entity that is certain, next to 1 of a span with the probability 0.5
+
 
 def entropy(probability: float) -> float:
     """The uncertainty of a yes-or-no question in bits: 1 at a probability of 0.5, 0 at 0 and 1.
