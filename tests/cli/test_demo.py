@@ -10,7 +10,7 @@ from cli_runner import Runner
 from rich.console import Console
 
 from spanwise.cli.demo import STATIC as STATIC_SETTINGS
-from spanwise.cli.demo import draw_predictions
+from spanwise.cli.demo import draw_predictions, program
 from spanwise.core.types import Entity, Relation, Sentence
 from spanwise.data import bundled_corpus
 from spanwise.formats import write
@@ -56,3 +56,12 @@ def test_predictions_are_drawn_in_colour_with_their_relations() -> None:
     assert "\x1b[1;38;2;213;94;0mGhana\x1b[0m" in capture.get()
     plain = re.sub(r"\x1b\[[\d;]*m", "", capture.get())
     assert plain == "Bank of Ghana\n        Place\nOrganization─\n  Bank of Ghana → located_in → Ghana\n\n"
+
+
+def test_commands_to_try_can_be_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("shutil.which", lambda name: None)
+    calls = {".venv/bin/spanwise": ".venv/bin/spanwise", "/a b/__main__.py": "/my/python -m spanwise"}
+    monkeypatch.setattr("sys.executable", "/my/python")
+    for called, shown in calls.items():
+        monkeypatch.setattr("sys.argv", [called])
+        assert program() == shown

@@ -65,9 +65,8 @@ def demo(
     console.print("\n[bold]4. Predictions[/bold] for a new text\n")
     draw_predictions(Predictor(run.model, "cpu").predict(TEXT), console)
     console.print("[bold]5. Your turn[/bold]\n")
-    program = "spanwise" if shutil.which("spanwise") else sys.argv[0]
     for command, purpose in next_commands(folder, FOLDER):
-        typer.echo(f"  {shlex.quote(program)} {command}\n      {purpose}")
+        typer.echo(f"  {program()} {command}\n      {purpose}")
 
 
 def draw_predictions(sentences: Any, console: Console) -> None:
@@ -82,6 +81,14 @@ def draw_predictions(sentences: Any, console: Console) -> None:
             head, tail = (sentence.text_of(sentence.entities[index]) for index in (relation.head, relation.tail))
             console.print(f"  {head} → {relation.type} → {tail}", style="dim", markup=False)
         console.print()
+
+
+def program() -> str:
+    """Return how to call Spanwise in the shell of the user."""
+    if shutil.which("spanwise"):
+        return "spanwise"
+    called = Path(sys.argv[0])
+    return f"{shlex.quote(sys.executable)} -m spanwise" if called.name == "__main__.py" else shlex.quote(str(called))
 
 
 def next_commands(run: Path, data: Path) -> list[tuple[str, str]]:
