@@ -6,11 +6,11 @@ A share of the training entities (--removed) is removed at random; dev and test 
 
     full            the complete data
     unmarked        the data with missing entities, as if it were complete
-    marked:SHARE    sentences that lost an entity have "annotated": []; marked_share is SHARE
+    marked:SHARE    sentences that lost an entity have "annotated": []; training.marked_share is SHARE
+    once:SHARE      as marked:SHARE, without the second round
     all:SHARE       all training sentences have "annotated": []
     ranges          sentences have the ranges between the lost entities as "annotated"
-    fill:SHARE      as marked:SHARE, then its predictions fill the gaps for a second training
-    taught:SHARE    as marked:SHARE, then it is the teacher of a second training on the marked data
+    taught:SHARE    as once:SHARE, then it is the teacher of a second model on the marked data
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from spanwise import load
 from spanwise.core.types import Corpus, Entity, Sentence, Span
 from spanwise.training.data import read_training_corpus
 from spanwise.training.run import train
@@ -68,15 +67,13 @@ def run_variant(
     variant: str, corpus: Corpus, removed: Sequence[tuple[Sentence, list[Entity]]], options: argparse.Namespace
 ) -> dict[str, float]:  # fmt: skip
     kind, _, text = variant.partition(":")
-    share = float(text or 0.5)
+    share = float(text) if text else None
     sentences = corpus["train"] if kind == "full" else mark(kind, removed)
+    rounds = 1 if kind in ("once", "taught") else None
     with TemporaryDirectory() as folder:
-        scores = fit(sentences, corpus, Path(folder) / "run", options, share)
+        scores = fit(sentences, corpus, Path(folder) / "run", options, marked_share=share, rounds=rounds)
         if kind == "taught":
-            scores = fit(sentences, corpus, Path(folder) / "second", options, share, [Path(folder) / "run"])
-        if kind == "fill":
-            sentences = fill(Path(folder) / "run", sentences)
-            scores = fit(sentences, corpus, Path(folder) / "second", options, share)
+            scores = fit(sentences, corpus, Path(folder) / "second", options, teachers=[Path(folder) / "run"])
     return scores
 
 
@@ -97,36 +94,18 @@ def gaps(sentence: Sentence, lost: Sequence[Entity]) -> tuple[Span, ...]:
     return tuple(Span(word, word + 1) for word in free)
 
 
-def fill(run: Path, sentences: Sequence[Sentence]) -> tuple[Sentence, ...]:
-    """Add the predictions of a model to incomplete sentences and treat them as complete."""
-    model = load(run)
-    predicted = model.predict([replace(sentence, annotated=None) for sentence in sentences])
-    filled = []
-    for sentence, prediction in zip(sentences, predicted, strict=True):
-        more = [entity for entity in prediction.entities if entity not in sentence.entities]
-        entities = sentence.entities if sentence.annotated is None else (*sentence.entities, *more)
-        filled.append(replace(sentence, entities=entities, annotated=None))
-    return tuple(filled)
-
-
 def fit(
-    sentences: Sequence[Sentence], corpus: Corpus, folder: Path, options: argparse.Namespace, share: float,
-    teachers: Sequence[Path] = (),
+    sentences: Sequence[Sentence], corpus: Corpus, folder: Path, options: argparse.Namespace, **settings: Any
 ) -> dict[str, float]:  # fmt: skip
     data = Corpus({**corpus.splits, "train": tuple(sentences)}, corpus.name)
-    settings = {"seed": options.seed, "marked_share": share} | ({"epochs": options.epochs} if options.epochs else {})
+    settings = {name: value for name, value in {"epochs": options.epochs, **settings}.items() if value is not None}
     overrides = ["head.relations=false"] if options.recipe == "spanwise" else []
     run = train(
-        data, folder, recipe=options.recipe, encoder=options.encoder, overrides=overrides, teachers=teachers, **settings
-    )
-    scores = {"dev": run.scores["dev"]["micro"]}
-    if "test" in run.scores:
-        scores["test"] = run.scores["test"]["micro"]
-    return {
-        f"{split}_{name}": round(100 * micro[name], 2)
-        for split, micro in scores.items()
-        for name in ("f1", "precision", "recall")
-    }
+        data, folder, recipe=options.recipe, encoder=options.encoder, overrides=overrides, seed=options.seed, **settings
+    )  # fmt: skip
+    names = ("f1", "precision", "recall")
+    splits = {split: scores["micro"] for split, scores in run.scores.items()}
+    return {f"{split}_{name}": round(100 * micro[name], 2) for split, micro in splits.items() for name in names}
 
 
 if __name__ == "__main__":

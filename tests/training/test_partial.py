@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import json
 import random
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from tiny import corpus, fit, model
+from interruptions import Interrupted, interrupt
+from tiny import corpus, digest, fit, model
 
-from spanwise import Corpus, Sentence, SpanwiseError
+from spanwise import Corpus, Entity, Relation, Sentence, Span, SpanwiseError
 from spanwise.corpora.splits import fingerprint
 from spanwise.decoding.decode import Predictions
 from spanwise.heads.spanner import SpanNer
+from spanwise.training.gaps import FilledGaps
 from spanwise.training.lessons import Lessons
 from spanwise.training.partial_checks import check_partial
+from spanwise.training.steps import TrainingSteps
 from spanwise.training.teachers import Opinion, to_spans
 
 WORDS_ONLY = ("encoder.char_hidden=0", "encoder.layers=0")  # the corpus needs no context
@@ -36,12 +40,63 @@ def test_marks_keep_missing_entities_from_being_learned_as_none(recipe: str, tmp
     recalls = {}
     for is_marked in (False, True):
         lines: list[str] = []
-        run = fit(tmp_path / str(is_marked), remove_entities(corpus(90), is_marked=is_marked), recipe=recipe, epochs=5, overrides=WORDS_ONLY,
-                  log=lines.append)  # fmt: skip
+        data = remove_entities(corpus(90), is_marked=is_marked)
+        options = {"recipe": recipe, "epochs": 5, "rounds": 1, "overrides": WORDS_ONLY}
+        run = fit(tmp_path / str(is_marked), data, log=lines.append, **options)
         recalls[is_marked] = run.scores["dev"]["micro"]["recall"]
         note = "note: 90 of 90 training sentences are annotated partially: their open spans are ignored, except in 90 without"
         assert any(line.startswith(note) for line in lines) == is_marked
     assert recalls[True] > recalls[False] + 0.2
+
+
+GAPS = {"recipe": "spanner", "epochs": 6, "overrides": WORDS_ONLY, "checkpoint_steps": 4}
+
+
+@pytest.fixture(scope="module")
+def two_rounds(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str]]:
+    """A run of two rounds and its log."""
+    lines: list[str] = []
+    folder = tmp_path_factory.mktemp("runs") / "run"
+    fit(folder, remove_entities(corpus(60), is_marked=True), log=lines.append, **GAPS)
+    return folder, lines
+
+
+def test_a_first_model_fills_the_gaps(two_rounds: tuple[Path, list[str]]) -> None:
+    folder, lines = two_rounds
+    assert "first round: 60 training sentences have gaps; this model predicts what is missing there" in lines
+    report = json.loads((folder / "run.json").read_text())
+    added = report["gaps"]["added_entities"]
+    assert added > 10
+    assert f"second round: learning {added} more entities that the first model predicts in 60 sentences" in lines
+    assert not (folder / "checkpoints").exists()
+    assert not (folder / "lessons.jsonl").exists()
+
+
+@pytest.mark.parametrize("step", [6, 48 + 7])  # of the first and of the second round, which have 48 steps each
+def test_both_rounds_are_resumed(
+    step: int, two_rounds: tuple[Path, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:  # fmt: skip
+    data = remove_entities(corpus(60), is_marked=True)
+    with monkeypatch.context() as patch:
+        interrupt(patch, TrainingSteps, "make", step)
+        with pytest.raises(Interrupted):
+            fit(tmp_path / "run", data, **GAPS)
+    lines: list[str] = []
+    fit(tmp_path / "run", data, resume=True, log=lines.append, **GAPS)
+    assert any(line.startswith("resuming after step") for line in lines)
+    assert digest(tmp_path / "run") == digest(two_rounds[0])
+
+
+def test_relations_are_filled_too() -> None:
+    words = tuple("abcd")
+    a, b, c = (Entity("X", (Span(n, n + 1),), 0.9) for n in range(3))
+    sentence = Sentence("s", words, (b, a), (Relation("r", 0, 1),), annotated=())
+    predictions = Predictions((a, b, c), (Relation("r", 1, 0), Relation("r", 0, 2)))
+    filled = FilledGaps(Lessons([Opinion(to_spans(()), predictions)], [])).complete(Corpus({"train": (sentence,)}))
+    (result,) = filled["train"]
+    assert result.entities == (b, a, c)
+    assert result.relations == (Relation("r", 0, 1), Relation("r", 1, 2))
+    assert result.annotated is None
 
 
 def test_marks_are_part_of_the_fingerprint() -> None:

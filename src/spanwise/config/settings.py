@@ -51,10 +51,14 @@ class TrainingSettings(BaseModel):
         description="weight of gold in training sentences; the probabilities of teachers (spanwise distill) have the rest",
     )
     marked_share: float = Field(
-        default=0.5,
+        default=0.2,
         ge=0,
         lt=1,
         description='assumed share of annotated entities in sentences marked "annotated": []; 0: ignore their other spans',
+    )
+    rounds: Literal[1, 2] | None = Field(
+        default=None,
+        description='2: a first model fills the gaps of sentences marked "annotated": []; by default 2 if there are any',
     )
     accumulate: int = Field(default=1, ge=1, description="batches per optimiser step")
     precision: Literal["auto", "fp32", "bf16", "fp16"] = Field(

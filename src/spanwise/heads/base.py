@@ -96,7 +96,7 @@ class Head(nn.Module, ABC):
     #: Minimum score of each type, set while a prediction requests thresholds by type.
     min_scores: Mapping[str, float] | None = None
     #: The share of the entities that is marked in sentences of incomplete annotation; set when a model is built for training.
-    marked_share: float = 0.5
+    marked_share: float = 0.2
 
     def __init__(self, labels: Labels, settings: HeadSettings) -> None:
         super().__init__()

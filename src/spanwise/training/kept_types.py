@@ -26,7 +26,7 @@ from spanwise.models.model import Model
 from spanwise.prediction.load import model_folder
 from spanwise.runs.folder import RunFolder
 from spanwise.training.data import all_sentences
-from spanwise.training.lessons import Lessons, describe_teacher, is_short
+from spanwise.training.lessons import Lessons, describe_teacher, is_short, taught_sentences
 from spanwise.training.teachers import ask_teachers
 
 
@@ -67,9 +67,8 @@ class KeptTypes:
     ) -> KeptTypes:  # fmt: skip
         """Let the old model read the training sentences."""
         policy = Model.load(folder).head.prediction_head.decoding
-        sentences = [sentence for sentence in corpus["train"] if is_short(sentence)]
         opinions = ask_teachers(
-            [folder], Labels(types), sentences, context=all_sentences(corpus), device=device, log=log,
+            [folder], Labels(types), taught_sentences(corpus), context=all_sentences(corpus), device=device, log=log,
             policy=policy.policy if isinstance(policy, SoftNms) else policy,
         )  # fmt: skip
         return cls(Lessons(opinions, [describe_teacher(folder)], types))
@@ -122,7 +121,7 @@ def keep_types(
 
     A resumed run reads the opinions from its folder ``run`` and does not need the old model.
     """
-    if is_resumed and (lessons := Lessons.read(run.lessons_file, corpus)) is not None:
+    if is_resumed and (lessons := Lessons.read(run.lessons_file, len(taught_sentences(corpus)))) is not None:
         return KeptTypes(lessons)
     types = missing_types(folder, corpus)
     if not types:

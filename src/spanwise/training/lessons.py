@@ -143,7 +143,7 @@ class Lessons:
         folders, policy = [Path(folder) for folder in teachers], student.head.prediction_head.decoding
         with torch.random.fork_rng(devices=[]):  # the student's random numbers do not depend on its teachers
             opinions = ask_teachers(
-                folders, student.labels, _taught(corpus), context=all_sentences(corpus), device=device, log=log,
+                folders, student.labels, taught_sentences(corpus), context=all_sentences(corpus), device=device, log=log,
                 policy=policy.policy if isinstance(policy, SoftNms) else policy,
             )  # fmt: skip
         return cls(opinions, [describe_teacher(folder) for folder in folders])
@@ -160,15 +160,15 @@ class Lessons:
                 file.write(json.dumps(_to_record(opinion)) + "\n")
 
     @classmethod
-    def read(cls, path: Path, corpus: Corpus) -> Lessons | None:
-        """Read stored opinions; None if they are missing, damaged or of another number of sentences."""
+    def read(cls, path: Path, count: int) -> Lessons | None:
+        """Read stored opinions; None if they are missing, damaged or of another number of sentences than ``count``."""
         try:
             with path.open(encoding="utf-8") as file:
                 header = json.loads(next(file))
                 opinions = [_from_record(json.loads(line)) for line in file]
         except (OSError, StopIteration, ValueError, KeyError, TypeError):
             return None
-        return cls(opinions, header["teachers"], header.get("types", ())) if len(opinions) == len(_taught(corpus)) else None
+        return cls(opinions, header["teachers"], header.get("types", ())) if len(opinions) == count else None
 
     def sentences(self, corpus: Corpus, student: Model) -> list[Sentence]:
         """The training sentences with the opinions on them, then the unlabelled ones with pseudo-labels."""
@@ -198,7 +198,7 @@ def describe_teacher(folder: Path) -> dict[str, Any]:
     return {"path": str(folder), "recipe": config.recipe, "encoder": config.encoder, "weights": digest}
 
 
-def _taught(corpus: Corpus) -> list[Sentence]:
+def taught_sentences(corpus: Corpus) -> list[Sentence]:
     """The sentences on which teachers are asked: training sentences that fit a window, and unlabelled ones."""
     return [*filter(is_short, corpus["train"]), *corpus.splits.get(UNLABELLED, ())]
 

@@ -35,9 +35,18 @@ from spanwise.training.checkpoint import find_checkpoint
 from spanwise.training.checks import check_corpus, check_coverage
 from spanwise.training.conditions import current_conditions, describe_changes
 from spanwise.training.data import all_sentences, read_training_corpus
+from spanwise.training.gaps import fill_gaps, needs_two_rounds
 from spanwise.training.init_weights import initialize_from
 from spanwise.training.kept_types import keep_types
-from spanwise.training.lessons import Lessons, add_unlabelled, check_student, find_teachers, labelled, with_all_words
+from spanwise.training.lessons import (
+    Lessons,
+    add_unlabelled,
+    check_student,
+    find_teachers,
+    labelled,
+    taught_sentences,
+    with_all_words,
+)
 from spanwise.training.loop import Trainer
 from spanwise.training.partial_checks import check_partial
 from spanwise.training.report import training_report
@@ -201,7 +210,17 @@ def _train(corpus: Corpus, folder: RunFolder, config: Config, options: RunOption
     # Build the model. All random numbers follow from the seed.
     torch.manual_seed(config.training.seed)
     checkpoint = find_checkpoint(folder, options.log, should_remove=is_main_process()) if options.resume else None
-    gold_corpus, kept = corpus, None
+    gold_corpus, kept, filled = corpus, None, None
+    if not options.teachers and not options.keep_types and needs_two_rounds(config, corpus["train"]):
+        once = replace(options, test=False, trackers=())
+        filled = fill_gaps(
+            corpus, folder, config, once, is_resumed=checkpoint is not None,
+            train_first=lambda first, config: _train(
+                corpus, first, config, replace(once, resume=first.is_unfinished), first.read_record()
+            ).model,
+        )  # fmt: skip
+        corpus = filled.complete(corpus)
+        torch.manual_seed(config.training.seed)
     if options.keep_types:
         kept = keep_types(
             Path(str(options.init)), corpus, folder, options.device, options.log, is_resumed=checkpoint is not None
@@ -225,7 +244,8 @@ def _train(corpus: Corpus, folder: RunFolder, config: Config, options: RunOption
     # Report problems in the data.
     notes = [*check_corpus(labelled(corpus), model.head), *check_coverage(corpus, model.encoder)]
     notes += check_partial(corpus["train"], model.head)
-    lessons = Lessons.read(folder.lessons_file, corpus) if options.teachers and checkpoint else None
+    count = len(taught_sentences(corpus))
+    lessons = Lessons.read(folder.lessons_file, count) if options.teachers and checkpoint else None
     if options.teachers and lessons is None:
         notes += check_student(model, options.teachers, has_unlabelled=bool(options.unlabelled))
     for note in notes:
@@ -235,6 +255,8 @@ def _train(corpus: Corpus, folder: RunFolder, config: Config, options: RunOption
     if options.teachers and lessons is None:
         lessons = Lessons.ask(options.teachers, model, corpus, options.device, options.log)
     taught = None if lessons is None else lessons.sentences(corpus, model)
+    if filled is not None:
+        lessons = filled.lessons
     if kept is not None:
         lessons, taught = kept.lessons, kept.sentences(gold_corpus, corpus, model)
 
@@ -271,7 +293,9 @@ def _train(corpus: Corpus, folder: RunFolder, config: Config, options: RunOption
     # Write the report, which marks the run as finished.
     if is_main_process():
         report = training_report(trainer, config, scores, notes, conditions, time.perf_counter() - started)
-        if kept is not None:
+        if filled is not None:
+            report["gaps"] = filled.to_report(gold_corpus)
+        elif kept is not None:
             report["kept_types"] = {"types": list(kept.types), "teachers": list(kept.lessons.teachers)}
         elif lessons is not None:
             report["distillation"] = lessons.to_report(options.unlabelled)
