@@ -39,14 +39,15 @@ def test_predict_ends_with_a_summary(run: Runner, model: Path, data: Path, tmp_p
     assert f"4 sentences, {entities:,} entities, " in printed.err
 
 
-def test_predict_shows_progress_on_a_terminal(
-    run: Runner, model: Path, data: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize("command", ["predict", "suggest"])
+def test_predictions_show_progress_on_a_terminal(
+    run: Runner, model: Path, data: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: str
 ) -> None:
     terminal = io.StringIO()
     terminal.isatty = lambda: True  # type: ignore[method-assign]
     monkeypatch.setattr(sys, "stderr", terminal)
     monkeypatch.setenv("TERM", "xterm")
-    result = run("predict", model, data / "dev.jsonl", "--output", tmp_path / "out.jsonl")
+    result = run(command, model, data / "dev.jsonl", "--output", tmp_path / "out.jsonl")
     assert result.code == 0
     assert "sentences/s" in terminal.getvalue()
     assert "sentences/s" not in result.out

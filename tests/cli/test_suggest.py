@@ -79,12 +79,14 @@ def test_raw_text_and_documents(run: Runner, model: Path, tmp_path: Path) -> Non
 
 def test_wrong_options_are_refused_before_the_model_is_loaded(run: Runner, pool: Path, tmp_path: Path) -> None:
     out, missing = tmp_path / "out.jsonl", tmp_path / "no-model"
+    (tmp_path / "letter").write_text("Dear all,\nno format.\n", encoding="utf-8")
     cases = [
         (("--strategy", "bset"), "unknown strategy 'bset'"),
         (("--unit", "word"), "unknown unit 'word'"),
         (("--prefer", "Drug=x"), "preferred type 'Drug=x': expected TYPE or TYPE=WEIGHT"),
         (("--strategy", "random", "--prefer", "Drug"), "the strategy random does not use a model's probabilities"),
         (("--annotated", tmp_path / "missing.jsonl"), f"{tmp_path / 'missing.jsonl'}: "),
+        (("--annotated", tmp_path / "letter"), "set the format with --annotated-format (text, jsonl, "),
         (("--recipe", "grid"), "--recipe, --encoder, --epochs, --set, --limit and --repeats are for --simulate"),
         (("--simulate", pool.parent), "--simulate DATA trains its own models on DATA"),
     ]

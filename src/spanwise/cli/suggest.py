@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -47,6 +47,10 @@ def suggest(
     annotated: Annotated[
         list[Path] | None,
         typer.Option("--annotated", metavar="FILE", help="Skip texts that this file or folder has already. Repeatable."),
+    ] = None,
+    annotated_format: Annotated[
+        str | None,
+        typer.Option("--annotated-format", metavar="FORMAT", help="Format of the --annotated files; detected by default."),
     ] = None,
     prefer: Annotated[
         list[str] | None,
@@ -110,11 +114,28 @@ def suggest(
         raise typer.BadParameter("pass MODEL and POOL, or --simulate DATA")
     if recipe is not None or encoder is not None or epochs is not None or settings or limit is not None or repeats > 1:
         raise typer.BadParameter("--recipe, --encoder, --epochs, --set, --limit and --repeats are for --simulate")
-    _suggest(model, pool, output, criteria, annotated or (), target_format, threshold or (), batch_size, device, source_format)
+    done = AnnotatedFiles([str(path) for path in annotated or ()], annotated_format)
+    _suggest(model, pool, output, criteria, done, target_format, threshold or (), batch_size, device, source_format)
+
+
+class AnnotatedFiles(NamedTuple):
+    """Files whose texts are skipped, and their format."""
+
+    paths: Sequence[str]
+    format: str | None
+
+    def check(self) -> None:
+        from spanwise.core.errors import SpanwiseError, UnknownFormatError
+        from spanwise.inputs.sources import check_input_formats
+
+        try:
+            check_input_formats(self.paths, self.format)
+        except UnknownFormatError as error:  # the command would name --from, the format of the pool
+            raise SpanwiseError(str(error.with_changes(option="--annotated-format"))) from None
 
 
 def _suggest(
-    model: str, pool: Sequence[str], output: Path, criteria: Criteria, annotated: Sequence[Path], target_format: str | None,
+    model: str, pool: Sequence[str], output: Path, criteria: Criteria, annotated: AnnotatedFiles, target_format: str | None,
     threshold: Sequence[str], batch_size: int, device: str, source_format: str | None,
 ) -> None:  # fmt: skip
     from spanwise.active_learning.choosing import Pool, choose
@@ -129,15 +150,15 @@ def _suggest(
 
     # Check the options and inputs before the model is loaded.
     thresholds = parse_thresholds(threshold)
-    done = [str(path) for path in annotated]
     check_output_format(output, target_format)
-    check_target(output, Path(model), *input_paths(pool, source_format), *input_paths(done), *annotated)
+    skipped_paths = (*input_paths(annotated.paths, annotated.format), *map(Path, annotated.paths))
+    check_target(output, Path(model), *input_paths(pool, source_format), *skipped_paths)
     check_input_formats(pool, source_format)
-    check_input_formats(done)
+    annotated.check()
     # Choose.
     ledger, progress = Ledger(), PredictionProgress()
     predictor = load(model, device)
-    units = Pool(SeenTexts(read_inputs(done, None, Ledger())) if done else None)
+    units = Pool(SeenTexts(read_inputs(annotated.paths, annotated.format, Ledger())) if annotated.paths else None)
     with progress.show(is_visible=True):
         sentences = read_inputs(pool, source_format, ledger, needs_spans=predictor.needs_spans)
         chosen = choose(predictor, sentences, criteria, units, batch_size=batch_size)
