@@ -33,7 +33,9 @@ PREDICTED = Sentence(
 )
 def test_open_predictions_do_not_count(marks: Any, predicted: int) -> None:
     gold = replace(GOLD, annotated=marks)
-    micro = evaluate([gold], [PREDICTED]).entities.micro
+    evaluation = evaluate([gold], [PREDICTED])
+    micro = evaluation.entities.micro
+    assert any("annotated partially" in note for note in evaluation.notes) == (marks is not None)
     assert (micro.support, micro.predicted, micro.correct) == (2, predicted, 1)
     dev = EntityTask(finds_relations=True).score_dev([gold], [PREDICTED])
     assert dev["precision"] == micro.precision

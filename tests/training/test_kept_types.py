@@ -9,11 +9,14 @@ from pathlib import Path
 import pytest
 import torch
 from interruptions import Interrupted, interrupt
-from tiny import corpus, digest, fit
+from tiny import STATIC, corpus, digest, fit
 
 from spanwise import Corpus, SpanwiseError, evaluate, load
 from spanwise.cli import main
+from spanwise.recipes.resolve import Choices
 from spanwise.training.init_weights import copy_types
+from spanwise.training.run import RunOptions
+from spanwise.training.seeds import train_seeds
 from spanwise.training.steps import TrainingSteps
 
 OLD, NEW = ("Drug",), ("Place",)
@@ -43,6 +46,7 @@ def test_old_types_are_kept(recipe: str, tmp_path: Path) -> None:
     options = {"recipe": recipe, "epochs": 5, "overrides": WORDS_ONLY, "init": tmp_path / "old", "log": lines.append}
     run = fit(tmp_path / "kept", only(*NEW), keep_types=True, **options)
     assert f"keeping Drug of {tmp_path / 'old'}, which the data does not annotate" in lines
+    assert not any("has no entity of" in line for line in lines)
     assert run.model.labels.entities == ("Drug", "Place")
     kept = recalls(tmp_path / "kept")
     assert min(kept.values()) > 0.8
@@ -64,6 +68,17 @@ def test_a_run_with_kept_types_is_resumed_without_the_old_model(tmp_path: Path, 
     shutil.rmtree(tmp_path / "old")
     fit(tmp_path / "resumed", data, resume=True, **options)
     assert digest(tmp_path / "resumed") == digest(tmp_path / "whole")
+
+
+def test_groups_of_runs_keep_types(tmp_path: Path) -> None:
+    fit(tmp_path / "old", only(*OLD, count=24), epochs=1, overrides=WORDS_ONLY)
+    choices = Choices("seqner", "static", None, (*STATIC, *WORDS_ONLY), {"epochs": 1, "batch_size": 8})
+    options = RunOptions(device="cpu", init=tmp_path / "old", keep_types=True, log=lambda line: None)
+    train_seeds(only(*NEW, count=24), tmp_path / "seeds", [1], choices, options)
+    resumed = replace(options, resume=True, init=None, keep_types=False)
+    train_seeds(only(*NEW, count=24), tmp_path / "seeds", [1, 2], choices, resumed)
+    for seed in (1, 2):
+        assert load(tmp_path / "seeds" / f"seed-{seed}").types == ("Drug", "Place")
 
 
 def test_nothing_to_keep(tmp_path: Path) -> None:

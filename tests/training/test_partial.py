@@ -87,6 +87,14 @@ def test_both_rounds_are_resumed(
     assert digest(tmp_path / "run") == digest(two_rounds[0])
 
 
+def test_a_failing_first_round_leaves_nothing(tmp_path: Path) -> None:
+    data = remove_entities(corpus(24), is_marked=True)
+    empty = tuple(replace(sentence, entities=()) for sentence in data["train"])
+    with pytest.raises(SpanwiseError, match="no entities"):
+        fit(tmp_path / "run", Corpus({**data.splits, "train": empty}))
+    assert not (tmp_path / "run").exists()
+
+
 def test_relations_are_filled_too() -> None:
     words = tuple("abcd")
     a, b, c = (Entity("X", (Span(n, n + 1),), 0.9) for n in range(3))

@@ -168,6 +168,9 @@ def _notes(pairing: Pairing, scores: Scores) -> Iterable[str]:
             f"gold sentences without a prediction, whose entities count as missed: {len(missing):,} of {pairing.sentences:,} "
             f"(first: {missing[0]!r})"
         )
+    partial = sum(sentence.annotated is not None for pair in pairing.pairs for sentence in pair.originals)
+    if partial:
+        yield f"gold sentences that are annotated partially, where open predictions do not count: {partial:,}"
     if types := sorted(type for type, score in scores.types.items() if not score.support):
         names = ", ".join(types[:MAX_TYPES_IN_NOTE]) + (", …" if len(types) > MAX_TYPES_IN_NOTE else "")
         yield f"predicted types that do not occur in gold: {names}"

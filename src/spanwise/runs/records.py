@@ -87,6 +87,7 @@ class RunGroup(BaseModel):
     runs: list[str]
     config: Config
     init: Path | None = None
+    keep_types: bool = False
 
     @classmethod
     def read(cls, path: Path) -> RunGroup | None:

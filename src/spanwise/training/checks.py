@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 
+from spanwise.core.partial import known_types
 from spanwise.core.types import Corpus, Entity, Sentence, Span
 from spanwise.encoders.base import Encoder
 from spanwise.encoders.transformer import TransformerEncoder
@@ -82,10 +83,17 @@ def _label_notes(corpus: Corpus) -> Iterator[str]:
         if unseen:
             listed = ", ".join(f"{name} ({count})" for name, count in sorted(unseen.items()))
             yield f"{split} has entity types that are not in train and cannot be learned: {listed}"
-        if split != "train" and counts and known - counts.keys():
-            yield f"{split} has no entity of {', '.join(sorted(known - counts.keys()))}"
+        absent = known - counts.keys() - _unannotated(corpus[split], known)
+        if split != "train" and counts and absent:
+            yield f"{split} has no entity of {', '.join(sorted(absent))}"
         if split != "train" and not counts:
             yield f"{split} has no entities: its scores will be 0"
+
+
+def _unannotated(sentences: Sequence[Sentence], types: set[str]) -> set[str]:
+    """The types that no sentence annotates completely."""
+    annotated = [known_types(sentence) for sentence in sentences]
+    return set() if None in annotated else types - {type for listed in annotated for type in listed or ()}
 
 
 def unreachable_causes(sentence: Sentence, head: Head) -> Counter[str]:

@@ -104,7 +104,13 @@ def fill_gaps(
         model = Model.load(first.path).to("cuda" if should_use_cuda(options.device) else "cpu")
     else:
         options.log(f"first round: {count:,} training sentences have gaps; this model predicts what is missing there")
-        model = train_first(first, config.model_copy(update={"training": config.training.model_copy(update={"rounds": 1})}))
+        once = config.model_copy(update={"training": config.training.model_copy(update={"rounds": 1})})
+        try:
+            model = train_first(first, once)
+        except BaseException:
+            if is_main_process() and not first.is_started:  # an error in data or settings: leave nothing behind
+                folder.remove_training_state()
+            raise
     return FilledGaps.predict(model, corpus, options.log)
 
 

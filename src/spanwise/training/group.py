@@ -66,11 +66,13 @@ class GroupTraining:
         """
         self._check(runs)
         init = self.options.init if self.record is None else self.record.init
+        keep_types = self.options.keep_types if self.record is None else self.record.keep_types
         first_config, _ = next(iter(runs.values()))
         record = RunGroup(
-            runs=list(runs), config=first_config, init=None if init is None else Path(init).absolute(), **{self.kind: requested}
-        )
-        options = replace(self.options, init=init, data_format=None)
+            runs=list(runs), config=first_config, init=None if init is None else Path(init).absolute(), keep_types=keep_types,
+            **{self.kind: requested},
+        )  # fmt: skip
+        options = replace(self.options, init=init, keep_types=keep_types, data_format=None)
         with self._recorded(record):
             return [self._train_run(name, config, corpus, options) for name, (config, corpus) in runs.items()]
 

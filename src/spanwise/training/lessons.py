@@ -184,7 +184,8 @@ class Lessons:
 def _teach(sentence: Sentence, opinion: Opinion, student: Model) -> TaughtSentence:
     """Add the opinion of teachers; a student that learns probabilities takes theirs where the sentence is open."""
     spans, gold_weight = opinion.spans, student.config.training.gold_weight
-    if sentence.annotated is not None and find_ability(student.head, LearnsProbabilities) is not None:
+    # The other parts of a wrapper, such as relations, learn no probabilities and need the marks.
+    if sentence.annotated is not None and isinstance(student.head, LearnsProbabilities):
         spans = decide_open_spans(sentence, spans, gold_weight, student.labels.entities)
         sentence = replace(sentence, annotated=None)
     return TaughtSentence.teach(sentence, spans, gold_weight)
