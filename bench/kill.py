@@ -43,7 +43,7 @@ WRITES = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC
 OPERATIONS = {"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.chmod", "os.truncate", "fcntl.flock", "shutil.rmtree"}
 TIME_LIMIT = 600.0  # seconds for one command, which may run on a busy machine
 SHARES = {
-    "train": 4, "seeds": 2, "convert": 3, "convert-folder": 3, "predict": 3, "analyze": 2, "analyze-figures": 1,
+    "train": 4, "seeds": 2, "convert": 3, "convert-folder": 3, "predict": 3, "suggest": 1, "analyze": 2, "analyze-figures": 1,
     "export": 3, "export-onnx": 1, "vectors": 2,
 }  # fmt: skip
 

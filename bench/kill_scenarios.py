@@ -132,6 +132,15 @@ class Predict(Convert):
         return ["predict", str(work.parent / "model"), str(source), "--output", str(work / "place" / self.output)]
 
 
+class Suggest(Convert):
+    name = "suggest"
+
+    def arguments(self, work: Path, *, again: bool = False) -> list[str]:
+        source = work.parent / "data" / "test.jsonl"
+        output = str(work / "place" / self.output)
+        return ["suggest", str(work.parent / "model"), str(source), "-n", "10", "--output", output]
+
+
 class NewFolder(Scenario):
     """A command that writes a new folder and refuses one with content."""
 
@@ -272,5 +281,5 @@ def _run_result(out: Path) -> Any:
     return (out / "model.safetensors").read_bytes(), encoder, metrics, json.loads((out / "run.json").read_text())["scores"]
 
 
-_COMMANDS = (Train, Seeds, Convert, ConvertFolder, Predict, Analyze, AnalyzeFigures, Export, ExportOnnx, VectorsTrain)
+_COMMANDS = (Train, Seeds, Convert, ConvertFolder, Predict, Suggest, Analyze, AnalyzeFigures, Export, ExportOnnx, VectorsTrain)
 SCENARIOS: dict[str, Scenario] = {command.name: command() for command in _COMMANDS}
