@@ -68,3 +68,18 @@ def test_masked_max_ignores_padding() -> None:
     mask = torch.tensor([[True, True, False], [False] * 3])
     assert masked_max(states, mask).tolist() == [[-1.0, -3.0], [0.0, 0.0]]
     assert masked_max(states.half(), mask).tolist() == [[-1.0, -3.0], [0.0, 0.0]]
+
+
+def test_training_in_bfloat16_is_close_to_float32() -> None:
+    torch.manual_seed(0)
+    lstm = BiLSTM(12, 8, layers=2).train()
+    sequences, lengths = torch.randn(3, 7, 12, requires_grad=True), torch.tensor([7, 3, 1])
+    results = []
+    for lstm.trains_in_bfloat16 in (False, True):
+        states = lstm(sequences, lengths)
+        results.append((states, *torch.autograd.grad(states.sum(), [sequences, *lstm.parameters()])))
+    for single, mixed in zip(*results, strict=True):
+        assert mixed.dtype == torch.float32
+        assert not torch.equal(single, mixed)
+        assert (single - mixed).norm() < 0.02 * single.norm()
+    assert torch.equal(lstm.eval()(sequences, lengths), results[0][0])

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
-from functools import cache
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -29,6 +30,8 @@ class BiLSTM(nn.Module):
     The backward LSTM reads each sequence reversed within its own length, so padding always comes
     last. Unlike packed sequences this needs no lengths on the host, so the host never waits for a
     GPU, and on a CPU it trains batches of similar lengths in 50 to 80 percent of the time.
+
+    A step of an LSTM is too small for a GPU. With ``trains_in_bfloat16``, training takes half the time.
     """
 
     def __init__(self, size: int, hidden: int, layers: int = 1, dropout: float = 0.0) -> None:
@@ -40,6 +43,7 @@ class BiLSTM(nn.Module):
         self.forwards, self.backwards = nn.ModuleList(lstms()), nn.ModuleList(lstms())
         self.between = VariationalDropout(dropout)
         self.width = 2 * hidden
+        self.trains_in_bfloat16 = False
 
     def forward(self, sequences: Tensor, lengths: Tensor) -> Tensor:
         """States ``[B, T, 2 hidden]``; those of padding are undefined."""
@@ -47,8 +51,17 @@ class BiLSTM(nn.Module):
         for depth, (forward, backward) in enumerate(zip(self.forwards, self.backwards, strict=True)):
             if depth:
                 sequences = self.between(sequences)
-            sequences = torch.cat(read_both_ways(forward, backward, sequences, order), dim=2)
+            forward_states = self._read(forward, sequences)
+            backward_states = self._read(backward, reordered(sequences, order))
+            sequences = torch.cat([forward_states, reordered(backward_states, order)], dim=2)
         return sequences
+
+    def _read(self, lstm: Any, sequences: Tensor) -> Tensor:
+        """The states of one direction."""
+        if self.trains_in_bfloat16 and self.training:
+            return read_in_bfloat16(lstm, sequences)
+        states: Tensor = lstm(sequences)[0]
+        return states
 
     def final(self, sequences: Tensor, lengths: Tensor) -> Tensor:
         """The final state of each direction of the first layer: ``[B, 2 hidden]``."""
@@ -59,32 +72,15 @@ class BiLSTM(nn.Module):
         return torch.cat([forward_states.gather(1, last), backward_states.gather(1, last)], dim=2).squeeze(1)
 
 
-def read_both_ways(forward: nn.LSTM, backward: nn.LSTM, sequences: Tensor, order: Tensor) -> tuple[Tensor, Tensor]:
-    """The states of a forward and of a backward LSTM; ``order`` reverses the sequences.
-
-    The steps of an LSTM are too small for a GPU. In a CUDA graph, both directions run at the same time.
-    """
-
-    def read_backward() -> Tensor:
-        return reordered(backward(reordered(sequences, order))[0], order)
-
-    if not sequences.is_cuda or not torch.cuda.is_current_stream_capturing():
-        return forward(sequences)[0], read_backward()
-    main, other = torch.cuda.current_stream(), _other_stream(sequences.device)
-    other.wait_stream(main)
-    with torch.cuda.stream(other):
-        backward_states = read_backward()
-    forward_states = forward(sequences)[0]
-    main.wait_stream(other)
-    # The memory of these tensors must not be used again while the other stream needs it.
-    for tensor, stream in ((sequences, other), (order, other), (backward_states, main)):
-        tensor.record_stream(stream)
-    return forward_states, backward_states
-
-
-@cache
-def _other_stream(device: torch.device) -> torch.cuda.Stream:
-    return torch.cuda.Stream(device)
+def read_in_bfloat16(lstm: Any, sequences: Tensor) -> Tensor:
+    """The states of a forward LSTM of one layer, computed in bfloat16; autocasting would use float16, without its scaler."""
+    inputs = sequences.bfloat16()
+    start = inputs.new_zeros(1, len(inputs), lstm.hidden_size)
+    weights = [weight.bfloat16() for weight in lstm._flat_weights]
+    with warnings.catch_warnings(), torch.autocast(inputs.device.type, enabled=False):
+        warnings.filterwarnings("ignore", "RNN module weights are not part of single contiguous chunk")
+        states: Tensor = torch._VF.lstm(inputs, (start, start), weights, True, 1, 0.0, True, False, True)[0]
+    return states.to(sequences.dtype)
 
 
 def reversal(lengths: Tensor, steps: int) -> Tensor:

@@ -12,6 +12,7 @@ from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.encoders.layers import LayerParts
+from spanwise.encoders.recurrent import BiLSTM
 from spanwise.heads.abilities import HasParameterGroups, HasSpanProbabilities, HasSpanVectors, LearnsPartial
 from spanwise.heads.base import Labels, OnnxGraph
 from spanwise.heads.deep_settings import DeepSettings
@@ -71,6 +72,12 @@ class DeepHead(UnitHead, SoftmaxHead, HasSpanVectors, HasSpanProbabilities, HasP
 
     def pretrained_parameters(self) -> Iterator[nn.Parameter]:
         return iter(self.transformer.pretrained_parameters())
+
+    def train_in_bfloat16(self) -> None:
+        """Compute BiLSTMs over spans and, if all spans are deep, their layers in bfloat16."""
+        for module in self.modules():
+            if isinstance(module, BiLSTM):
+                module.trains_in_bfloat16 = True
 
     @property
     def class_weights(self) -> Tensor:

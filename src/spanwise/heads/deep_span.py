@@ -100,6 +100,10 @@ class DeepSpan(DeepHead, HasFixedShapes):
         tensors = {name: torch.from_numpy(np.ascontiguousarray(column)) for name, column in columns.items()}
         return tensors | (self.known_targets(sentences) if gold else self.word_targets(sentences))
 
+    def train_in_bfloat16(self) -> None:
+        super().train_in_bfloat16()
+        self.transformer.trains_in_bfloat16 = True
+
     @property
     def is_recordable(self) -> bool:
         return self.settings.chunk is None

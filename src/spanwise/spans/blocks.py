@@ -57,7 +57,8 @@ class Blocks(ABC):
         length = self.shape[1]
         word = torch.arange(self.shape[0] * length, device=self.start.device)
         first_word = self.sentence * length + self.start
-        return SpanIndex(first_word, self.end - self.start, *self.rows_of_words(first_word, word))
+        columns = (first_word, self.end - self.start, *self.rows_of_words(first_word, word))
+        return SpanIndex(*(column.int() for column in columns))  # kernels are faster with 32 bits
 
     @abstractmethod
     def rows_of_words(self, first_word: Tensor, word: Tensor) -> tuple[Tensor, Tensor]:

@@ -41,7 +41,7 @@ def _has_triton(device: torch.device) -> bool:
     """Whether a small training step works: Triton may lack a C compiler or support for the device."""
     try:
         words = torch.zeros(1, 2, 32, device=device, requires_grad=True)
-        zero, two = torch.zeros(2, dtype=torch.int64, device=device), torch.full((2,), 2, device=device)
+        zero, two = (torch.full((2,), value, dtype=torch.int32, device=device) for value in (0, 2))
         index = SpanIndex(zero[:1], two[:1], zero, two // 2)
         attend_with_kernels(words[:, 0], words, words, index, 2, 2, 0.1).sum().backward()  # type: ignore[no-untyped-call]
         torch.cuda.synchronize(device)
