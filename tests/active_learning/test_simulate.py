@@ -13,14 +13,15 @@ from spanwise.active_learning.choosing import Criteria
 from spanwise.active_learning.learning_curve import Curve, simulate_curves, summarize, write_curves
 from spanwise.active_learning.simulate import Round, Simulation
 from spanwise.core.errors import SpanwiseError
-from spanwise.core.types import Corpus, Sentence
+from spanwise.core.types import Corpus, Entity, Sentence
 from spanwise.recipes.resolve import Choices
 
 
 def simulation(corpus: Corpus, **options: object) -> Simulation:
     settings = {"epochs": 4, "batch_size": 8, "head_rate": 0.03}
     config = Choices("global-pointer", "static", None, tiny.STATIC, settings).resolve()
-    return Simulation(corpus, config, Criteria(10, "both"), start=10, device="cpu", **options)  # type: ignore[arg-type]
+    values = {"criteria": Criteria(10, "both"), "start": 10, "device": "cpu", **options}
+    return Simulation(corpus, config, **values)  # type: ignore[arg-type]
 
 
 def test_rounds_add_chosen_sentences_and_train_from_the_beginning() -> None:
@@ -39,8 +40,18 @@ def test_the_first_sentences_have_an_entity() -> None:
     corpus = Corpus({"train": train, "dev": tuple(tiny.sentences(3))})
     assert train[30].entities
     assert 30 in simulation(corpus).draw_first()
+    with pytest.raises(SpanwiseError, match="unknown type 'Plaace'"):
+        simulation(corpus, criteria=Criteria(preferred={"Plaace": 2.0})).draw_first()
     with pytest.raises(SpanwiseError, match="no entities"):
         simulation(Corpus({"train": empty, "dev": train})).draw_first()
+
+
+def test_types_that_a_model_does_not_know_yet_may_be_preferred() -> None:
+    train = tiny.sentences(14, seed=3)
+    rare = Sentence("rare", ("a", "gnu"), (Entity("Animal", ((1, 2),)),))
+    corpus = Corpus({"train": (*train, rare), "dev": tuple(train)})
+    rows = list(simulation(corpus, steps=1, criteria=Criteria(5, preferred={"Animal": 2.0})).run())
+    assert [row.sentences for row in rows] == [10, 15]
 
 
 def test_repeated_sentences_come_last() -> None:
@@ -82,7 +93,7 @@ def test_curves_end_at_the_target(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Simulation, "run", run)
     monkeypatch.setattr(Simulation, "run_whole", lambda self: Round(9, 9, 9, {"test": 0.4}))
     lines: list[str] = []
-    corpus = Corpus({"train": (), "dev": (), "test": ()})
+    corpus = Corpus({"train": tuple(tiny.sentences(3)), "dev": (), "test": ()})
     curves = simulate_curves(simulation(corpus), [5, 6], log=lines.append)
     assert [(c.strategy, c.seed, len(c.rounds)) for c in curves] == [
         ("both", 5, 4),

@@ -28,7 +28,7 @@ def test_chosen_sentences_are_written_with_predictions(run: Runner, model: Path,
     out = tmp_path / "next.jsonl"
     result = run("suggest", model, pool, "-n", 5, "--output", out)
     assert (result.code, result.err) == (0, "")
-    assert result.out.startswith(f"read 40 sentences\nwrote {out}: 5 sentences (both), 5 sentences, ")
+    assert result.out.startswith(f"read 40 sentences\nwrote {out}: 5 sentences, ")
     chosen = list(read(out))
     notes = [(sentence.extra or {})["suggestion"] for sentence in chosen]
     assert [note["rank"] for note in notes] == [1, 2, 3, 4, 5]
@@ -44,7 +44,11 @@ def test_annotated_texts_are_skipped(run: Runner, model: Path, pool: Path, tmp_p
     first, second = tmp_path / "1.jsonl", tmp_path / "2.jsonl"
     assert run("suggest", model, pool, "-n", 30, "--output", first).code == 0
     result = run("suggest", model, pool, "-n", 30, "--annotated", first, "--output", second)
-    assert result.out.startswith("read 40 sentences, 30 skipped as annotated, repeated or empty\n")
+    lines = [
+        "read 40 sentences, 30 skipped as annotated, repeated or empty",
+        "there are only 10 others, and all of them were chosen",
+    ]
+    assert result.out.splitlines()[:2] == lines
     assert {s.id for s in read(first)}.isdisjoint(s.id for s in read(second))
     both = tmp_path / "both"
     both.mkdir()
@@ -127,5 +131,7 @@ def test_simulation_writes_a_report(run: Runner, tmp_path: Path) -> None:
     assert result.out.endswith(f"wrote {out / 'report.html'}\n")
     rows = json.loads((out / "numbers.json").read_text(encoding="utf-8"))["sections"]["learning"]["tables"]["rounds"]
     assert {row["strategy"] for row in rows} == {"both", "random"}
+    result = run("suggest", "--simulate", data, "--unit", "document", "--output", out)
+    assert "--simulate counts sentences: omit --unit" in result.err
     result = run("suggest", "--simulate", data, "--output", data)
     assert (result.code, result.err.count("\n")) == (2, 1)

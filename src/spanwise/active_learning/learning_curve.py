@@ -43,6 +43,7 @@ def simulate_curves(
 ) -> list[Curve]:
     """Simulate the strategy and random choice with each seed, until they reach the target or ``limit`` sentences."""
     split = "test" if "test" in simulation.corpus else "dev"
+    simulation.draw_first()  # reports unknown types and missing annotations before anything is trained
     curves = []
     for seed in seeds:
         training = simulation.config.training.model_copy(update={"seed": seed})

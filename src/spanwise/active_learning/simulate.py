@@ -7,9 +7,10 @@ from dataclasses import asdict, dataclass, replace
 from random import Random
 from typing import Any
 
-from spanwise.active_learning.choosing import Criteria, choose
+from spanwise.active_learning.choosing import Criteria, Pool, choose
+from spanwise.active_learning.units import SeenTexts
 from spanwise.config.settings import MIN_EPOCHS, Config
-from spanwise.core.errors import SpanwiseError
+from spanwise.core.errors import SpanwiseError, unknown_name
 from spanwise.core.types import Corpus, Sentence
 from spanwise.models.model import Model
 from spanwise.prediction.predictor import Predictor
@@ -65,7 +66,10 @@ class Simulation:
     def draw_first(self) -> list[int]:
         """The indices of the first sentences, at least one of them with an entity."""
         sentences, random = self.corpus["train"], Random(self.criteria.seed)
-        if not any(sentence.entities for sentence in sentences):
+        types = {entity.type for sentence in sentences for entity in sentence.entities}
+        for type in self.criteria.preferred.keys() - types:
+            raise unknown_name("type", type, types)
+        if not types:
             raise SpanwiseError("a simulation needs annotated training sentences; there are no entities")
         while True:
             indices = random.sample(range(len(sentences)), min(self.start, len(sentences)))
@@ -96,8 +100,11 @@ class Simulation:
         """The indices of the sentences that are annotated next."""
         done = set(annotated)
         remaining = [index for index in range(len(pool)) if index not in done]
-        criteria = replace(self.criteria, count=count, seed=self.criteria.seed + len(annotated))
-        chosen = choose(Predictor(model, self.device), (pool[index] for index in remaining), criteria)
+        # The model of an early round may not know all types.
+        preferred = {type: weight for type, weight in self.criteria.preferred.items() if type in model.labels.entities}
+        criteria = replace(self.criteria, count=count, seed=self.criteria.seed + len(annotated), preferred=preferred)
+        seen = Pool(SeenTexts(pool[index] for index in annotated))
+        chosen = choose(Predictor(model, self.device), (pool[index] for index in remaining), criteria, seen)
         indices = [remaining[candidate.number] for candidate in chosen]
         # Repeated sentences, which are never chosen, come last.
         return indices or remaining[:count]

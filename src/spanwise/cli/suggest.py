@@ -105,6 +105,8 @@ def suggest(
             raise typer.BadParameter(
                 "--simulate DATA trains its own models on DATA: omit MODEL, POOL, --annotated, --threshold and --to"
             )
+        if unit != "sentence":
+            raise typer.BadParameter("--simulate counts sentences: omit --unit")
         from spanwise.recipes.resolve import Choices  # needs torch
 
         choices = Choices(recipe, encoder, None, tuple(settings or ()), {"epochs": epochs})
@@ -175,7 +177,10 @@ def _suggest(
     print_ledger(ledger)
     skipped = f", {units.skipped:,} skipped as annotated, repeated or empty" if units.skipped else ""
     typer.echo(f"read {units.units:,} {criteria.unit}s{skipped}")
-    typer.echo(f"wrote {output}: {len(chosen):,} {criteria.unit}s ({criteria.strategy}), {progress.summary}")
+    if len(chosen) < criteria.count:
+        typer.echo(f"there are only {len(chosen):,} others, and all of them were chosen")
+    documents = f"{len(chosen):,} documents, " if criteria.unit == "document" else ""
+    typer.echo(f"wrote {output}: {documents}{progress.summary}")
 
 
 def _simulate(
