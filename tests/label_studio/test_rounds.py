@@ -146,3 +146,11 @@ def test_a_deleted_annotation_is_not_trained_on(tmp_path: Path) -> None:
     base = save(tmp_path / "base", train=[Sentence("1", ("Rain",))], dev=[Sentence("2", ("No",))])
     request = replace(request, changes=collection.count, data=str(base))
     assert words(round_corpus(request, tiny.quiet)["train"]) == ["Rain", "Ann came"]
+
+
+def test_a_round_can_be_continued_from_another_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder = LearningFolder(Path("learning"), Path("run"))
+    round = folder.add_round(RoundRequest(str(folder.model), 1, "annotations.jsonl"))
+    assert round.path == tmp_path / "learning" / "rounds" / "0001"
+    assert round.read_request().model == str(tmp_path / "run")

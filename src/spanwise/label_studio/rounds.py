@@ -106,8 +106,8 @@ class LearningFolder:
     """The folder of one service and the model that it was started with."""
 
     def __init__(self, path: Path, model: Path) -> None:
-        self.path, self.base_model = path, model.absolute()
-        self._state_file = path / "learning.json"
+        self.path, self.base_model = path.absolute(), model.absolute()
+        self._state_file = self.path / "learning.json"
 
     @contextmanager
     def opened(self) -> Iterator[None]:
