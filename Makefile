@@ -75,8 +75,8 @@ $(VENV)/.installed-dev: $(VENV)/.installed
 	$(PIP) install --constraint constraints.txt --editable '.[dev,torch,spacy,datasets,vectors,analysis,onnx,serve]'
 	touch $@
 
-$(VENV)/.installed-release: $(VENV)/.installed
-	$(PIP) install --constraint constraints.txt --editable '.[release]'
+$(VENV)/.installed-release: $(BIN)/python pyproject.toml constraints.txt
+	$(PIP) install --constraint constraints.txt '.[release]'
 	touch $@
 
 $(VENV)/.installed-models: $(VENV)/.installed
