@@ -4,8 +4,8 @@
         [--python flair=VENV/bin/python …] [--sentences 1600] [--blocks 10] [--epochs 10] [--json FILE]
     … --blocks 0 --epochs 10 --clock cpu   only the table: F1 on test, CPU time and memory
 
-Each contender is a process (bench/peers/worker.py). With ``--environments``, each library gets a virtual
-environment of its own in this folder, with the versions of peer_environments.py, created on first use.
+Each contender is a process (bench/peers/worker.py). With ``--environments``, each library gets its own
+virtual environment in this folder, with the versions of peer_environments.py, created on first use.
 Otherwise it runs in the environment given by ``--python``, or in this one. A contender that is not installed
 or fails is reported and skipped. All load first and then take turns in random order: one epoch of training
 each, repeatedly, then the same slices of test. Only one works at a time, so other load affects all alike. A

@@ -153,7 +153,7 @@ def test_the_table_is_sorted_by_f1() -> None:
     ]
 
 
-def test_each_library_has_an_environment_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_library_has_its_own_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     commands: list[list[str]] = []
 
     def run(command: list[Any], check: bool) -> None:

@@ -25,7 +25,7 @@ def test_nested_entities_are_drawn_from_the_inside_out() -> None:
     ]
 
 
-def test_a_label_wider_than_its_entity_takes_a_row_of_its_own() -> None:
+def test_a_label_wider_than_its_entity_takes_its_own_row() -> None:
     sentence = Sentence("s", ("a", "b"), entities=(Entity("Organization", ((0, 1),)), Entity("Place", ((1, 2),))))
     assert str(draw_lines(sentence)) == "a b\nOrganization\n  Place"
 

@@ -99,5 +99,5 @@ def next_commands(run: Path, data: Path) -> list[tuple[str, str]]:
         (f"analyze {folder} {corpus} --out report", "every error to browse, in report/report.html (needs spanwise[analysis])"),
         (f"predict {folder} FILE.txt --output FILE.html", "entities in your own text"),
         ("describe YOUR-DATA", "your own annotations, in any of 23 formats: what is in them, and what looks wrong"),
-        ("train YOUR-DATA --out RUN", "a model of your own, with settings that follow from your data"),
+        ("train YOUR-DATA --out RUN", "your model, with settings that follow from your data"),
     ]
