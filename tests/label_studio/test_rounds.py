@@ -75,13 +75,20 @@ def test_types_without_a_label_are_not_counted_as_annotated(tmp_path: Path) -> N
 
 def test_without_base_data_dev_is_a_fixed_part_of_the_tasks(tmp_path: Path) -> None:
     texts = {f"Bob came {number} times": [(0, 3, "Person")] for number in range(20)}
-    request = collect(tmp_path, texts)
+    request = replace(collect(tmp_path, texts), model=str(with_types(tmp_path / "run", ["Person"])))
     small, large = (round_corpus(replace(request, changes=count), tiny.quiet) for count in (12, 20))
     assert set(words(small["dev"])) < set(words(large["dev"]))
     assert not set(words(large["dev"])) & set(words(large["train"]))
     assert len(small["dev"]) + len(small["train"]) == 12
     with pytest.raises(SpanwiseError, match="not enough annotations"):
         round_corpus(replace(request, changes=1), tiny.quiet)
+
+
+def with_types(folder: Path, types: list[str]) -> Path:
+    """A run folder of which only the labels are read."""
+    folder.mkdir()
+    (folder / "labels.json").write_text(json.dumps({"entities": types, "relations": []}))
+    return folder
 
 
 @pytest.fixture(scope="module")
@@ -121,6 +128,23 @@ def test_a_round_trains_from_the_served_model(
         assert train_round.compare(new, old, data) == RoundResult(result.new, result.old)
         round.finish(RoundResult(result.new, result.old))
         assert (folder.model, round.run.exists()) == (run, False), "a worse model is removed"
+
+
+def test_types_that_nobody_annotates_are_kept(served: tuple[Path, Path], tmp_path: Path) -> None:
+    folder = LearningFolder(tmp_path / "learning", served[1])
+    with folder.opened():
+        sentences = [sentence for sentence in tiny.sentences(40, seed=3) if "Place" in {e.type for e in sentence.entities}]
+        texts = {
+            sentence.text: [(*sentence.characters(e.fragments[0]), e.type) for e in sentence.entities if e.type == "Place"]
+            for sentence in sentences
+        }
+        request = collect(folder.path, texts, write_configuration(["Place"]))
+        round = folder.add_round(replace(request, model=str(folder.model), device="cpu"))
+        data = round_corpus(round.read_request(), tiny.quiet)
+        assert {sentence.annotated for split in data.values() for sentence in split} == {("Place",)}
+        result = train_round.train_round(round)
+        assert result.error is None
+        assert Model.load(round.run).labels.entities == ("Drug", "Place")
 
 
 def test_errors_end_a_round(tmp_path: Path, served: tuple[Path, Path], capsys: pytest.CaptureFixture[str]) -> None:

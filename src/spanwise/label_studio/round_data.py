@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
@@ -10,9 +10,11 @@ from pathlib import Path
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Corpus, Sentence
 from spanwise.corpora.splits import ensure_dev_split, read_corpus
+from spanwise.files.reading import read_json
 from spanwise.formats import Ledger
-from spanwise.label_studio.collection import read_sentences
+from spanwise.label_studio.collection import Change, read_sentences
 from spanwise.label_studio.rounds import RoundRequest
+from spanwise.runs.folder import RunFolder
 
 DEV_SHARE = 5  # without base data, one of this many tasks is dev
 
@@ -31,14 +33,7 @@ def round_corpus(request: RoundRequest, log: Callable[[str], None]) -> Corpus:
     if ledger.lost:
         log(f"dropped from the annotations: {ledger}")
     if request.data is None:
-        is_dev = [_is_dev(change.document) for change, _ in documents]
-        splits = {
-            name: tuple(s for (_, sentences), dev in zip(documents, is_dev, strict=True) if dev is wanted for s in sentences)
-            for name, wanted in (("train", False), ("dev", True))
-        }
-        if not all(any(sentence.entities for sentence in split) for split in splits.values()):
-            raise SpanwiseError("not enough annotations: without --learn-data, train and dev are split from them by task")
-        return Corpus(splits)
+        return _split_tasks(documents, model_types(Path(request.model)))
     base, note = ensure_dev_split(read_corpus(request.data))
     log(note or f"base data: {request.data}")
     types = {entity.type for sentence in base["train"] for entity in sentence.entities}
@@ -52,6 +47,23 @@ def round_corpus(request: RoundRequest, log: Callable[[str], None]) -> Corpus:
         f"{len(base['train']) - len(train):,} replaced, {len(collected) - len(used):,} skipped, which are in dev or test"
     )
     return Corpus({"train": (*train, *used), "dev": base["dev"]})
+
+
+def _split_tasks(documents: Sequence[tuple[Change, list[Sentence]]], types: set[str]) -> Corpus:
+    """Split the annotated tasks into train and dev."""
+    splits: dict[str, list[Sentence]] = {"train": [], "dev": []}
+    for change, sentences in documents:
+        splits["dev" if _is_dev(change.document) else "train"] += [
+            _mark_partial(sentence, change.types, types) for sentence in sentences
+        ]
+    if not all(any(sentence.entities for sentence in split) for split in splits.values()):
+        raise SpanwiseError("not enough annotations: without --learn-data, train and dev are split from them by task")
+    return Corpus({name: tuple(split) for name, split in splits.items()})
+
+
+def model_types(folder: Path) -> set[str]:
+    """The entity types of a run folder."""
+    return set(read_json(RunFolder(folder).labels_file).get("entities", ()))
 
 
 def _mark_partial(sentence: Sentence, annotated: Iterable[str], types: set[str]) -> Sentence:

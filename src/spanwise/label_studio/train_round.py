@@ -38,7 +38,11 @@ def train_round(round: Round) -> RoundResult:
     if not new.is_finished:
         is_run = served.report_file.is_file()
         config = TrainingRecord.read_report(served.report_file).config if is_run else served.read_config()
-        options = RunOptions(device=request.device, resume=new.is_started, init=served.path, test=False, log=print)
+        options = RunOptions(
+            device=request.device, resume=new.is_started, init=served.path, test=False, log=print,
+            # Without base data, some types may not be annotated; the served model teaches them.
+            keep_types=request.data is None,
+        )  # fmt: skip
         train_config(corpus, round.run, config, options)
     return compare(Model.load(served.path), Model.load(new.path), corpus)
 
