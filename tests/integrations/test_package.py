@@ -164,7 +164,7 @@ def test_formats(model: Path, exported: Path, tiny_bert: Path, tmp_path: Path) -
         assert b"Requires-Dist: spanwise[torch]" in archive.read("torch_model-1.dist-info/METADATA")
 
 
-def test_errors_write_nothing(exported: Path, tmp_path: Path) -> None:
+def test_errors_write_nothing(model: Path, exported: Path, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     before = sorted(tmp_path.rglob("*"))
     cases: list[tuple[dict[str, Any], str]] = [
@@ -176,6 +176,8 @@ def test_errors_write_nothing(exported: Path, tmp_path: Path) -> None:
         ({"format": "tflite"}, "format 'tflite': expected int8, onnx or torch"),
         ({"format": "int8"}, "is exported to ONNX in float32; pass the run folder"),
         ({"max_loss": 1.0}, "is exported already; pass the run folder to choose a quantisation"),
+        ({"source": model, "dev": tmp_path}, "dev: needs the format int8; .* is packed as onnx"),
+        ({"source": model, "format": "torch", "data": tmp_path}, "data: needs the format int8 or onnx; .* is packed as torch"),
         ({"source": tmp_path}, "no trained model here"),
         ({"out": tmp_path / "file"}, "file: expected a folder, found a file"),
         ({"out": tmp_path / "no" / "dist"}, "no: no such folder"),

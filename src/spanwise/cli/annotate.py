@@ -11,7 +11,7 @@ from spanwise.cli.options import BatchOption, DeviceOption, JsonOption, ThreadsO
 
 
 def annotate(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="Run folder, or hf:OWNER/NAME on the Hugging Face hub.")],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="Run folder, installed model, or hf:OWNER/NAME on the hub.")],
     source: Annotated[
         str, typer.Argument(metavar="INPUT", help="Parquet, JSON lines or text: a file, a folder, or a quoted glob.")
     ],

@@ -21,7 +21,7 @@ from spanwise.cli.options import (
 
 
 def predict(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="Run folder, or hf:OWNER/NAME on the Hugging Face hub.")],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="Run folder, installed model, or hf:OWNER/NAME on the hub.")],
     sources: Annotated[
         list[str] | None,
         typer.Argument(

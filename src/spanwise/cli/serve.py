@@ -20,7 +20,7 @@ def _default(name: str) -> str:
 
 
 def serve(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="Run folder, or hf:OWNER/NAME on the Hugging Face hub.")],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="Run folder, installed model, or hf:OWNER/NAME on the hub.")],
     host: Annotated[
         str, typer.Option("--host", metavar="ADDRESS", help="Address to listen on; 0.0.0.0 is reachable from other machines.")
     ] = "127.0.0.1",

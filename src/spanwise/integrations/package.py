@@ -69,6 +69,7 @@ def package(
     and ``licence``, an SPDX expression.
     """
     name, version, licence = check_name(name), check_version(version), check_licence(licence)
+    _check_folder(Path(out))
     folder = model_folder(source)
     format = _choose_format(folder, format)
     with TemporaryDirectory() as temporary:
@@ -81,7 +82,7 @@ def package(
         load(exported, "cpu")  # a damaged model must not be packaged
         metadata = _metadata(name, version, licence, folder, exported, corpus)
         target = Path(out) / metadata.file_name
-        _make_folder(Path(out))
+        Path(out).mkdir(exist_ok=True)
         with atomic_output(target) as wheel:
             module = f"{NAMESPACE}.{name.replace('-', '_')}"
             write_wheel(wheel, metadata, _members(module, exported, metadata), {GROUP: {name: module}})
@@ -144,11 +145,13 @@ def _has_transformer(encoder: Mapping[str, Any]) -> bool:
 
 
 def _export(folder: Path, out: Path, format: str, **options: Any) -> OnnxExport | None:
+    for name in {"torch": ("data", "dev", "max_loss"), "onnx": ("dev", "max_loss")}.get(format, ()):
+        if options[name] is not None:
+            needed = "int8 or onnx" if name == "data" else "int8"
+            raise SpanwiseError(f"{name.replace('_', ' ')}: needs the format {needed}; {folder} is packed as {format}")
     if format == "torch":
         from spanwise.export.torch_folder import export
 
-        if given := [name for name in ("data", "dev", "max_loss") if options[name] is not None]:
-            raise SpanwiseError(f"{given[0].replace('_', ' ')}: needs an ONNX format")
         export(folder, out)
         return None
     from spanwise.export.onnx import MAX_LOSS, export_onnx
@@ -204,9 +207,9 @@ def _compatible_versions() -> str:
     return f">={__version__},<{f'0.{minor + 1}' if major == 0 else major + 1}"
 
 
-def _make_folder(out: Path) -> None:
+def _check_folder(out: Path) -> None:
+    """Refuse a folder that cannot be written, before the model is exported."""
     if out.exists() and not out.is_dir():
         raise SpanwiseError(f"{out}: expected a folder, found a file")
     if not out.absolute().parent.is_dir():
         raise SpanwiseError(f"{out.absolute().parent}: no such folder")
-    out.mkdir(exist_ok=True)
