@@ -85,9 +85,19 @@ def test_wrong_options(run: Runner, served: dict[str, Any], model: Path, options
 
 
 def test_models_that_cannot_be_trained(run: Runner, served: dict[str, Any], tmp_path: Path) -> None:
-    result = run("serve", "hf:owner/model", "--port", "0", "--label-studio", "--learn")
-    assert (result.code, result.err.partition(";")[2]) == (2, " pass --learn-folder\n")
     (tmp_path / "onnx.json").write_text("{}")
     result = run("serve", tmp_path, "--port", "0", "--label-studio", "--learn")
     assert result.code == 2
     assert result.err == f"{tmp_path}: --learn needs a run folder; exported ONNX models cannot be trained\n"
+
+
+def test_models_without_a_run_folder_of_the_user(
+    run: Runner, served: dict[str, Any], model: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr("spanwise.label_studio.serving.model_folder", lambda source: model)
+    for name in ("hf:owner/model", "installed-model"):
+        result = run("serve", name, "--port", "0", "--label-studio", "--learn")
+        problem = "not a run folder, next to which annotations can be collected; pass --learn-folder"
+        assert (result.code, result.err) == (2, f"{name}: {problem}\n")
+        folder = tmp_path / name.replace(":", "-").replace("/", "-")
+        assert run("serve", name, "--port", "0", "--label-studio", "--learn", "--learn-folder", folder).code == 0

@@ -35,8 +35,9 @@ def serve_label_studio(
     if learning is None:
         serve(source, extension=Backend(), device=device, log=log, **options)
         return
-    if folder is None and hub_name(source):
-        raise SpanwiseError("a model of the Hugging Face hub has no folder to collect annotations next to; pass --learn-folder")
+    is_elsewhere = bool(hub_name(source)) or model_folder(source) != Path(source).expanduser()  # on the hub, or installed
+    if folder is None and is_elsewhere:
+        raise SpanwiseError(f"{source}: not a run folder, next to which annotations can be collected; pass --learn-folder")
     model = model_folder(source)
     if RunFolder(model).is_onnx or not RunFolder(model).has_model:
         raise SpanwiseError(f"{source}: --learn needs a run folder; exported ONNX models cannot be trained")
