@@ -16,6 +16,7 @@ from spanwise.config.validation import validate_settings
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder, TokenStates
+from spanwise.encoders.fast_attention import use_fast_attention
 from spanwise.encoders.fixed_shapes import SizeTable, pad_subword_inputs
 from spanwise.encoders.layers import LayerParts, layer_parts
 from spanwise.encoders.prediction_bert import CONFIG, PredictionBert, read_bert_config
@@ -225,6 +226,7 @@ class TransformerEncoder(Encoder):
     def enable_step_graphs(self) -> None:
         self._is_recorded = True
         simplify_token_types(self.model)
+        use_fast_attention(self.model)
 
     # --- on the device ---------------------------------------------------------------------------------------------
 

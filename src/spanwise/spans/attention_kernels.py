@@ -17,17 +17,9 @@ import triton.language as tl
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from spanwise.encoders.attention_kernels import random_numbers
+
 SPAN_BLOCK, WORD_BLOCK, ROW_BLOCK = 32, 16, 32  # spans and words per program, rows per step of a program for words
-
-
-@triton.jit
-def _random(seed, number):
-    """A number from 0 to 1 for each ``number``: the finalizer of MurmurHash3, ten times as fast as ``tl.rand``."""
-    bits = number.to(tl.uint32) * 0x9E3779B1 + seed.to(tl.uint32)
-    bits = (bits ^ (bits >> 16)) * 0x85EBCA6B
-    bits = (bits ^ (bits >> 13)) * 0xC2B2AE35
-    bits = bits ^ (bits >> 16)
-    return (bits >> 8).to(tl.float32) * (1.0 / 16777216.0)
 
 
 @triton.jit(do_not_specialize=["count"])
@@ -57,7 +49,7 @@ def _forward(
         weight = tl.exp(score - maximum)
         total = total * shrink + weight
         if DROPS:
-            is_kept = _random(random, (rows * HEADS + head) * WIDEST + offset) > dropout
+            is_kept = random_numbers(random, (rows * HEADS + head) * WIDEST + offset) > dropout
             weight = tl.where(is_kept, weight / (1.0 - dropout), 0.0)
         value = tl.load(values + there, mask=is_inside[:, None], other=0.0).to(tl.float32)
         mixed = mixed * shrink[:, None] + weight[:, None] * value
@@ -93,7 +85,7 @@ def _backward_spans(
         weight = tl.where(is_inside, tl.exp(tl.sum(query * key, 1) - log_sum), 0.0)
         change = tl.sum(upper * value, 1)
         if DROPS:
-            is_kept = _random(random, (rows * HEADS + head) * WIDEST + offset) > dropout
+            is_kept = random_numbers(random, (rows * HEADS + head) * WIDEST + offset) > dropout
             change = tl.where(is_kept, change / (1.0 - dropout), 0.0)
         lower += (weight * (change - product) * scale)[:, None] * key
     tl.store(query_gradient + here, lower, mask=is_row[:, None])
@@ -137,7 +129,7 @@ def _backward_words(
         change = tl.dot(upper, tl.trans(value), input_precision=PRECISION)
         kept_weight = weight
         if DROPS:
-            is_kept = _random(random, (rows * HEADS + head)[:, None] * WIDEST + offset) > dropout
+            is_kept = random_numbers(random, (rows * HEADS + head)[:, None] * WIDEST + offset) > dropout
             kept_weight = tl.where(is_kept, weight / (1.0 - dropout), 0.0)
             change = tl.where(is_kept, change / (1.0 - dropout), 0.0)
         lower_value += tl.dot(tl.trans(kept_weight), upper, input_precision=PRECISION)

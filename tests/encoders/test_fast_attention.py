@@ -1,0 +1,95 @@
+"""Attention by kernels, compared with that of the transformers library.
+
+Without a GPU, Triton interprets them: ``TRITON_INTERPRET=1 python -m pytest tests/encoders/test_fast_attention.py``.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+import torch
+from tiny import mixed_sentences, transformer
+from torch import Tensor
+
+from spanwise.encoders import fast_attention
+from spanwise.encoders.fast_attention import FastAttention, attend, use_fast_attention
+from spanwise.encoders.transformer import TransformerEncoder
+
+INTERPRETS = os.environ.get("TRITON_INTERPRET") == "1"
+DEVICE = "cpu" if INTERPRETS else "cuda"
+needs_kernels = pytest.mark.skipif(not (INTERPRETS or torch.cuda.is_available()), reason="kernels need a GPU")
+
+
+def test_layers_keep_their_results_and_weights(tiny_bert: Path) -> None:
+    encoder = transformer(tiny_bert)
+    inputs = encoder.collate(encoder.prepare(mixed_sentences()))
+    before, names = encoder(inputs).words, list(encoder.state_dict())
+    use_fast_attention(encoder.model)
+    layers = [module for module in encoder.modules() if isinstance(module, FastAttention)]
+    assert len(layers) == encoder.model.config.num_hidden_layers
+    assert torch.equal(encoder(inputs).words, before)
+    assert list(encoder.state_dict()) == names
+    use_fast_attention(encoder.model)
+    assert torch.equal(encoder(inputs).words, before)
+
+
+def learn(encoder: TransformerEncoder, inputs: dict[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:
+    encoder.zero_grad()
+    words = encoder(inputs).words[inputs["mask"]]
+    words.square().sum().backward()
+    return words.detach(), {name: p.grad.clone() for name, p in encoder.named_parameters() if p.grad is not None}
+
+
+@needs_kernels
+def test_kernels_learn_the_same(tiny_bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("triton")
+    encoder = transformer(tiny_bert).to(DEVICE).train()
+    for module in encoder.modules():
+        if isinstance(module, torch.nn.Dropout):
+            module.p = 0.0
+    encoder.enable_step_graphs()
+    inputs = {name: tensor.to(DEVICE) for name, tensor in encoder.collate(encoder.prepare(mixed_sentences())).items()}
+    results = []
+    calls = []
+    for is_fast in (False, True):
+        monkeypatch.setattr(
+            fast_attention, "can_use_kernels", lambda *states, is_fast=is_fast: calls.append(is_fast) or is_fast
+        )
+        results.append(learn(encoder, inputs))
+    assert True in calls
+    torch.testing.assert_close(results[1][0], results[0][0], rtol=1e-4, atol=1e-5)
+    assert results[1][1].keys() == results[0][1].keys()
+    for name, gradient in results[0][1].items():
+        rounding = 1e-5 * (1 + gradient.abs().max().item())  # the gradient of the keys' bias is 0
+        torch.testing.assert_close(
+            results[1][1][name], gradient, rtol=1e-3, atol=rounding, msg=lambda text, n=name: f"{n}: {text}"
+        )
+
+
+@needs_kernels
+@pytest.mark.parametrize("length", [1, 17])
+def test_dropout_has_the_gradients_of_its_weights(length: int) -> None:
+    """With one mask of dropout, the result is linear in the values and smooth in the states."""
+    pytest.importorskip("triton")
+    generator = torch.Generator().manual_seed(2)
+    states, gradient = (torch.randn(2, length, 32, generator=generator).to(DEVICE) for _ in range(2))
+    weight, bias = torch.randn(96, 32, generator=generator).to(DEVICE) / 6, torch.randn(96, generator=generator).to(DEVICE)
+    mask = (torch.arange(length) < torch.tensor([[length], [max(1, length - 4)]])).to(DEVICE)
+
+    def mix(states: Tensor, bias: Tensor, dropout: float = 0.3) -> Tensor:
+        torch.manual_seed(4)
+        return attend(states, weight, bias, mask, 2, dropout)
+
+    states.requires_grad_()
+    bias.requires_grad_()
+    mixed = mix(states, bias)
+    state_slope, bias_slope = torch.autograd.grad(mixed, (states, bias), gradient)
+    with torch.no_grad():
+        assert length == 1 or not torch.allclose(mixed, mix(states, bias, 0.0))
+        for tensor, slope in ((states, state_slope), (bias, bias_slope)):
+            step = 5e-3 * torch.randn(tensor.shape, generator=generator).to(DEVICE)
+            up, down = ((states + sign * step, bias) if tensor is states else (states, bias + sign * step) for sign in (1, -1))
+            change = (gradient * (mix(*up) - mix(*down))).sum() / 2
+            torch.testing.assert_close((step * slope).sum(), change, rtol=1e-2, atol=1e-3)
