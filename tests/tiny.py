@@ -20,7 +20,8 @@ from spanwise.encoders.transformer import TransformerEncoder, TransformerSetting
 from spanwise.models.model import Model
 from spanwise.recipes.catalog import configure, recipes
 from spanwise.testing.corpus import DRUGS, FILLERS, PLACES, random_sentences, tiny_corpus, with_relations
-from spanwise.testing.encoders import STATIC, WINDOW, tiny_bert
+from spanwise.testing.encoders import STATIC as WITH_CHARACTERS
+from spanwise.testing.encoders import WINDOW, tiny_bert
 from spanwise.training.run import Run, train
 
 torch.set_num_threads(1)
@@ -50,9 +51,12 @@ def roberta(folder: Path, *, add_prefix_space: bool = False) -> Path:
     return folder
 
 
-__all__ = ["DRUGS", "FILLERS", "PLACES", "STATIC", "WINDOW", "with_relations"]  # names of the package that tests use
+__all__ = ["DRUGS", "FILLERS", "PLACES", "WINDOW", "with_relations"]  # names of the package that tests use
 sentences, corpus, bert = random_sentences, tiny_corpus, tiny_bert
 
+
+# For trainings: an LSTM over characters would take most of their time.
+STATIC = (*(setting for setting in WITH_CHARACTERS if "char_hidden" not in setting), "encoder.char_hidden=0")
 
 # Recipes for tests of every method; tests/recipes/test_paper_recipes.py tests the others, which have the same heads.
 METHODS = sorted(name for name in recipes() if "-paper" not in name or name in ("sng-paper", "locate-label-paper-genia"))
@@ -62,7 +66,7 @@ def model(
     encoder: str | Path, recipe: str = "spanner", overrides: Iterable[str] = (), *, data: Corpus | None = None, seed: int = 0
 ) -> Model:
     """A model with random weights whose head, or both heads of a bundle, predicts entities in most sentences."""
-    options: Sequence[str] = (*(STATIC if str(encoder) == "static" else ()), *overrides)
+    options: Sequence[str] = (*(WITH_CHARACTERS if str(encoder) == "static" else ()), *overrides)
     torch.manual_seed(seed)
     built = Model.build(configure(recipe, encoder=str(encoder), overrides=options), corpus() if data is None else data)
     with torch.no_grad():

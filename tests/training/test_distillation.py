@@ -88,7 +88,7 @@ def test_opinions_are_means_over_the_teachers(teachers: dict[str, Path]) -> None
 
 
 def test_a_student_learns_from_unlabelled_text(teachers: dict[str, Path], text: Path, tmp_path: Path) -> None:
-    options: dict[str, Any] = {"recipe": "grid", "overrides": GRID, "epochs": 4, "data": few()}
+    options: dict[str, Any] = {"recipe": "grid", "overrides": GRID, "epochs": 8, "data": few()}
     alone = fit(tmp_path / "alone", **options).scores["test"]["micro"]["f1"]
     student = taught(tmp_path / "student", [teachers["grid"]], unlabelled=[text], **options)
     assert student.scores["test"]["micro"]["f1"] > alone + 0.1

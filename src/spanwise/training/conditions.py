@@ -7,6 +7,7 @@ interruptions. Other threads, versions or processors sum in another order and ro
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 
 import torch
@@ -39,6 +40,7 @@ def describe_changes(before: Conditions, now: Conditions) -> str | None:
     )  # fmt: skip
 
 
+@cache  # reading it takes milliseconds
 def _version(package: str) -> str:
     try:
         return version(package)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -40,6 +41,7 @@ def training_report(
     }  # fmt: skip
 
 
+@cache  # reading them takes milliseconds
 def _package_versions() -> dict[str, str]:
     versions = {}
     for package in ("torch", "transformers", "accelerate", "numpy"):
