@@ -20,6 +20,7 @@ NAMES = ("query", "key", "value")
 
 def use_fast_attention(model: nn.Module) -> None:
     """Give the self-attention layers of a transformer the faster forward pass, in place."""
+    module: Any
     for module in model.modules():
         has_parts = all(isinstance(getattr(module, name, None), nn.Linear) for name in NAMES)
         is_known = type(module).__name__.endswith("SelfAttention") and isinstance(getattr(module, "dropout", None), nn.Dropout)

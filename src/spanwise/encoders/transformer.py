@@ -22,6 +22,7 @@ from spanwise.encoders.layers import LayerParts, layer_parts
 from spanwise.encoders.prediction_bert import CONFIG, PredictionBert, read_bert_config
 from spanwise.encoders.prediction_tokenizer import copy_tokenizer_files, read_prediction_tokenizer
 from spanwise.encoders.pretrained import load_pretrained
+from spanwise.encoders.residual_norm import use_fast_norms
 from spanwise.encoders.subword_indexing import Context, Pooling, SubwordIndexer, SubwordSettings
 from spanwise.encoders.subwords import DEEP, Ints, Subwords
 from spanwise.encoders.token_types import simplify_token_types
@@ -227,6 +228,7 @@ class TransformerEncoder(Encoder):
         self._is_recorded = True
         simplify_token_types(self.model)
         use_fast_attention(self.model)
+        use_fast_norms(self.model)
 
     # --- on the device ---------------------------------------------------------------------------------------------
 

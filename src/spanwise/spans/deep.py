@@ -9,10 +9,10 @@ from itertools import chain
 from typing import Literal
 
 import torch
-import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from spanwise.encoders.layers import LayerParts
+from spanwise.encoders.residual_norm import residual_norm
 from spanwise.spans.attention_pooling import AttentionPooling
 from spanwise.spans.blocks import Blocks
 from spanwise.spans.pooling import max_pool, mean_pool
@@ -76,10 +76,9 @@ class SpanTransformer(nn.Module):
         dropout = layer.attention_dropout if self.training else 0.0
         query, key, value = modules["query"](spans), modules["key"](words), modules["value"](words)
         attention = modules["mixing"](blocks.attend(query, key, value, layer.heads, dropout))
-        spans = modules["mixing_norm"](spans + F.dropout(attention, layer.dropout, self.training))
+        spans = residual_norm(spans, attention, modules["mixing_norm"], layer.dropout, training=self.training)
         feed_forward = modules["outer"](layer.activation(modules["inner"](spans)))
-        result: Tensor = modules["outer_norm"](spans + F.dropout(feed_forward, layer.dropout, self.training))
-        return result
+        return residual_norm(spans, feed_forward, modules["outer_norm"], layer.dropout, training=self.training)
 
 
 def _pooling(size: int, aggregation: Aggregation) -> Callable[[Tensor, Blocks], Tensor]:

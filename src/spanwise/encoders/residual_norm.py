@@ -1,0 +1,75 @@
+"""Dropout, residual sum and layer norm, the end of each half of a transformer layer; one kernel in training on a GPU."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor, nn
+
+WIDEST = 1024  # values per row; a program reads a whole row
+
+
+def residual_norm(residual: Tensor, branch: Tensor, norm: Any, dropout: float, *, training: bool) -> Tensor:
+    """``norm(residual + dropout(branch))``, in the type of the residual if a kernel computes it.
+
+    >>> norm = nn.LayerNorm(2)
+    >>> residual_norm(torch.tensor([[1.0, 0.0]]), torch.tensor([[2.0, 1.0]]), norm, 0.5, training=False).round().tolist()
+    [[1.0, -1.0]]
+    """
+    if training and can_use_kernels(residual):
+        return norm_with_kernels(residual, branch, norm, dropout)
+    result: Tensor = norm(residual + F.dropout(branch, dropout, training))
+    return result
+
+
+def norm_with_kernels(residual: Tensor, branch: Tensor, norm: Any, dropout: float) -> Tensor:
+    from spanwise.encoders.norm_kernels import ResidualNorm
+
+    result: Tensor = ResidualNorm.apply(residual, branch, norm.weight, norm.bias, norm.eps, dropout)  # type: ignore[no-untyped-call]
+    return result
+
+
+def use_fast_norms(model: nn.Module) -> None:
+    """Give the outputs of the halves of BERT's layers the faster forward pass, in place."""
+    module: Any
+    for module in model.modules():
+        kinds = {"dense": nn.Linear, "dropout": nn.Dropout, "LayerNorm": nn.LayerNorm}
+        has_parts = all(isinstance(getattr(module, name, None), kind) for name, kind in kinds.items())
+        if has_parts and type(module).__name__.endswith("Output") and not isinstance(module, FastOutput):
+            module.__class__ = _fast_class(type(module))
+
+
+class FastOutput(nn.Module):
+    """The forward pass of a linear layer with dropout, residual sum and norm, mixed into the layer's class."""
+
+    def forward(self, hidden_states: Tensor, input_tensor: Tensor) -> Any:
+        if not self.training or not can_use_kernels(input_tensor):
+            return super().forward(hidden_states, input_tensor)  # type: ignore[misc]
+        dense, dropout, norm = (getattr(self, name) for name in ("dense", "dropout", "LayerNorm"))
+        return norm_with_kernels(input_tensor, dense(hidden_states), norm, dropout.p)
+
+
+def can_use_kernels(residual: Tensor) -> bool:
+    """Whether kernels can be used: in training on a GPU, with Triton."""
+    width = residual.shape[-1]
+    return residual.is_cuda and torch.is_grad_enabled() and width <= WIDEST and _works(residual.device, width)
+
+
+@cache
+def _works(device: torch.device, width: int) -> bool:
+    """Whether a step works: Triton may lack a C compiler or support for the device."""
+    try:
+        rows = torch.zeros(2, width, device=device, requires_grad=True)
+        norm_with_kernels(rows, rows, nn.LayerNorm(width, device=device), 0.1).sum().backward()  # type: ignore[no-untyped-call]
+        torch.cuda.synchronize(device)
+    except Exception:  # of many kinds; without kernels, training is slower but the same
+        return False
+    return True
+
+
+@cache
+def _fast_class(kind: Any) -> Any:
+    return type(f"Fast{kind.__name__}", (FastOutput, kind), {})
