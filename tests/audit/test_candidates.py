@@ -9,7 +9,7 @@ from spanwise.audit.candidates import Candidate, find_candidates
 from spanwise.audit.evidence import UNSCORED, Evidence
 from spanwise.audit.span_scores import SpanScores
 from spanwise.audit.view import AuditView
-from spanwise.core.types import Sentence, Span
+from spanwise.core.types import Entity, Sentence, Span
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_log_odds_are_averaged_over_repetitions() -> None:
 
     evidence = Evidence([scores((0, 0, 1, 0, 2.0), (1, 0, 1, 0, 20.0)), scores((0, 0, 1, 0, 1.0), (0, 1, 2, 0, 4.0))], 2)
     assert evidence.sentence(0) == pytest.approx({(0, 1, 0): 1.5, (1, 2, 0): (4.0 + UNSCORED) / 2})
-    assert evidence.sentence(1) == pytest.approx({(0, 1, 0): (9.0 + UNSCORED) / 2})  # certainty is limited
+    assert evidence.sentence(1) == pytest.approx({(0, 1, 0): (12.0 + UNSCORED) / 2})  # certainty is limited
 
 
 def test_spans_that_a_partial_annotation_leaves_open_are_not_missing() -> None:
@@ -66,3 +66,11 @@ def test_spans_that_a_partial_annotation_leaves_open_are_not_missing() -> None:
 
     assert kinds(None) == kinds(("Place",)) == kinds((Span(0, 1),)) == ["missing"]
     assert kinds(("Person",)) == kinds((Span(1, 2),)) == []
+
+
+def test_entities_that_are_too_wide_for_the_models_are_trusted() -> None:
+    row = np.zeros(1, np.int32)
+    evidence = Evidence([SpanScores(row, row, row + 2, row, np.full(1, 5, np.float32))], 1)
+    sentence = Sentence("s", ("a", "b", "c"), (Entity("X", ((0, 3),)), Entity("X", ((1, 2),))))
+    view = AuditView([sentence], ["X"], evidence)
+    assert [(c.kind, c.gold) for _, c in view.candidates] == [("boundary", (1, 2, 0))]

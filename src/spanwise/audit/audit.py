@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from math import exp
 from pathlib import Path
 from typing import Any
 
@@ -128,5 +129,5 @@ def _to_suggestion(item: RankedCandidate, view: AuditView, names: Sequence[str])
         None if key is None else view.entity(key) for key in (item.candidate.gold, item.candidate.suggestion)
     )  # fmt: skip
     return Suggestion(
-        names[item.sentence], item.candidate.kind, gold, suggestion, round(item.score, 4), item.details
+        names[item.sentence], item.candidate.kind, gold, suggestion, round(1 / (1 + exp(-item.log_odds)), 4), item.details
     )  # fmt: skip

@@ -9,7 +9,7 @@ import numpy as np
 
 from spanwise.audit.span_scores import MIN_PROBABILITY, SpanScores
 
-LIMIT = 9.0  # log-odds beyond say no more than "certain", and float16 models differ there by chance
+LIMIT = 12.0  # log-odds beyond say no more than "certain"
 UNSCORED = float(np.log(MIN_PROBABILITY / 2))  # log-odds of a span that a model did not store
 
 #: Log-odds by start, end and index of the type.
@@ -25,6 +25,8 @@ class Evidence:
 
     def __init__(self, repetitions: Sequence[SpanScores], sentence_count: int) -> None:
         self._repetitions = repetitions
+        widths = [int((scores.end - scores.start).max(initial=0)) for scores in repetitions]
+        self.max_width = max(widths, default=0)  # wider spans are not scored
         self._cuts = [np.searchsorted(scores.sentence, np.arange(sentence_count + 1)) for scores in repetitions]
 
     def sentence(self, index: int) -> SentenceOdds:

@@ -6,17 +6,31 @@ import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
-PENALTY = 1.0  # of squared weights of standardised features; the intercept is free
+Bools = npt.NDArray[np.bool_]
+PENALTY = 5.0  # of squared weights of standardised features; the intercept is free
 STEPS = 50
 
 
-def fit_logistic(rows: Floats, targets: Floats, weights: Floats) -> Floats:
+def fit_logistic(rows: Floats, targets: Floats, weights: Floats, is_positive: Bools | None = None) -> Floats:
     """Return the intercept and the weights [features + 1] of the regression of ``targets`` (0 or 1) on ``rows``.
+
+    Features in ``is_positive`` must not have negative weights: those that would are left out one after
+    another, the most negative first.
 
     >>> rows = np.array([[-1.0], [-1.0], [1.0], [1.0]])
     >>> fit_logistic(rows, np.array([0.0, 1.0, 1.0, 1.0]), np.ones(4)).round(2).tolist()
-    [1.18, 0.58]
+    [1.11, 0.17]
     """
+    used = np.ones(rows.shape[1], np.bool_)
+    while True:
+        coefficients = np.zeros(rows.shape[1] + 1)
+        coefficients[np.concatenate(([True], used))] = _fit(rows[:, used], targets, weights)
+        if is_positive is None or not (negative := is_positive & (coefficients[1:] < 0)).any():
+            return coefficients
+        used[np.argmin(np.where(negative, coefficients[1:], 0.0))] = False
+
+
+def _fit(rows: Floats, targets: Floats, weights: Floats) -> Floats:
     design = np.concatenate((np.ones((len(rows), 1)), rows), 1)
     penalty = np.full(design.shape[1], PENALTY)
     penalty[0] = 1e-6

@@ -1,4 +1,4 @@
-"""How often the words of an entity are annotated elsewhere in the corpus."""
+"""How often strings and words are annotated in the corpus."""
 
 from __future__ import annotations
 
@@ -35,3 +35,19 @@ class StringCounts:
             for entity in sentence.entities:
                 if not entity.is_discontinuous and (string := sentence.words_of(entity)) in self.annotated:
                     self.annotated[string][entity.type] += 1
+
+
+class WordCounts:
+    """Occurrences of words, and how many are inside entities, their first word, or their last."""
+
+    def __init__(self, sentences: Sequence[Sentence]) -> None:
+        self.occurrences: Counter[str] = Counter()
+        self.inside: Counter[str] = Counter()
+        self.first: Counter[str] = Counter()
+        self.last: Counter[str] = Counter()
+        for sentence in sentences:
+            ranges = [entity.range for entity in sentence.entities if not entity.is_discontinuous]
+            self.occurrences.update(sentence.words)
+            self.inside.update(sentence.words[index] for index in {i for start, end in ranges for i in range(start, end)})
+            self.first.update(sentence.words[start] for start, _ in ranges)
+            self.last.update(sentence.words[end - 1] for _, end in ranges)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from spanwise.audit.candidates import Candidate, Key, find_candidates
-from spanwise.audit.evidence import Evidence, SentenceOdds
+from spanwise.audit.evidence import LIMIT, Evidence, SentenceOdds
 from spanwise.core.partial import is_known, known_ends
 from spanwise.core.types import Entity, Sentence, Span
 
@@ -32,12 +32,16 @@ class AuditView:
         )
 
     def odds(self, index: int) -> SentenceOdds:
-        """The log-odds of the spans of a sentence, without spans that its partial annotation leaves open."""
+        """The log-odds of the spans of a sentence, without spans that its partial annotation leaves open.
+
+        Gold entities that are too wide for the models are trusted.
+        """
         odds, sentence = self._evidence.sentence(index), self.sentences[index]
-        if sentence.annotated is None:
-            return odds
-        ends, gold = known_ends(sentence), set(self.gold[index])
-        return {key: value for key, value in odds.items() if key in gold or is_known(sentence, self.entity(key), ends)}
+        if sentence.annotated is not None:
+            ends, gold = known_ends(sentence), set(self.gold[index])
+            odds = {key: value for key, value in odds.items() if key in gold or is_known(sentence, self.entity(key), ends)}
+        too_wide = (key for key in self.gold[index] if key[1] - key[0] > self._evidence.max_width)
+        return odds | dict.fromkeys(too_wide, LIMIT)
 
     @cached_property
     def candidates(self) -> list[tuple[int, Candidate]]:
