@@ -44,7 +44,7 @@ OPERATIONS = {"os.rename", "os.remove", "os.rmdir", "os.mkdir", "os.chmod", "os.
 TIME_LIMIT = 600.0  # seconds for one command, which may run on a busy machine
 SHARES = {
     "train": 4, "seeds": 2, "convert": 3, "convert-folder": 3, "predict": 3, "suggest": 1, "analyze": 2, "analyze-figures": 1,
-    "export": 3, "export-onnx": 1, "vectors": 2,
+    "export": 3, "export-onnx": 1, "package": 2, "vectors": 2,
 }  # fmt: skip
 
 
@@ -225,7 +225,8 @@ def main() -> None:
         tempfile.tempdir = None
         with redirect_stdout(io.StringIO()):
             prepare(work, names)
-        _build_command()  # in this process, so that the forked ones need not
+        for name in names:  # in this process, so that the forked ones need not
+            _build_command(SCENARIOS[name].arguments(work / name)[0])
         gc.freeze()
         remaining = arguments.kills
         for position, name in enumerate(names):

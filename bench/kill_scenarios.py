@@ -141,6 +141,17 @@ class Suggest(Convert):
         return ["suggest", str(work.parent / "model"), str(source), "-n", "10", "--output", output]
 
 
+class Package(Convert):
+    """Replaces a wheel. Torch format, because the export to ONNX is another scenario."""
+
+    name = "package"
+    output = "en_tiny-1-py3-none-any.whl"
+
+    def arguments(self, work: Path, *, again: bool = False) -> list[str]:
+        options = ("--name", "en-tiny", "--version", "1", "--format", "torch", "--out", str(work / "place"))
+        return ["package", str(work.parent / "model"), *options]
+
+
 class NewFolder(Scenario):
     """A command that writes a new folder and refuses one with content."""
 
@@ -281,5 +292,7 @@ def _run_result(out: Path) -> Any:
     return (out / "model.safetensors").read_bytes(), encoder, metrics, json.loads((out / "run.json").read_text())["scores"]
 
 
-_COMMANDS = (Train, Seeds, Convert, ConvertFolder, Predict, Suggest, Analyze, AnalyzeFigures, Export, ExportOnnx, VectorsTrain)
+_COMMANDS = (
+    Train, Seeds, Convert, ConvertFolder, Predict, Suggest, Analyze, AnalyzeFigures, Export, ExportOnnx, Package, VectorsTrain,
+)  # fmt: skip
 SCENARIOS: dict[str, Scenario] = {command.name: command() for command in _COMMANDS}
