@@ -25,7 +25,8 @@ def use_fast_attention(model: nn.Module) -> None:
         has_parts = all(isinstance(getattr(module, name, None), nn.Linear) for name in NAMES)
         is_known = type(module).__name__.endswith("SelfAttention") and isinstance(getattr(module, "dropout", None), nn.Dropout)
         if has_parts and is_known and hasattr(module, "num_attention_heads") and not isinstance(module, FastAttention):
-            module.__class__ = _fast_class(type(module))
+            kind: Any = type(module)
+            module.__class__ = _fast_class(kind)
 
 
 class FastAttention(nn.Module):

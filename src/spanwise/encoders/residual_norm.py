@@ -39,7 +39,8 @@ def use_fast_norms(model: nn.Module) -> None:
         kinds = {"dense": nn.Linear, "dropout": nn.Dropout, "LayerNorm": nn.LayerNorm}
         has_parts = all(isinstance(getattr(module, name, None), kind) for name, kind in kinds.items())
         if has_parts and type(module).__name__.endswith("Output") and not isinstance(module, FastOutput):
-            module.__class__ = _fast_class(type(module))
+            kind: Any = type(module)
+            module.__class__ = _fast_class(kind)
 
 
 class FastOutput(nn.Module):
@@ -47,7 +48,7 @@ class FastOutput(nn.Module):
 
     def forward(self, hidden_states: Tensor, input_tensor: Tensor) -> Any:
         if not self.training or not can_use_kernels(input_tensor):
-            return super().forward(hidden_states, input_tensor)  # type: ignore[misc]
+            return super().forward(hidden_states, input_tensor)
         dense, dropout, norm = (getattr(self, name) for name in ("dense", "dropout", "LayerNorm"))
         return norm_with_kernels(input_tensor, dense(hidden_states), norm, dropout.p)
 

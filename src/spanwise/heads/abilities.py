@@ -113,6 +113,14 @@ class UsesCudaGraphs(Head):
         """Record from now on. Requires one device and gradients that are used before the next batch."""
 
 
+class TrainsInBfloat16(Head):
+    """Can compute parts of its forward and backward pass in bfloat16, where they take longer than a small encoder."""
+
+    @abstractmethod
+    def train_in_bfloat16(self) -> None:
+        """Use bfloat16 in training from now on; results stay float32."""
+
+
 class HasFixedShapes(Head):
     """Has a loss without host-side sizes, so that a whole training step can be recorded as a CUDA graph."""
 
@@ -131,7 +139,6 @@ class HasFixedShapes(Head):
 
         ``shape`` is that of the mask of the padded batch: sentences and words. The last word is always padding.
         """
-
 
     def pad(
         self, targets: Mapping[str, Tensor], sizes: Mapping[str, int], shape: torch.Size, *, is_partial: bool

@@ -4,7 +4,7 @@
 
 A span reads only its words, so no window of words is copied and no score of another word computed.
 Each word gathers its gradient from the spans around it, so sums have a fixed order. Sums are in
-float32, whatever the type of the tensors.
+float32 for any type of the tensors.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from spanwise.batching.batches import Batch, PackedBatch, TrainingBatches
 from spanwise.models.model import Model
+from spanwise.runtime.fast_dropout import use_fast_dropout
 from spanwise.runtime.fast_linear import use_fast_linear
 from spanwise.training.acceleration import enable_cuda_graphs, use_bfloat16_for_spans
 from spanwise.training.adversarial import perturb, trainable_embeddings
@@ -47,6 +48,8 @@ class TrainingSteps:
                 use_bfloat16_for_spans(self.model)
         if self.records_encoder:
             enable_cuda_graphs(self.model)
+        if self.device.type == "cpu":
+            use_fast_dropout(self.model)
         self.model.to(self.device)
 
     def _set_up_optimizer(self, update_count: int) -> None:
