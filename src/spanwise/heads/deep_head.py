@@ -13,7 +13,13 @@ from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.encoders.layers import LayerParts
 from spanwise.encoders.recurrent import BiLSTM
-from spanwise.heads.abilities import HasParameterGroups, HasSpanProbabilities, HasSpanVectors, LearnsPartial
+from spanwise.heads.abilities import (
+    HasParameterGroups,
+    HasSpanProbabilities,
+    HasSpanVectors,
+    LearnsPartial,
+    TrainsInBfloat16,
+)
 from spanwise.heads.base import Labels, OnnxGraph
 from spanwise.heads.deep_settings import DeepSettings
 from spanwise.heads.sentence_cache import Ints
@@ -22,7 +28,9 @@ from spanwise.heads.units import NO_ONNX, UnitHead
 from spanwise.spans.deep import SpanTransformer
 
 
-class DeepHead(UnitHead, SoftmaxHead, HasSpanVectors, HasSpanProbabilities, HasParameterGroups, LearnsPartial):
+class DeepHead(
+    UnitHead, SoftmaxHead, HasSpanVectors, HasSpanProbabilities, HasParameterGroups, LearnsPartial, TrainsInBfloat16
+):  # fmt: skip
     """Base of deep heads: a span transformer and a classifier of its states.
 
     The classifier is [state; width embedding] -> ReLU layer -> softmax over C + 1 classes.

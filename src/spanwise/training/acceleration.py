@@ -11,8 +11,7 @@ from accelerate.state import AcceleratorState
 from accelerate.utils import DistributedDataParallelKwargs
 
 from spanwise.encoders.base import Encoder
-from spanwise.heads.abilities import UsesCudaGraphs, heads_with
-from spanwise.heads.deep_head import DeepHead
+from spanwise.heads.abilities import TrainsInBfloat16, UsesCudaGraphs, heads_with
 from spanwise.models.model import Model, count_parameters
 from spanwise.runtime.device import is_single_process
 from spanwise.training.optimization import SMALL_ENCODER
@@ -50,7 +49,7 @@ def enable_cuda_graphs(model: Model) -> None:
         head.enable_cuda_graphs()
 
 
-def use_bfloat16_for_spans(model: Model) -> None:
-    """Train what reads spans in bfloat16: it takes longer than a small encoder."""
-    for head in heads_with(model.head, DeepHead):
+def use_bfloat16_in_heads(model: Model) -> None:
+    """Train in bfloat16 what takes longer than a small encoder, which is trained in float32."""
+    for head in heads_with(model.head, TrainsInBfloat16):
         head.train_in_bfloat16()

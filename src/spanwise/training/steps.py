@@ -10,7 +10,7 @@ from spanwise.batching.batches import Batch, PackedBatch, TrainingBatches
 from spanwise.models.model import Model
 from spanwise.runtime.fast_dropout import use_fast_dropout
 from spanwise.runtime.fast_linear import use_fast_linear
-from spanwise.training.acceleration import enable_cuda_graphs, use_bfloat16_for_spans
+from spanwise.training.acceleration import enable_cuda_graphs, use_bfloat16_in_heads
 from spanwise.training.adversarial import perturb, trainable_embeddings
 from spanwise.training.optimization import clip_groups, make_optimizer, make_schedule
 from spanwise.training.step_graphs import StepGraphs
@@ -45,7 +45,7 @@ class TrainingSteps:
             self.model.encoder.enable_step_graphs()
             use_fast_linear(self.model)
             if self.settings.precision == "auto":
-                use_bfloat16_for_spans(self.model)
+                use_bfloat16_in_heads(self.model)
         if self.records_encoder:
             enable_cuda_graphs(self.model)
         if self.device.type == "cpu":
