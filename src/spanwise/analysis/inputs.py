@@ -130,7 +130,7 @@ def input_from_model(
         splits=result.corpus.splits,
         settings=settings | dict(_run_settings(run, model.config.model_dump())),
         other_systems=_predictions(other_systems, result.gold, data, options),
-        notes=(*_loss_notes(gold_ledger), *_width_notes(model.head.prediction_head, result.gold)),
+        notes=(*result.notes, *_loss_notes(gold_ledger), *_width_notes(model.head.prediction_head, result.gold)),
         use_paper_definition=options.use_paper_definition,
         is_typing=model.needs_spans,
         finds_relations=model.head.prediction_head.finds_relations,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 from spanwise.config.settings import CalibrationSettings
 from spanwise.core.errors import SpanwiseError, unknown_name
@@ -35,6 +36,7 @@ class BasePredictor(ABC):
     default_threshold: float | None = None  # of calibrated scores; None if it cannot be lowered
     scale: ScoreScale = ScoreScale()  # calibrates the scores of the head
     thresholds: Mapping[str, float]  # by type, saved in the model; empty if there are none
+    folder: Path | None = None  # that the model was loaded from
 
     def __init__(self) -> None:
         self.thresholds = {}

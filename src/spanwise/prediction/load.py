@@ -29,7 +29,9 @@ def load(source: str | Path, device: str = "auto", *, maps_weights: bool = False
         return load_torch(folder, device, maps_weights=maps_weights, only_predicts=True)
     from spanwise.prediction.onnx.predictor import OnnxPredictor
 
-    return OnnxPredictor(folder, device)
+    predictor = OnnxPredictor(folder, device)
+    predictor.folder = folder
+    return predictor
 
 
 def load_torch(
@@ -42,7 +44,10 @@ def load_torch(
     except ModuleNotFoundError as error:
         raise missing_torch(error, f"{source}: this model") or error from None
 
-    return Predictor(Model.load(model_folder(source), maps_weights=maps_weights, only_predicts=only_predicts), device)
+    folder = model_folder(source)
+    predictor = Predictor(Model.load(folder, maps_weights=maps_weights, only_predicts=only_predicts), device)
+    predictor.folder = folder
+    return predictor
 
 
 def model_folder(source: str | Path) -> Path:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Corpus, Sentence
-from spanwise.corpora.splits import open_splits, read_corpus, select_split
+from spanwise.corpora.splits import ensure_dev_split, fingerprint, open_splits, read_corpus, select_split
 from spanwise.decoding.thresholds import Threshold
 from spanwise.evaluation import Evaluation, evaluate
 from spanwise.evaluation.calibration import calibration_errors
@@ -16,6 +16,12 @@ from spanwise.evaluation.typing import TypingScores, score_typing
 from spanwise.files.writing import is_stream
 from spanwise.formats import Ledger
 from spanwise.prediction.base import BasePredictor
+from spanwise.runs.folder import RunFolder
+
+TRAINED_ON = (
+    "the model was trained on this data, so the scores are too high; pass --split dev for the {} sentences that training "
+    "held out, or other data"
+)
 
 
 @dataclass(frozen=True)
@@ -25,6 +31,7 @@ class PredictedSplit:
     corpus: Corpus
     split: str
     predicted: list[Sentence]
+    notes: tuple[str, ...] = ()
 
     @property
     def gold(self) -> tuple[Sentence, ...]:
@@ -67,19 +74,40 @@ def predict_split(
 ) -> PredictedSplit:
     """Predict one split of a corpus; a file is one split.
 
-    The model reads the data without annotations. A model that types given spans gets them without
-    their types. Document context may come from any split.
+    If the model was trained on this file, ``dev`` is the part that training held out, and any other
+    split is noted as training data. The model reads the data without annotations. A model that types
+    given spans gets them without their types. Document context may come from any split.
     """
-    split = check_split(data, split, format)
+    requested, split = split, check_split(data, split, format)
     corpus = read_corpus(data, format, ledger)
+    notes: tuple[str, ...] = ()
+    if (with_dev := _as_trained(corpus, predictor)) and requested == "dev":
+        corpus, split = with_dev, requested
+    elif with_dev:
+        notes = (TRAINED_ON.format(len(with_dev["dev"])),)
     if not corpus[split]:
         raise SpanwiseError(f"{data}: {split} has no sentences; expected gold annotations")
     unannotated = {name: list(stream) for name, stream in open_splits(data, format, with_annotations=False).items()}
     context = [sentence for sentences in unannotated.values() for sentence in sentences]
     documents = {sentence.document for sentence in corpus[split]}  # a brat folder may hold texts without annotations
-    inputs = corpus[split] if predictor.needs_spans else [s for s in unannotated[split] if s.document in documents]
+    if predictor.needs_spans:
+        inputs = list(corpus[split])
+    elif split in unannotated:
+        inputs = [sentence for sentence in unannotated[split] if sentence.document in documents]
+    else:  # a part of the only split
+        held_out = {(sentence.document, sentence.id) for sentence in corpus[split]}
+        inputs = [sentence for sentence in context if (sentence.document, sentence.id) in held_out]
     predicted = predictor.stream(inputs, threshold=threshold, batch_size=batch_size, context=context)
-    return PredictedSplit(corpus, split, list(predicted))
+    return PredictedSplit(corpus, split, list(predicted), notes)
+
+
+def _as_trained(corpus: Corpus, predictor: BasePredictor) -> Corpus | None:
+    """Return the splits that the model was trained on, if the data is its training data without a dev split; else None."""
+    known = RunFolder(predictor.folder).training_fingerprint() if predictor.folder else None
+    if known is None or len(corpus) != 1 or "dev" in corpus:
+        return None
+    with_dev, _ = ensure_dev_split(corpus)
+    return with_dev if fingerprint(with_dev["train"]) == known else None
 
 
 def score_model(
@@ -100,10 +128,12 @@ def score_model(
     )  # fmt: skip
     known = result.train if train is None else train
     if predictor.needs_spans:
-        return score_typing(result.gold, result.predicted, known)
+        typing = score_typing(result.gold, result.predicted, known)
+        return replace(typing, notes=(*typing.notes, *result.notes))
     evaluation = evaluate(
         result.gold, result.predicted, known, finds_relations=predictor.finds_relations, last_words=last_words
     )  # fmt: skip
+    evaluation = replace(evaluation, notes=(*evaluation.notes, *result.notes))
     if predictor.scale.is_identity:
         return evaluation
     before = [predictor.scale.undo(sentence) for sentence in result.predicted]

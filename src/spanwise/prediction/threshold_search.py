@@ -33,13 +33,14 @@ def find_threshold(
     two conflicting entities wins, so the predictions above a threshold equal those of a model that
     uses this threshold.
     """
-    split = find_dev_split(data, format)
+    find_dev_split(data, format)
     if predictor.needs_spans:
         raise SpanwiseError("this model types every given span and has no threshold")
     lowest = predictor.min_threshold
-    result = predict_split(predictor, data, split=split, format=format, threshold=lowest, batch_size=batch_size)
+    # Of a file, the part that training held out, if the model was trained on it.
+    result = predict_split(predictor, data, split="dev", format=format, threshold=lowest, batch_size=batch_size)
     default = predictor.default_threshold
     notes = [BEST_LABELS] * (default is None) + [RELATIONS] * predictor.finds_relations
     calibrated = calibration(result.gold, result.predicted, min_threshold=None if default is None else lowest)
     at_default = None if default is None else score_at_threshold(result.gold, result.predicted, default)
-    return ThresholdSearch(split, calibrated, at_default, "; ".join(notes))
+    return ThresholdSearch(result.split, calibrated, at_default, "; ".join(notes))

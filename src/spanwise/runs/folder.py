@@ -199,6 +199,13 @@ class RunFolder:
     def read_report(self) -> dict[str, Any]:
         return read_json(self.report_file)
 
+    def training_fingerprint(self) -> str | None:
+        """The fingerprint of the training sentences; None for a model without a valid report."""
+        try:
+            return str(self.read_report()["data"]["train"]["fingerprint"])
+        except (SpanwiseError, OSError, KeyError, TypeError, ValueError):
+            return None
+
     def read_scores(self) -> dict[str, dict[str, Any]]:
         """The scores of a finished run, by split."""
         try:

@@ -1,0 +1,63 @@
+"""Scores of a model on the file that it was trained on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from spanwise.corpora.splits import ensure_dev_split, read_corpus
+from spanwise.data import bundled_corpus
+from spanwise.formats import write
+from spanwise.prediction.load import load
+from spanwise.prediction.scoring import predict_split, score_model
+from spanwise.prediction.threshold_search import find_threshold
+from spanwise.testing.encoders import STATIC
+from spanwise.training.run import train
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the file ``mine.jsonl``, a model that was trained on it, and the file ``other.jsonl``."""
+    folder = tmp_path_factory.mktemp("trained")
+    sentences = [*bundled_corpus()["train"]]
+    write(sentences[:20], folder / "mine.jsonl")
+    write(sentences[20:30], folder / "other.jsonl")
+    train(
+        folder / "mine.jsonl", folder / "run", recipe="global-pointer", encoder="static", epochs=1, overrides=STATIC, device="cpu",
+        log=lambda line: None,
+    )  # fmt: skip
+    return folder
+
+
+def test_dev_of_a_training_file_is_the_part_that_was_held_out(folder: Path) -> None:
+    model, corpus = load(folder / "run"), ensure_dev_split(read_corpus(folder / "mine.jsonl"))[0]
+    result = predict_split(model, folder / "mine.jsonl", split="dev")
+    assert len(result.gold) == 2
+    assert result.gold == corpus["dev"]
+    assert [sentence.id for sentence in result.predicted] == [sentence.id for sentence in corpus["dev"]]
+    assert result.train == corpus["train"]
+    assert result.notes == ()
+    assert find_threshold(model, folder / "mine.jsonl").calibration is not None
+    assert find_threshold(model, folder / "mine.jsonl").data == "dev"
+
+
+def test_scores_of_training_data_are_noted(folder: Path) -> None:
+    model = load(folder / "run")
+    evaluation = score_model(model, folder / "mine.jsonl")
+    assert "trained on this data, so the scores are too high; pass --split dev for the 2 sentences" in evaluation.notes[-1]
+    assert len(predict_split(model, folder / "mine.jsonl").gold) == 20
+
+
+@pytest.mark.parametrize("split", ["dev", "test"])
+def test_any_other_file_is_scored_whole(folder: Path, split: str) -> None:
+    result = predict_split(load(folder / "run"), folder / "other.jsonl", split=split)
+    assert (len(result.gold), result.notes) == (10, ())
+
+
+def test_a_model_without_a_valid_report_scores_files_whole(folder: Path, tmp_path: Path) -> None:
+    model = load(folder / "run")
+    for text in ("[]", "{", '{"data": {"train": 1}}'):
+        (tmp_path / "run.json").write_text(text)
+        model.folder = tmp_path
+        assert len(predict_split(model, folder / "mine.jsonl", split="dev").gold) == 20
