@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from torch import Tensor
 from spanwise.batching.batches import TrainingBatches
 from spanwise.models.model import Model
 from spanwise.recipes.catalog import configure
+from spanwise.spans.deep import SpanTransformer
 from spanwise.training.loop import Trainer
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="CUDA graphs need a GPU")
@@ -19,6 +21,8 @@ RECIPES = {
     "global-pointer": (),
     "biaffine": ("head.hidden_dropout=0",),
     "spanwise": ("head.hidden_dropout=0", "head.relations=false", "encoder.parts.0.masking=0"),
+    "deep-span": ("head.max_width=5", "training.precision=fp32"),
+    "deep-span-pruned": ("head.max_width=5", "training.precision=fp32"),
 }
 
 
@@ -30,6 +34,8 @@ def train_weights(folder: Path, recipe: str, encoder: Path) -> tuple[dict[str, T
     for module in model.modules():
         if isinstance(module, torch.nn.Dropout):
             module.p = 0.0
+        if isinstance(module, SpanTransformer):
+            module._layers = tuple(replace(layer, dropout=0.0, attention_dropout=0.0) for layer in module._layers)
     trainer = Trainer(model, data, folder, device="cuda", log=quiet)
     trainer.steps.wrapped_model.train()
     for step in range(len(trainer.batches)):

@@ -62,7 +62,8 @@ class TrainingSettings(BaseModel):
     )
     accumulate: int = Field(default=1, ge=1, description="batches per optimiser step")
     precision: Literal["auto", "fp32", "bf16", "fp16"] = Field(
-        default="auto", description="number format of training; auto: bf16 on a GPU for large encoders, else fp32"
+        default="auto",
+        description="number format of training; auto: bf16 on a GPU for large encoders and for deep spans, else fp32",
     )
     patience: int | None = Field(
         default=None,
