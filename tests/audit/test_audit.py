@@ -11,11 +11,13 @@ import pytest
 from interruptions import Interrupted, interrupt
 from tiny import STATIC, corpus, quiet
 
+from spanwise.audit import audit as audit_module
 from spanwise.audit import cross_validation
 from spanwise.audit.audit import audit
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Corpus, Entity, Sentence
 from spanwise.formats import write
+from spanwise.recipes.resolve import Choices
 
 OPTIONS: dict[str, Any] = {
     "folds": 2, "recipe": "biaffine", "encoder": "static", "overrides": STATIC, "epochs": 2, "device": "cpu", "log": quiet,
@@ -145,3 +147,10 @@ def test_repetitions_and_splits(data: Path, tmp_path: Path) -> None:
     result = audit(data, tmp_path / "audit", **{**OPTIONS, "epochs": 1}, repeats=2, split="train")
     assert {split for split, _ in result.keys.values()} == {"train"}
     assert len(list((tmp_path / "audit" / "folds").glob("*.npz"))) == 4
+
+
+def test_models_are_trained_for_half_of_the_automatic_epochs() -> None:
+    config = Choices("biaffine", "static").resolve()
+    assert [audit_module._with_epochs(config, count).training.epochs for count in (100, 660, 3900, 10_800)] == [50, 18, 12, 5]
+    given = Choices("biaffine", "static", settings={"epochs": 3}).resolve()
+    assert audit_module._with_epochs(given, 100) == given

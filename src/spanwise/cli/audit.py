@@ -10,7 +10,6 @@ import typer
 from spanwise.cli.options import DeviceOption, EncodingOption, FromOption, ThreadsOption, print_ledger, with_encoding
 from spanwise.cli.training_options import (
     EncoderOption,
-    EpochsOption,
     RecipeOption,
     SeedOption,
     SettingsOption,
@@ -50,7 +49,10 @@ def audit(
     ] = None,
     recipe: RecipeOption = None,
     encoder: EncoderOption = None,
-    epochs: EpochsOption = None,
+    epochs: Annotated[
+        int | None,
+        typer.Option("--epochs", metavar="N", min=1, help="Training epochs; half as many as `spanwise train` by default."),
+    ] = None,
     batch_size: TrainingBatchOption = None,
     seed: SeedOption = None,
     settings: SettingsOption = None,
