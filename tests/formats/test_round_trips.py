@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,9 +20,8 @@ from strategies import corpora
 from spanwise import Sentence, convert, read, write
 from spanwise.formats import Ledger, LossError, detect, formats
 
+# Each example is tried with all of them; the failure names the format.
 AVAILABLE = [case for case in CASES if case.name not in NEEDS or find_spec(NEEDS[case.name])]
-# Each example is tried with several formats, which the failure names.
-GROUPS = pytest.mark.parametrize("cases", [AVAILABLE[start::3] for start in range(3)], ids=["a", "b", "c"])
 
 
 def test_every_writable_format_is_tested() -> None:
@@ -37,11 +36,10 @@ def output(case: Case, has_extension: bool = True) -> Iterator[Path]:
         yield Path(folder) / f"out{extension}"
 
 
-@GROUPS
 @given(sentences=corpora())
 @settings(max_examples=25, deadline=None)
-def test_everything_but_counted_losses_is_read_back(cases: Sequence[Case], sentences: list[Sentence]) -> None:
-    for case in cases:
+def test_everything_but_counted_losses_is_read_back(sentences: list[Sentence]) -> None:
+    for case in AVAILABLE:
         with output(case) as path:
             prepared = case.prepare(sentences)
             writing, reading = Ledger(), Ledger()
@@ -64,22 +62,20 @@ def test_the_interchange_format_supports_everything(sentences: list[Sentence]) -
         assert list(map(dataclasses.asdict, reread)) == list(map(dataclasses.asdict, sentences))
 
 
-@GROUPS
 @given(sentences=corpora(with_extra=False), has_extension=st.booleans())
 @settings(max_examples=25, deadline=None)
-def test_written_files_are_detected(cases: Sequence[Case], sentences: list[Sentence], has_extension: bool) -> None:
-    for case in cases:
+def test_written_files_are_detected(sentences: list[Sentence], has_extension: bool) -> None:
+    for case in AVAILABLE:
         with output(case, has_extension) as path:
             write(case.prepare(sentences), path, case.spec, lossy=True)
             if any(sentence.entities for sentence in read(path, case.reading or case.name)):
                 assert detect(path).name == case.name
 
 
-@GROUPS
 @given(sentences=corpora())
 @settings(max_examples=10, deadline=None)
-def test_conversion_refuses_exactly_the_lossy_cases(cases: Sequence[Case], sentences: list[Sentence]) -> None:
-    for case in cases:
+def test_conversion_refuses_exactly_the_lossy_cases(sentences: list[Sentence]) -> None:
+    for case in AVAILABLE:
         with output(case) as path:
             expect_refusal_of_losses(case, sentences, path)
 
