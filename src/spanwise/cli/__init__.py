@@ -21,7 +21,7 @@ from spanwise.cli.command import Command
 from spanwise.core.errors import SpanwiseError, SpanwiseWarning, missing_torch
 from spanwise.core.terminal import escape_controls
 from spanwise.core.version import __version__
-from spanwise.runtime.collection import skip_collection_at_exit
+from spanwise.runtime.collection import paused_collection, skip_collection_at_exit
 from spanwise.runtime.threads import use_passive_waiting
 
 # Commands in the order of the help: each is a function in a module of the same name. Groups of commands have their own app.
@@ -52,7 +52,8 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
     try:
         with _warnings_as_notes():
             given = sys.argv[1:] if arguments is None else arguments
-            command = _build_command(given[0] if given else "")
+            with paused_collection():
+                command = _build_command(given[0] if given else "")
             code = command(args=list(given), prog_name="spanwise", standalone_mode=False)
         sys.stdout.flush()
         if code == 130:  # Typer caught an interrupt

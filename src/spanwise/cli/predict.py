@@ -58,23 +58,24 @@ def predict(
     that type given spans. All files of a folder are read. Annotations that the output format
     cannot represent are dropped and counted.
     """
-    from spanwise.cli.prediction_progress import PredictionProgress, can_show_bar
-    from spanwise.formats import Ledger
-    from spanwise.inputs.sources import STDIN, check_input_formats, input_paths, read_inputs
-    from spanwise.prediction.load import load
-    from spanwise.prediction.outputs import check_output_format, parse_thresholds, print_predictions, write_predictions
     from spanwise.runtime.collection import paused_collection
 
-    # Check the options and inputs before the model is loaded.
-    source_format = with_encoding(source_format, encoding)
-    thresholds = parse_thresholds(threshold or ())
-    check_output_format(output, target_format)
-    check_target(output, Path(model), *input_paths(sources or [STDIN], source_format))
-    check_input_formats(sources or [STDIN], source_format)
+    with paused_collection():
+        from spanwise.cli.prediction_progress import PredictionProgress, can_show_bar
+        from spanwise.formats import Ledger
+        from spanwise.inputs.sources import STDIN, check_input_formats, input_paths, read_inputs
+        from spanwise.prediction.load import load
+        from spanwise.prediction.outputs import check_output_format, parse_thresholds, print_predictions, write_predictions
+
+        # Check the options and inputs before the model is loaded.
+        source_format = with_encoding(source_format, encoding)
+        thresholds = parse_thresholds(threshold or ())
+        check_output_format(output, target_format)
+        check_target(output, Path(model), *input_paths(sources or [STDIN], source_format))
+        check_input_formats(sources or [STDIN], source_format)
+        predictor = load(model, device, maps_weights=True)  # this process is short, and copying the weights takes longer
     # Predict.
     ledger = Ledger()
-    with paused_collection():
-        predictor = load(model, device, maps_weights=True)  # this process is short, and copying the weights takes longer
     progress = PredictionProgress()
     sentences = read_inputs(sources or [STDIN], source_format, ledger, needs_spans=predictor.needs_spans)
     predicted = progress.count(predictor.stream(sentences, threshold=thresholds, overlap=overlap, batch_size=batch_size))

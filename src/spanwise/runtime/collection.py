@@ -22,9 +22,11 @@ def paused_collection() -> Iterator[None]:
     try:
         yield
     finally:
-        # Move the new objects to the oldest generation, or the next collection would search them all.
-        gc.freeze()
-        gc.unfreeze()
+        # Move the new objects to the oldest generation, or the next collection would search them all. What the
+        # caller has frozen stays frozen.
+        if not gc.get_freeze_count():
+            gc.freeze()
+            gc.unfreeze()
         if was_enabled:
             gc.enable()
 
