@@ -81,12 +81,14 @@ class SpanClassifier(SoftmaxHead, HasSpanVectors, HasSpanProbabilities, LearnsPa
     def loss(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Losses:
         logits = self.logits(states, targets).unsqueeze(-1)
         spans = targets["sentence"], targets["start"], targets["end"]
-        masses = is_counted = None
+        # The last word of padding is no word.
+        is_span = states.mask.flatten().index_select(0, spans[0] * states.mask.shape[1] + spans[2] - 1)
+        masses, is_counted = None, is_span.float()
         if (known := Known.select(targets)) is not None:
             masses = known.log_masses(known.is_open_span(*spans), targets["sentence"]).unsqueeze(-1)
-            is_counted = (~known.is_ignored(*spans)).float().index_fill(0, targets["place"], 1.0)
+            is_counted = is_counted * (~known.is_ignored(*spans)).float().index_fill(0, targets["place"], 1.0)
         values = soft_cross_entropy(logits, targets["place"], targets["label"], targets["mass"], masses).squeeze(-1)
-        return sum_by_sentence(values, targets["sentence"], len(states.words), is_counted)
+        return sum_by_sentence(values.masked_fill(~is_span, 0.0), targets["sentence"], len(states.words), is_counted)
 
     def _counted_cells(self, lengths: Ints, known: Known) -> npt.NDArray[np.bool_]:
         """The grid cells that may be negatives: all but those that count for no type."""

@@ -13,8 +13,11 @@ from torch import Tensor, nn
 
 from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder, TokenStates
+from spanwise.encoders.fixed_shapes import SizeTable, pad_to
+from spanwise.heads.abilities import HasFixedShapes
 from spanwise.heads.base import Labels, OnnxGraph, ScoredSpans, SpanVectors
 from spanwise.heads.span_classifier import ClassifierSettings, SpanClassifier
+from spanwise.heads.span_head import row_sizes
 from spanwise.heads.units import NO_ONNX, UnitHead, UnitSettings
 from spanwise.spans.pooling import max_pool
 
@@ -33,7 +36,7 @@ class SpannerSettings(UnitSettings, ClassifierSettings):
     dropout: float = Field(default=0.1, ge=0.0, lt=1.0, description="dropout on span vectors")
 
 
-class SpanNer(UnitHead, SpanClassifier):
+class SpanNer(UnitHead, SpanClassifier, HasFixedShapes):
     """Classifies each span of up to ``max_width`` words as one of the types or NONE, the last of C + 1 classes.
 
     A span [i, j) is represented by its first and last word, the maximum over its words, the [CLS]
@@ -106,6 +109,22 @@ class SpanNer(UnitHead, SpanClassifier):
     ) -> dict[str, Tensor]:
         targets = super().targets(sentences, gold=gold, generator=generator)
         return targets if gold else targets | self.word_targets(sentences)
+
+    def size_table(self, sentences: Sequence[Sentence]) -> SizeTable:
+        lengths = np.array([self.length(sentence) for sentence in sentences], np.int64)
+        cells = np.maximum(lengths[:, None] - np.arange(self.widest), 0).sum(1)
+        soft = [self.target_spans(sentence) for sentence in sentences]
+        gold = np.array([len(set(zip(spans.start.tolist(), spans.end.tolist(), strict=True))) for spans in soft], np.int64)
+        spans = gold + np.minimum(cells - gold, self.settings.negatives)
+        return SizeTable({"spans": spans}, {}).join(row_sizes(self, sentences))
+
+    def pad_targets(self, targets: Mapping[str, Tensor], sizes: Mapping[str, int], shape: torch.Size) -> dict[str, Tensor]:
+        """Add spans of the last word, which is padding, and gold rows with a mass of 0."""
+        spans = {"sentence": shape[0] - 1, "start": shape[1] - 1, "end": shape[1]}
+        return {
+            name: pad_to(tensor, (sizes["spans"],), spans[name]) if name in spans else pad_to(tensor, (sizes["rows"],), 0)
+            for name, tensor in targets.items()
+        }
 
     def score(self, states: TokenStates, targets: Mapping[str, Tensor]) -> ScoredSpans:
         return self.scored_words(super().score(states, targets), targets)
