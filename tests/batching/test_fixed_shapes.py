@@ -26,6 +26,8 @@ RECIPES = {
     "global-pointer": ("head.size=8", "head.dropout=0"),
     "efficient-global-pointer": ("head.size=8", "head.dropout=0"),
     "spanner": ("head.dropout=0", "head.negatives=20"),
+    "seqner": ("head.dropout=0",),
+    "seqner-crf": ("head.dropout=0",),
     "deep-span": ("head.lstm=4", "head.hidden=6", "head.max_width=5"),
     "deep-span-pruned": ("head.lstm=4", "head.hidden=6", "head.max_width=5"),
 }
@@ -102,7 +104,7 @@ def test_batches_of_a_class_have_one_shape(tiny_bert: Path) -> None:
     assert all(len(flags) >= MIN_BATCHES and all(flags) for flags in recorded)
 
 
-@pytest.mark.parametrize("recipe", ["seqner-crf", "locate-label"])
+@pytest.mark.parametrize("recipe", ["locate-label", "sng"])
 def test_other_heads_keep_their_shapes(recipe: str, tiny_bert: Path) -> None:
     _, batches = make_batches(recipe, str(tiny_bert))
     assert not batches.fix_shapes()

@@ -21,7 +21,8 @@ RECIPES = {
     "global-pointer": (),
     "biaffine": ("head.hidden_dropout=0",),
     "spanwise": ("head.hidden_dropout=0", "head.relations=false", "encoder.parts.0.masking=0"),
-    "spanner": ("head.dropout=0",),
+    "spanner": (),
+    "seqner-crf": (),
     "deep-span": ("head.max_width=5", "training.precision=fp32"),
     "deep-span-pruned": ("head.max_width=5", "training.precision=fp32"),
 }

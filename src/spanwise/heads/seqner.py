@@ -16,7 +16,8 @@ from spanwise.core.partial import known_ends, known_types
 from spanwise.core.tags import split_into_levels
 from spanwise.core.types import Entity, Sentence
 from spanwise.encoders.base import Encoder, TokenStates
-from spanwise.heads.abilities import HasSpanProbabilities, LearnsPartial
+from spanwise.encoders.fixed_shapes import SizeTable, pad_to
+from spanwise.heads.abilities import HasFixedShapes, HasSpanProbabilities, LearnsPartial
 from spanwise.heads.base import HeadSettings, Labels, Losses, OnnxGraph, ScoredSpans, SpanVectors
 from spanwise.heads.crf import Crf, viterbi
 from spanwise.heads.onnx import TagTransitions
@@ -36,7 +37,7 @@ class SeqnerSettings(HeadSettings):
     dropout: float = Field(default=0.1, ge=0.0, lt=1.0, description="dropout on the words")
 
 
-class SeqNer(HasSpanProbabilities, LearnsPartial):
+class SeqNer(HasSpanProbabilities, LearnsPartial, HasFixedShapes):
     """Tags each word with a linear layer over 2C + 1 BIO tags: 0 is O, 1 + 2c is B and 2 + 2c is I of type c.
 
     ``softmax`` learns the tag of each word independently and predicts the best valid sequence (an I
@@ -99,6 +100,12 @@ class SeqNer(HasSpanProbabilities, LearnsPartial):
         masses = np.zeros((*inside.shape, 2 * len(self.labels.entities) + 1), np.float32)
         masses[inside] = np.concatenate([self._masses(sentence) for sentence in sentences])
         return {"tags": torch.from_numpy(tags), "tag_masses": torch.from_numpy(masses)}
+
+    def size_table(self, sentences: Sequence[Sentence]) -> SizeTable:
+        return SizeTable({}, {})  # the shapes of tags follow from that of the mask
+
+    def pad_targets(self, targets: Mapping[str, Tensor], sizes: Mapping[str, int], shape: torch.Size) -> dict[str, Tensor]:
+        return {name: pad_to(tensor, (*shape, *tensor.shape[2:]), 0) for name, tensor in targets.items()}
 
     def loss(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Losses:
         emissions, mask = self.emissions(states)
