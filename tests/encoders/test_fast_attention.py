@@ -6,6 +6,8 @@ Without a GPU, Triton interprets them: ``TRITON_INTERPRET=1 python -m pytest tes
 from __future__ import annotations
 
 import os
+import pickle
+from copy import deepcopy
 from pathlib import Path
 
 import pytest
@@ -15,6 +17,7 @@ from torch import Tensor
 
 from spanwise.encoders import fast_attention
 from spanwise.encoders.fast_attention import FastAttention, attend, use_fast_attention
+from spanwise.encoders.residual_norm import FastOutput
 from spanwise.encoders.transformer import TransformerEncoder
 
 INTERPRETS = os.environ.get("TRITON_INTERPRET") == "1"
@@ -33,6 +36,18 @@ def test_layers_keep_their_results_and_weights(tiny_bert: Path) -> None:
     assert list(encoder.state_dict()) == names
     use_fast_attention(encoder.model)
     assert torch.equal(encoder(inputs).words, before)
+
+
+def test_fast_layers_are_pickled_for_worker_processes(tiny_bert: Path) -> None:
+    encoder = transformer(tiny_bert)
+    encoder.enable_step_graphs()
+    inputs = encoder.collate(encoder.prepare(mixed_sentences()))
+    for other in (pickle.loads(pickle.dumps(encoder.model)), deepcopy(encoder.model)):
+        kinds = [type(module) for module in encoder.model.modules()]
+        assert [type(module) for module in other.modules()] == kinds
+        assert FastOutput in {base for kind in kinds for base in kind.__mro__}
+        states = [model(input_ids=inputs["ids"]).last_hidden_state for model in (encoder.model, other)]
+        assert torch.equal(*states)
 
 
 def learn(encoder: TransformerEncoder, inputs: dict[str, Tensor]) -> tuple[Tensor, dict[str, Tensor]]:

@@ -32,6 +32,10 @@ def use_fast_attention(model: nn.Module) -> None:
 class FastAttention(nn.Module):
     """The forward pass of a layer of self-attention, mixed into the layer's class."""
 
+    def __reduce__(self) -> Any:
+        """Copy and pickle by the class of the library, because this one exists in this process only."""
+        return _restore, (type(self).__bases__[1],), self.__dict__
+
     def forward(self, hidden_states: Tensor, attention_mask: Tensor | None = None, *arguments: Any, **options: Any) -> Any:
         heads: Any = self.num_attention_heads
         is_full = attention_mask is not None and attention_mask.dtype == torch.bool and attention_mask.ndim == 4
@@ -84,3 +88,8 @@ def _works(device: torch.device, heads: int, size: int, block: int) -> bool:
 @cache
 def _fast_class(kind: Any) -> Any:
     return type(f"Fast{kind.__name__}", (FastAttention, kind), {})
+
+
+def _restore(kind: Any) -> Any:
+    fast = _fast_class(kind)
+    return fast.__new__(fast)

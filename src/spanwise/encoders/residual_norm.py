@@ -46,6 +46,10 @@ def use_fast_norms(model: nn.Module) -> None:
 class FastOutput(nn.Module):
     """The forward pass of a linear layer with dropout, residual sum and norm, mixed into the layer's class."""
 
+    def __reduce__(self) -> Any:
+        """Copy and pickle by the class of the library, because this one exists in this process only."""
+        return _restore, (type(self).__bases__[1],), self.__dict__
+
     def forward(self, hidden_states: Tensor, input_tensor: Tensor) -> Any:
         if not self.training or not can_use_kernels(input_tensor):
             return super().forward(hidden_states, input_tensor)
@@ -74,3 +78,8 @@ def _works(device: torch.device, width: int) -> bool:
 @cache
 def _fast_class(kind: Any) -> Any:
     return type(f"Fast{kind.__name__}", (FastOutput, kind), {})
+
+
+def _restore(kind: Any) -> Any:
+    fast = _fast_class(kind)
+    return fast.__new__(fast)
