@@ -144,9 +144,12 @@ class Biaffine(UnitHead, SoftmaxHead, HasSpanProbabilities, HasFixedShapes, Lear
         tiles = Tiles.cut(states.words.shape[1], self.max_width)
         words = self.dropout(states.words.to(self.projection.weight.dtype))
         firsts, lasts = (append_one(half) for half in self.hidden_dropout(self.projection(words).relu()).chunk(2, -1))
-        classes, size = self.product.shape[:2]
+        product: Tensor = self.product
+        if words.is_cuda:  # whose products are slow for odd sizes
+            firsts, lasts, product = align(firsts, lasts, product)
+        classes, size = product.shape[:2]
         # s' U for all classes at once, then one product with the ends for all classes of a tile.
-        left = firsts @ self.product.permute(1, 0, 2).reshape(size, classes * size)
+        left = firsts @ product.permute(1, 0, 2).reshape(size, classes * size)
         left = tiles.starts(left).reshape(words.shape[0], tiles.count, tiles.rows * classes, size)
         logits = (left @ tiles.ends(lasts).transpose(-1, -2)).float()
         logits = logits.view(words.shape[0], tiles.count, tiles.rows, classes, tiles.columns)
@@ -164,3 +167,15 @@ def append_one(vectors: Tensor) -> Tensor:
     tensor([[0., 0., 1.]])
     """
     return nn.functional.pad(vectors, (0, 1), value=1.0)
+
+
+def align(firsts: Tensor, lasts: Tensor, product: Tensor, multiple: int = 8) -> tuple[Tensor, Tensor, Tensor]:
+    """Pad vectors [..., size] and products [classes, size, size] with zeros to a multiple, which changes no result.
+
+    >>> firsts, lasts, product = align(torch.ones(3), torch.ones(3), torch.ones(2, 3, 3))
+    >>> product.shape, (firsts @ product @ lasts).tolist()
+    (torch.Size([2, 8, 8]), [9.0, 9.0])
+    """
+    extra = -firsts.shape[-1] % multiple
+    pad = nn.functional.pad
+    return pad(firsts, (0, extra)), pad(lasts, (0, extra)), pad(product, (0, extra, 0, extra))
