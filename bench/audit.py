@@ -58,14 +58,14 @@ def summarise(items: Sequence[Item], errors: Sequence[InjectedError]) -> dict[st
     hits = find_hits(items, errors)
     count = len(errors)
     first = [(item, hit) for item, hit in zip(items[:count], hits, strict=False) if hit is not None]
-    kinds, found = Counter(error.kind for error in errors), Counter(hit.kind for _, hit in first)
+    kinds, ranked = Counter(error.kind for error in errors), Counter(hit.kind for _, hit in first)
     return {
         "errors": count,
         "suggestions": len(items),
         "precision_at_n": len(first) / count,
         "precision_at_100": sum(hit is not None for hit in hits[:100]) / 100,
         "exact": sum(item[2] == hit.before for item, hit in first) / max(1, len(first)),
-        "found": {kind: [found[kind], kinds[kind]] for kind in kinds},
+        "errors_in_first_n": {kind: [ranked[kind], kinds[kind]] for kind in kinds},
     }
 
 
@@ -115,10 +115,10 @@ def main() -> None:
             results[name] = row = measure(sentences, seed, arguments.work / name, arguments)
             for method in ("audit", "counting"):
                 score = row[method]
-                found = ", ".join(f"{kind} {hits}/{total}" for kind, (hits, total) in score["found"].items())
+                kinds = ", ".join(f"{kind} {hits}/{total}" for kind, (hits, total) in score["errors_in_first_n"].items())
                 print(
                     f"{name:20} {method:9} at N={score['errors']}: {score['precision_at_n']:.3f}  at 100: "
-                    f"{score['precision_at_100']:.2f}  exact: {score['exact']:.2f}  ({found})", flush=True
+                    f"{score['precision_at_100']:.2f}  exact: {score['exact']:.2f}  ({kinds})", flush=True
                 )  # fmt: skip
             if arguments.json:
                 arguments.json.write_text(json.dumps(results, indent=1))

@@ -103,7 +103,7 @@ def literal_features(view: AuditView, index: int, candidate: Candidate) -> Itera
 
 
 def literal_regression(rows: np.ndarray, targets: np.ndarray, weights: np.ndarray) -> np.ndarray:
-    """The maximum of the penalised likelihood, found by another optimiser."""
+    """The maximum of the penalised likelihood, disagreements by another optimiser."""
     x, y, w = (torch.tensor(array, dtype=torch.float64) for array in (rows, targets, weights))
     parameters = torch.zeros(x.shape[1] + 1, dtype=torch.float64, requires_grad=True)
     optimizer = torch.optim.LBFGS(
@@ -122,27 +122,27 @@ def literal_regression(rows: np.ndarray, targets: np.ndarray, weights: np.ndarra
     return parameters.detach().numpy()
 
 
-def literal_log_odds(found: list[list[float]], simulated: list[list[float]], expected: float) -> list[float]:
+def literal_log_odds(disagreements: list[list[float]], simulated: list[list[float]], expected: float) -> list[float]:
     """Expectation maximisation of the mixture, row by row."""
-    every = np.array(found + simulated)
+    every = np.array(disagreements + simulated)
     mean, scale = np.array(simulated).mean(0), every.std(0) + 1e-6
-    found_rows, simulated_rows = (
-        [(np.array(row) - mean) / scale for row in found],
+    disagreement_rows, simulated_rows = (
+        [(np.array(row) - mean) / scale for row in disagreements],
         [(np.array(row) - mean) / scale for row in simulated],
     )
-    share = first_share = min(0.5, expected / len(found))
-    errors = [share] * len(found)
+    share = first_share = min(0.5, expected / len(disagreements))
+    errors = [share] * len(disagreements)
     values: list[float] = []
     for _ in range(mixture.STEPS):
-        data = [(row, 1.0, q) for row, q in zip(found_rows, errors, strict=True)]
-        data += [(row, 0.0, 1 - q) for row, q in zip(found_rows, errors, strict=True)]
-        data += [(row, 1.0, (len(found) - sum(errors)) / len(simulated)) for row in simulated_rows]
+        data = [(row, 1.0, q) for row, q in zip(disagreement_rows, errors, strict=True)]
+        data += [(row, 0.0, 1 - q) for row, q in zip(disagreement_rows, errors, strict=True)]
+        data += [(row, 1.0, (len(disagreements) - sum(errors)) / len(simulated)) for row in simulated_rows]
         rows, targets, weights = (np.array(column) for column in zip(*data, strict=True))
         fitted = literal_regression(rows, targets, weights)
-        prior = math.log(len(found) / sum(1 - q for q in errors))
-        values = [fitted[0] + float(row @ fitted[1:]) - prior + math.log(share / (1 - share)) for row in found_rows]
+        prior = math.log(len(disagreements) / sum(1 - q for q in errors))
+        values = [fitted[0] + float(row @ fitted[1:]) - prior + math.log(share / (1 - share)) for row in disagreement_rows]
         errors = [1 / (1 + math.exp(-value)) for value in values]
-        share = (sum(errors) + STRENGTH * first_share) / (len(found) + STRENGTH)
+        share = (sum(errors) + STRENGTH * first_share) / (len(disagreements) + STRENGTH)
     return values
 
 
@@ -164,9 +164,9 @@ def test_scores_are_those_of_the_literal_computation(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(mixture, "STEPS", 3)
     random = np.random.default_rng(1)
     simulated = random.normal((2, 1, 0), 1, (40, 3))
-    found = np.concatenate((random.normal((2, 1, 0), 1, (8, 3)), random.normal((-1, 0, 0), 1, (60, 3))))
-    expected = literal_log_odds(found.tolist(), simulated.tolist(), 3.0)
-    assert log_odds_of_errors(found, simulated, 3.0) == pytest.approx(np.array(expected), abs=1e-4)
+    disagreements = np.concatenate((random.normal((2, 1, 0), 1, (8, 3)), random.normal((-1, 0, 0), 1, (60, 3))))
+    expected = literal_log_odds(disagreements.tolist(), simulated.tolist(), 3.0)
+    assert log_odds_of_errors(disagreements, simulated, 3.0) == pytest.approx(np.array(expected), abs=1e-4)
 
 
 def test_the_regression_is_the_maximum_of_the_likelihood() -> None:
@@ -188,11 +188,11 @@ def test_dropped_entities_come_first_with_clearly_higher_scores() -> None:
 def test_scores_never_fall_with_the_certainty_of_the_models() -> None:
     """Simulated errors are at 2, others at -2. Rows at 9 look like neither, but the models are surer."""
     random = np.random.default_rng(3)
-    simulated, found = random.normal(2, 0.5, (60, 2)), random.normal(-2, 0.5, (60, 2))
-    found[:30, 0] = 9
-    free, constrained = (log_odds_of_errors(found, simulated, 5.0, mask) for mask in (None, np.array([True, False])))
-    assert np.corrcoef(found[:, 0], free)[0, 1] < 0
-    assert np.corrcoef(found[:, 0], constrained)[0, 1] > -0.2
+    simulated, disagreements = random.normal(2, 0.5, (60, 2)), random.normal(-2, 0.5, (60, 2))
+    disagreements[:30, 0] = 9
+    free, constrained = (log_odds_of_errors(disagreements, simulated, 5.0, mask) for mask in (None, np.array([True, False])))
+    assert np.corrcoef(disagreements[:, 0], free)[0, 1] < 0
+    assert np.corrcoef(disagreements[:, 0], constrained)[0, 1] > -0.2
 
 
 def test_the_columns_of_certainty_are_known(view: AuditView) -> None:

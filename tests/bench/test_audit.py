@@ -67,4 +67,4 @@ def test_each_error_is_found_once(bench: Any) -> None:
     assert bench.find_hits(items, errors) == [errors[0], None, errors[1], None, None]
     summary = bench.summarise(items, errors)
     assert (summary["precision_at_n"], summary["precision_at_100"], summary["exact"]) == (0.5, 0.02, 1.0)
-    assert summary["found"] == {"boundary": [1, 1], "dropped": [0, 1]}
+    assert summary["errors_in_first_n"] == {"boundary": [1, 1], "dropped": [0, 1]}

@@ -19,7 +19,7 @@ MODEL_VERSION = "spanwise audit"  # marks predictions in Label Studio that nobod
 def sentences_to_correct(
     keys: SentenceKeys, suggestions: Sequence[Suggestion], format: str
 ) -> Iterator[Sentence]:  # fmt: skip
-    """The sentences with suggestions, each once, as documents of their own with the suggestions applied.
+    """The sentences with suggestions, each once, as separate documents with the suggestions applied.
 
     In Label Studio, the keys ``sentence`` and ``audit`` of a task's data name the sentence and say what was
     changed. In brat, each changed entity has the same text as a note. Spurious entities then stay, with a
@@ -74,8 +74,8 @@ def read_corrected(path: Path, format: str | None, keys: SentenceKeys, ledger: L
             ledger.note("sentences without a submitted annotation, not changed")
             continue
         key = _find_key(sentence, keys, by_text, path)
-        found = entities.setdefault(key, [])
-        found += [entity for entity in _translate(sentence, keys[key][1]) if entity not in found]
+        corrected = entities.setdefault(key, [])
+        corrected += [entity for entity in _translate(sentence, keys[key][1]) if entity not in corrected]
     return {key: tuple(values) for key, values in entities.items()}
 
 

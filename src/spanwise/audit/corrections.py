@@ -122,13 +122,13 @@ def _replace(key: str, sentence: Sentence, new: Sequence[Entity], changes: Chang
 
 
 def _correct(
-    sentence: Sentence, split: str, own: _Replacement | None,
+    sentence: Sentence, split: str, replacement: _Replacement | None,
     moved: Mapping[tuple[str, str | None, int | None], _Replacement], changes: Changes,
 ) -> Sentence:  # fmt: skip
     """The sentence with its new entities, and with relations and links that point to the right ones."""
-    if own is None and not (sentence.links and moved):
+    if replacement is None and not (sentence.links and moved):
         return sentence
-    indices = own.indices if own is not None else tuple(range(len(sentence.entities)))
+    indices = replacement.indices if replacement is not None else tuple(range(len(sentence.entities)))
     relations = []
     for relation in sentence.relations:
         head, tail = indices[relation.head], indices[relation.tail]
@@ -143,7 +143,7 @@ def _correct(
     lost = len(sentence.relations) + len(sentence.links) - len(relations) - len(links)
     if lost:
         changes.counts["relations dropped"] += lost
-    entities = sentence.entities if own is None else own.entities
+    entities = sentence.entities if replacement is None else replacement.entities
     return replace(sentence, entities=entities, relations=tuple(relations), links=tuple(links))
 
 

@@ -43,12 +43,12 @@ def inconsistent_strings(sentences: Sequence[Sentence]) -> list[InconsistentStri
         for entity in sentence.entities:
             if not entity.is_discontinuous:
                 entities[sentence.words[entity.range.start]].add(sentence.words_of(entity))
-    found: defaultdict[Words, list[tuple[int, Span, tuple[str, ...]]]] = defaultdict(list)
+    occurrences_by_string: defaultdict[Words, list[tuple[int, Span, tuple[str, ...]]]] = defaultdict(list)
     for index, sentence in enumerate(sentences):
         for words, span, types in _occurrences(sentence, entities):
-            found[words].append((index, span, types))
+            occurrences_by_string[words].append((index, span, types))
     result = []
-    for words, occurrences in found.items():
+    for words, occurrences in occurrences_by_string.items():
         labels = Counter(label for _, _, types in occurrences for label in types or (NO_TYPE,))
         if len(labels) > 1:
             first = labels.most_common(1)[0][0]

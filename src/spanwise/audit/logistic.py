@@ -14,7 +14,7 @@ STEPS = 50
 def fit_logistic(rows: Floats, targets: Floats, weights: Floats, is_positive: Bools | None = None) -> Floats:
     """Return the intercept and the weights [features + 1] of the regression of ``targets`` (0 or 1) on ``rows``.
 
-    Features in ``is_positive`` must not have negative weights: those that would are left out one after
+    Features in ``is_positive`` must not have negative weights: those that would are omitted one after
     another, the most negative first.
 
     >>> rows = np.array([[-1.0], [-1.0], [1.0], [1.0]])

@@ -15,26 +15,27 @@ MAX_SHARE = 0.5  # of errors before the rows are seen
 MIN_EXAMPLES = 20  # with fewer examples or rows nothing is fitted
 
 
-def log_odds_of_errors(found: Floats, simulated: Floats, expected: float, is_certainty: Bools | None = None) -> Floats:
-    """The log-odds that each row of ``found`` is an error like the rows of ``simulated``, and no other disagreement.
+def log_odds_of_errors(disagreements: Floats, simulated: Floats, expected: float, is_certainty: Bools | None = None) -> Floats:
+    """The log-odds that each row of ``disagreements`` is an error like the rows of ``simulated``.
 
-    ``found`` is a mixture of errors and others. Their densities differ by a factor that is log-linear in
-    the features: a logistic regression of errors against others, fitted by expectation maximisation. In
-    each step, a found row counts as an error with its current probability. ``expected`` is the number of
+    The others are mistakes of the models. The densities of both differ by a factor that is log-linear in
+    the features: a logistic regression of errors against mistakes, fitted by expectation maximisation. In
+    each step, a disagreement counts as an error with its current probability. ``expected`` is the number of
     errors that is assumed at first. The result never falls with features in ``is_certainty``.
     """
-    if min(len(found), len(simulated)) < MIN_EXAMPLES:
-        return _without_examples(found, expected)
-    rows = np.concatenate((found, simulated))
+    if min(len(disagreements), len(simulated)) < MIN_EXAMPLES:
+        return _without_examples(disagreements, expected)
+    rows = np.concatenate((disagreements, simulated))
     scaled = (rows - simulated.mean(0)) / (rows.std(0) + 1e-6)
-    count = len(found)
+    count = len(disagreements)
     share = first_share = min(MAX_SHARE, expected / count)
     probabilities = np.full(count, share)
-    design = np.concatenate((scaled[:count], scaled))  # found rows as errors, found rows as others, simulated errors
+    # All disagreements twice, as errors and as mistakes of the models, then the simulated errors.
+    design = np.concatenate((scaled[:count], scaled))
     targets = np.repeat((1.0, 0.0, 1.0), (count, count, len(simulated)))
     values = np.zeros(count)
     for _ in range(STEPS):
-        # Errors have the total weight `count`; simulated rows have what the found ones leave.
+        # Errors have the total weight `count`; simulated ones have what the disagreements leave.
         rest = (count - probabilities.sum()) / len(simulated)
         weights = np.concatenate((probabilities, 1 - probabilities, np.full(len(simulated), rest)))
         coefficients = fit_logistic(design, targets, weights, is_certainty)
@@ -45,9 +46,9 @@ def log_odds_of_errors(found: Floats, simulated: Floats, expected: float, is_cer
     return values
 
 
-def _without_examples(found: Floats, expected: float) -> Floats:
+def _without_examples(disagreements: Floats, expected: float) -> Floats:
     """Rank by the first features, the log-odds of the models, if nothing can be fitted."""
-    share = min(MAX_SHARE, expected / len(found))
-    certainty = found[:, :3].sum(1)
+    share = min(MAX_SHARE, expected / len(disagreements))
+    certainty = disagreements[:, :3].sum(1)
     values: Floats = certainty - certainty.mean() + np.log(share / (1 - share))
     return values

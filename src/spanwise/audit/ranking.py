@@ -36,13 +36,13 @@ def rank_candidates(view: AuditView, seed: int = 1) -> list[RankedCandidate]:
     features = Features(view, [*view.candidates, *simulated])
     ranked = []
     for kind in KINDS:
-        found = [item for item in view.candidates if item[1].kind == kind]
+        candidates = [item for item in view.candidates if item[1].kind == kind]
         errors = [item for item in simulated if item[1].kind == kind]
-        if not found:
+        if not candidates:
             continue
-        rows, examples, expected = features.matrix(found), features.matrix(errors), ERROR_RATE * view.entity_count
+        rows, examples, expected = features.matrix(candidates), features.matrix(errors), ERROR_RATE * view.entity_count
         values = log_odds_of_errors(rows, examples, expected, features.is_certainty(kind))
-        for (index, candidate), value in zip(found, values, strict=True):
+        for (index, candidate), value in zip(candidates, values, strict=True):
             ranked.append(RankedCandidate(index, candidate, float(value), features.details(index, candidate)))
     return sorted(ranked, key=_order)
 

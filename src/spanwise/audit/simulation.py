@@ -28,7 +28,9 @@ def simulate_errors(view: AuditView, seed: int) -> Iterator[tuple[int, Candidate
     entities = [(index, key) for index, keys in enumerate(view.gold) for key in keys]
     labels = [label for _, (_, _, label) in entities]
     others = {label: [other for other in labels if other != label] for label in set(labels)}
-    spans = [(index, span) for index, found in enumerate(random_spans(view.sentences, seed)) for span in found]
+    spans = [
+        (index, span) for index, sentence_spans in enumerate(random_spans(view.sentences, seed)) for span in sentence_spans
+    ]
     added: list[tuple[int, Key]] = [(index, (*span, random.choice(labels))) for index, span in spans]
     for kind, pool in (("missing", entities), ("type", entities), ("boundary", entities), ("spurious", added)):
         for index, key in random.sample(pool, min(MAX_ERRORS, len(pool))):
