@@ -154,3 +154,11 @@ def test_models_are_trained_for_half_of_the_automatic_epochs() -> None:
     assert [audit_module._with_epochs(config, count).training.epochs for count in (100, 660, 3900, 10_800)] == [50, 18, 12, 5]
     given = Choices("biaffine", "static", settings={"epochs": 3}).resolve()
     assert audit_module._with_epochs(given, 100) == given
+
+
+def test_an_audit_that_cannot_start_leaves_nothing(tmp_path: Path) -> None:
+    with pytest.raises(SpanwiseError, match="deep spans need the layers of a transformer"):
+        audit(corpus(60), tmp_path / "audit", recipe="deep-span", encoder="static", log=quiet)
+    with pytest.raises(SpanwiseError, match="an audit needs models that find entities"):
+        audit(corpus(60), tmp_path / "audit", recipe="sng", encoder="static", overrides=["head.task=typing"], log=quiet)
+    assert not (tmp_path / "audit").exists()

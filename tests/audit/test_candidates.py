@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import tiny
 
 from spanwise.audit.candidates import Candidate, find_candidates
 from spanwise.audit.evidence import UNSCORED, Evidence
-from spanwise.audit.span_scores import SpanScores
+from spanwise.audit.span_scores import SpanScores, score_spans
 from spanwise.audit.view import AuditView
 from spanwise.core.types import Entity, Sentence, Span
 
@@ -74,3 +75,21 @@ def test_entities_that_are_too_wide_for_the_models_are_trusted() -> None:
     sentence = Sentence("s", ("a", "b", "c"), (Entity("X", ((0, 3),)), Entity("X", ((1, 2),))))
     view = AuditView([sentence], ["X"], evidence)
     assert [(c.kind, c.gold) for _, c in view.candidates] == [("boundary", (1, 2, 0))]
+
+
+@pytest.mark.parametrize("recipe", ["spanner", "seqner"])
+def test_long_sentences_are_scored_in_windows(recipe: str) -> None:
+    """The part of a long sentence before the first overlap has the scores of the window alone."""
+    model = tiny.model("static", recipe)
+    words = tuple(word for sentence in tiny.sentences(150) for word in sentence.words)[:600]
+    long, start = Sentence("long", words), Sentence("start", words[:512])
+    scores, expected = (score_spans(model, ["Drug", "Place"], [s], [{Span(3, 5)}]) for s in (long, start))
+    rows = [
+        {row[:4]: row[4] for row in zip(*(column.tolist() for column in table), strict=True) if row[2] <= 384}
+        for table in (scores, expected)
+    ]  # fmt: skip
+    assert rows[0] == pytest.approx(rows[1], abs=1e-4)
+    assert len(set(zip(*(column.tolist() for column in scores[:4]), strict=True))) == len(scores.start)
+    assert scores.end.max() > 512
+    if recipe == "spanner":
+        assert {(0, 3, 5, 0), (0, 3, 5, 1)} <= rows[0].keys()  # requested spans have all types

@@ -92,6 +92,8 @@ def audit(
         # Resume only with the same data and settings.
         choices = Choices(recipe, encoder, None, tuple(overrides), settings)
         config = choices.resolve(resumed=None if old is None else Config.model_validate(old["config"]))
+        if config.head.get("task") == "typing":
+            raise SpanwiseError("an audit needs models that find entities; --task typing and head.task=typing do not")
         config = _with_epochs(config, round(0.9 * len(sentences) * (folds - 1) / folds))
         record = {
             "spanwise": __version__, "data": None if source is None else str(source.absolute()), "format": data_format,

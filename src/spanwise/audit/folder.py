@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,18 @@ class AuditFolder:
                 raise SpanwiseError(f"{self.path}: not empty and not an audit; choose another folder")
             elif should_resume:
                 log(f"nothing to resume in {self.path}: starting a new audit")
-            yield
+            try:
+                yield
+            except SpanwiseError:
+                self._remove_if_unused()
+                raise
+
+    def _remove_if_unused(self) -> None:
+        """Remove the record of an audit that failed before its first model was trained."""
+        with suppress(OSError):
+            if self.scores.is_dir():
+                self.scores.rmdir()  # fails if it is not empty
+            self.record_file.unlink(missing_ok=True)
 
 
 def check_same_audit(folder: Path, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:

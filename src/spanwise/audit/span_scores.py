@@ -18,6 +18,7 @@ from spanwise.heads.abilities import CachesSentences, HasSpanProbabilities, find
 from spanwise.models.model import Model
 from spanwise.prediction.encoding import encode_batches
 from spanwise.prediction.streaming import CHUNK
+from spanwise.prediction.windows import split_into_windows, window_ranges
 from spanwise.runtime.device import full_precision
 
 MIN_PROBABILITY = 0.003  # spans below are stored only if they are requested
@@ -50,17 +51,29 @@ def score_spans(
     ``requested`` spans of each sentence. Taggers have no probability of an arbitrary span: for them the
     rows are their predicted entities. ``context`` are other sentences of the same documents.
     """
+    # Long sentences are scored in windows, as in prediction.
+    windows, places, wanted = [], [], []
+    for index, (sentence, spans) in enumerate(zip(sentences, requested, strict=True)):
+        for window, (start, end) in zip(split_into_windows(sentence), window_ranges(len(sentence.words)), strict=True):
+            windows.append(window)
+            places.append((index, start))
+            wanted.append([Span(a - start, b - start) for a, b in spans if start <= a and b <= end])
+    offsets = np.array(places, np.float64).reshape(-1, 2)
     rows: list[Rows] = [np.zeros((0, 5))]
-    for start in range(0, len(sentences), CHUNK):
-        part = slice(start, start + CHUNK)
-        for indices, table in _score_chunk(model, types, sentences[part], requested[part], context):
-            table[:, 0] = np.asarray(indices)[table[:, 0].astype(np.int64)] + start
+    for first in range(0, len(windows), CHUNK):
+        part = slice(first, first + CHUNK)
+        for indices, table in _score_chunk(model, types, windows[part], wanted[part], context):
+            places_of_rows = offsets[np.asarray(indices)[table[:, 0].astype(np.int64)] + first]
+            table[:, 0] = places_of_rows[:, 0]
+            table[:, 1:3] += places_of_rows[:, 1:]
             rows.append(table)
     table = np.concatenate(rows)
     table = table[np.lexsort(table[:, 3::-1].T)]
-    sentence, begin, end, label = table[:, :4].T.astype(np.int32)
-    probability = np.clip(table[:, 4], EDGE, 1 - EDGE)
-    return SpanScores(sentence, begin, end, label, np.log(probability / (1 - probability)).astype(np.float32))
+    is_first = np.append(True, (np.diff(table[:, :4], axis=0) != 0).any(1))[: len(table)]  # windows overlap
+    sentence_index, begin, end_index, label = table[is_first, :4].T.astype(np.int32)
+    probability = np.clip(table[is_first, 4], EDGE, 1 - EDGE)
+    log_odds = np.log(probability / (1 - probability)).astype(np.float32)
+    return SpanScores(sentence_index, begin, end_index, label, log_odds)
 
 
 @torch.inference_mode()
