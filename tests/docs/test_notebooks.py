@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from cases import in_case
 from doc_hooks import load_hook
 
 ROOT = Path(__file__).parents[2]
@@ -35,23 +37,39 @@ def contents(cell: Any) -> list[Any]:
     return [{key: "".join(value) for key, value in output.items()} for output in values]
 
 
-@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
-def test_a_notebook_runs_and_its_outputs_are_current(
-    path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: Any
-) -> None:
-    nbformat = pytest.importorskip("nbformat")
-    nbclient = pytest.importorskip("nbclient")
+@pytest.fixture
+def kernel(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """A kernel for all notebooks: importing torch and the library takes most of the time of one."""
+    pytest.importorskip("nbclient")
     pytest.importorskip("ipykernel")
-    monkeypatch.setenv("TMPDIR", str(tmp_path))  # for the runs, which notebooks write to temporary folders
-    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    from jupyter_client.manager import KernelManager
+
+    manager = KernelManager(kernel_name="python3")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", str(tmp_path_factory.mktemp("kernel")))  # for the runs of notebooks
+        patch.setenv("OMP_NUM_THREADS", "1")
+        manager.start_kernel(cwd=str(tmp_path_factory.mktemp("notebooks")))
+    yield manager
+    manager.shutdown_kernel(now=True)
+
+
+def test_notebooks_run_and_their_outputs_are_current(kernel: Any, capfd: Any) -> None:
+    for path in NOTEBOOKS:
+        with in_case(path.stem):
+            check_notebook(path, kernel)
+
+
+def check_notebook(path: Path, kernel: Any) -> None:
+    import nbclient
+    import nbformat
+
     stored = nbformat.read(path, 4)
     current = nbformat.read(path, 4)
     assert SIZES.search(current.cells[1].source)
     current.cells[1].source = "SENTENCES, EPOCHS = 24, 1"
-    client = nbclient.NotebookClient(
-        current, timeout=None, kernel_name="python3", coalesce_streams=True, resources={"metadata": {"path": str(tmp_path)}}
-    )
-    client.execute()
+    current.cells.insert(0, nbformat.v4.new_code_cell("%reset -f"))  # no names of other notebooks
+    nbclient.NotebookClient(current, km=kernel, timeout=None, coalesce_streams=True).execute()
+    del current.cells[0]
     for before, after in zip(stored.cells, current.cells, strict=True):
         assert kinds(before) == kinds(after), ADVICE
         if "exact" in before.metadata.get("tags", ()):
