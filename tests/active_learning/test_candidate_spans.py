@@ -27,7 +27,7 @@ def test_models_give_more_spans_than_they_predict(recipe: str, tmp_path: Path) -
 
 def test_models_that_type_given_spans_give_their_types() -> None:
     sentences = tiny.sentences(5, seed=4)
-    predictor = Predictor(tiny.model("static", "sng", ["head.task=typing"]), "cpu")
+    predictor = Predictor(tiny.model("static", "sng", ["head.task=typing", "encoder.glove=null"]), "cpu")
     candidates = list(predict_candidate_spans(predictor, sentences))
     assert [len(sentence.entities) for sentence in candidates] == [len(sentence.entities) for sentence in sentences]
 
