@@ -31,6 +31,8 @@ class Forked:
         self._outputs = [tempfile.TemporaryFile() for _ in range(2)]  # noqa: SIM115
         self._end = time.monotonic() + LIMIT
         self._code: int | None = None
+        import torch._dynamo  # noqa: F401  # the first training of a process imports it, which takes a second
+
         _end_threads_of_torch()
         self.pid = os.fork()
         if self.pid == 0:
