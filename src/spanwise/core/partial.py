@@ -2,7 +2,7 @@
 
 ``Sentence.annotated`` holds ranges of words or entity types. A span is *known* if it lies inside one
 of the ranges, or if its type is one of the types: if it has no entity there, it is none. Everything
-else is *open*: it may be an entity that nobody marked. The entities of a sentence are always known.
+else is *open*: it may be an entity without a mark. The entities of a sentence are always known.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Fill the gaps of incomplete annotations: what a first model predicts there is learned by the second one.
 
-In sentences marked ``"annotated": []``, nobody knows which spans are entities without a mark. Such
+In sentences marked ``"annotated": []``, it is unknown which spans are entities without a mark. Such
 data is trained on in two rounds. The first model takes open spans for weak negatives. It finds most
 of the entities without a mark, and the second model learns them as gold, from the beginning.
 """
