@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
 
 import pytest
 
 from spanwise.runtime.collection import paused_collection
 
+REAL_COUNT = gc.get_freeze_count  # tests/conftest.py replaces it after all tests are collected
+
 
 @pytest.fixture
-def _enabled() -> None:
+def _enabled(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Collection is enabled, and objects of other tests are frozen again in the end."""
+    monkeypatch.setattr(gc, "get_freeze_count", REAL_COUNT)
     was_enabled, was_frozen = gc.isenabled(), gc.get_freeze_count() > 0
     gc.enable()
     yield
