@@ -24,7 +24,7 @@ from spanwise.runs.folder import RunFolder
 if TYPE_CHECKING:
     from kill import Trial
 
-SMALL = ("encoder.word_size=8", "encoder.char_hidden=2", "encoder.hidden=8", "training.checkpoint_steps=2")
+SMALL = ("encoder.word_size=8", "encoder.char_hidden=0", "encoder.hidden=8", "training.checkpoint_steps=2")
 TRAIN = (
     "--recipe", "seqner", "--encoder", "static", "--epochs", "2", "--batch-size", "8", "--device", "cpu",
     *(word for setting in SMALL for word in ("--set", setting)),
