@@ -6,11 +6,13 @@ import json
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 import torch
 from cli_runner import Runner
+from encoder_graphs import trace_equal_encoders_once
 from tiny import corpus, fit, model, with_relations
 
 import spanwise
@@ -29,11 +31,17 @@ IN_ONNX = "is an ONNX model, which can only predict; pass the run folder it was 
 TEXT = "Nothing but oslo, the new york acid. Aspirin acid was seen near lima."
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _graphs(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    with trace_equal_encoders_once(tmp_path_factory.mktemp("graphs")):
+        yield
+
+
 @pytest.fixture(scope="module")
 def trained(tiny_bert: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A trained bundle whose span branch predicts."""
     folder = tmp_path_factory.mktemp("onnx") / "run"
-    fit(folder, recipe="bl-spanner", encoder=str(tiny_bert), epochs=4, head_rate=0.01)
+    fit(folder, recipe="bl-spanner", encoder=str(tiny_bert), epochs=8, head_rate=0.02)
     return folder
 
 

@@ -19,13 +19,13 @@ from typing import Any
 import pytest
 from doc_blocks import Block, matches, parse_blocks
 from doc_shell import BlockError, Shell, join_lines, parse_command, pipeline
+from tiny import STATIC
 
 from spanwise.core.types import Corpus
 from spanwise.corpora.conversion import convert
 from spanwise.data import FOLDER
 from spanwise.formats import write
 from spanwise.recipes.resolve import Choices
-from spanwise.testing.encoders import STATIC
 from spanwise.training.run import train
 
 ROOT = Path(__file__).parents[2]
