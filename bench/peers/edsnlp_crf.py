@@ -1,9 +1,9 @@
 """EDS-NLP's trainable NER on the common encoder: ``eds.ner_crf`` with its ``train`` function.
 
 The component has one tag sequence per type, so entities of different types may overlap. Rates are the defaults
-of its trainer: 5e-5 for the encoder, 3e-4 for the rest, a warm-up over a tenth of the steps. The mode ``joint``
-and windows of 20 words for the CRF are those of its tutorial, whose batches of 2,000 words are for documents and
-a GPU; here a batch has 8 sentences.
+of its trainer: 5e-5 for the encoder, 3e-4 for the rest, a warm-up over a tenth of the steps. The mode ``joint`` is
+that of the example in its documentation, which recommends windows of 10 or 20 words for the CRF; here they have
+20. A batch has 8 sentences, as for spaCy.
 """
 
 from __future__ import annotations
