@@ -15,7 +15,9 @@ from torch import Tensor, nn
 
 
 def use_fused_attention(model: Any) -> None:
-    """Replace the attention of an ``MPNetModel``."""
+    """Replace the attention of an ``MPNetModel``, unless it is replaced already."""
+    if isinstance(model.encoder, FusedEncoder):
+        return
     for layer in model.encoder.layer:
         layer.attention.attn = FusedAttention(layer.attention.attn)
     model.encoder = FusedEncoder(model.encoder)
@@ -51,7 +53,7 @@ class FusedEncoder(nn.Module):
         from transformers.modeling_outputs import BaseModelOutput
 
         bias = self._bias(states, attention_mask)
-        every = [states]
+        every: list[Any] = [states]
         for layer in self.layer:
             every.append(layer(every[-1], bias)[0])
         return BaseModelOutput(last_hidden_state=every[-1], hidden_states=tuple(every) if output_hidden_states else None)
@@ -62,7 +64,7 @@ class FusedEncoder(nn.Module):
         dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else states.dtype
         positions = torch.arange(states.shape[1], device=states.device)
         buckets = self.bucket(positions - positions.unsqueeze(1), num_buckets=self.config.relative_attention_num_buckets)
-        bias = self.relative_attention_bias(buckets).permute(2, 0, 1).to(dtype)
+        bias: Tensor = self.relative_attention_bias(buckets).permute(2, 0, 1).to(dtype)
         bias = bias.expand(len(states), -1, -1, -1)
         if mask is None:  # there is no padding
             return bias

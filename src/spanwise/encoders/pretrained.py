@@ -59,7 +59,6 @@ def load_pretrained(name: str, folder: Path | None = None) -> tuple[Any, Any]:
     """The model and tokenizer of a name. From a run's ``folder`` only the architecture is loaded, without weights."""
     from transformers import AutoConfig, AutoModel, AutoTokenizer
 
-    from spanwise.encoders.mpnet import use_fused_attention
     from spanwise.runtime.tensors import check_finite
 
     _silence_transformers()
@@ -98,8 +97,6 @@ def load_pretrained(name: str, folder: Path | None = None) -> tuple[Any, Any]:
         raise SpanwiseError(f"encoder {source}: no tokenizer found; expected tokenizer.json")
     if not tokenizer.is_fast:
         raise SpanwiseError(f"encoder {name}: expected a fast tokenizer (tokenizer.json) to align subwords")
-    if config.model_type == "mpnet":
-        use_fused_attention(model)
     return model.float(), tokenizer
 
 

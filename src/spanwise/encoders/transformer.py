@@ -19,6 +19,7 @@ from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.encoders.fast_attention import use_fast_attention
 from spanwise.encoders.fixed_shapes import SizeTable, pad_subword_inputs
 from spanwise.encoders.layers import LayerParts, layer_parts
+from spanwise.encoders.mpnet import use_fused_attention
 from spanwise.encoders.prediction_bert import CONFIG, PredictionBert, read_bert_config
 from spanwise.encoders.prediction_tokenizer import copy_tokenizer_files, read_prediction_tokenizer
 from spanwise.encoders.pretrained import load_pretrained
@@ -75,6 +76,8 @@ class TransformerEncoder(Encoder):
 
     def __init__(self, settings: TransformerSettings, model: Any, tokenizer: Any) -> None:
         super().__init__()
+        if model.config.model_type == "mpnet":
+            use_fused_attention(model)
         self.model: Any = model
         self.settings, self.tokenizer = settings, tokenizer
         self.width = model.config.hidden_size
