@@ -23,6 +23,14 @@ from spanwise.core.errors import SpanwiseError
 from spanwise.ray import Annotator
 
 
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A real model, because processes of other libraries load it."""
+    folder = tmp_path_factory.mktemp("model") / "run"
+    tiny.model("static", "spanner").save(folder)
+    return folder
+
+
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     folder = tmp_path / "data"
