@@ -16,7 +16,9 @@ if TYPE_CHECKING:
 
 SHARED = Path(__file__).resolve().parents[1].parent / "shared" / "data"
 # These run first, so that no worker starts one of them when the others have finished.
-LONGEST = ("test_processes.py", "test_kill.py", "test_contracts.py", "test_onnx.py")
+LONGEST = (
+    "test_processes.py", "test_kill.py", "test_contracts.py", "test_onnx.py", "test_notebooks.py", "test_round_trips.py",
+)  # fmt: skip
 
 # No limits on time, which a busy machine would exceed. Examples differ from run to run; --hypothesis-profile=thorough
 # tries many more at once.
