@@ -12,6 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from spanwise.runtime.experimental import uses_experimental_kernels
 from spanwise.runtime.fast_linear import fast_linear
 
 LARGEST_TILE = 128 * 32  # padded length times values per head; larger tiles do not fit into the memory of a block
@@ -65,7 +66,7 @@ def attend(states: Tensor, weight: Tensor, bias: Tensor, mask: Tensor, heads: in
 
 def can_use_kernels(states: Tensor, heads: int) -> bool:
     """Whether kernels can compute the attention of ``states`` [B, T, d]: short texts in training on a GPU, with Triton."""
-    if not states.is_cuda or not torch.is_grad_enabled():
+    if not states.is_cuda or not torch.is_grad_enabled() or not uses_experimental_kernels():
         return False
     size, block = states.shape[2] // heads, 1 << max(4, (states.shape[1] - 1).bit_length())
     return size >= 16 and size & (size - 1) == 0 and size * block <= LARGEST_TILE and _works(states.device, heads, size, block)

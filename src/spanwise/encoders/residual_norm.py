@@ -9,6 +9,8 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
+from spanwise.runtime.experimental import uses_experimental_kernels
+
 WIDEST = 1024  # values per row; a program reads a whole row
 
 
@@ -60,7 +62,8 @@ class FastOutput(nn.Module):
 def can_use_kernels(residual: Tensor) -> bool:
     """Whether kernels can be used: in training on a GPU, with Triton."""
     width = residual.shape[-1]
-    return residual.is_cuda and torch.is_grad_enabled() and width <= WIDEST and _works(residual.device, width)
+    is_training = residual.is_cuda and torch.is_grad_enabled() and uses_experimental_kernels()
+    return is_training and width <= WIDEST and _works(residual.device, width)
 
 
 @cache

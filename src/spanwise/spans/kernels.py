@@ -8,6 +8,8 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
+from spanwise.runtime.experimental import uses_experimental_kernels
+
 LARGEST_HEAD = 128  # values per head; more do not fit into registers
 
 
@@ -23,7 +25,8 @@ class SpanIndex(NamedTuple):
 def can_use_kernels(queries: Tensor, heads: int) -> bool:
     """Whether kernels can compute the attention of ``queries`` [S, d]: on a GPU, if Triton works there."""
     size = queries.shape[1] // heads
-    return queries.is_cuda and 16 <= size <= LARGEST_HEAD and size & (size - 1) == 0 and _has_triton(queries.device)
+    is_supported = queries.is_cuda and 16 <= size <= LARGEST_HEAD and size & (size - 1) == 0
+    return is_supported and uses_experimental_kernels() and _has_triton(queries.device)
 
 
 def attend_with_kernels(
