@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from tiny import corpus
 from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from spanwise.batching.batches import PackedBatch, TrainingBatches
 from spanwise.batching.shape_classes import MIN_BATCHES
@@ -114,3 +116,33 @@ def test_other_heads_keep_their_shapes(recipe: str, tiny_bert: Path) -> None:
 def test_encoders_with_an_lstm_keep_their_shapes() -> None:
     _, batches = make_batches("global-pointer", "static")
     assert not batches.fix_shapes()
+
+
+class WaitingOperations(TorchDispatchMode):
+    """Collects operations that make the host wait for a device, which a recording does not allow."""
+
+    NAMES = ("nonzero", "_local_scalar_dense", "masked_select", "unique", "repeat_interleave.Tensor", "equal.default")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+
+    def __torch_dispatch__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = str(function)
+        is_index = "aten.index" in name and isinstance(args[1], (list, tuple))
+        if any(part in name for part in self.NAMES):
+            self.names.add(name)
+        elif is_index and any(isinstance(index, Tensor) and index.dtype == torch.bool for index in args[1]):
+            self.names.add(f"{name} with a mask")
+        return function(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
+def test_recorded_steps_never_wait_for_the_device(recipe: str, tiny_bert: Path) -> None:
+    model, batches = make_batches(recipe, str(tiny_bert), *RECIPES[recipe])
+    assert batches.fix_shapes()
+    model.encoder.enable_step_graphs()
+    batch = batches.batch(next(step for step in range(12) if batches.sizes[step] is not None))
+    with WaitingOperations() as operations:
+        model(batch.inputs, batch.targets)["loss"].backward()
+    assert not operations.names
