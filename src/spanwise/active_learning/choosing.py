@@ -109,7 +109,7 @@ def choose(
 ) -> list[Candidate]:  # fmt: skip
     """Choose from a pool of any size; memory holds the shortlist and a hash of each sentence.
 
-    ``pool`` gives what is annotated already and counts what was read. The result is in the order of
+    ``pool`` knows which texts are already annotated and counts what was read. The result is in the order of
     choice, the most valuable first.
     """
     pool = pool or Pool()

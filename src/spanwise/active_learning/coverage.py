@@ -1,9 +1,9 @@
 """Choose candidates that together cover as much as possible, instead of the same thing many times.
 
 The value of a set of candidates is the sum over all words of weight * (1 - exp(-saturation * mass)),
-where mass is what the chosen candidates contain of the word: the first occurrences of an uncertain word
-are worth most, and a similar sentence is worth less. The function is submodular, so choosing greedily reaches at least
-1 - 1/e of the best value (filtered active submodular selection, Wei, Iyer and Bilmes 2015).
+where mass is the total mass of the word in the chosen candidates: the first occurrences of an uncertain
+word are worth most, and a similar sentence is worth less. The function is submodular, so choosing greedily
+reaches at least 1 - 1/e of the best value (filtered active submodular selection, Wei, Iyer and Bilmes 2015).
 """
 
 from __future__ import annotations

@@ -48,11 +48,11 @@ def audit(
     log: Callable[[str], None] = print,
     **settings: Any,
 ) -> Audit:
-    """Cross-validate models on a corpus and write what they disagree with to the folder ``out``.
+    """Cross-validate models on a corpus and write their disagreements with gold to the folder ``out``.
 
     Args:
         data: a corpus, a folder with train, dev and test files, or one file.
-        out: a new or empty folder, or with ``resume`` that of an audit.
+        out: a new or empty folder, or with ``resume`` the folder of an audit.
         split: the split to audit; all of them together by default.
         folds: number of models per repetition, 5 by default; each scores the part of the data that it was not
             trained on.

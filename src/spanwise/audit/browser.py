@@ -20,8 +20,8 @@ from spanwise.drawing import draw_sentence, type_colours
 MAX_BYTES = 2_500_000  # of drawings; the files list all suggestions
 
 INTRO = """Bars <b>above</b> the words are gold entities, bars <b>below</b> are the suggestions; entities that stay are pale.
-The score is the probability that gold is wrong, as the models and the rest of the corpus see it. Sentences with the surest
-suggestions come first."""
+The score is the probability that gold is wrong, estimated from the models and the rest of the corpus. Sentences with the
+most certain suggestions come first."""
 
 
 def audit_page(audit: Audit, consistency: Section) -> str:

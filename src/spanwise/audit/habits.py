@@ -17,7 +17,7 @@ class Habit:
     """How entities treat a word before or after their core, such as "the", "Dr." or a full stop.
 
     ``side`` is ``start`` or ``end``. ``inside`` counts entities that include the word there, ``outside``
-    those that stop just before it. ``exceptions`` are the rarer cases: index of the sentence and entity.
+    those that are next to it but exclude it. ``exceptions`` are the rarer cases: index of the sentence and entity.
     """
 
     word: str

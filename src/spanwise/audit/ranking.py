@@ -26,7 +26,7 @@ class RankedCandidate:
 
 
 def rank_candidates(view: AuditView, seed: int = 1) -> list[RankedCandidate]:
-    """Score all disagreements between gold and the models; the surest come first.
+    """Score all disagreements between gold and the models; the most certain come first.
 
     The disagreements of a kind are a mixture: errors of gold, which look like simulated ones, and errors
     of the models. ``log_odds_of_errors`` separates them. All else equal, the surer models are, the higher

@@ -11,7 +11,7 @@ from spanwise.core.types import Corpus, Sentence
 
 @dataclass(frozen=True)
 class Audit:
-    """The corpus, its sentences with their split by name, and the suggestions, the surest first."""
+    """The corpus, its sentences with their split by name, and the suggestions, the most certain first."""
 
     corpus: Corpus
     keys: dict[str, tuple[str, Sentence]]

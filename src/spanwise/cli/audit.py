@@ -29,7 +29,7 @@ def audit(
         Path | None, typer.Argument(metavar="DATA", help="Annotated file, or folder with train/dev/test files.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Folder to write; with --apply the corrected corpus.")
+        Path | None, typer.Option("--out", metavar="DIR", help="Folder to write; with --apply, of the corrected corpus.")
     ] = None,
     apply: Annotated[
         Path | None,
@@ -38,10 +38,14 @@ def audit(
     split: Annotated[
         str | None, typer.Option("--split", metavar="NAME", help="Split to audit; all together by default.")
     ] = None,
-    folds: Annotated[int, typer.Option("--folds", metavar="N", help="Models; each is tested on its part of the data.")] = 5,
-    repeats: Annotated[int, typer.Option("--repeats", metavar="N", min=1, help="Repetitions with other folds, averaged.")] = 1,
+    folds: Annotated[
+        int, typer.Option("--folds", metavar="N", help="Number of models; each predicts the part it was not trained on.")
+    ] = 5,
+    repeats: Annotated[
+        int, typer.Option("--repeats", metavar="N", min=1, help="Repetitions with other folds; scores are averaged.")
+    ] = 1,
     limit: Annotated[
-        int | None, typer.Option("--limit", metavar="N", min=1, help="Suggestions to write; all by default.")
+        int | None, typer.Option("--limit", metavar="N", min=1, help="Maximum number of suggestions; all by default.")
     ] = None,
     target_format: Annotated[
         str | None,
@@ -68,7 +72,7 @@ def audit(
     """Find likely annotation errors, and apply corrections.
 
     Models are cross-validated on DATA. Where they disagree with its annotations, DIR gets a list of
-    suggestions, the surest first (suggestions.csv, suggestions.json), a page to read them in
+    suggestions, the most certain first (suggestions.csv, suggestions.json), a page to read them in
     (report.html), and tables of strings and sentences that are annotated inconsistently.
 
     --apply takes suggestions.json without the suggestions that you reject, or the sentences of --to

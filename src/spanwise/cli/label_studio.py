@@ -32,7 +32,7 @@ def config(
 ) -> None:
     """Write the labelling configuration (XML) for the types and relations of data or a model.
 
-    Paste it into Settings, Labeling Interface, Code of a project. Each type gets a label and a
+    Paste it into a project: Settings, Labeling Interface, Code. Each type gets a label and a
     colour, each type of relation an entry. The text of a task is data.text, as in tasks that
     spanwise predict --to label_studio writes.
     """

@@ -99,11 +99,11 @@ def serve(
     ] = None,
     learn_data: Annotated[
         Path | None,
-        typer.Option("--learn-data", metavar="DATA", help="Data to train on with the annotations; its dev split decides."),
+        typer.Option("--learn-data", metavar="DATA", help="Data to add to the annotations; models are compared on its dev."),
     ] = None,
     learn_folder: Annotated[
         Path | None,
-        typer.Option("--learn-folder", metavar="DIR", help="Folder to collect in; MODEL-label-studio by default."),
+        typer.Option("--learn-folder", metavar="DIR", help="Folder of annotations and runs; MODEL-label-studio by default."),
     ] = None,
     device: DeviceOption = "auto",
     threads: ThreadsOption = None,

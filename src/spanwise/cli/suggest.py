@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 def suggest(
     model: Annotated[
         str | None,
-        typer.Argument(metavar="MODEL", help="Run folder, or hf:OWNER/NAME on the Hugging Face hub.", show_default=False),
+        typer.Argument(metavar="MODEL", help="Run folder, installed model, or hf:OWNER/NAME on the hub.", show_default=False),
     ] = None,
     pool: Annotated[
         list[str] | None,
@@ -46,7 +46,7 @@ def suggest(
     unit: Annotated[str, typer.Option("--unit", metavar="sentence|document", help="What to choose.")] = "sentence",
     annotated: Annotated[
         list[Path] | None,
-        typer.Option("--annotated", metavar="FILE", help="Skip texts that this file or folder has already. Repeatable."),
+        typer.Option("--annotated", metavar="FILE", help="Skip texts that are in this file or folder. Repeatable."),
     ] = None,
     annotated_format: Annotated[
         str | None,
@@ -56,7 +56,7 @@ def suggest(
         list[str] | None,
         typer.Option("--prefer", metavar="TYPE[=WEIGHT]", help="Prefer texts with this rare type; weight 10. Repeatable."),
     ] = None,
-    per_word: Annotated[bool, typer.Option("--per-word", help="Count the cost of a text in words, not in texts.")] = False,
+    per_word: Annotated[bool, typer.Option("--per-word", help="Divide the score of a text by its number of words.")] = False,
     target_format: Annotated[
         str | None,
         typer.Option(
@@ -87,8 +87,9 @@ def suggest(
 ) -> None:
     """Choose which texts to annotate next, and write them with the model's predictions.
 
-    By default, sentences with many uncertain spans are chosen, but few with the same words. The
-    output can be corrected in an annotation tool: pass --to label_studio, brat or any other format.
+    By default, sentences with many entities and uncertain spans are chosen, but few with the same
+    words. The output can be corrected in an annotation tool: pass --to label_studio, brat or any
+    other format.
 
     With --simulate, MODEL and POOL are not needed: the training sentences of DATA are annotated in
     rounds of N, a new model is trained in each round (--recipe, --encoder, --epochs, --set), and the

@@ -24,7 +24,7 @@ STOP_SECONDS = 10.0  # that a training gets to end
 
 @dataclass(frozen=True)
 class LearningOptions:
-    """``after``: start a training when this many annotations were changed; None: only when asked for."""
+    """``after``: start a training when this many annotations were changed; None: only on request."""
 
     data: Path | None = None
     after: int | None = None
@@ -34,7 +34,7 @@ class LearningOptions:
 class Learner:
     """Starts at most one training at a time. Its methods are called in the event loop of the service.
 
-    A training that was interrupted by the end of the service continues when it is started again.
+    A training that was interrupted by the end of the service continues when the service is started again.
     """
 
     def __init__(

@@ -16,15 +16,15 @@ from spanwise.label_studio.collection import Change, read_sentences
 from spanwise.label_studio.rounds import RoundRequest
 from spanwise.runs.folder import RunFolder
 
-DEV_SHARE = 5  # without base data, one of this many tasks is dev
+DEV_SHARE = 5  # without base data, about one of this many tasks is dev
 
 
 def round_corpus(request: RoundRequest, log: Callable[[str], None]) -> Corpus:
     """Return train and dev. Dev is the same in all rounds, so that their models can be compared.
 
-    The dev split of the base data is used unchanged. Without base data, every fifth task is dev, chosen
-    by its number. A collected sentence that is also in dev or test of the base data is not used for
-    training. One that is in train replaces it, because it is a correction.
+    The dev split of the base data is used unchanged. Without base data, about a fifth of the tasks is
+    dev, chosen by a hash of their number. A collected sentence that is also in dev or test of the base
+    data is not used for training. One that is in train replaces it, because it is a correction.
     """
     ledger = Ledger()
     documents = list(read_sentences(Path(request.annotations), request.changes, ledger))
