@@ -21,10 +21,10 @@ from spanwise.losses.teaching import TaughtSentence
 from spanwise.models.model import Model
 from spanwise.prediction.predictor import predict
 from spanwise.prediction.span_vectors import span_probabilities
-from spanwise.training import lessons
-from spanwise.training.lessons import UNLABELLED, add_unlabelled
+from spanwise.training import teacher_outputs
 from spanwise.training.loop import Trainer
 from spanwise.training.steps import TrainingSteps
+from spanwise.training.teacher_outputs import UNLABELLED, add_unlabelled
 from spanwise.training.teachers import ask_teachers
 
 GRID = ("head.channels=8", "head.rank=4", "head.dropout=0", "head.hidden_dropout=0")
@@ -96,7 +96,7 @@ def test_a_student_learns_from_unlabelled_text(teachers: dict[str, Path], text: 
     assert report["unlabelled"] == [str(text)]
     (teacher,) = report["teachers"]
     assert (teacher["path"], teacher["recipe"], len(teacher["weights"])) == (str(teachers["grid"]), "grid", 16)
-    assert not (tmp_path / "student" / "lessons.jsonl").exists()
+    assert not (tmp_path / "student" / "teacher_outputs.jsonl").exists()
 
 
 def test_training_sentences_keep_gold_and_unlabelled_ones_get_predictions(
@@ -112,7 +112,9 @@ def test_training_sentences_keep_gold_and_unlabelled_ones_get_predictions(
     (trainer,) = trainers
     assert [s.entities for s in trainer.sentences[: len(data["train"])]] == [s.entities for s in data["train"]]
     rest = trainer.sentences[len(data["train"]) :]
-    assert [s.words for s in rest] == [s.words for s in TEXT if s.words not in {k.words for k in lessons.all_sentences(data)}]
+    assert [s.words for s in rest] == [
+        s.words for s in TEXT if s.words not in {k.words for k in teacher_outputs.all_sentences(data)}
+    ]
     for index, sentence in enumerate(trainer.sentences):
         if sentence.id == "long":  # longer than what a model reads at once: only gold
             assert not isinstance(sentence, TaughtSentence)
@@ -161,7 +163,7 @@ def test_an_interrupted_student_resumes_identically_without_its_teachers(
     assert sorted(p.name for p in (tmp_path / "parts").iterdir()) == sorted(p.name for p in (tmp_path / "whole").iterdir())
 
 
-@pytest.mark.parametrize("moment", [1, 2, 3])  # before the record, the lessons, the configuration
+@pytest.mark.parametrize("moment", [1, 2, 3])  # before the record, the outputs of teachers, the configuration
 def test_a_student_interrupted_before_its_first_step_starts_again(
     teachers: dict[str, Path], tmp_path: Path, moment: int
 ) -> None:

@@ -16,9 +16,9 @@ from spanwise.corpora.splits import fingerprint
 from spanwise.decoding.decode import Predictions
 from spanwise.heads.spanner import SpanNer
 from spanwise.training.gaps import FilledGaps
-from spanwise.training.lessons import Lessons
 from spanwise.training.partial_checks import check_partial
 from spanwise.training.steps import TrainingSteps
+from spanwise.training.teacher_outputs import TeacherOutputs
 from spanwise.training.teachers import Opinion, to_spans
 
 WORDS_ONLY = ("encoder.char_hidden=0", "encoder.layers=0")  # the corpus needs no context
@@ -69,7 +69,7 @@ def test_a_first_model_fills_the_gaps(two_rounds: tuple[Path, list[str]]) -> Non
     assert added > 10
     assert f"second round: learning {added} more entities that the first model predicts in 60 sentences" in lines
     assert not (folder / "checkpoints").exists()
-    assert not (folder / "lessons.jsonl").exists()
+    assert not (folder / "teacher_outputs.jsonl").exists()
 
 
 @pytest.mark.parametrize("step", [6, 48 + 7])  # of the first and of the second round, which have 48 steps each
@@ -100,7 +100,7 @@ def test_relations_are_filled_too() -> None:
     a, b, c = (Entity("X", (Span(n, n + 1),), 0.9) for n in range(3))
     sentence = Sentence("s", words, (b, a), (Relation("r", 0, 1),), annotated=())
     predictions = Predictions((a, b, c), (Relation("r", 1, 0), Relation("r", 0, 2)))
-    filled = FilledGaps(Lessons([Opinion(to_spans(()), predictions)], [])).complete(Corpus({"train": (sentence,)}))
+    filled = FilledGaps(TeacherOutputs([Opinion(to_spans(()), predictions)], [])).complete(Corpus({"train": (sentence,)}))
     (result,) = filled["train"]
     assert result.entities == (b, a, c)
     assert result.relations == (Relation("r", 0, 1), Relation("r", 1, 2))
@@ -126,10 +126,10 @@ def test_teachers_decide_about_open_spans() -> None:
     data = remove_entities(corpus(30), is_marked=True)
     sentence = replace(data["train"][0], entities=())
     opinion = Opinion(to_spans([(0, 1, 0, 0.8)]), Predictions(()))
-    lessons = Lessons([opinion], [])
+    teacher_outputs = TeacherOutputs([opinion], [])
     student = model("static", "spanner", data=data)
-    (taught,) = lessons.sentences(Corpus({"train": (sentence,)}), student)
+    (taught,) = teacher_outputs.sentences(Corpus({"train": (sentence,)}), student)
     assert taught.annotated is None
     assert student.head.target_spans(taught).mass.tolist() == pytest.approx([0.8])  # type: ignore[operator]
     tagger = model("static", "seqner", data=data)  # learns no probabilities, so the spans stay open
-    assert lessons.sentences(Corpus({"train": (sentence,)}), tagger)[0].annotated == ()
+    assert teacher_outputs.sentences(Corpus({"train": (sentence,)}), tagger)[0].annotated == ()

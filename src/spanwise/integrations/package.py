@@ -172,7 +172,7 @@ def _members(module: str, folder: Path, metadata: WheelMetadata) -> dict[str, Pa
 def _model_files(folder: Path) -> list[Path]:
     """The files that prediction needs; a folder from the hub also has a report."""
     run = RunFolder(folder)
-    excluded = {run.report_file, run.metrics_file, run.record_file, run.lock_file, run.lessons_file}
+    excluded = {run.report_file, run.metrics_file, run.record_file, run.lock_file, run.teacher_outputs_file}
     return sorted(set(run.files()) - excluded)
 
 

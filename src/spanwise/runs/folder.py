@@ -25,10 +25,10 @@ GROUPS = {"seeds": r"seed-\d+", "folds": r"fold-\d+", "sweep": r".+=.*"}
 
 _CONFIG, _LABELS, _WEIGHTS = "config.yaml", "labels.json", "model.safetensors"
 _TRAINING_RECORD, _REPORT, _METRICS, _CHECKPOINTS = "resume.json", "run.json", "metrics.jsonl", "checkpoints"
-_LESSONS, _ONNX_RECORD, _GROUP_RECORD = "lessons.jsonl", "onnx.json", "runs.json"
+_TEACHER_OUTPUTS, _ONNX_RECORD, _GROUP_RECORD = "teacher_outputs.jsonl", "onnx.json", "runs.json"
 _GRAPHS = ("*.onnx", "*.onnx.data")
 _MODEL_FILES = (
-    _CONFIG, _LABELS, _WEIGHTS, _TRAINING_RECORD, _REPORT, _METRICS, _LESSONS, _ONNX_RECORD, *_GRAPHS, LOCK_NAME,
+    _CONFIG, _LABELS, _WEIGHTS, _TRAINING_RECORD, _REPORT, _METRICS, _TEACHER_OUTPUTS, _ONNX_RECORD, *_GRAPHS, LOCK_NAME,
 )  # fmt: skip
 _GROUP_FILES = (_GROUP_RECORD, *(f"{kind}.json" for kind in GROUPS), LOCK_NAME)
 # Configurations, vocabularies and tokenizers, as the encoders and Transformers write them.
@@ -90,9 +90,9 @@ class RunFolder:
         return self.path / _TRAINING_RECORD
 
     @property
-    def lessons_file(self) -> Path:
+    def teacher_outputs_file(self) -> Path:
         """The probabilities of teachers for the training sentences of an unfinished run."""
-        return self.path / _LESSONS
+        return self.path / _TEACHER_OUTPUTS
 
     @property
     def checkpoints(self) -> Path:
@@ -236,9 +236,9 @@ class RunFolder:
         return sorted(folders, key=lambda path: int(path.name[5:]))
 
     def remove_training_state(self) -> None:
-        """Remove checkpoints, lessons and training record of a finished run: there is nothing left to resume."""
+        """Remove checkpoints, outputs of teachers and training record of a finished run: there is nothing left to resume."""
         shutil.rmtree(self.checkpoints, ignore_errors=True)
-        self.lessons_file.unlink(missing_ok=True)
+        self.teacher_outputs_file.unlink(missing_ok=True)
         self.record_file.unlink(missing_ok=True)
 
     # --- ownership ---------------------------------------------------------------------------------------------------

@@ -98,7 +98,7 @@ def _check_contents(run: RunFolder, should_resume: bool) -> None:
     """Accept a folder that is empty or is resumed, and remove temporary files left by killed processes."""
     files = (
         run.record_file, run.config_file, run.labels_file, run.weights_file, run.metrics_file, run.report_file,
-        run.lessons_file,
+        run.teacher_outputs_file,
     )  # fmt: skip
     prefixes = (*(f".{file.name}." for file in files), ".files.")  # see ``atomic_output`` and ``atomic_files``
     remove_leftovers(run.path)

@@ -22,7 +22,7 @@ from spanwise.runs.folder import RunFolder
 from spanwise.runs.records import TrainingRecord
 from spanwise.runtime.device import is_main_process, should_use_cuda
 from spanwise.training.data import all_sentences
-from spanwise.training.lessons import Lessons
+from spanwise.training.teacher_outputs import TeacherOutputs
 from spanwise.training.teachers import Opinion, to_spans
 
 FIRST = "first"  # folder of the first model, next to the checkpoints of the second
@@ -43,27 +43,27 @@ def has_gaps(sentence: Sentence) -> bool:
 class FilledGaps:
     """The predictions of the first model, one opinion for each training sentence with gaps."""
 
-    lessons: Lessons
+    teacher_outputs: TeacherOutputs
 
     @classmethod
     def predict(cls, model: Model, corpus: Corpus, log: Callable[[str], None]) -> FilledGaps:
         sentences = [sentence for sentence in corpus["train"] if has_gaps(sentence)]
         predicted = predict(model, sentences, context=all_sentences(corpus))
         opinions = [Opinion(to_spans(()), Predictions(s.entities, s.relations)) for s in predicted]
-        filled = cls(Lessons(opinions, []))
+        filled = cls(TeacherOutputs(opinions, []))
         added = filled.count_added(sentences)
         log(f"second round: learning {added:,} more entities that the first model predicts in {len(sentences):,} sentences")
         return filled
 
     def complete(self, corpus: Corpus) -> Corpus:
         """The corpus with predicted entities and relations in the gaps of train."""
-        opinions = iter(self.lessons.opinions)
+        opinions = iter(self.teacher_outputs.opinions)
         train = tuple(_fill(s, next(opinions).predictions) if has_gaps(s) else s for s in corpus["train"])
         return Corpus({**corpus.splits, "train": train}, corpus.name)
 
     def count_added(self, sentences: Sequence[Sentence]) -> int:
         """The number of predicted entities that are not gold."""
-        pairs = zip(sentences, self.lessons.opinions, strict=True)
+        pairs = zip(sentences, self.teacher_outputs.opinions, strict=True)
         return sum(len(set(opinion.predictions.entities) - set(sentence.entities)) for sentence, opinion in pairs)
 
     def to_report(self, corpus: Corpus) -> dict[str, int]:
@@ -92,7 +92,7 @@ def fill_gaps(
     the predictions are read from the run folder.
     """
     count = sum(map(has_gaps, corpus["train"]))
-    if is_resumed and (stored := Lessons.read(folder.lessons_file, count)) is not None:
+    if is_resumed and (stored := TeacherOutputs.read(folder.teacher_outputs_file, count)) is not None:
         return FilledGaps(stored)
     first = RunFolder(folder.checkpoints / FIRST)
     if is_main_process():  # from here on, the run can be resumed

@@ -26,7 +26,7 @@ from spanwise.models.model import Model
 from spanwise.prediction.load import model_folder
 from spanwise.runs.folder import RunFolder
 from spanwise.training.data import all_sentences
-from spanwise.training.lessons import Lessons, describe_teacher, is_short, taught_sentences
+from spanwise.training.teacher_outputs import TeacherOutputs, describe_teacher, is_short, taught_sentences
 from spanwise.training.teachers import ask_teachers
 
 
@@ -55,11 +55,11 @@ def annotated_types(sentences: Iterable[Sentence]) -> set[str]:
 class KeptTypes:
     """The opinions of an old model on its types that the new data does not annotate."""
 
-    lessons: Lessons
+    teacher_outputs: TeacherOutputs
 
     @property
     def types(self) -> tuple[str, ...]:
-        return self.lessons.types
+        return self.teacher_outputs.types
 
     @classmethod
     def ask(
@@ -71,11 +71,11 @@ class KeptTypes:
             [folder], Labels(types), taught_sentences(corpus), context=all_sentences(corpus), device=device, log=log,
             policy=policy.policy if isinstance(policy, SoftNms) else policy,
         )  # fmt: skip
-        return cls(Lessons(opinions, [describe_teacher(folder)], types))
+        return cls(TeacherOutputs(opinions, [describe_teacher(folder)], types))
 
     def complete(self, corpus: Corpus) -> Corpus:
         """The corpus with the entities that the old model predicts in train, and with marks in the other splits."""
-        opinions = iter(self.lessons.opinions)
+        opinions = iter(self.teacher_outputs.opinions)
         new_types = tuple(sorted(annotated_types(corpus["train"])))
         train = tuple(
             self._add(sentence, next(opinions).predictions.entities) if is_short(sentence) else limit(sentence, new_types)
@@ -89,7 +89,7 @@ class KeptTypes:
         if find_ability(model.head, LearnsProbabilities) is None:
             return list(completed["train"])
         index = np.array([model.labels.entities.index(type) for type in self.types], np.int64)
-        opinions = iter(self.lessons.opinions)
+        opinions = iter(self.teacher_outputs.opinions)
         result = []
         for sentence, filled in zip(corpus["train"], completed["train"], strict=True):
             if not is_short(sentence):
@@ -121,8 +121,10 @@ def keep_types(
 
     A resumed run reads the opinions from its folder ``run`` and does not need the old model.
     """
-    if is_resumed and (lessons := Lessons.read(run.lessons_file, len(taught_sentences(corpus)))) is not None:
-        return KeptTypes(lessons)
+    if is_resumed:
+        stored = TeacherOutputs.read(run.teacher_outputs_file, len(taught_sentences(corpus)))
+        if stored is not None:
+            return KeptTypes(stored)
     types = missing_types(folder, corpus)
     if not types:
         log(f"the data annotates all types of {folder}: there are no types to keep")

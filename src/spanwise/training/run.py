@@ -38,8 +38,11 @@ from spanwise.training.data import all_sentences, read_training_corpus
 from spanwise.training.gaps import fill_gaps, needs_two_rounds
 from spanwise.training.init_weights import initialize_from
 from spanwise.training.kept_types import keep_types
-from spanwise.training.lessons import (
-    Lessons,
+from spanwise.training.loop import Trainer
+from spanwise.training.partial_checks import check_partial
+from spanwise.training.report import training_report
+from spanwise.training.teacher_outputs import (
+    TeacherOutputs,
     add_unlabelled,
     check_student,
     find_teachers,
@@ -47,9 +50,6 @@ from spanwise.training.lessons import (
     taught_sentences,
     with_all_words,
 )
-from spanwise.training.loop import Trainer
-from spanwise.training.partial_checks import check_partial
-from spanwise.training.report import training_report
 from spanwise.training.trackers import check_trackers
 
 
@@ -245,20 +245,20 @@ def _train(corpus: Corpus, folder: RunFolder, config: Config, options: RunOption
     notes = [*check_corpus(labelled(corpus), model.head), *check_coverage(corpus, model.encoder)]
     notes += check_partial(corpus["train"], model.head)
     count = len(taught_sentences(corpus))
-    lessons = Lessons.read(folder.lessons_file, count) if options.teachers and checkpoint else None
-    if options.teachers and lessons is None:
+    teacher_outputs = TeacherOutputs.read(folder.teacher_outputs_file, count) if options.teachers and checkpoint else None
+    if options.teachers and teacher_outputs is None:
         notes += check_student(model, options.teachers, has_unlabelled=bool(options.unlabelled))
     for note in notes:
         options.log(f"note: {note}")
 
     # Ask the teachers, if there are any.
-    if options.teachers and lessons is None:
-        lessons = Lessons.ask(options.teachers, model, corpus, options.device, options.log)
-    taught = None if lessons is None else lessons.sentences(corpus, model)
+    if options.teachers and teacher_outputs is None:
+        teacher_outputs = TeacherOutputs.ask(options.teachers, model, corpus, options.device, options.log)
+    taught = None if teacher_outputs is None else teacher_outputs.sentences(corpus, model)
     if filled is not None:
-        lessons = filled.lessons
+        teacher_outputs = filled.teacher_outputs
     if kept is not None:
-        lessons, taught = kept.lessons, kept.sentences(gold_corpus, corpus, model)
+        teacher_outputs, taught = kept.teacher_outputs, kept.sentences(gold_corpus, corpus, model)
 
     # Train. From here on the run can be resumed, because its record is written.
     trainer = Trainer(
@@ -273,8 +273,8 @@ def _train(corpus: Corpus, folder: RunFolder, config: Config, options: RunOption
             config, trainer.fingerprints, init, conditions, options.teachers, options.unlabelled, options.keep_types
         )
         record.write(folder.record_file)
-        if lessons is not None:
-            lessons.write(folder.lessons_file)
+        if teacher_outputs is not None:
+            teacher_outputs.write(folder.teacher_outputs_file)
     elif record is not None and (change := describe_changes(record.conditions, conditions)):
         options.log(f"note: {change}")
         notes.append(change)
@@ -296,9 +296,9 @@ def _train(corpus: Corpus, folder: RunFolder, config: Config, options: RunOption
         if filled is not None:
             report["gaps"] = filled.to_report(gold_corpus)
         elif kept is not None:
-            report["kept_types"] = {"types": list(kept.types), "teachers": list(kept.lessons.teachers)}
-        elif lessons is not None:
-            report["distillation"] = lessons.to_report(options.unlabelled)
+            report["kept_types"] = {"types": list(kept.types), "teachers": list(kept.teacher_outputs.teachers)}
+        elif teacher_outputs is not None:
+            report["distillation"] = teacher_outputs.to_report(options.unlabelled)
         write_json(folder.report_file, report | {"calibration": calibration})
     trainer.finish(scores)
     return Run(folder.path, model.eval(), scores)

@@ -124,7 +124,7 @@ def _check_teacher(folder: Path, labels: Labels) -> bool:
     return head_class(str(head.get("kind"))).finds_relations or head_settings(head).relation_head is not None
 
 
-class Lessons:
+class TeacherOutputs:
     """The opinions of teachers on the training and unlabelled sentences of a corpus.
 
     They are computed once and stored in the run folder until training is finished, so that a resumed
@@ -138,7 +138,7 @@ class Lessons:
     @classmethod
     def ask(
         cls, teachers: Sequence[str], student: Model, corpus: Corpus, device: str, log: Callable[[str], None]
-    ) -> Lessons:  # fmt: skip
+    ) -> TeacherOutputs:  # fmt: skip
         """Ask the teachers, which ``check_student`` has checked."""
         folders, policy = [Path(folder) for folder in teachers], student.head.prediction_head.decoding
         with torch.random.fork_rng(devices=[]):  # the student's random numbers do not depend on its teachers
@@ -160,7 +160,7 @@ class Lessons:
                 file.write(json.dumps(_to_record(opinion)) + "\n")
 
     @classmethod
-    def read(cls, path: Path, count: int) -> Lessons | None:
+    def read(cls, path: Path, count: int) -> TeacherOutputs | None:
         """Read stored opinions; None if they are missing, damaged or of another number of sentences than ``count``."""
         try:
             with path.open(encoding="utf-8") as file:
