@@ -189,6 +189,20 @@ def test_many_waiting_connections_leave_the_service_reachable(connections: list[
             client.close()
 
 
+def test_clients_that_connect_at_once_can_all_send_their_requests(
+    connections: list[socket.socket], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spanwise.serve.connections.PATIENCE", 60)  # more than a busy machine takes for the requests
+    body = b'{"text": "New York"}'
+    with serving(max_connections=20) as url:
+        for _ in range(60):
+            connections.append(connect(url))
+        wait_until(lambda: _count(url, "/metrics") > 1)  # requests of a later connection: the others are accepted
+        for client in connections:
+            client.sendall(HEAD % len(body) + body)
+        assert all(client.recv(20).startswith(b"HTTP/1.1 200") for client in connections)
+
+
 def test_shutdown_answers_requests_that_were_sent_before_it(connections: list[socket.socket]) -> None:
     body = b'{"text": "New York"}'
     with serving() as url:

@@ -4,7 +4,9 @@ A connection is in one of four phases. In the first three it waits for its clien
 time limit that further bytes do not extend. If there are too many connections, the one that has
 waited longest is closed, so new clients are always accepted. Connections without any answered
 request are closed first, unless they are few: clients that only connect cannot displace those that
-use the service. A connection whose request is being answered is never closed for another.
+use the service. A connection whose request is being answered is never closed for another. Where
+many clients connect at once, each has a moment to send its request: a few connections more than the
+limit are kept for that long.
 """
 
 from __future__ import annotations
@@ -19,6 +21,8 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from spanwise.serve.limits import Limits
 
 GRACE = 5.0  # seconds beyond the limits that the middleware enforces with an error response
+PATIENCE = 1.0  # seconds that a connection may wait before it is closed for another
+SPARE = 128  # connections beyond the limit while none has waited that long
 SHUTDOWN_GRACE = 0.5  # seconds in which a request that was already sent can still arrive during a shutdown
 TIMED_OUT = (
     b"HTTP/1.1 408 Request Timeout\r\ncontent-type: application/json\r\nconnection: close\r\ncontent-length: 47\r\n\r\n"
@@ -49,6 +53,7 @@ class ConnectionPool:
         self._open: set[Connection] = set()
         self._new: dict[Connection, None] = {}  # waiting, without an answered request
         self._used: dict[Connection, None] = {}  # waiting, with an answered request
+        self._replacement: asyncio.TimerHandle | None = None  # closes connections beyond the limit later
 
     def connect(self, *args: Any, **options: Any) -> Connection:
         """Create a connection; the factory that uvicorn calls."""
@@ -57,10 +62,21 @@ class ConnectionPool:
     def add(self, connection: Connection) -> None:
         self.accepted += 1
         self._open.add(connection)
-        self._new[connection] = None
-        if len(self._open) > self.max_connections:
+        self._wait(connection, self._new)
+        self._replace()
+
+    def _replace(self) -> None:
+        """Close the connections that have waited longest while there are too many."""
+        if self._replacement is not None:
+            self._replacement.cancel()
+            self._replacement = None
+        while (number := len(self._open)) > self.max_connections and (self._new or self._used):
             has_few_new = len(self._new) <= self.max_connections // 4
-            longest = next(iter(self._used if has_few_new and self._used else self._new))
+            longest = next(iter(self._used if has_few_new and self._used else self._new or self._used))
+            remaining = longest.waiting_since + PATIENCE - longest.loop.time()
+            if remaining > 0 and number <= self.max_connections + SPARE:
+                self._replacement = longest.loop.call_later(remaining, self._replace)
+                return
             self.discard(longest)
             longest.transport.abort()
 
@@ -69,7 +85,11 @@ class ConnectionPool:
         self._new.pop(connection, None)
         self._used.pop(connection, None)
         if phase is not Phase.ANSWER and connection in self._open:
-            (self._used if connection.was_answered else self._new)[connection] = None
+            self._wait(connection, self._used if connection.was_answered else self._new)
+
+    def _wait(self, connection: Connection, queue: dict[Connection, None]) -> None:
+        connection.waiting_since = connection.loop.time()
+        queue[connection] = None
 
     def discard(self, connection: Connection) -> None:
         self._open.discard(connection)
@@ -87,6 +107,7 @@ class Connection(H11Protocol):
         self._state: tuple[Phase, object] | None = None  # the phase and the request it belongs to
         self._has_bytes = False  # of the next request
         self.was_answered = False
+        self.waiting_since = 0.0  # time of the event loop
 
     @property
     def phase(self) -> Phase:

@@ -26,7 +26,7 @@ except ImportError:
 from spanwise.files.names import printable
 from spanwise.prediction.load import load
 from spanwise.serve.app import make_app
-from spanwise.serve.connections import ConnectionPool
+from spanwise.serve.connections import SPARE, ConnectionPool
 from spanwise.serve.extension import Extension
 from spanwise.serve.hosts import AllowedHosts
 from spanwise.serve.limits import Limits
@@ -36,7 +36,7 @@ NO_TOKEN_WARNING = "anyone who can reach this address can use the model; pass --
 
 BACKLOG = 2048  # connections that wait until they are accepted
 ACCEPTED_AT_ONCE = 128
-OTHER_FILES = 2 * ACCEPTED_AT_ONCE + 128  # open files that are no connections, or connections being replaced
+OTHER_FILES = 2 * ACCEPTED_AT_ONCE + SPARE + 128  # open files beyond the connections, and connections being replaced
 
 
 def serve(
