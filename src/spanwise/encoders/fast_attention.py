@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from spanwise.runtime.experimental import uses_experimental_kernels
 from spanwise.runtime.fast_linear import fast_linear
+from spanwise.runtime.faster_layers import FasterLayer, can_train, exchange_class
 
 LARGEST_TILE = 128 * 32  # padded length times values per head; larger tiles do not fit into the memory of a block
 NAMES = ("query", "key", "value")
@@ -21,21 +22,15 @@ NAMES = ("query", "key", "value")
 
 def use_fast_attention(model: nn.Module) -> None:
     """Give the self-attention layers of a transformer the faster forward pass, in place."""
-    module: Any
     for module in model.modules():
         has_parts = all(isinstance(getattr(module, name, None), nn.Linear) for name in NAMES)
         is_known = type(module).__name__.endswith("SelfAttention") and isinstance(getattr(module, "dropout", None), nn.Dropout)
-        if has_parts and is_known and hasattr(module, "num_attention_heads") and not isinstance(module, FastAttention):
-            kind: Any = type(module)
-            module.__class__ = _fast_class(kind)
+        if has_parts and is_known and hasattr(module, "num_attention_heads"):
+            exchange_class(module, FastAttention)
 
 
-class FastAttention(nn.Module):
-    """The forward pass of a layer of self-attention, mixed into the layer's class."""
-
-    def __reduce__(self) -> Any:
-        """Copy and pickle by the class of the library, because this one exists in this process only."""
-        return _restore, (type(self).__bases__[1],), self.__dict__
+class FastAttention(FasterLayer):
+    """The forward pass of a layer of self-attention."""
 
     def forward(self, hidden_states: Tensor, attention_mask: Tensor | None = None, *arguments: Any, **options: Any) -> Any:
         heads: Any = self.num_attention_heads
@@ -74,23 +69,12 @@ def can_use_kernels(states: Tensor, heads: int) -> bool:
 
 @cache
 def _works(device: torch.device, heads: int, size: int, block: int) -> bool:
-    """Whether a step works with this shape: Triton may lack a C compiler, support for the device, or memory for a block."""
-    try:
+    """Whether kernels can compute attention of this shape."""
+
+    def step() -> Tensor:
         states = torch.zeros(1, block, heads * size, device=device, requires_grad=True)
         weight, bias = states.new_zeros(3 * heads * size, heads * size), states.new_zeros(3 * heads * size)
         mask = torch.ones(1, block, dtype=torch.bool, device=device)
-        attend(states, weight, bias, mask, heads, 0.1).sum().backward()  # type: ignore[no-untyped-call]
-        torch.cuda.synchronize(device)
-    except Exception:  # of many kinds; without kernels, training is slower but the same
-        return False
-    return True
+        return attend(states, weight, bias, mask, heads, 0.1)
 
-
-@cache
-def _fast_class(kind: Any) -> Any:
-    return type(f"Fast{kind.__name__}", (FastAttention, kind), {})
-
-
-def _restore(kind: Any) -> Any:
-    fast = _fast_class(kind)
-    return fast.__new__(fast)
+    return can_train(step, device)

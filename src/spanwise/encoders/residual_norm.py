@@ -10,6 +10,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from spanwise.runtime.experimental import uses_experimental_kernels
+from spanwise.runtime.faster_layers import FasterLayer, can_train, exchange_class
 
 WIDEST = 1024  # values per row; a program reads a whole row
 
@@ -36,21 +37,15 @@ def norm_with_kernels(residual: Tensor, branch: Tensor, norm: Any, dropout: floa
 
 def use_fast_norms(model: nn.Module) -> None:
     """Give the outputs of the halves of BERT's layers the faster forward pass, in place."""
-    module: Any
+    kinds = {"dense": nn.Linear, "dropout": nn.Dropout, "LayerNorm": nn.LayerNorm}
     for module in model.modules():
-        kinds = {"dense": nn.Linear, "dropout": nn.Dropout, "LayerNorm": nn.LayerNorm}
         has_parts = all(isinstance(getattr(module, name, None), kind) for name, kind in kinds.items())
-        if has_parts and type(module).__name__.endswith("Output") and not isinstance(module, FastOutput):
-            kind: Any = type(module)
-            module.__class__ = _fast_class(kind)
+        if has_parts and type(module).__name__.endswith("Output"):
+            exchange_class(module, FastOutput)
 
 
-class FastOutput(nn.Module):
-    """The forward pass of a linear layer with dropout, residual sum and norm, mixed into the layer's class."""
-
-    def __reduce__(self) -> Any:
-        """Copy and pickle by the class of the library, because this one exists in this process only."""
-        return _restore, (type(self).__bases__[1],), self.__dict__
+class FastOutput(FasterLayer):
+    """The forward pass of a linear layer with dropout, residual sum and norm."""
 
     def forward(self, hidden_states: Tensor, input_tensor: Tensor) -> Any:
         if not self.training or not can_use_kernels(input_tensor):
@@ -68,21 +63,10 @@ def can_use_kernels(residual: Tensor) -> bool:
 
 @cache
 def _works(device: torch.device, width: int) -> bool:
-    """Whether a step works: Triton may lack a C compiler or support for the device."""
-    try:
+    """Whether kernels can compute norms of this width."""
+
+    def step() -> Tensor:
         rows = torch.zeros(2, width, device=device, requires_grad=True)
-        norm_with_kernels(rows, rows, nn.LayerNorm(width, device=device), 0.1).sum().backward()  # type: ignore[no-untyped-call]
-        torch.cuda.synchronize(device)
-    except Exception:  # of many kinds; without kernels, training is slower but the same
-        return False
-    return True
+        return norm_with_kernels(rows, rows, nn.LayerNorm(width, device=device), 0.1)
 
-
-@cache
-def _fast_class(kind: Any) -> Any:
-    return type(f"Fast{kind.__name__}", (FastOutput, kind), {})
-
-
-def _restore(kind: Any) -> Any:
-    fast = _fast_class(kind)
-    return fast.__new__(fast)
+    return can_train(step, device)

@@ -6,6 +6,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from spanwise.runtime.faster_layers import exchange_class
+
 
 class FirstRow(nn.Embedding):
     """An embedding for ids that are all 0.
@@ -22,4 +24,4 @@ def simplify_token_types(model: Any) -> None:
     """Use ``FirstRow`` for the token types of a transformer, in place, if it has any."""
     types = getattr(getattr(model, "embeddings", None), "token_type_embeddings", None)
     if type(types) is nn.Embedding:
-        types.__class__ = FirstRow
+        exchange_class(types, FirstRow)

@@ -12,6 +12,8 @@ import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from spanwise.runtime.faster_layers import exchange_class
+
 LEVELS = 256  # values of a byte
 MIN_SIZE = 1024  # values; drawing fewer takes no time
 
@@ -29,7 +31,7 @@ def use_fast_dropout(model: nn.Module) -> None:
     """Turn all dropout layers into ``FastDropout``, in place."""
     for module in model.modules():
         if type(module) is nn.Dropout:
-            module.__class__ = FastDropout
+            exchange_class(module, FastDropout)
 
 
 def fast_dropout(inputs: Tensor, rate: float) -> Tensor:

@@ -15,6 +15,8 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from spanwise.runtime.faster_layers import exchange_class
+
 MULTIPLE = 8  # of the sizes that fast products need, for all number formats
 GROUPS = (64, 32)  # rows that are summed first
 
@@ -33,7 +35,7 @@ def use_fast_linear(model: nn.Module) -> None:
     """Turn all linear layers with a bias into ``FastLinear``, in place."""
     for module in model.modules():
         if type(module) is nn.Linear and module.bias is not None:
-            module.__class__ = FastLinear
+            exchange_class(module, FastLinear)
 
 
 def fast_linear(inputs: Tensor, weight: Tensor, bias: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from spanwise.runtime.experimental import uses_experimental_kernels
+from spanwise.runtime.faster_layers import can_train
 
 LARGEST_HEAD = 128  # values per head; more do not fit into registers
 
@@ -26,7 +27,7 @@ def can_use_kernels(queries: Tensor, heads: int) -> bool:
     """Whether kernels can compute the attention of ``queries`` [S, d]: on a GPU, if Triton works there."""
     size = queries.shape[1] // heads
     is_supported = queries.is_cuda and 16 <= size <= LARGEST_HEAD and size & (size - 1) == 0
-    return is_supported and uses_experimental_kernels() and _has_triton(queries.device)
+    return is_supported and uses_experimental_kernels() and _works(queries.device)
 
 
 def attend_with_kernels(
@@ -40,14 +41,13 @@ def attend_with_kernels(
 
 
 @cache
-def _has_triton(device: torch.device) -> bool:
-    """Whether a small training step works: Triton may lack a C compiler or support for the device."""
-    try:
+def _works(device: torch.device) -> bool:
+    """Whether kernels can compute the attention of a span."""
+
+    def step() -> Tensor:
         words = torch.zeros(1, 2, 32, device=device, requires_grad=True)
         zero, two = (torch.full((2,), value, dtype=torch.int32, device=device) for value in (0, 2))
         index = SpanIndex(zero[:1], two[:1], zero, two // 2)
-        attend_with_kernels(words[:, 0], words, words, index, 2, 2, 0.1).sum().backward()  # type: ignore[no-untyped-call]
-        torch.cuda.synchronize(device)
-    except Exception:  # of many kinds; without kernels, training is slower but the same
-        return False
-    return True
+        return attend_with_kernels(words[:, 0], words, words, index, 2, 2, 0.1)
+
+    return can_train(step, device)
