@@ -21,10 +21,9 @@ from spanwise.losses.teaching import TaughtSentence
 from spanwise.models.model import Model
 from spanwise.prediction.predictor import predict
 from spanwise.prediction.span_vectors import span_probabilities
-from spanwise.training import teacher_outputs
+from spanwise.training.data import UNLABELLED, add_unlabelled, all_sentences
 from spanwise.training.loop import Trainer
 from spanwise.training.steps import TrainingSteps
-from spanwise.training.teacher_outputs import UNLABELLED, add_unlabelled
 from spanwise.training.teachers import ask_teachers
 
 GRID = ("head.channels=8", "head.rank=4", "head.dropout=0", "head.hidden_dropout=0")
@@ -112,9 +111,7 @@ def test_training_sentences_keep_gold_and_unlabelled_ones_get_predictions(
     (trainer,) = trainers
     assert [s.entities for s in trainer.sentences[: len(data["train"])]] == [s.entities for s in data["train"]]
     rest = trainer.sentences[len(data["train"]) :]
-    assert [s.words for s in rest] == [
-        s.words for s in TEXT if s.words not in {k.words for k in teacher_outputs.all_sentences(data)}
-    ]
+    assert [s.words for s in rest] == [s.words for s in TEXT if s.words not in {k.words for k in all_sentences(data)}]
     for index, sentence in enumerate(trainer.sentences):
         if sentence.id == "long":  # longer than what a model reads at once: only gold
             assert not isinstance(sentence, TaughtSentence)

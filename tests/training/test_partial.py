@@ -9,14 +9,16 @@ from pathlib import Path
 
 import pytest
 from interruptions import Interrupted, interrupt
-from tiny import corpus, digest, fit, model
+from tiny import corpus, digest, fit, model, quiet
 
 from spanwise import Corpus, Entity, Relation, Sentence, Span, SpanwiseError
 from spanwise.corpora.splits import fingerprint
 from spanwise.decoding.decode import Predictions
 from spanwise.heads.spanner import SpanNer
+from spanwise.training.distillation import Distillation
 from spanwise.training.gaps import FilledGaps
 from spanwise.training.partial_checks import check_partial
+from spanwise.training.run import train
 from spanwise.training.steps import TrainingSteps
 from spanwise.training.teacher_outputs import TeacherOutputs
 from spanwise.training.teachers import Opinion, to_spans
@@ -87,6 +89,21 @@ def test_both_rounds_are_resumed(
     assert digest(tmp_path / "run") == digest(two_rounds[0])
 
 
+def test_both_rounds_have_the_same_encoder(tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A default encoder that does not know the script is replaced, also if the first round is resumed."""
+    monkeypatch.setattr("spanwise.recipes.catalog.default_encoder", lambda: str(tiny_bert))
+    sentence = Sentence("z", tuple("奥斯陆是挪威的首都"), (Entity("Place", ((0, 3),)),), annotated=())
+    data = Corpus({"train": (sentence,) * 2, "dev": (sentence,)})
+    with monkeypatch.context() as patch:
+        interrupt(patch, TrainingSteps, "make", 2)
+        with pytest.raises(Interrupted):
+            train(data, tmp_path / "run", epochs=2, device="cpu", log=quiet)
+    lines: list[str] = []
+    run = train(data, tmp_path / "run", resume=True, device="cpu", log=lines.append)
+    assert run.model.config.encoder["kind"] == "static"
+    assert not any("starting from the beginning" in line for line in lines)
+
+
 def test_a_failing_first_round_leaves_nothing(tmp_path: Path) -> None:
     data = remove_entities(corpus(24), is_marked=True)
     empty = tuple(replace(sentence, entities=()) for sentence in data["train"])
@@ -100,8 +117,8 @@ def test_relations_are_filled_too() -> None:
     a, b, c = (Entity("X", (Span(n, n + 1),), 0.9) for n in range(3))
     sentence = Sentence("s", words, (b, a), (Relation("r", 0, 1),), annotated=())
     predictions = Predictions((a, b, c), (Relation("r", 1, 0), Relation("r", 0, 2)))
-    filled = FilledGaps(TeacherOutputs([Opinion(to_spans(()), predictions)], [])).complete(Corpus({"train": (sentence,)}))
-    (result,) = filled["train"]
+    filled = FilledGaps(Corpus({"train": (sentence,)}), TeacherOutputs([Opinion(to_spans(()), predictions)]))
+    (result,) = filled.corpus["train"]
     assert result.entities == (b, a, c)
     assert result.relations == (Relation("r", 0, 1), Relation("r", 1, 2))
     assert result.annotated is None
@@ -126,10 +143,11 @@ def test_teachers_decide_about_open_spans() -> None:
     data = remove_entities(corpus(30), is_marked=True)
     sentence = replace(data["train"][0], entities=())
     opinion = Opinion(to_spans([(0, 1, 0, 0.8)]), Predictions(()))
-    teacher_outputs = TeacherOutputs([opinion], [])
+    stored = TeacherOutputs([opinion])
+    distillation = Distillation(Corpus({"train": (sentence,)}), (), (), stored, device="cpu", log=quiet)
     student = model("static", "spanner", data=data)
-    (taught,) = teacher_outputs.sentences(Corpus({"train": (sentence,)}), student)
+    (taught,) = distillation.sentences(student)
     assert taught.annotated is None
     assert student.head.target_spans(taught).mass.tolist() == pytest.approx([0.8])  # type: ignore[operator]
     tagger = model("static", "seqner", data=data)  # learns no probabilities, so the spans stay open
-    assert teacher_outputs.sentences(Corpus({"train": (sentence,)}), tagger)[0].annotated == ()
+    assert distillation.sentences(tagger)[0].annotated == ()

@@ -22,7 +22,8 @@ from spanwise.label_studio.service_end import end_with_service
 from spanwise.models.model import Model
 from spanwise.runs.folder import RunFolder
 from spanwise.runs.records import TrainingRecord
-from spanwise.training.run import RunOptions, score_splits, train_config
+from spanwise.training.run import RunOptions, train_config
+from spanwise.training.scoring import score_splits
 
 
 def train_round(round: Round) -> RoundResult:

@@ -112,11 +112,15 @@ def check_same(
         raise SpanwiseError(f"{folder}: cannot resume with changed settings: {', '.join(changed)}")
 
 
-def check_same_init(folder: Path, init: str | Path | None, new_init: str | Path | None) -> None:
-    """Refuse to resume with other initial weights (``--init``); None for ``new_init`` means the same."""
-    if new_init is not None and (init is None or Path(new_init).absolute() != Path(init)):
-        started = f"with --init {init}" if init else "without --init"
-        raise SpanwiseError(f"{folder}: cannot resume with --init {new_init}: the run was started {started}")
+def check_same_init(
+    folder: Path, record: TrainingRecord | RunGroup, init: str | Path | None, *, keep_types: bool
+) -> None:  # fmt: skip
+    """Refuse to resume with other initial weights (``--init``) or kept types; None and False mean the same as before."""
+    if init is not None and (record.init is None or Path(init).absolute() != Path(record.init)):
+        started = f"with --init {record.init}" if record.init else "without --init"
+        raise SpanwiseError(f"{folder}: cannot resume with --init {init}: the run was started {started}")
+    if keep_types and not record.keep_types:
+        raise SpanwiseError(f"{folder}: cannot resume with --keep-types: the run was started without it")
 
 
 def check_same_teachers(

@@ -1,14 +1,19 @@
-"""Read training data and log what was changed or skipped."""
+"""Read training data and unlabelled text, and log what was changed or skipped."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Corpus, Sentence
 from spanwise.corpora.splits import ensure_dev_split, read_corpus
 from spanwise.formats import Ledger
+from spanwise.inputs.sources import read_inputs
+from spanwise.prediction.windows import split_into_windows
+
+UNLABELLED = "unlabelled"  # the split of a corpus with the sentences without gold
 
 
 def read_training_corpus(data: str | Path | Corpus, format: str | None, log: Callable[[str], None]) -> Corpus:
@@ -30,6 +35,39 @@ def read_data(data: str | Path | Corpus, format: str | None, log: Callable[[str]
     if ledger.lost:
         log(f"dropped while reading: {ledger}")
     return corpus
+
+
+def add_unlabelled(corpus: Corpus, paths: Sequence[str], log: Callable[[str], None]) -> Corpus:
+    """Add the split ``unlabelled``: the sentences of files in any format, without their annotations.
+
+    Sentences of the corpus itself are skipped: those of train have gold, and the others must stay
+    unseen. Longer ones than a model reads at once are split.
+    """
+    ledger = Ledger()
+    known = {sentence.words for sentence in all_sentences(corpus)}
+    read = [window for s in read_inputs(paths, None, ledger) if s.words for window in split_into_windows(s)]
+    sentences = tuple(replace(s, entities=(), relations=(), links=(), annotated=None) for s in read if s.words not in known)
+    for message, count in ledger.notes.items():
+        log(f"note: {count:,} {message}")
+    if skipped := len(read) - len(sentences):
+        log(f"note: {skipped:,} unlabelled sentences are also in the data and are skipped")
+    if not sentences:
+        raise SpanwiseError(f"{', '.join(paths)}: no unlabelled sentences{' that are not in the data' * bool(skipped)}")
+    return Corpus({**corpus.splits, UNLABELLED: sentences}, corpus.name)
+
+
+def unlabelled_sentences(corpus: Corpus) -> tuple[Sentence, ...]:
+    return corpus.splits.get(UNLABELLED, ())
+
+
+def labelled(corpus: Corpus) -> Corpus:
+    """The corpus without unlabelled sentences."""
+    return Corpus({split: corpus[split] for split in corpus if split != UNLABELLED}, corpus.name)
+
+
+def with_all_words(corpus: Corpus) -> Corpus:
+    """The corpus with the unlabelled sentences in train, from which an encoder may learn words."""
+    return Corpus({**corpus.splits, "train": (*corpus["train"], *unlabelled_sentences(corpus))}, corpus.name)
 
 
 def all_sentences(corpus: Corpus) -> list[Sentence]:

@@ -1,20 +1,18 @@
-"""Fill the gaps of incomplete annotations: what a first model predicts there is learned by the second one.
+"""Fill the gaps of incomplete annotations with the predictions of a first model.
 
-In sentences marked ``"annotated": []``, it is unknown which spans are entities without a mark. Such
-data is trained on in two rounds. The first model takes open spans for weak negatives. It finds most
-of the entities without a mark, and the second model learns them as gold, from the beginning.
+In sentences marked ``"annotated": []``, some entities are annotated and others are not. Such data is
+trained on in two rounds. The first model takes open spans for weak negatives. It predicts most of the
+entities that are not annotated, and a second, new model learns these predictions as gold.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Protocol
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import Any
 
 from spanwise.config.settings import Config
 from spanwise.core.types import Corpus, Relation, Sentence
-from spanwise.corpora.splits import fingerprints
 from spanwise.decoding.decode import Predictions
 from spanwise.models.model import Model
 from spanwise.prediction.predictor import predict
@@ -22,10 +20,9 @@ from spanwise.runs.folder import RunFolder
 from spanwise.runs.records import TrainingRecord
 from spanwise.runtime.device import is_main_process, should_use_cuda
 from spanwise.training.data import all_sentences
+from spanwise.training.supervision import Supervision
 from spanwise.training.teacher_outputs import TeacherOutputs
 from spanwise.training.teachers import Opinion, to_spans
-
-FIRST = "first"  # folder of the first model, next to the checkpoints of the second
 
 
 def needs_two_rounds(config: Config, sentences: Iterable[Sentence]) -> bool:
@@ -39,79 +36,69 @@ def has_gaps(sentence: Sentence) -> bool:
     return sentence.annotated == ()
 
 
-@dataclass(frozen=True)
-class FilledGaps:
-    """The predictions of the first model, one opinion for each training sentence with gaps."""
+class FilledGaps(Supervision):
+    """Gold, and the predictions of a first model in the gaps of train: one opinion for each sentence with gaps."""
 
     teacher_outputs: TeacherOutputs
 
-    @classmethod
-    def predict(cls, model: Model, corpus: Corpus, log: Callable[[str], None]) -> FilledGaps:
-        sentences = [sentence for sentence in corpus["train"] if has_gaps(sentence)]
-        predicted = predict(model, sentences, context=all_sentences(corpus))
-        opinions = [Opinion(to_spans(()), Predictions(s.entities, s.relations)) for s in predicted]
-        filled = cls(TeacherOutputs(opinions, []))
-        added = filled.count_added(sentences)
-        log(f"second round: learning {added:,} more entities that the first model predicts in {len(sentences):,} sentences")
-        return filled
-
-    def complete(self, corpus: Corpus) -> Corpus:
-        """The corpus with predicted entities and relations in the gaps of train."""
-        opinions = iter(self.teacher_outputs.opinions)
+    def __init__(self, corpus: Corpus, teacher_outputs: TeacherOutputs) -> None:
+        opinions = iter(teacher_outputs.opinions)
         train = tuple(_fill(s, next(opinions).predictions) if has_gaps(s) else s for s in corpus["train"])
-        return Corpus({**corpus.splits, "train": train}, corpus.name)
+        super().__init__(Corpus({**corpus.splits, "train": train}, corpus.name))
+        self.teacher_outputs = teacher_outputs
+        self.added_entities = sum(
+            len(filled.entities) - len(gold.entities) for gold, filled in zip(corpus["train"], train, strict=True)
+        )
 
-    def count_added(self, sentences: Sequence[Sentence]) -> int:
-        """The number of predicted entities that are not gold."""
-        pairs = zip(sentences, self.teacher_outputs.opinions, strict=True)
-        return sum(len(set(opinion.predictions.entities) - set(sentence.entities)) for sentence, opinion in pairs)
-
-    def to_report(self, corpus: Corpus) -> dict[str, int]:
-        sentences = [sentence for sentence in corpus["train"] if has_gaps(sentence)]
-        return {"sentences": len(sentences), "added_entities": self.count_added(sentences)}
+    def to_report(self) -> dict[str, Any]:
+        return {"gaps": {"sentences": len(self.teacher_outputs.opinions), "added_entities": self.added_entities}}
 
 
-class Options(Protocol):
-    """The options of a run that the first round needs."""
-
-    @property
-    def device(self) -> str: ...
-    @property
-    def init(self) -> str | Path | None: ...
-    @property
-    def log(self) -> Callable[[str], None]: ...
+def first_round(folder: RunFolder) -> RunFolder:
+    """The folder of the first model, next to the checkpoints of the second."""
+    return RunFolder(folder.checkpoints / "first")
 
 
 def fill_gaps(
-    corpus: Corpus, folder: RunFolder, config: Config, options: Options, *, is_resumed: bool,
-    train_first: Callable[[RunFolder, Config], Model],
+    corpus: Corpus, folder: RunFolder, record: TrainingRecord, train_first: Callable[[RunFolder, Config], Model], *,
+    device: str, log: Callable[[str], None],
 ) -> FilledGaps:  # fmt: skip
     """Train a first model, or resume its training, and let it predict what is missing in the gaps.
 
-    ``train_first`` trains a configuration in a folder. If the second round has started (``is_resumed``),
-    the predictions are read from the run folder.
+    ``train_first`` trains a configuration in a folder. If the second round has started, the predictions
+    are read from the run folder.
     """
-    count = sum(map(has_gaps, corpus["train"]))
-    if is_resumed and (stored := TeacherOutputs.read(folder.teacher_outputs_file, count)) is not None:
-        return FilledGaps(stored)
-    first = RunFolder(folder.checkpoints / FIRST)
-    if is_main_process():  # from here on, the run can be resumed
-        if not folder.record_file.is_file():
-            init = None if options.init is None else str(Path(options.init).absolute())
-            TrainingRecord(config, fingerprints(corpus), init).write(folder.record_file)
-        first.path.mkdir(parents=True, exist_ok=True)
+    sentences = [sentence for sentence in corpus["train"] if has_gaps(sentence)]
+    stored = TeacherOutputs.read(folder.teacher_outputs_file, len(sentences))
+    if stored is not None:
+        return FilledGaps(corpus, stored)
+    first = first_round(folder)
     if first.is_finished:
-        model = Model.load(first.path).to("cuda" if should_use_cuda(options.device) else "cpu")
+        model = Model.load(first.path).to("cuda" if should_use_cuda(device) else "cpu")
     else:
-        options.log(f"first round: {count:,} training sentences have gaps; this model predicts what is missing there")
-        once = config.model_copy(update={"training": config.training.model_copy(update={"rounds": 1})})
-        try:
-            model = train_first(first, once)
-        except BaseException:
-            if is_main_process() and not first.is_started:  # an error in data or settings: leave nothing behind
-                folder.remove_training_state()
-            raise
-    return FilledGaps.predict(model, corpus, options.log)
+        log(f"first round: {len(sentences):,} training sentences have gaps; this model predicts what is missing there")
+        model = _train_first(folder, record, train_first)
+    predicted = predict(model, sentences, context=all_sentences(corpus))
+    opinions = [Opinion(to_spans(()), Predictions(s.entities, s.relations)) for s in predicted]
+    filled = FilledGaps(corpus, TeacherOutputs(opinions))
+    added = f"{filled.added_entities:,} more entities that the first model predicts in {len(sentences):,} sentences"
+    log(f"second round: learning {added}")
+    return filled
+
+
+def _train_first(folder: RunFolder, record: TrainingRecord, train: Callable[[RunFolder, Config], Model]) -> Model:
+    """Train the first model. The record of the run is written before, so that the run can be resumed in this round."""
+    first, config = first_round(folder), record.config
+    if is_main_process():
+        if not folder.record_file.is_file():
+            record.write(folder.record_file)
+        first.path.mkdir(parents=True, exist_ok=True)
+    try:
+        return train(first, config.model_copy(update={"training": config.training.model_copy(update={"rounds": 1})}))
+    except BaseException:
+        if is_main_process() and not first.is_started:  # an error in data or settings, before anything was trained
+            folder.remove_training_state()
+        raise
 
 
 def _fill(sentence: Sentence, predictions: Predictions) -> Sentence:

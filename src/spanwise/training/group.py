@@ -111,7 +111,7 @@ class GroupTraining:
                     f"{self.folder.path}: cannot resume without {', '.join(missing)}; "
                     f"request {'it' if len(missing) == 1 else 'them'} too, or remove the folder{'s' * (len(missing) > 1)}"
                 )
-            check_same_init(self.folder.path, self.record.init, self.options.init)
+            check_same_init(self.folder.path, self.record, self.options.init, keep_types=self.options.keep_types)
         for name, (config, corpus) in runs.items() if self.options.resume else ():
             run, data = RunFolder(self.folder.path / name), fingerprints(corpus)
             record = TrainingRecord.read_report(run.report_file) if run.is_finished else run.read_record()

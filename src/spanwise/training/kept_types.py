@@ -9,15 +9,15 @@ In dev and test, these types are not annotated, so predictions of them do not co
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.partial import known_types
 from spanwise.core.types import Corpus, Entity, Sentence
-from spanwise.decoding.soft_nms import SoftNms
 from spanwise.files.reading import read_json
 from spanwise.heads.abilities import LearnsProbabilities, find_ability
 from spanwise.heads.base import Labels
@@ -25,9 +25,8 @@ from spanwise.losses.teaching import TaughtSentence
 from spanwise.models.model import Model
 from spanwise.prediction.load import model_folder
 from spanwise.runs.folder import RunFolder
-from spanwise.training.data import all_sentences
-from spanwise.training.teacher_outputs import TeacherOutputs, describe_teacher, is_short, taught_sentences
-from spanwise.training.teachers import ask_teachers
+from spanwise.training.supervision import Supervision
+from spanwise.training.teacher_outputs import TeacherOutputs, is_short, taught_sentences
 
 
 def missing_types(folder: Path, corpus: Corpus) -> tuple[str, ...]:
@@ -51,83 +50,76 @@ def annotated_types(sentences: Iterable[Sentence]) -> set[str]:
     }
 
 
-@dataclass(frozen=True)
-class KeptTypes:
-    """The opinions of an old model on its types that the new data does not annotate."""
+class KeptTypes(Supervision):
+    """Gold of the new types, and the opinions of the old model on its types that the data does not annotate.
+
+    The corpus has the entities that the old model predicts in train, and marks in the other splits.
+    """
 
     teacher_outputs: TeacherOutputs
 
-    @property
-    def types(self) -> tuple[str, ...]:
-        return self.teacher_outputs.types
-
-    @classmethod
-    def ask(
-        cls, folder: Path, types: tuple[str, ...], corpus: Corpus, device: str, log: Callable[[str], None]
-    ) -> KeptTypes:  # fmt: skip
-        """Let the old model read the training sentences."""
-        policy = Model.load(folder).head.prediction_head.decoding
-        opinions = ask_teachers(
-            [folder], Labels(types), taught_sentences(corpus), context=all_sentences(corpus), device=device, log=log,
-            policy=policy.policy if isinstance(policy, SoftNms) else policy,
-        )  # fmt: skip
-        return cls(TeacherOutputs(opinions, [describe_teacher(folder)], types))
-
-    def complete(self, corpus: Corpus) -> Corpus:
-        """The corpus with the entities that the old model predicts in train, and with marks in the other splits."""
-        opinions = iter(self.teacher_outputs.opinions)
-        new_types = tuple(sorted(annotated_types(corpus["train"])))
+    def __init__(self, corpus: Corpus, teacher_outputs: TeacherOutputs) -> None:
+        self.more_types, self.teacher_outputs = teacher_outputs.types, teacher_outputs
+        opinions, marked = iter(teacher_outputs.opinions), mark_new_types(corpus)
         train = tuple(
-            self._add(sentence, next(opinions).predictions.entities) if is_short(sentence) else limit(sentence, new_types)
-            for sentence in corpus["train"]
+            self._add(gold, next(opinions).predictions.entities) if is_short(gold) else sentence
+            for gold, sentence in zip(corpus["train"], marked["train"], strict=True)
         )
-        others = {split: tuple(limit(s, new_types) for s in corpus[split]) for split in corpus if split != "train"}
-        return Corpus({"train": train, **others}, corpus.name)
+        super().__init__(Corpus({**marked.splits, "train": train}, corpus.name))
+        self._gold = corpus["train"]
 
-    def sentences(self, corpus: Corpus, completed: Corpus, model: Model) -> list[Sentence]:
-        """What the new model learns from: gold with the old model's probabilities or, if it cannot, its predictions."""
+    def sentences(self, model: Model) -> list[Sentence]:
+        """Gold with the old model's probabilities or, for heads that do not learn probabilities, with its predictions."""
         if find_ability(model.head, LearnsProbabilities) is None:
-            return list(completed["train"])
-        index = np.array([model.labels.entities.index(type) for type in self.types], np.int64)
+            return list(self.corpus["train"])
+        index = np.array([model.labels.entities.index(type) for type in self.more_types], np.int64)
         opinions = iter(self.teacher_outputs.opinions)
         result = []
-        for sentence, filled in zip(corpus["train"], completed["train"], strict=True):
-            if not is_short(sentence):
-                result.append(filled)
+        for gold, completed in zip(self._gold, self.corpus["train"], strict=True):
+            if not is_short(gold):
+                result.append(completed)
                 continue
             spans = next(opinions).spans
-            marked = replace(filled, entities=sentence.entities)
+            marked = replace(completed, entities=gold.entities)
             result.append(TaughtSentence.teach(marked, spans._replace(label=index[spans.label]), None))
         return result
+
+    def to_report(self) -> dict[str, Any]:
+        return {"kept_types": {"types": list(self.more_types), "teachers": self.teacher_outputs.teachers}}
 
     def _add(self, sentence: Sentence, entities: Iterable[Entity]) -> Sentence:
         """Add predicted entities on spans without gold; limited marks then include the kept types."""
         gold = {entity.fragments for entity in sentence.entities}
         more = (replace(entity, score=None) for entity in entities if entity.fragments not in gold)
         types = known_types(sentence)
-        marks = sentence.annotated if types is None else (*types, *self.types)
+        marks = sentence.annotated if types is None else (*types, *self.more_types)
         return replace(sentence, entities=(*sentence.entities, *more), annotated=marks)
 
 
-def limit(sentence: Sentence, types: tuple[str, ...]) -> Sentence:
-    """Mark a sentence as annotated for some types only, unless it has marks."""
-    return replace(sentence, annotated=types) if sentence.annotated is None else sentence
+def mark_new_types(corpus: Corpus) -> Corpus:
+    """Mark complete sentences as annotated only for the types of train, so that other predictions are no errors."""
+    types = tuple(sorted(annotated_types(corpus["train"])))
+
+    def mark(sentence: Sentence) -> Sentence:
+        return replace(sentence, annotated=types) if sentence.annotated is None else sentence
+
+    return Corpus({split: tuple(map(mark, corpus[split])) for split in corpus}, corpus.name)
 
 
 def keep_types(
-    folder: Path, corpus: Corpus, run: RunFolder, device: str, log: Callable[[str], None], *, is_resumed: bool
-) -> KeptTypes | None:  # fmt: skip
-    """The types that the new model keeps, with the opinions of the old model; None if there are none to keep.
+    old_model: Path, corpus: Corpus, run: RunFolder, *, device: str, log: Callable[[str], None]
+) -> Supervision:  # fmt: skip
+    """Let the old model read the training sentences, if it has types to keep.
 
     A resumed run reads the opinions from its folder ``run`` and does not need the old model.
     """
-    if is_resumed:
-        stored = TeacherOutputs.read(run.teacher_outputs_file, len(taught_sentences(corpus)))
-        if stored is not None:
-            return KeptTypes(stored)
-    types = missing_types(folder, corpus)
+    stored = TeacherOutputs.read(run.teacher_outputs_file, len(taught_sentences(corpus)))
+    if stored is not None:
+        return KeptTypes(corpus, stored)
+    types = missing_types(old_model, corpus)
     if not types:
-        log(f"the data annotates all types of {folder}: there are no types to keep")
-        return None
-    log(f"keeping {', '.join(types)} of {folder}, which the data does not annotate")
-    return KeptTypes.ask(folder, types, corpus, device, log)
+        log(f"the data annotates all types of {old_model}: there are no types to keep")
+        return Supervision(corpus)
+    log(f"keeping {', '.join(types)} of {old_model}, which the data does not annotate")
+    decoding = Model.load(old_model).head.prediction_head.decoding
+    return KeptTypes(corpus, TeacherOutputs.ask([old_model], Labels(types), corpus, decoding, device=device, log=log))

@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from spanwise.config.settings import Config
 from spanwise.core.errors import SpanwiseError
-from spanwise.core.types import Corpus, Sentence
+from spanwise.core.types import Corpus
 from spanwise.corpora.splits import fingerprints
 from spanwise.files.disk import DiskFullError
 from spanwise.files.writing import write_json
-from spanwise.heads import head_class, head_values
-from spanwise.heads.abilities import Tunable, find_ability
 from spanwise.models.model import Model
-from spanwise.prediction.predictor import predict
-from spanwise.recipes.catalog import encoder_name, encoder_values
 from spanwise.recipes.resolve import Choices
 from spanwise.runs.folder import RunFolder
 from spanwise.runs.opening import open_run_folder
@@ -30,26 +23,19 @@ from spanwise.runs.outputs import check_output
 from spanwise.runs.records import TrainingRecord, check_same_init, check_same_teachers
 from spanwise.runtime.device import is_main_process, should_use_cuda
 from spanwise.runtime.tensors import load_weights
+from spanwise.training.building import build_model, replace_encoder, report_problems
 from spanwise.training.calibrate import calibrate
 from spanwise.training.checkpoint import find_checkpoint
-from spanwise.training.checks import check_corpus, check_coverage
 from spanwise.training.conditions import current_conditions, describe_changes
-from spanwise.training.data import all_sentences, read_training_corpus
-from spanwise.training.gaps import fill_gaps, needs_two_rounds
-from spanwise.training.init_weights import initialize_from
+from spanwise.training.data import add_unlabelled, read_training_corpus
+from spanwise.training.distillation import Distillation, find_teachers
+from spanwise.training.gaps import fill_gaps, first_round, needs_two_rounds
 from spanwise.training.kept_types import keep_types
 from spanwise.training.loop import Trainer
-from spanwise.training.partial_checks import check_partial
 from spanwise.training.report import training_report
-from spanwise.training.teacher_outputs import (
-    TeacherOutputs,
-    add_unlabelled,
-    check_student,
-    find_teachers,
-    labelled,
-    taught_sentences,
-    with_all_words,
-)
+from spanwise.training.scoring import predict_splits, score_predictions, tune
+from spanwise.training.supervision import Supervision
+from spanwise.training.teacher_outputs import TeacherOutputs, taught_sentences
 from spanwise.training.trackers import check_trackers
 
 
@@ -157,29 +143,8 @@ def train_choices(data: str | Path | Corpus, out: Path, choices: Choices, option
 
 def train_config(data: str | Path | Corpus, out: Path, config: Config, options: RunOptions) -> Run:
     """Train a configuration, from an empty or unfinished run folder to a finished one."""
-    # Check the options before anything is read or written.
-    should_use_cuda(options.device)
-    check_trackers(options.trackers)
-    if options.unlabelled and not options.teachers:
-        raise SpanwiseError("unlabelled text needs a teacher; use spanwise distill")
-    if options.keep_types and options.init is None and not options.resume:
-        raise SpanwiseError("--keep-types needs --init RUN, the model whose types to keep")
-    if options.keep_types and options.teachers:
-        raise SpanwiseError("--keep-types cannot be combined with teachers: the model of --init is the teacher")
-    if options.teachers:
-        record = RunFolder(out).read_record() if options.resume else None
-        recorded = () if record is None else record.teachers
-        options = replace(
-            options,
-            teachers=tuple(map(str, find_teachers(options.teachers, recorded))),
-            unlabelled=tuple(str(Path(path).absolute()) for path in options.unlabelled),
-        )
-    inputs = (data, options.init, *options.teachers, *options.unlabelled)
-    check_output(out, [path for path in inputs if isinstance(path, str | Path)], can_be_run=True)
-    if not is_main_process():
-        options = replace(options, log=_discard)
-
     folder = RunFolder(out)
+    options = _check_options(data, folder, options)
     opened = open_run_folder(out, should_resume=options.resume, log=options.log) if is_main_process() else nullcontext()
     with opened:
         record = folder.read_record() if options.resume else None
@@ -194,7 +159,7 @@ def train_config(data: str | Path | Corpus, out: Path, config: Config, options: 
             corpus = add_unlabelled(corpus, options.unlabelled, options.log)
         if record is not None:
             record.check_same(out, config, fingerprints(corpus))
-            check_same_init(out, record.init, options.init)
+            check_same_init(out, record, options.init, keep_types=options.keep_types)
             options = replace(options, init=record.init, keep_types=record.keep_types)
         try:
             return _train(corpus, folder, config, options, record)
@@ -205,127 +170,99 @@ def train_config(data: str | Path | Corpus, out: Path, config: Config, options: 
             raise SpanwiseError(message) from None
 
 
-def _train(corpus: Corpus, folder: RunFolder, config: Config, options: RunOptions, record: TrainingRecord | None) -> Run:
-    """Train in an open folder on data that has been read."""
-    # Build the model. All random numbers follow from the seed.
-    torch.manual_seed(config.training.seed)
+def _check_options(data: str | Path | Corpus, folder: RunFolder, options: RunOptions) -> RunOptions:
+    """Check options before anything is read or written; return them with complete paths of teachers and text."""
+    should_use_cuda(options.device)
+    check_trackers(options.trackers)
+    record = folder.read_record() if options.resume else None
+    if options.unlabelled and not options.teachers:
+        raise SpanwiseError("unlabelled text needs a teacher; use spanwise distill")
+    if options.keep_types and options.init is None and record is None:
+        raise SpanwiseError("--keep-types needs --init RUN, the model whose types to keep")
+    if options.keep_types and options.teachers:
+        raise SpanwiseError("--keep-types cannot be combined with teachers: the model of --init is the teacher")
+    if options.teachers:
+        teachers = find_teachers(options.teachers, () if record is None else record.teachers)
+        unlabelled = tuple(str(Path(path).absolute()) for path in options.unlabelled)
+        options = replace(options, teachers=tuple(map(str, teachers)), unlabelled=unlabelled)
+    inputs = (data, options.init, *options.teachers, *options.unlabelled)
+    check_output(folder.path, [path for path in inputs if isinstance(path, str | Path)], can_be_run=True)
+    return options if is_main_process() else replace(options, log=_discard)
+
+
+def _train(
+    corpus: Corpus, folder: RunFolder, config: Config, options: RunOptions, started_with: TrainingRecord | None
+) -> Run:  # fmt: skip
+    """Train in an open folder on data that has been read; a resumed run was ``started_with`` a record."""
     checkpoint = find_checkpoint(folder, options.log, should_remove=is_main_process()) if options.resume else None
-    gold_corpus, kept, filled = corpus, None, None
-    if not options.teachers and not options.keep_types and needs_two_rounds(config, corpus["train"]):
-        once = replace(options, test=False, trackers=())
-        filled = fill_gaps(
-            corpus, folder, config, once, is_resumed=checkpoint is not None,
-            train_first=lambda first, config: _train(
-                corpus, first, config, replace(once, resume=first.is_unfinished), first.read_record()
-            ).model,
-        )  # fmt: skip
-        corpus = filled.complete(corpus)
-        torch.manual_seed(config.training.seed)
-    if options.keep_types:
-        kept = keep_types(
-            Path(str(options.init)), corpus, folder, options.device, options.log, is_resumed=checkpoint is not None
-        )
-        corpus = corpus if kept is None else kept.complete(corpus)
-    more_types = () if kept is None else kept.types
-    build = partial(Model.build, corpus=with_all_words(corpus), more_types=more_types, log=options.log)
-    model = build(config, saved=folder.path if checkpoint else None)
-    if options.can_replace_encoder and checkpoint is None and check_coverage(corpus, model.encoder):
-        name = encoder_name(config.encoder).partition(" + ")[0]
-        options.log(f"encoder: static, because {name} hardly knows the script or language of this data")
-        config = config.model_copy(update={"encoder": encoder_values("static", config.encoder)})
-        torch.manual_seed(config.training.seed)
-        model = build(config)
-    if options.init is not None and checkpoint is None:
-        options.log(initialize_from(model, Path(options.init)))
+    if options.resume and checkpoint is None and not first_round(folder).is_started:
+        options.log("no checkpoint to resume from: starting from the beginning")
+    if options.can_replace_encoder:
+        config = replace_encoder(config, corpus, options.log)
 
-    if model.head.finds_relations and not head_class(str(config.head["kind"])).finds_relations:
-        options.log("the training data has relations: learning them too (--set head.relations=false: entities only)")
-
-    # Report problems in the data.
-    notes = [*check_corpus(labelled(corpus), model.head), *check_coverage(corpus, model.encoder)]
-    notes += check_partial(corpus["train"], model.head)
-    count = len(taught_sentences(corpus))
-    teacher_outputs = TeacherOutputs.read(folder.teacher_outputs_file, count) if options.teachers and checkpoint else None
-    if options.teachers and teacher_outputs is None:
-        notes += check_student(model, options.teachers, has_unlabelled=bool(options.unlabelled))
-    for note in notes:
-        options.log(f"note: {note}")
-
-    # Ask the teachers, if there are any.
-    if options.teachers and teacher_outputs is None:
-        teacher_outputs = TeacherOutputs.ask(options.teachers, model, corpus, options.device, options.log)
-    taught = None if teacher_outputs is None else teacher_outputs.sentences(corpus, model)
-    if filled is not None:
-        teacher_outputs = filled.teacher_outputs
-    if kept is not None:
-        teacher_outputs, taught = kept.teacher_outputs, kept.sentences(gold_corpus, corpus, model)
+    # Build the model for what it learns from: gold, and the outputs of other models.
+    record = _make_record(config, corpus, options)
+    supervision = _supervise(corpus, folder, record, options)
+    saved = None if checkpoint is None else folder.path
+    model = build_model(config, supervision, saved=saved, init=options.init, log=options.log)
+    notes = report_problems(model, supervision, options.log)
 
     # Train. From here on the run can be resumed, because its record is written.
     trainer = Trainer(
-        model, corpus, folder.path, device=options.device, trackers=options.trackers, log=options.log, sentences=taught,
-        data=gold_corpus,
+        model, supervision.corpus, folder.path, device=options.device, trackers=options.trackers, log=options.log,
+        sentences=supervision.sentences(model), data=corpus,
     )  # fmt: skip
     options.log(trainer.plan)
     conditions = current_conditions(trainer.device_name, trainer.accelerator.num_processes)
-    if is_main_process() and checkpoint is None:
-        init = None if options.init is None else str(Path(options.init).absolute())
-        record = TrainingRecord(
-            config, trainer.fingerprints, init, conditions, options.teachers, options.unlabelled, options.keep_types
-        )
-        record.write(folder.record_file)
-        if teacher_outputs is not None:
-            teacher_outputs.write(folder.teacher_outputs_file)
-    elif record is not None and (change := describe_changes(record.conditions, conditions)):
+    if checkpoint is None and is_main_process():
+        replace(record, conditions=conditions).write(folder.record_file)
+        if supervision.teacher_outputs is not None:
+            supervision.teacher_outputs.write(folder.teacher_outputs_file)
+    elif started_with is not None and (change := describe_changes(started_with.conditions, conditions)):
         options.log(f"note: {change}")
         notes.append(change)
     started = time.perf_counter()
-    if options.resume and checkpoint is None:
-        options.log("no checkpoint to resume from: starting from the beginning")
     trainer.train(checkpoint)
 
     # Tune and score the best weights.
     load_weights(model, folder.weights_file)
-    tune(model, corpus, folder.path)
-    predicted = predict_splits(model, corpus, ("dev", "test") if options.test else ("dev",))
-    scores = score_predictions(model, corpus, predicted)
-    calibration = calibrate(model, corpus, predicted, folder, options.log)
+    tune(model, supervision.corpus, folder.path)
+    predicted = predict_splits(model, supervision.corpus, ("dev", "test") if options.test else ("dev",))
+    scores = score_predictions(model, supervision.corpus, predicted)
+    calibration = calibrate(model, supervision.corpus, predicted, folder, options.log)
 
     # Write the report, which marks the run as finished.
     if is_main_process():
         report = training_report(trainer, config, scores, notes, conditions, time.perf_counter() - started)
-        if filled is not None:
-            report["gaps"] = filled.to_report(gold_corpus)
-        elif kept is not None:
-            report["kept_types"] = {"types": list(kept.types), "teachers": list(kept.teacher_outputs.teachers)}
-        elif teacher_outputs is not None:
-            report["distillation"] = teacher_outputs.to_report(options.unlabelled)
-        write_json(folder.report_file, report | {"calibration": calibration})
+        write_json(folder.report_file, report | supervision.to_report() | {"calibration": calibration})
     trainer.finish(scores)
     return Run(folder.path, model.eval(), scores)
 
 
-def tune(model: Model, corpus: Corpus, out: Path) -> None:
-    """Choose automatic settings of the head on dev and save the model with them."""
-    head = find_ability(model.head, Tunable)
-    if head is not None and head.tune(corpus["dev"], lambda: predict(model, corpus["dev"], context=all_sentences(corpus))):
-        model.config = model.config.model_copy(update={"head": head_values(model.head)})
-        if is_main_process():
-            model.save(out)
+def _make_record(config: Config, corpus: Corpus, options: RunOptions) -> TrainingRecord:
+    """What a resumed run needs to know; conditions follow when the device is known."""
+    init = None if options.init is None else str(Path(options.init).absolute())
+    return TrainingRecord(
+        config, fingerprints(corpus), init, teachers=options.teachers, unlabelled=options.unlabelled,
+        keep_types=options.keep_types,
+    )  # fmt: skip
 
 
-def score_splits(model: Model, corpus: Corpus, splits: Iterable[str]) -> dict[str, dict[str, Any]]:
-    """Predict and score the splits that exist, in the format of ``evaluate --json``."""
-    return score_predictions(model, corpus, predict_splits(model, corpus, splits))
+def _supervise(corpus: Corpus, folder: RunFolder, record: TrainingRecord, options: RunOptions) -> Supervision:
+    """Add the outputs of other models to gold, if options or data require it."""
+    if options.teachers:
+        stored = TeacherOutputs.read(folder.teacher_outputs_file, len(taught_sentences(corpus)))
+        return Distillation(corpus, options.teachers, options.unlabelled, stored, device=options.device, log=options.log)
+    if options.keep_types:
+        return keep_types(Path(str(options.init)), corpus, folder, device=options.device, log=options.log)
+    if not needs_two_rounds(record.config, corpus["train"]):
+        return Supervision(corpus)
 
+    def train_first(first: RunFolder, config: Config) -> Model:
+        once = replace(options, resume=first.is_unfinished, test=False, trackers=(), can_replace_encoder=False)
+        return _train(corpus, first, config, once, first.read_record()).model
 
-def predict_splits(model: Model, corpus: Corpus, splits: Iterable[str]) -> dict[str, list[Sentence]]:
-    """Predict the splits that exist; scores are those of the head."""
-    context = all_sentences(corpus)
-    return {split: list(predict(model, corpus[split], context=context)) for split in splits if split in corpus}
-
-
-def score_predictions(model: Model, corpus: Corpus, predicted: Mapping[str, list[Sentence]]) -> dict[str, dict[str, Any]]:
-    return {split: model.task.score_split(corpus[split], rows, corpus["train"]) for split, rows in predicted.items()}
+    return fill_gaps(corpus, folder, record, train_first, device=options.device, log=options.log)
 
 
 def _discard(line: str) -> None:

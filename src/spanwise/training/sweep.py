@@ -17,7 +17,8 @@ from spanwise.recipes.resolve import Choices
 from spanwise.runs.folder import RunFolder
 from spanwise.training.data import read_training_corpus
 from spanwise.training.group import GroupTraining, Scores
-from spanwise.training.run import RunOptions, score_splits
+from spanwise.training.run import RunOptions
+from spanwise.training.scoring import score_splits
 
 
 def train_sweep(
@@ -73,8 +74,8 @@ def _parse_axis(text: str) -> list[str]:
 
 def _score_test(run: RunFolder, corpus: Corpus, device: str) -> Scores:
     """Add the test scores to the report of a run; return all its scores."""
-    scores = run.read_scores()
+    scores, report = run.read_scores(), run.read_report()
     if "test" in corpus and "test" not in scores:
         scores |= score_splits(load_torch(run.path, device).model, corpus, ("test",))
-        write_json(run.report_file, {**run.read_report(), "scores": scores})
+        write_json(run.report_file, {**report, "scores": scores})
     return scores

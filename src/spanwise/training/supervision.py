@@ -1,0 +1,37 @@
+"""What a model learns from: gold and, in subclasses, the predictions of other models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from spanwise.core.types import Corpus, Sentence
+from spanwise.models.model import Model
+from spanwise.training.teacher_outputs import TeacherOutputs
+
+
+class Supervision:
+    """A corpus with gold that a model learns from and is scored on.
+
+    Subclasses complete the corpus or its training sentences with the outputs of other models:
+    ``Distillation``, ``KeptTypes`` and ``FilledGaps``. The outputs are stored in the run folder until
+    training is finished, so that a resumed run learns the same.
+    """
+
+    more_types: tuple[str, ...] = ()  # entity types that the training sentences need not have
+    teacher_outputs: TeacherOutputs | None = None
+
+    def __init__(self, corpus: Corpus) -> None:
+        self.corpus = corpus
+
+    def check(self, model: Model) -> list[str]:
+        """Return notes on what the model cannot learn; raise an error if the supervision is useless to it."""
+        return []
+
+    def sentences(self, model: Model) -> Sequence[Sentence]:
+        """The sentences that the model learns from."""
+        return self.corpus["train"]
+
+    def to_report(self) -> dict[str, Any]:
+        """What the report of the run says about other models."""
+        return {}
