@@ -18,6 +18,7 @@ from spanwise.training.init_weights import copy_types
 from spanwise.training.run import RunOptions
 from spanwise.training.seeds import train_seeds
 from spanwise.training.steps import TrainingSteps
+from spanwise.training.sweep import train_sweep
 
 OLD, NEW = ("Drug",), ("Place",)
 WORDS_ONLY = ("encoder.char_hidden=0", "encoder.layers=0")  # the corpus needs no context
@@ -70,6 +71,17 @@ def test_a_run_with_kept_types_is_resumed_without_the_old_model(tmp_path: Path, 
     assert digest(tmp_path / "resumed") == digest(tmp_path / "whole")
 
 
+def test_a_run_without_kept_types_is_not_resumed_with_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fit(tmp_path / "old", only(*OLD, count=24), epochs=1)
+    data = only(*NEW, count=24)
+    with monkeypatch.context() as patch:
+        interrupt(patch, TrainingSteps, "make", 2)
+        with pytest.raises(Interrupted):
+            fit(tmp_path / "run", data, init=tmp_path / "old")
+    with pytest.raises(SpanwiseError, match="cannot resume with --keep-types: the run was started without it"):
+        fit(tmp_path / "run", data, init=tmp_path / "old", keep_types=True, resume=True)
+
+
 def test_groups_of_runs_keep_types(tmp_path: Path) -> None:
     fit(tmp_path / "old", only(*OLD, count=24), epochs=1, overrides=WORDS_ONLY)
     choices = Choices("seqner", "static", None, (*STATIC, *WORDS_ONLY), {"epochs": 1, "batch_size": 8})
@@ -79,6 +91,16 @@ def test_groups_of_runs_keep_types(tmp_path: Path) -> None:
     train_seeds(only(*NEW, count=24), tmp_path / "seeds", [1, 2], choices, resumed)
     for seed in (1, 2):
         assert load(tmp_path / "seeds" / f"seed-{seed}").types == ("Drug", "Place")
+
+
+def test_a_sweep_does_not_count_kept_types_as_errors(tmp_path: Path) -> None:
+    """The test split does not annotate them."""
+    fit(tmp_path / "old", only(*OLD), epochs=5, overrides=WORDS_ONLY)
+    settings = {"epochs": 5, "batch_size": 8, "head_rate": 0.03}
+    choices = Choices("seqner", "static", None, (*STATIC, *WORDS_ONLY), settings)
+    options = RunOptions(device="cpu", init=tmp_path / "old", keep_types=True, log=lambda line: None)
+    summary = train_sweep(only(*NEW), tmp_path / "sweep", ["training.seed=1"], choices, options)
+    assert summary["test"]["micro"]["precision"] > 0.8
 
 
 def test_nothing_to_keep(tmp_path: Path) -> None:
@@ -92,6 +114,8 @@ def test_keep_types_needs_an_old_model(tmp_path: Path, capsys: pytest.CaptureFix
     with pytest.raises(SystemExit):
         main(["train", str(tmp_path), "--out", str(tmp_path / "run"), "--keep-types"])
     assert capsys.readouterr().err == "--keep-types needs --init RUN, the model whose types to keep\n"
+    with pytest.raises(SpanwiseError, match="--keep-types needs --init RUN"):  # there is nothing to resume
+        fit(tmp_path / "run", corpus(24), keep_types=True, resume=True)
     with pytest.raises(SpanwiseError, match="cannot be combined with teachers"):
         fit(tmp_path / "run", corpus(24), init=tmp_path, keep_types=True, teachers=[tmp_path])
 

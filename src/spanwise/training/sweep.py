@@ -17,6 +17,7 @@ from spanwise.recipes.resolve import Choices
 from spanwise.runs.folder import RunFolder
 from spanwise.training.data import read_training_corpus
 from spanwise.training.group import GroupTraining, Scores
+from spanwise.training.kept_types import mark_new_types
 from spanwise.training.run import RunOptions
 from spanwise.training.scoring import score_splits
 
@@ -76,6 +77,7 @@ def _score_test(run: RunFolder, corpus: Corpus, device: str) -> Scores:
     """Add the test scores to the report of a run; return all its scores."""
     scores, report = run.read_scores(), run.read_report()
     if "test" in corpus and "test" not in scores:
+        corpus = mark_new_types(corpus) if "kept_types" in report else corpus
         scores |= score_splits(load_torch(run.path, device).model, corpus, ("test",))
         write_json(run.report_file, {**report, "scores": scores})
     return scores
