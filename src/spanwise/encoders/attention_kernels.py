@@ -16,15 +16,16 @@ import triton.language as tl
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from spanwise.runtime.shared_kernels import drop, dropout_seed, head_offsets, load_floats, product_precision, random_numbers
+
 
 @triton.jit
-def random_numbers(seed, number):
-    """A number from 0 to 1 for each ``number``: the finalizer of MurmurHash3, ten times as fast as ``tl.rand``."""
-    bits = number.to(tl.uint32) * 0x9E3779B1 + seed.to(tl.uint32)
-    bits = (bits ^ (bits >> 16)) * 0x85EBCA6B
-    bits = (bits ^ (bits >> 13)) * 0xC2B2AE35
-    bits = bits ^ (bits >> 16)
-    return (bits >> 8).to(tl.float32) * (1.0 / 16777216.0)
+def _load_projected(projected, here, is_inside, WIDTH: tl.constexpr):
+    """Queries, keys and values of a text, which are next to each other in its rows."""
+    query = load_floats(projected + here, is_inside[:, None])
+    key = load_floats(projected + here + WIDTH, is_inside[:, None])
+    value = load_floats(projected + here + 2 * WIDTH, is_inside[:, None])
+    return query, key, value
 
 
 @triton.jit
@@ -36,28 +37,32 @@ def _weights(query, key, is_key, scale, PRECISION: tl.constexpr):
     return powers / tl.sum(powers, 1)[:, None]
 
 
+@triton.jit
+def _draw_kept(seed, dropout, HEADS: tl.constexpr, BLOCK: tl.constexpr):
+    """Which weights dropout keeps, [BLOCK, BLOCK]; the same in both passes."""
+    positions = tl.arange(0, BLOCK)
+    program = tl.program_id(0) * HEADS + tl.program_id(1)
+    pairs = (program * BLOCK + positions[:, None]) * BLOCK + positions[None, :]
+    return random_numbers(tl.load(seed), pairs) > dropout
+
+
 @triton.jit(do_not_specialize=["length"])
 def _forward(
     projected, mask, result, seed, length, scale, dropout,
     HEADS: tl.constexpr, SIZE: tl.constexpr, BLOCK: tl.constexpr, DROPS: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    text = tl.program_id(0)
-    head = tl.program_id(1)
     positions = tl.arange(0, BLOCK)
     is_inside = positions < length
-    columns = head * SIZE + tl.arange(0, SIZE)
-    rows = text * length + positions
-    here = rows[:, None] * (3 * HEADS * SIZE) + columns[None, :]
-    query = tl.load(projected + here, mask=is_inside[:, None], other=0.0).to(tl.float32)
-    key = tl.load(projected + here + HEADS * SIZE, mask=is_inside[:, None], other=0.0).to(tl.float32)
-    value = tl.load(projected + here + 2 * HEADS * SIZE, mask=is_inside[:, None], other=0.0).to(tl.float32)
+    rows = tl.program_id(0) * length + positions
+    here = head_offsets(rows, 3 * HEADS * SIZE, SIZE)
+    there = head_offsets(rows, HEADS * SIZE, SIZE)
+    query, key, value = _load_projected(projected, here, is_inside, HEADS * SIZE)
     is_key = tl.load(mask + rows, mask=is_inside, other=0) != 0
     weights = _weights(query, key, is_key, scale, PRECISION)
     if DROPS:
-        pairs = ((text * HEADS + head) * BLOCK + positions[:, None]) * BLOCK + positions[None, :]
-        weights = tl.where(random_numbers(tl.load(seed), pairs) > dropout, weights / (1.0 - dropout), 0.0)
+        weights = drop(weights, _draw_kept(seed, dropout, HEADS, BLOCK), dropout)
     mixed = tl.dot(weights, value, input_precision=PRECISION)
-    tl.store(result + rows[:, None] * (HEADS * SIZE) + columns[None, :], mixed, mask=is_inside[:, None])
+    tl.store(result + there, mixed, mask=is_inside[:, None])
 
 
 @triton.jit(do_not_specialize=["length"])
@@ -65,31 +70,25 @@ def _backward(
     projected, mask, gradient, lower, seed, length, scale, dropout,
     HEADS: tl.constexpr, SIZE: tl.constexpr, BLOCK: tl.constexpr, DROPS: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
-    text = tl.program_id(0)
-    head = tl.program_id(1)
     positions = tl.arange(0, BLOCK)
     is_inside = positions < length
-    columns = head * SIZE + tl.arange(0, SIZE)
-    rows = text * length + positions
-    here = rows[:, None] * (3 * HEADS * SIZE) + columns[None, :]
-    query = tl.load(projected + here, mask=is_inside[:, None], other=0.0).to(tl.float32)
-    key = tl.load(projected + here + HEADS * SIZE, mask=is_inside[:, None], other=0.0).to(tl.float32)
-    value = tl.load(projected + here + 2 * HEADS * SIZE, mask=is_inside[:, None], other=0.0).to(tl.float32)
-    upper = tl.load(gradient + rows[:, None] * (HEADS * SIZE) + columns[None, :], mask=is_inside[:, None], other=0.0)
-    upper = upper.to(tl.float32)
+    rows = tl.program_id(0) * length + positions
+    here = head_offsets(rows, 3 * HEADS * SIZE, SIZE)
+    there = head_offsets(rows, HEADS * SIZE, SIZE)
+    query, key, value = _load_projected(projected, here, is_inside, HEADS * SIZE)
+    upper = load_floats(gradient + there, is_inside[:, None])
     is_key = tl.load(mask + rows, mask=is_inside, other=0) != 0
     weights = _weights(query, key, is_key, scale, PRECISION)
     changes = tl.dot(upper, tl.trans(value), input_precision=PRECISION)
-    kept = weights
+    kept_weights = weights
     if DROPS:
-        pairs = ((text * HEADS + head) * BLOCK + positions[:, None]) * BLOCK + positions[None, :]
-        is_kept = random_numbers(tl.load(seed), pairs) > dropout
-        kept = tl.where(is_kept, weights / (1.0 - dropout), 0.0)
-        changes = tl.where(is_kept, changes / (1.0 - dropout), 0.0)
+        is_kept = _draw_kept(seed, dropout, HEADS, BLOCK)
+        kept_weights = drop(weights, is_kept, dropout)
+        changes = drop(changes, is_kept, dropout)
     changes = weights * (changes - tl.sum(weights * changes, 1)[:, None]) * scale
     lower_query = tl.dot(changes, key, input_precision=PRECISION)
     lower_key = tl.dot(tl.trans(changes), query, input_precision=PRECISION)
-    lower_value = tl.dot(tl.trans(kept), upper, input_precision=PRECISION)
+    lower_value = tl.dot(tl.trans(kept_weights), upper, input_precision=PRECISION)
     tl.store(lower + here, lower_query, mask=is_inside[:, None])
     tl.store(lower + here + HEADS * SIZE, lower_key, mask=is_inside[:, None])
     tl.store(lower + here + 2 * HEADS * SIZE, lower_value, mask=is_inside[:, None])
@@ -103,9 +102,8 @@ class TextAttention(torch.autograd.Function):
         projected, mask = projected.contiguous(), mask.to(torch.int8)
         batch, length, width = projected.shape
         size, block = width // (3 * heads), max(16, triton.next_power_of_2(length))
-        seed = torch.randint(1 << 30, (1,), device=projected.device) if dropout else mask.new_zeros(1, dtype=torch.int64)
-        precision = "ieee" if torch.get_float32_matmul_precision() == "highest" else "tf32"
-        ctx.shape = (length, size**-0.5, dropout, heads, size, block, dropout > 0, precision)
+        seed = dropout_seed(dropout, projected.device)
+        ctx.shape = (length, size**-0.5, dropout, heads, size, block, dropout > 0, product_precision())
         ctx.warps = 8 if block > 64 else 4
         ctx.save_for_backward(projected, mask, seed)
         result = projected.new_empty(batch, length, width // 3)

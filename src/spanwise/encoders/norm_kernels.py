@@ -12,7 +12,7 @@ import triton.language as tl
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from spanwise.encoders.attention_kernels import random_numbers
+from spanwise.runtime.shared_kernels import drop, dropout_seed, load_floats, random_numbers
 
 PROGRAMS = 264  # of the backward pass; each sums the gradients of the weights over its rows
 
@@ -20,11 +20,11 @@ PROGRAMS = 264  # of the backward pass; each sums the gradients of the weights o
 @triton.jit
 def _sum(residual, branch, here, is_inside, row, columns, random, dropout, WIDTH: tl.constexpr, DROPS: tl.constexpr):
     """The residual sum of a row, and the factor of each value of the branch."""
-    total = tl.load(residual + here, mask=is_inside, other=0.0).to(tl.float32)
-    part = tl.load(branch + here, mask=is_inside, other=0.0).to(tl.float32)
+    total = load_floats(residual + here, is_inside)
+    part = load_floats(branch + here, is_inside)
     factor = tl.where(is_inside, 1.0, 0.0)
     if DROPS:
-        factor = tl.where(random_numbers(random, row * WIDTH + columns) > dropout, factor / (1.0 - dropout), 0.0)
+        factor = drop(factor, random_numbers(random, row * WIDTH + columns) > dropout, dropout)
     return total + part * factor, factor
 
 
@@ -41,8 +41,8 @@ def _forward(
     mean = tl.sum(total, 0) / WIDTH
     centred = tl.where(is_inside, total - mean, 0.0)
     scale = 1.0 / tl.sqrt(tl.sum(centred * centred, 0) / WIDTH + epsilon)
-    factors = tl.load(weight + columns, mask=is_inside, other=0.0).to(tl.float32)
-    offsets = tl.load(bias + columns, mask=is_inside, other=0.0).to(tl.float32)
+    factors = load_floats(weight + columns, is_inside)
+    offsets = load_floats(bias + columns, is_inside)
     tl.store(result + here, centred * scale * factors + offsets, mask=is_inside)
     tl.store(means + row, mean)
     tl.store(scales + row, scale)
@@ -56,7 +56,7 @@ def _backward(
     program = tl.program_id(0)
     columns = tl.arange(0, BLOCK)
     is_inside = columns < WIDTH
-    factors = tl.load(weight + columns, mask=is_inside, other=0.0).to(tl.float32)
+    factors = load_floats(weight + columns, is_inside)
     random = tl.load(seed)
     weight_sum = tl.zeros([BLOCK], tl.float32)
     bias_sum = tl.zeros([BLOCK], tl.float32)
@@ -65,7 +65,7 @@ def _backward(
         total, factor = _sum(residual, branch, here, is_inside, row, columns, random, dropout, WIDTH, DROPS)
         scale = tl.load(scales + row)
         normal = tl.where(is_inside, (total - tl.load(means + row)) * scale, 0.0)
-        upper = tl.load(gradient + here, mask=is_inside, other=0.0).to(tl.float32)
+        upper = load_floats(gradient + here, is_inside)
         weight_sum += upper * normal
         bias_sum += upper
         upper = upper * factors
@@ -87,7 +87,7 @@ class ResidualNorm(torch.autograd.Function):
         residual, branch = residual.contiguous(), branch.contiguous()
         width = residual.shape[-1]
         count = residual.numel() // width
-        seed = torch.randint(1 << 30, (1,), device=residual.device) if dropout else weight.new_zeros(1, dtype=torch.int64)
+        seed = dropout_seed(dropout, residual.device)
         result = torch.empty_like(residual)
         means, scales = residual.new_empty(2, count, dtype=torch.float32)
         ctx.shape = (dropout, width, triton.next_power_of_2(width), dropout > 0)

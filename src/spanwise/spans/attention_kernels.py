@@ -17,7 +17,7 @@ import triton.language as tl
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from spanwise.encoders.attention_kernels import random_numbers
+from spanwise.runtime.shared_kernels import drop, dropout_seed, head_offsets, load_floats, product_precision, random_numbers
 
 SPAN_BLOCK, WORD_BLOCK, ROW_BLOCK = 32, 16, 32  # spans and words per program, rows per step of a program for words
 
@@ -27,22 +27,26 @@ def _forward(
     queries, keys, values, first_word, width, result, log_sums, seed, count, scale, dropout,
     HEADS: tl.constexpr, SIZE: tl.constexpr, WIDEST: tl.constexpr, BLOCK: tl.constexpr, DROPS: tl.constexpr,
 ):  # fmt: skip
+    """Mix the values of each span's words, with the softmax of its scores computed word by word.
+
+    ``mixed`` and ``total`` are relative to the largest score so far, and shrink when a larger one occurs. The
+    logarithm of the sum of all exponentiated scores lets the backward pass compute any weight at once.
+    """
     rows = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     head = tl.program_id(1)
     is_row = rows < count
-    columns = head * SIZE + tl.arange(0, SIZE)
-    here = rows[:, None] * (HEADS * SIZE) + columns[None, :]
-    word = tl.load(first_word + rows, mask=is_row, other=0)
+    here = head_offsets(rows, HEADS * SIZE, SIZE)
+    first = tl.load(first_word + rows, mask=is_row, other=0)
     words = tl.load(width + rows, mask=is_row, other=1)
-    query = tl.load(queries + here, mask=is_row[:, None], other=0.0).to(tl.float32) * scale
+    query = load_floats(queries + here, is_row[:, None]) * scale
     largest = tl.full([BLOCK], float("-inf"), tl.float32)
     total = tl.zeros([BLOCK], tl.float32)
     mixed = tl.zeros([BLOCK, SIZE], tl.float32)
     random = tl.load(seed)
     for offset in range(WIDEST):
         is_inside = offset < words
-        there = (word + offset)[:, None] * (HEADS * SIZE) + columns[None, :]
-        key = tl.load(keys + there, mask=is_inside[:, None], other=0.0).to(tl.float32)
+        there = head_offsets(first + offset, HEADS * SIZE, SIZE)
+        key = load_floats(keys + there, is_inside[:, None])
         score = tl.where(is_inside, tl.sum(query * key, 1), float("-inf"))
         maximum = tl.maximum(largest, score)
         shrink = tl.exp(largest - maximum)
@@ -50,8 +54,8 @@ def _forward(
         total = total * shrink + weight
         if DROPS:
             is_kept = random_numbers(random, (rows * HEADS + head) * WIDEST + offset) > dropout
-            weight = tl.where(is_kept, weight / (1.0 - dropout), 0.0)
-        value = tl.load(values + there, mask=is_inside[:, None], other=0.0).to(tl.float32)
+            weight = drop(weight, is_kept, dropout)
+        value = load_floats(values + there, is_inside[:, None])
         mixed = mixed * shrink[:, None] + weight[:, None] * value
         largest = maximum
     tl.store(result + here, mixed / total[:, None], mask=is_row[:, None])
@@ -63,30 +67,30 @@ def _backward_spans(
     queries, keys, values, first_word, width, result, log_sums, seed, gradient, query_gradient, products, count, scale, dropout,
     HEADS: tl.constexpr, SIZE: tl.constexpr, WIDEST: tl.constexpr, BLOCK: tl.constexpr, DROPS: tl.constexpr,
 ):  # fmt: skip
+    """The gradients of queries, and the product of each span's result and its gradient, which all words need."""
     rows = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
     head = tl.program_id(1)
     is_row = rows < count
-    columns = head * SIZE + tl.arange(0, SIZE)
-    here = rows[:, None] * (HEADS * SIZE) + columns[None, :]
-    word = tl.load(first_word + rows, mask=is_row, other=0)
+    here = head_offsets(rows, HEADS * SIZE, SIZE)
+    first = tl.load(first_word + rows, mask=is_row, other=0)
     words = tl.load(width + rows, mask=is_row, other=1)
-    query = tl.load(queries + here, mask=is_row[:, None], other=0.0).to(tl.float32) * scale
-    upper = tl.load(gradient + here, mask=is_row[:, None], other=0.0).to(tl.float32)
-    mixed = tl.load(result + here, mask=is_row[:, None], other=0.0).to(tl.float32)
+    query = load_floats(queries + here, is_row[:, None]) * scale
+    upper = load_floats(gradient + here, is_row[:, None])
+    mixed = load_floats(result + here, is_row[:, None])
     log_sum = tl.load(log_sums + rows * HEADS + head, mask=is_row, other=0.0)
     product = tl.sum(upper * mixed, 1)
     lower = tl.zeros([BLOCK, SIZE], tl.float32)
     random = tl.load(seed)
     for offset in range(WIDEST):
         is_inside = offset < words
-        there = (word + offset)[:, None] * (HEADS * SIZE) + columns[None, :]
-        key = tl.load(keys + there, mask=is_inside[:, None], other=0.0).to(tl.float32)
-        value = tl.load(values + there, mask=is_inside[:, None], other=0.0).to(tl.float32)
+        there = head_offsets(first + offset, HEADS * SIZE, SIZE)
+        key = load_floats(keys + there, is_inside[:, None])
+        value = load_floats(values + there, is_inside[:, None])
         weight = tl.where(is_inside, tl.exp(tl.sum(query * key, 1) - log_sum), 0.0)
         change = tl.sum(upper * value, 1)
         if DROPS:
             is_kept = random_numbers(random, (rows * HEADS + head) * WIDEST + offset) > dropout
-            change = tl.where(is_kept, change / (1.0 - dropout), 0.0)
+            change = drop(change, is_kept, dropout)
         lower += (weight * (change - product) * scale)[:, None] * key
     tl.store(query_gradient + here, lower, mask=is_row[:, None])
     tl.store(products + rows * HEADS + head, product, mask=is_row)
@@ -99,16 +103,16 @@ def _backward_words(
     HEADS: tl.constexpr, SIZE: tl.constexpr, WIDEST: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr, DROPS: tl.constexpr,
     PRECISION: tl.constexpr,
 ):  # fmt: skip
+    """The gradients of keys and values, from the rows of all spans that may contain a word of the block."""
     head = tl.program_id(1)
     sentence = tl.program_id(0) // blocks
     first = (tl.program_id(0) % blocks) * BLOCK
     positions = first + tl.arange(0, BLOCK)
     is_word = positions < length
     words = sentence * length + positions
-    columns = head * SIZE + tl.arange(0, SIZE)
-    here = words[:, None] * (HEADS * SIZE) + columns[None, :]
-    key = tl.load(keys + here, mask=is_word[:, None], other=0.0).to(tl.float32)
-    value = tl.load(values + here, mask=is_word[:, None], other=0.0).to(tl.float32)
+    here = head_offsets(words, HEADS * SIZE, SIZE)
+    key = load_floats(keys + here, is_word[:, None])
+    value = load_floats(values + here, is_word[:, None])
     lower_key = tl.zeros([BLOCK, SIZE], tl.float32)
     lower_value = tl.zeros([BLOCK, SIZE], tl.float32)
     random = tl.load(seed)
@@ -117,9 +121,9 @@ def _backward_words(
     for step in range(start, stop, ROWS):
         rows = step + tl.arange(0, ROWS)
         is_row = rows < stop
-        there = rows[:, None] * (HEADS * SIZE) + columns[None, :]
-        query = tl.load(queries + there, mask=is_row[:, None], other=0.0).to(tl.float32)
-        upper = tl.load(gradient + there, mask=is_row[:, None], other=0.0).to(tl.float32)
+        there = head_offsets(rows, HEADS * SIZE, SIZE)
+        query = load_floats(queries + there, is_row[:, None])
+        upper = load_floats(gradient + there, is_row[:, None])
         log_sum = tl.load(log_sums + rows * HEADS + head, mask=is_row, other=0.0)
         product = tl.load(products + rows * HEADS + head, mask=is_row, other=0.0)
         offset = words[None, :] - tl.load(first_word + rows, mask=is_row, other=0)[:, None]
@@ -130,8 +134,8 @@ def _backward_words(
         kept_weight = weight
         if DROPS:
             is_kept = random_numbers(random, (rows * HEADS + head)[:, None] * WIDEST + offset) > dropout
-            kept_weight = tl.where(is_kept, weight / (1.0 - dropout), 0.0)
-            change = tl.where(is_kept, change / (1.0 - dropout), 0.0)
+            kept_weight = drop(weight, is_kept, dropout)
+            change = drop(change, is_kept, dropout)
         lower_value += tl.dot(tl.trans(kept_weight), upper, input_precision=PRECISION)
         lower_key += tl.dot(tl.trans(weight * (change - product[:, None]) * scale), query, input_precision=PRECISION)
     tl.store(key_gradient + here, lower_key, mask=is_word[:, None])
@@ -153,7 +157,7 @@ class SpanAttention(torch.autograd.Function):
         queries, keys, values = queries.contiguous(), keys.contiguous(), values.contiguous()
         count, size = queries.shape[0], queries.shape[1] // heads
         result, log_sums = torch.empty_like(queries), queries.new_empty(count, heads, dtype=torch.float32)
-        seed = torch.randint(1 << 30, (1,), device=queries.device) if dropout else first_word.new_zeros(1)
+        seed = dropout_seed(dropout, queries.device)
         shape = (size**-0.5, dropout, heads, size, widest)
         _forward[(triton.cdiv(count, SPAN_BLOCK), heads)](
             queries, keys, values, first_word, width, result, log_sums, seed, count, *shape, SPAN_BLOCK, dropout > 0
@@ -169,7 +173,6 @@ class SpanAttention(torch.autograd.Function):
         gradient, (_, dropout, heads, *_) = gradient.contiguous(), ctx.shape
         count, (batch, length) = len(queries), keys.shape[:2]
         blocks = triton.cdiv(length, WORD_BLOCK)
-        precision = "ieee" if torch.get_float32_matmul_precision() == "highest" else "tf32"
         query_gradient, products = torch.empty_like(queries), torch.empty_like(log_sums)
         key_gradient, value_gradient = torch.empty_like(keys), torch.empty_like(values)
         _backward_spans[(triton.cdiv(count, SPAN_BLOCK), heads)](
@@ -178,6 +181,6 @@ class SpanAttention(torch.autograd.Function):
         )  # fmt: skip
         _backward_words[(batch * blocks, heads)](
             queries, keys, values, first_word, width, first_row, last_row, log_sums, seed, gradient, products,
-            key_gradient, value_gradient, length, blocks, *ctx.shape, WORD_BLOCK, ROW_BLOCK, dropout > 0, precision,
+            key_gradient, value_gradient, length, blocks, *ctx.shape, WORD_BLOCK, ROW_BLOCK, dropout > 0, product_precision(),
         )  # fmt: skip
         return query_gradient, key_gradient, value_gradient, *(None,) * 7
