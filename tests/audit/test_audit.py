@@ -14,6 +14,7 @@ from tiny import STATIC, corpus, quiet
 from spanwise.audit import audit as audit_module
 from spanwise.audit import cross_validation
 from spanwise.audit.audit import audit
+from spanwise.cli import main
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Corpus, Entity, Sentence
 from spanwise.formats import write
@@ -100,6 +101,21 @@ def test_an_interrupted_audit_reuses_finished_folds(
     assert len(trained) == 1
     assert len(records(out)) == 1
     assert len(list((out / "to-correct").glob("*.ann"))) == 1
+
+
+def test_the_command_takes_the_folds_of_a_resumed_audit(data: Path, finished: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    before = records(finished)
+    with pytest.raises(SystemExit) as exit:
+        main(["audit", str(data), "--out", str(finished), "--resume"])
+    assert (exit.value.code, capsys.readouterr().err) == (0, "")
+    assert records(finished) == before
+
+
+def test_a_damaged_record_is_reported(data: Path, tmp_path: Path) -> None:
+    (tmp_path / "audit.json").write_text("{}")
+    with pytest.raises(SpanwiseError, match=r"audit\.json: config: input should be a valid dictionary"):
+        audit(data, tmp_path, resume=True, log=quiet)
+    assert (tmp_path / "audit.json").exists()
 
 
 def test_other_data_or_settings_cannot_be_resumed(data: Path, finished: Path) -> None:

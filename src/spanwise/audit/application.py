@@ -7,11 +7,10 @@ from pathlib import Path
 from spanwise.audit.correction_files import read_corrected
 from spanwise.audit.corrections import Changes, apply_suggestions, correct_corpus
 from spanwise.audit.folder import AuditFolder
-from spanwise.audit.suggestions import is_suggestion_file, read_suggestions, sentence_keys
+from spanwise.audit.suggestions import audited_part, is_suggestion_file, read_suggestions, sentence_keys
 from spanwise.core.errors import SpanwiseError
-from spanwise.core.types import Corpus
 from spanwise.corpora.conversion import write_splits
-from spanwise.corpora.splits import find_split_files, read_corpus, select_split
+from spanwise.corpora.splits import find_split_files, read_corpus
 from spanwise.formats import Ledger
 from spanwise.runs.outputs import check_output
 
@@ -40,7 +39,7 @@ def apply_corrections(
 
     ledger = Ledger()
     corpus = read_corpus(data, data_format, ledger)
-    keys = sentence_keys(_audited(corpus, record.get("split"), data))
+    keys = sentence_keys(audited_part(corpus, record.get("split"), data))
     if is_suggestion_file(corrections):
         entities = apply_suggestions(keys, read_suggestions(corrections))
     else:
@@ -49,11 +48,3 @@ def apply_corrections(
     splits = {**corpus.splits, **corrected.splits}
     write_splits(splits, out, target_format, source=data, ledger=ledger, lossy=lossy, reopen=lambda: splits)
     return out, changes, ledger
-
-
-def _audited(corpus: Corpus, split: str | None, data: Path) -> Corpus:
-    """The part of a corpus that was audited: its sentences have their names from this part alone."""
-    if split is None:
-        return corpus
-    name = select_split(corpus, split, data)
-    return Corpus({name: corpus[name]}, corpus.name)

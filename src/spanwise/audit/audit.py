@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from math import exp
 from pathlib import Path
@@ -14,13 +14,14 @@ from spanwise.audit.folder import AuditFolder, check_same_audit
 from spanwise.audit.outputs import correction_format, write_outputs
 from spanwise.audit.ranking import RankedCandidate, rank_candidates
 from spanwise.audit.result import Audit
-from spanwise.audit.suggestions import Suggestion, sentence_keys
+from spanwise.audit.suggestions import Suggestion, audited_part, sentence_keys
 from spanwise.audit.view import AuditView
 from spanwise.config.settings import Config
+from spanwise.config.validation import validate_settings
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Corpus, Sentence
 from spanwise.core.version import __version__
-from spanwise.corpora.splits import fingerprint, select_split
+from spanwise.corpora.splits import fingerprint
 from spanwise.recipes.resolve import Choices
 from spanwise.training.data import read_data
 from spanwise.training.run import RunOptions
@@ -75,26 +76,21 @@ def audit(
         correction_format(to)  # an unknown format is refused before any work
     folder = AuditFolder(Path(out))
     source = None if isinstance(data, Corpus) else Path(data)
+    choices = Choices(recipe, encoder, None, tuple(overrides), settings)
     with folder.open(source, should_resume=resume, log=log):
+        # Read the data. A resumed audit has the same settings as before.
         old = folder.read_record()
         defaults = {"split": None, "folds": FOLDS, "repeats": REPEATS, **(old or {})}
         split = defaults["split"] if split is None else split
         folds = defaults["folds"] if folds is None else folds
         repeats = defaults["repeats"] if repeats is None else repeats
-        corpus = read_data(data, data_format, log)
-        if split is not None:
-            name = select_split(corpus, split, source or "the data")
-            corpus = Corpus({name: corpus[name]}, corpus.name)
+        corpus = audited_part(read_data(data, data_format, log), split, source or "the data")
         keys = sentence_keys(corpus)
         sentences = [replace(sentence, relations=(), links=()) for _, sentence in keys.values()]
         check_size(sentences, folds)
+        config = _configure(choices, folder, old, round(0.9 * len(sentences) * (folds - 1) / folds))
 
-        # Resume only with the same data and settings.
-        choices = Choices(recipe, encoder, None, tuple(overrides), settings)
-        config = choices.resolve(resumed=None if old is None else Config.model_validate(old["config"]))
-        if config.head.get("task") == "typing":
-            raise SpanwiseError("an audit needs models that find entities; --task typing and head.task=typing do not")
-        config = _with_epochs(config, round(0.9 * len(sentences) * (folds - 1) / folds))
+        # Record the settings, or check that they are the same.
         record = {
             "spanwise": __version__, "data": None if source is None else str(source.absolute()), "format": data_format,
             "split": split, "fingerprint": fingerprint(sentences), "folds": folds, "repeats": repeats,
@@ -116,6 +112,15 @@ def audit(
         result = Audit(corpus, keys, [_to_suggestion(item, view, names) for item in rank_candidates(view)[:limit]])
         write_outputs(result, folder.path, to)
         return result
+
+
+def _configure(choices: Choices, folder: AuditFolder, old: Mapping[str, Any] | None, sentence_count: int) -> Config:
+    """The configuration of the models, each of which is trained on so many sentences."""
+    resumed = None if old is None else validate_settings(Config, old.get("config"), f"{folder.record_file}: config")
+    config = choices.resolve(resumed=resumed)
+    if config.head.get("task") == "typing":
+        raise SpanwiseError("an audit needs models that find entities; --task typing and head.task=typing do not")
+    return _with_epochs(config, sentence_count)
 
 
 def _with_epochs(config: Config, sentence_count: int) -> Config:

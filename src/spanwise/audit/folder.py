@@ -38,7 +38,8 @@ class AuditFolder:
             raise SpanwiseError(f"{self.path}: expected a folder, found a file")
         with create_folder(self.path), only_writer(self.path, log):
             remove_leftovers(self.path)
-            if self.record_file.is_file():
+            has_audit = self.record_file.is_file()
+            if has_audit:
                 if not should_resume:
                     advice = "pass --resume to continue it or to write its files again, or choose another folder"
                     raise SpanwiseError(f"{self.path}: contains an audit; {advice}")
@@ -49,7 +50,8 @@ class AuditFolder:
             try:
                 yield
             except SpanwiseError:
-                self._remove_if_unused()
+                if not has_audit:
+                    self._remove_if_unused()
                 raise
 
     def _remove_if_unused(self) -> None:

@@ -16,7 +16,6 @@ from spanwise.formats import Format, Ledger
 from spanwise.formats.registry import output_format, write_as
 
 TO_CORRECT = "to-correct"  # name of the sentences with suggestions; the format adds its extension
-NAMES = {"suggestions.json", "suggestions.csv", REPORT, TABLES}
 
 
 def correction_format(to: str) -> tuple[Format, dict[str, object]]:

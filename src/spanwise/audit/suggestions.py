@@ -16,6 +16,7 @@ from typing_extensions import TypedDict
 from spanwise.analysis.writing import csv_safe
 from spanwise.core.errors import FormatError
 from spanwise.core.types import Corpus, Entity, Sentence, Span
+from spanwise.corpora.splits import select_split
 from spanwise.files.reading import read_json_records, validate_record
 from spanwise.files.writing import JsonArray, open_output
 
@@ -73,6 +74,14 @@ def _entity_json(entity: Entity | None, sentence: Sentence) -> dict[str, Any] | 
     if entity is None:
         return None
     return {"type": entity.type, "spans": [list(span) for span in entity.fragments], "text": sentence.text_of(entity)}
+
+
+def audited_part(corpus: Corpus, split: str | None, source: str | Path) -> Corpus:
+    """The part of a corpus that is audited: one split, or all. Sentences have their keys from this part alone."""
+    if split is None:
+        return corpus
+    name = select_split(corpus, split, source)
+    return Corpus({name: corpus[name]}, corpus.name)
 
 
 def sentence_keys(corpus: Corpus) -> dict[str, tuple[str, Sentence]]:

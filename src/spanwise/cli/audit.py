@@ -39,11 +39,13 @@ def audit(
         str | None, typer.Option("--split", metavar="NAME", help="Split to audit; all together by default.")
     ] = None,
     folds: Annotated[
-        int, typer.Option("--folds", metavar="N", help="Number of models; each predicts the part it was not trained on.")
-    ] = 5,
+        int | None,
+        typer.Option("--folds", metavar="N", help="Number of models, 5 by default; each predicts the part it has not seen."),
+    ] = None,
     repeats: Annotated[
-        int, typer.Option("--repeats", metavar="N", min=1, help="Repetitions with other folds; scores are averaged.")
-    ] = 1,
+        int | None,
+        typer.Option("--repeats", metavar="N", min=1, help="Repetitions with other folds, 1 by default; scores are averaged."),
+    ] = None,
     limit: Annotated[
         int | None, typer.Option("--limit", metavar="N", min=1, help="Maximum number of suggestions; all by default.")
     ] = None,
