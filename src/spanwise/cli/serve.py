@@ -14,9 +14,11 @@ from spanwise.serve.limits import LABEL_STUDIO_LIMITS, Limits
 DEFAULT = Limits()
 
 
-def _default(name: str) -> str:
-    """Describe the default of a limit, which is higher with --label-studio."""
-    return f"{getattr(DEFAULT, name)}; with --label-studio {getattr(LABEL_STUDIO_LIMITS, name)}"
+def _limit(name: str, metavar: str, help: str, *, min: float = 1) -> Any:
+    """The option for a limit; the help shows both defaults if it is higher with --label-studio."""
+    default, in_label_studio = getattr(DEFAULT, name), getattr(LABEL_STUDIO_LIMITS, name)
+    shown = True if default == in_label_studio else f"{default}; with --label-studio {in_label_studio}"
+    return typer.Option(f"--{name.replace('_', '-')}", metavar=metavar, min=min, show_default=shown, help=help)
 
 
 def serve(
@@ -31,59 +33,20 @@ def serve(
         str | None,
         typer.Option("--token", metavar="TEXT", envvar="SPANWISE_TOKEN", help="Require this bearer token."),
     ] = None,
-    max_body: Annotated[
-        int | None,
-        typer.Option(
-            "--max-body", min=1, metavar="BYTES", show_default=_default("max_body"), help="Maximum size of a request."
-        ),
-    ] = None,
-    max_characters: Annotated[
-        int | None,
-        typer.Option(
-            "--max-characters",
-            metavar="N",
-            min=1,
-            show_default=_default("max_characters"),
-            help="Maximum length of the text in a request.",
-        ),
-    ] = None,
-    max_words: Annotated[
-        int, typer.Option("--max-words", metavar="N", min=1, help="Maximum number of words in a sentence.")
-    ] = DEFAULT.max_words,
-    max_requests: Annotated[
-        int, typer.Option("--max-requests", metavar="N", min=1, help="Maximum number of open requests.")
-    ] = DEFAULT.max_requests,
+    max_body: Annotated[int | None, _limit("max_body", "BYTES", "Maximum size of a request.")] = None,
+    max_characters: Annotated[int | None, _limit("max_characters", "N", "Maximum length of the text in a request.")] = None,
+    max_words: Annotated[int, _limit("max_words", "N", "Maximum number of words in a sentence.")] = DEFAULT.max_words,
+    max_requests: Annotated[int, _limit("max_requests", "N", "Maximum number of open requests.")] = DEFAULT.max_requests,
     timeout: Annotated[
-        float | None,
-        typer.Option(
-            "--timeout",
-            min=0.1,
-            metavar="SECONDS",
-            show_default=_default("timeout"),
-            help="Maximum time to receive and to answer a request.",
-        ),
+        float | None, _limit("timeout", "SECONDS", "Maximum time to receive and to answer a request.", min=0.1)
     ] = None,
-    max_texts: Annotated[
-        int | None,
-        typer.Option(
-            "--max-texts", metavar="N", min=1, show_default=_default("max_texts"), help="Maximum number of texts in a request."
-        ),
-    ] = None,
-    max_sentences: Annotated[
-        int | None,
-        typer.Option(
-            "--max-sentences",
-            metavar="N",
-            min=1,
-            show_default=_default("max_sentences"),
-            help="Maximum number of sentences in a request.",
-        ),
-    ] = None,
+    max_texts: Annotated[int | None, _limit("max_texts", "N", "Maximum number of texts in a request.")] = None,
+    max_sentences: Annotated[int | None, _limit("max_sentences", "N", "Maximum number of sentences in a request.")] = None,
     max_connections: Annotated[
-        int, typer.Option("--max-connections", metavar="N", min=1, help="Maximum number of open connections.")
+        int, _limit("max_connections", "N", "Maximum number of open connections.")
     ] = DEFAULT.max_connections,
     idle_timeout: Annotated[
-        float, typer.Option("--idle-timeout", min=0.1, metavar="SECONDS", help="Maximum time between requests of a connection.")
+        float, _limit("idle_timeout", "SECONDS", "Maximum time between requests of a connection.", min=0.1)
     ] = DEFAULT.idle_timeout,
     allowed_host: Annotated[
         list[str] | None,
@@ -122,15 +85,13 @@ def serve(
 
     if token is not None and not (token and token.isascii() and token.isprintable() and " " not in token):
         raise SpanwiseError("--token: expected printable ASCII characters without spaces")
-    given: dict[str, Any] = {
-        "max_body": max_body, "max_characters": max_characters, "max_texts": max_texts, "max_sentences": max_sentences,
-        "timeout": timeout,
+    given = {
+        "max_body": max_body, "max_characters": max_characters, "max_words": max_words, "max_requests": max_requests,
+        "timeout": timeout, "max_texts": max_texts, "max_sentences": max_sentences, "max_connections": max_connections,
+        "idle_timeout": idle_timeout, "header_timeout": min(DEFAULT.header_timeout, idle_timeout),
     }  # fmt: skip
-    limits = replace(
-        LABEL_STUDIO_LIMITS if label_studio else DEFAULT, max_words=max_words, max_requests=max_requests,
-        max_connections=max_connections, idle_timeout=idle_timeout, header_timeout=min(DEFAULT.header_timeout, idle_timeout),
-        **{name: value for name, value in given.items() if value is not None},
-    )  # fmt: skip
+    changed: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+    limits = replace(LABEL_STUDIO_LIMITS if label_studio else DEFAULT, **changed)
     hosts = allowed_host or ()
     if learn and not label_studio:
         raise SpanwiseError("--learn collects annotations of Label Studio; pass --label-studio as well")
