@@ -15,7 +15,7 @@ from spanwise.core.types import Sentence
 Ints = npt.NDArray[np.int32]
 
 PADDING, UNKNOWN = 0, 1  # for words, characters and tags
-_FIRST, _LAST = 20, 10
+_FIRST, _LAST = 20, 10  # characters of a long word that are read
 
 
 @dataclass(frozen=True)
@@ -98,10 +98,6 @@ class Vocabulary:
 
     def to_json(self) -> dict[str, tuple[str, ...]]:
         return {"learned": self.learned, "given": self.given, "characters": self.characters, "tags": self.tags}
-
-    @classmethod
-    def from_json(cls, record: Mapping[str, Sequence[str]]) -> Self:
-        return cls(**{name: tuple(values) for name, values in record.items()})
 
 
 def _frequent_characters(words: Mapping[str, int]) -> tuple[str, ...]:
