@@ -45,7 +45,7 @@ class FusedEncoder(nn.Module):
 
     def __init__(self, original: Any) -> None:
         super().__init__()
-        self.config, self.n_heads = original.config, original.n_heads
+        self.config = original.config
         self.layer, self.relative_attention_bias = original.layer, original.relative_attention_bias
         self.bucket = original.relative_position_bucket
 
@@ -53,10 +53,11 @@ class FusedEncoder(nn.Module):
         from transformers.modeling_outputs import BaseModelOutput
 
         bias = self._bias(states, attention_mask)
-        every: list[Any] = [states]
+        all_states: list[Any] = [states]
         for layer in self.layer:
-            every.append(layer(every[-1], bias)[0])
-        return BaseModelOutput(last_hidden_state=every[-1], hidden_states=tuple(every) if output_hidden_states else None)
+            all_states.append(layer(all_states[-1], bias)[0])
+        hidden_states = tuple(all_states) if output_hidden_states else None
+        return BaseModelOutput(last_hidden_state=all_states[-1], hidden_states=hidden_states)
 
     def _bias(self, states: Tensor, mask: Tensor | None) -> Tensor:
         """The bias of distances [B, heads, T, T], very negative where a subword is padding."""
@@ -68,5 +69,5 @@ class FusedEncoder(nn.Module):
         bias = bias.expand(len(states), -1, -1, -1)
         if mask is None:  # there is no padding
             return bias
-        hidden = ~mask if mask.dtype == torch.bool else mask < 0
-        return bias.masked_fill(hidden, torch.finfo(dtype).min)
+        is_padding = ~mask if mask.dtype == torch.bool else mask < 0  # the library may have made it additive
+        return bias.masked_fill(is_padding, torch.finfo(dtype).min)
