@@ -15,8 +15,9 @@ from torch import Tensor
 
 from spanwise import Sentence, SpanwiseError
 from spanwise.encoders.base import Encoder, TokenStates
-from spanwise.encoders.static import CharacterCNN, StaticEncoder, StaticSettings
+from spanwise.encoders.static import StaticEncoder, StaticSettings
 from spanwise.encoders.vocabulary import UNKNOWN
+from spanwise.encoders.word_parts import CharacterCNN
 
 WORDS = "Colon cancer arises from the APC gene , the adenomatous polyposis coli tumour suppressor of chromosome 5q21 .".split()
 SMALL: dict[str, Any] = {"word_size": 12, "char_size": 5, "char_hidden": 4, "hidden": 7}
