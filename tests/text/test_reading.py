@@ -6,8 +6,12 @@ import io
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from spanwise import FormatError
+from spanwise.core.types import Sentence
+from spanwise.text import split_sentences, split_words
 from spanwise.text.reading import sentences_from_stream, sentences_from_text
 
 TEXT = "Oslo rained. Lima did not.\r\n\n   \nнет 北京 🌊 wave.\nlast line"
@@ -59,3 +63,24 @@ def test_a_byte_order_mark_is_removed() -> None:
 def test_empty_text_has_no_sentences() -> None:
     for raw in (b"", b"\n\n \n", b"\xef\xbb\xbf"):
         assert list(sentences_from_stream(io.BytesIO(raw), "d", "file")) == []
+
+
+@given(st.text("aI1é北.!?\"')\x1c \n_-\u0301", max_size=20))
+def test_sentences_are_as_if_their_words_were_checked(text: str) -> None:
+    """Sentences of a text skip the checks of ``Sentence``, and ASCII text has its own patterns."""
+    expected = []
+    for index, (first, last) in enumerate(split_sentences(text)):
+        spans = split_words(text[first:last])
+        words, starts = tuple(text[first + a : first + b] for a, b in spans), tuple(a for a, _ in spans)
+        part = Sentence(f"d-{index}", words, text=text[first:last], starts=starts, document="d", position=index, start=first)
+        expected.append(part)
+    assert list(sentences_from_text(text, "d")) == expected
+
+
+@given(st.text("aI1.!?\"')\x1c \t_-", max_size=20))
+def test_ascii_text_is_split_like_other_text(text: str) -> None:
+    """A character of another alphabet at the end selects the general patterns."""
+    with_letter = text + " é"
+    assert [text[a:b] for a, b in split_words(text)] == [with_letter[a:b] for a, b in split_words(with_letter)][:-1]
+    cuts = [end for _, end in split_sentences(text + " e")]
+    assert cuts == [end for _, end in split_sentences(with_letter)]

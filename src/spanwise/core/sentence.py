@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+from dataclasses import MISSING, dataclass, field, fields
 from importlib import import_module
 
 from spanwise.core.annotations import Entity, Extra, Link, Relation, Span
@@ -115,6 +115,9 @@ class Sentence:
         >>> Sentence("s", ("in", "Oslo")).with_predictions((Entity("Place", ((1, 2),)),)).entities[0].type
         'Place'
         """
+        is_same = not (entities or relations or self.entities or self.relations or self.links) and self.annotated is None
+        if is_same:
+            return self
         copy = object.__new__(Sentence)
         for name in _SLOTS:
             object.__setattr__(copy, name, getattr(self, name))
@@ -150,6 +153,27 @@ class Sentence:
 
 
 _SLOTS = tuple(item.name for item in fields(Sentence))
+_DEFAULTS = {item.name: item.default for item in fields(Sentence) if item.default is not MISSING}
+
+
+def trusted_sentence(
+    id: str, words: tuple[str, ...], text: str, starts: tuple[int, ...], document: str, position: int, start: int
+) -> Sentence:
+    """Return a sentence of a split text. Nothing is checked, because its words were cut from its text.
+
+    >>> trusted_sentence("s", ("in", "Oslo"), "in Oslo", (0, 3), "d", 0, 0) == Sentence(
+    ...     "s", ("in", "Oslo"), text="in Oslo", starts=(0, 3), document="d", position=0, start=0
+    ... )
+    True
+    """
+    sentence = object.__new__(Sentence)
+    values = {
+        **_DEFAULTS, "id": id, "words": words, "text": text, "starts": starts, "document": document, "position": position,
+        "start": start,
+    }  # fmt: skip
+    for name, value in values.items():
+        object.__setattr__(sentence, name, value)
+    return sentence
 
 
 class SentenceList(list[Sentence]):

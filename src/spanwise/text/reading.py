@@ -7,9 +7,11 @@ from itertools import pairwise
 from typing import IO, TypeAlias
 
 from spanwise.core.errors import SpanwiseError
+from spanwise.core.sentence import trusted_sentence
 from spanwise.core.types import Sentence
 from spanwise.files.reading import decode_line
-from spanwise.text import split_sentences, split_words
+from spanwise.text.sentences import split_sentences
+from spanwise.text.words import words_with_starts
 
 TEXT = "text"  # the format name for plain text
 
@@ -26,16 +28,9 @@ def sentences_from_text(text: str, document: str, position: int = 0, start: int 
     [('d-0', ('It', 'rained', '.'), 0), ('d-1', ('Nobody', 'came', '.'), 11)]
     """
     for index, (first, last) in enumerate(split_sentences(text), position):
-        words = split_words(text[first:last])
-        yield Sentence(
-            id=f"{document}-{index}",
-            words=tuple(text[first + a : first + b] for a, b in words),
-            text=text[first:last],
-            starts=tuple(a for a, _ in words),
-            document=document,
-            position=index,
-            start=start + first,
-        )
+        part = text[first:last]
+        words, starts = words_with_starts(part)
+        yield trusted_sentence(f"{document}-{index}", words, part, starts, document, index, start + first)
 
 
 def sentences_from_splits(text: str, document: str, sentences: Iterable[Iterable[tuple[int, int]]]) -> Iterator[Sentence]:

@@ -12,6 +12,7 @@ from spanwise.core.types import Span
 # Scripts written without spaces: Han with its extensions, kana. Each character is a word, as in all Chinese corpora.
 _UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _WORD = re.compile(rf"[{_UNSPACED}]|(?:(?![{_UNSPACED}])\w)+|[^\w\s]")
+_ASCII_WORD = re.compile(r"\w+|[^\w\s]")  # the same on ASCII text, without the lookahead at each letter
 _LETTER = re.compile(rf"(?![{_UNSPACED}])\w")
 _JOINERS = "\u200c\u200d"
 
@@ -24,7 +25,7 @@ def split_words(text: str) -> list[Span]:
     ['Anti', '-', 'IL2', 'in', '北', '京', '.']
     """
     if text.isascii():  # it has no marks, and this is twice as fast
-        return [Span(*match.span()) for match in _WORD.finditer(text)]
+        return [Span(*match.span()) for match in _ASCII_WORD.finditer(text)]
     words: list[Span] = []
     for match in _WORD.finditer(text):
         start, end = match.span()
@@ -35,6 +36,18 @@ def split_words(text: str) -> list[Span]:
         else:
             words.append(Span(start, end))
     return words
+
+
+def words_with_starts(text: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """Return the words of a text and their first characters: ``split_words`` without an object for each word.
+
+    >>> words_with_starts("Anti-IL2 fell.")
+    (('Anti', '-', 'IL2', 'fell', '.'), (0, 4, 5, 9, 13))
+    """
+    if text.isascii():
+        return tuple(_ASCII_WORD.findall(text)), tuple([match.start() for match in _ASCII_WORD.finditer(text)])
+    spans = split_words(text)
+    return tuple([text[start:end] for start, end in spans]), tuple([start for start, _ in spans])
 
 
 def _is_mark(character: str) -> bool:
