@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import gc
+import weakref
 from collections.abc import Iterator
 
 import pytest
 
-from spanwise.runtime.collection import paused_collection
+from spanwise.runtime.collection import manual_collection, paused_collection
 
 REAL_COUNT = gc.get_freeze_count  # tests/conftest.py replaces it after all tests are collected
 
@@ -42,3 +43,20 @@ def test_new_objects_are_old_after_a_pause() -> None:
         kept = [[] for _ in range(10_000)]
     assert gc.get_freeze_count() == 0
     assert len(kept) > gc.get_count()[0]  # not in the youngest generation
+
+
+@pytest.mark.usefixtures("_enabled")
+def test_manual_collection_finds_cycles_and_restores_the_collector() -> None:
+    class Node: ...
+
+    gc.unfreeze()
+    with manual_collection() as collect:
+        node = Node()
+        node.cycle = node  # type: ignore[attr-defined]
+        reference = weakref.ref(node)
+        del node
+        assert reference() is not None
+        collect()
+        assert reference() is None
+    assert gc.isenabled()
+    assert not gc.get_freeze_count()

@@ -58,16 +58,17 @@ class Annotation:
         self.words += len(sentence.words)
         if not sentence.entities:
             return
-        first, offset, text = len(self.entities), sentence.start or 0, sentence.text
+        count, offset = len(self.entities), sentence.start or 0
+        text, words, starts = sentence.text, sentence.words, sentence.starts
         for entity in sentence.entities:
-            ranges = [sentence.characters(fragment) for fragment in entity.fragments]
+            ranges = [(starts[first], starts[last - 1] + len(words[last - 1])) for first, last in entity.fragments]
             self.entities.append(
                 {
                     "type": entity.type,
                     "text": " ".join([text[start:end] for start, end in ranges]),
                     "score": entity.score,
-                    "start": offset + ranges[0].start,
-                    "end": offset + ranges[-1].end,
+                    "start": offset + ranges[0][0],
+                    "end": offset + ranges[-1][1],
                     "fragments": [{"start": offset + start, "end": offset + end} for start, end in ranges],
                 }
             )
@@ -75,8 +76,8 @@ class Annotation:
             self.relations.append(
                 {
                     "type": relation.type,
-                    "head": first + relation.head,
-                    "tail": first + relation.tail,
+                    "head": count + relation.head,
+                    "tail": count + relation.tail,
                     "score": relation.score,
                 }
             )

@@ -19,6 +19,7 @@ from spanwise.annotation.records import Annotation
 from spanwise.annotation.shards import Shard
 from spanwise.annotation.writing import WRITERS, Problems, ShardWriter, to_line
 from spanwise.files.writing import atomic_output
+from spanwise.runtime.collection import manual_collection
 
 MAX_MEMORY = 1 << 20  # bytes of failed rows before they are kept in a temporary file
 Report = Callable[[int, int], None]  # called with the numbers of rows and words of each finished batch
@@ -44,7 +45,7 @@ class ShardWork:
         result = ShardResult()
         errors_file = self.folder.errors_file(shard)
         data = atomic_output(make_parent(self.folder.data_file(shard)))
-        with data as path, SpooledTemporaryFile(MAX_MEMORY) as errors:
+        with data as path, SpooledTemporaryFile(MAX_MEMORY) as errors, manual_collection() as collect_garbage:
             writer = WRITERS[self.format](path, with_relations=annotator.predictor.finds_relations)
             try:
                 for rows in read_rows(shard, annotator.text_column):
@@ -52,6 +53,8 @@ class ShardWork:
                     counts = write_rows(rows, annotations, writer, errors, shard.source.path)
                     result += counts
                     report(counts.rows + counts.errors, counts.words)
+                    del rows, annotations
+                    collect_garbage()
             finally:
                 note.stop()
                 writer.close()

@@ -133,10 +133,13 @@ def to_line(record: Mapping[str, Any]) -> bytes:
     '{"text": "né"}\\n'
     """
     try:
-        return f"{json.dumps(record, ensure_ascii=False, default=_to_json)}\n".encode()
+        return f"{_encode(record)}\n".encode()
     except UnicodeEncodeError:
         return f"{json.dumps(record, default=_to_json)}\n".encode()
 
 
 def _to_json(value: Any) -> Any:
     return value.hex() if isinstance(value, bytes) else str(value)
+
+
+_encode = json.JSONEncoder(ensure_ascii=False, default=_to_json).encode  # `dumps` would build an encoder for each row

@@ -28,6 +28,9 @@ def apply_threshold(sentences: Iterable[Sentence], threshold: Threshold) -> Iter
     ['X']
     """
     sentences = list(sentences)
+    if all(_reaches(item, threshold) for s in sentences for items in (s.entities, s.relations, s.links) for item in items):
+        yield from sentences
+        return
     documents = list(document_keys(sentences))
     dropped = [{index for index, e in enumerate(s.entities) if not _reaches(e, threshold)} for s in sentences]
     dropped_at = {(document, s.position): indices for s, document, indices in zip(sentences, documents, dropped, strict=True)}

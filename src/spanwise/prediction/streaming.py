@@ -30,6 +30,8 @@ def stream_in_chunks(
         chunk = list(islice(stream, CHUNK))
         while chunk:
             after = list(islice(stream, CONTEXT))
+            if len(after) < CONTEXT:  # the end; a short last chunk would have small batches
+                chunk, after = [*chunk, *after], []
             yield from predict_chunk(chunk, [*before, *after, *context])
             before = [*before, *chunk][-CONTEXT:]
             chunk = [*after, *islice(stream, CHUNK - len(after))]

@@ -57,6 +57,8 @@ def window_ranges(length: int, max_words: int = MAX_WORDS, overlap: int = OVERLA
     >>> window_ranges(5, max_words=5, overlap=2)
     [Span(start=0, end=5)]
     """
+    if length <= max_words:
+        return [Span(0, length)]
     count = max(1, -(-(length - overlap) // (max_words - overlap)))
     starts = [index * (max_words - overlap) for index in range(count)]
     return [Span(start, min(start + max_words, length)) for start in starts]
