@@ -68,7 +68,7 @@ def kernel_seconds(run: Path, data: Path, precision: str, count: int = 4096) -> 
 
     from spanwise.annotation.model_process import ModelServer
     from spanwise.annotation.remote import MAX_SENTENCES, PADDING, SUBWORDS
-    from spanwise.annotation.scoring import Request, to_arrays
+    from spanwise.annotation.scoring import Request
     from spanwise.batching.batches import make_batch
     from spanwise.batching.plan import plan
     from spanwise.prediction.load import load_torch
@@ -87,7 +87,7 @@ def kernel_seconds(run: Path, data: Path, precision: str, count: int = 4096) -> 
     def score_all() -> float:
         start = time.perf_counter()
         for request in requests:
-            to_arrays(server.score(request))
+            server.score(request)
         torch.cuda.synchronize()
         return time.perf_counter() - start
 

@@ -51,6 +51,10 @@ def test_the_modules_of_a_transformer_are_imported_in_advance(tmp_path: Path) ->
     assert transformer_modules(tmp_path)[1] == "transformers.models.xlm_roberta.modeling_xlm_roberta"
 
 
+def test_no_modules_of_transformers_are_imported_for_a_plain_bert(tiny_bert: Path) -> None:
+    assert transformer_modules(tiny_bert) == []
+
+
 def test_exit_codes_are_described() -> None:
     assert describe_exit(-11) == "was ended by signal 11 (SIGSEGV)"
     assert describe_exit(None) == "ended with exit code None"

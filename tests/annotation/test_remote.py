@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+import queue
 import secrets
 import tempfile
 import threading
@@ -9,15 +11,20 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from multiprocessing.connection import Listener
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
+import numpy as np
 import pytest
 import tiny
 import torch
 
 from spanwise.annotation.annotator import Annotator
-from spanwise.annotation.model_process import ModelServer
+from spanwise.annotation.model_process import Encoded, ModelServer
 from spanwise.annotation.precision import use_half_precision
 from spanwise.annotation.remote import RemotePredictor
+from spanwise.annotation.scoring import Request
+from spanwise.batching.batches import make_batch
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
 from spanwise.models.model import Model
@@ -59,21 +66,41 @@ def test_a_batch_that_fails_is_an_error_of_its_rows(
     connect: Callable[[Model], RemotePredictor], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = tiny.model("static", "global-pointer")
-    score = ModelServer.score
+    score = ModelServer._score
 
-    def fail(self: ModelServer, request: object) -> object:
-        scored = score(self, request)  # type: ignore[arg-type]
-        if len(scored.sentence) and int(request.batch(torch.device("cpu")).inputs["mask"].sum()) == 3:  # type: ignore[attr-defined]
+    def fail(self: ModelServer, request: Request, encoded: Encoded) -> object:
+        if int(encoded.states.mask.sum()) == 3:
             raise RuntimeError("CUDA out of memory")
-        return scored
+        return score(self, request, encoded)
 
-    monkeypatch.setattr(ModelServer, "score", fail)
+    monkeypatch.setattr(ModelServer, "_score", fail)
     monkeypatch.setattr("spanwise.annotation.remote.MAX_SENTENCES", 1)
     model.head.set_threshold(0.01)  # type: ignore[operator]
     texts = ["paris is near york", "in paris now", "york"]
     annotations = Annotator(connect(model)).annotate(texts)
     assert [annotation.error for annotation in annotations] == [None, "CUDA out of memory", None]
     assert annotations[0].entities
+
+
+def test_the_next_batch_is_encoded_before_the_spans_of_a_batch_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: queue.SimpleQueue[str] = queue.SimpleQueue()
+    for name in ("_encode", "_score"):
+        method = getattr(ModelServer, name)
+
+        def record(self: ModelServer, request: Request, *more: object, name: str = name, method: Any = method) -> object:
+            calls.put(f"{name} {request.number}")
+            return method(self, request, *more)
+
+        monkeypatch.setattr(ModelServer, name, record)
+    model = tiny.model("static", "global-pointer")
+    server, sentences = ModelServer(Predictor(model, "cpu")), tiny.corpus()["dev"]
+    answers = SimpleNamespace(send_bytes=lambda message: calls.put(f"answer {pickle.loads(message)[0]}"))
+    for number in (1, 2):
+        batch = make_batch(model.encoder, model.head, sentences, model.encoder.prepare(sentences), np.arange(3))
+        server._requests.put((answers, Request.of(number, batch, 0.0)))  # type: ignore[arg-type]
+    threading.Thread(target=server._score_requests, daemon=True).start()
+    order = [calls.get(timeout=20) for _ in range(6)]
+    assert order == ["_encode 1", "_encode 2", "_score 1", "answer 1", "_score 2", "answer 2"]
 
 
 def test_a_model_that_is_gone_ends_the_job(connect: Callable[[Model], RemotePredictor]) -> None:

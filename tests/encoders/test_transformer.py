@@ -105,10 +105,25 @@ def test_reading_rows_in_parts_gives_the_same_states(tiny_bert: Path, monkeypatc
     encoder = transformer(tiny_bert)
     prepared = encoder.prepare(MIXED)
     whole = encoded(encoder, prepared)
-    monkeypatch.setattr("spanwise.encoders.transformer.ROWS", 3)
-    parts = encoded(encoder, prepared)
-    assert_close(parts.words[whole.mask], whole.words[whole.mask])
-    assert_close(parts.cls, whole.cls)
+    length = encoder.collate(prepared)["ids"].shape[1]
+    for size in (3 * length, 1):  # three rows, or one row that is longer than the limit
+        monkeypatch.setattr("spanwise.encoders.transformer.SUBWORDS", size)
+        parts = encoded(encoder, prepared)
+        assert_close(parts.words[whole.mask], whole.words[whole.mask])
+        assert_close(parts.cls, whole.cls)
+
+
+def test_states_are_the_same_if_the_host_never_waits(tiny_bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    encoder = transformer(tiny_bert)
+    inputs = encoder.collate(encoder.prepare(MIXED))
+    with torch.no_grad():
+        expected = encoder(inputs)
+        encoder.avoid_waiting()
+        with monkeypatch.context() as patch:
+            patch.setattr(torch.Tensor, "__bool__", lambda tensor: pytest.fail("the host waits for a value"))
+            actual = encoder(inputs)
+    assert_close(actual.words[inputs["mask"]], expected.words[inputs["mask"]])
+    assert_close(actual.cls, expected.cls)
 
 
 def test_a_batch_of_sentences_without_words(tiny_bert: Path) -> None:

@@ -99,6 +99,7 @@ def work_with_remote_model(
         from spanwise.annotation.remote import RemotePredictor
         from spanwise.models.model import Model
 
-        return Annotator(RemotePredictor(Model.load(settings.model, maps_weights=True), address, key), **settings.annotator)
+        model = Model.load(settings.model, maps_weights=True, only_predicts=True)
+        return Annotator(RemotePredictor(model, address, key), **settings.annotator)
 
     serve_shards(connection, work, make_annotator)

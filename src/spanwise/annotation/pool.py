@@ -87,6 +87,10 @@ def transformer_modules(model: Path) -> list[str]:
         kind = str(json.loads((model / "config.json").read_bytes())["model_type"]).replace("-", "_")
     except (OSError, ValueError, KeyError, TypeError):
         return []
+    from spanwise.encoders.prediction_bert import read_bert_config
+
+    if read_bert_config(model):  # loaded without the library
+        return []
     return ["transformers.models.auto.modeling_auto", f"transformers.models.{kind}.modeling_{kind}"]
 
 

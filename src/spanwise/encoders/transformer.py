@@ -34,7 +34,7 @@ from spanwise.runtime.device import is_traced
 # Architectures whose forward accepts a full attention mask and never waits for the device, as CUDA graphs require.
 RECORDABLE = frozenset(("bert", "roberta", "xlm-roberta", "camembert", "electra", "mpnet", "distilbert"))
 MASKING, MASKING_SENTENCES = 0.1, 500  # automatic masking, and the training sentences from which on it is used
-ROWS = 256  # per call without gradients, so that a text of many windows needs no more memory than a large batch
+SUBWORDS = 1 << 17  # per call without gradients, so that a text of many windows needs no more memory than a large batch
 
 
 class TransformerSettings(BaseModel):
@@ -97,6 +97,7 @@ class TransformerEncoder(Encoder):
         self._freeze()
         self.graphs: CudaGraphs | None = None
         self._is_recorded = False  # as a part of whole training steps
+        self._avoids_waiting = False
         self.lower_layers = 0  # how many layers below the top are returned too
         self._returns_subwords = False  # instead of words
 
@@ -153,6 +154,10 @@ class TransformerEncoder(Encoder):
     def enable_cuda_graphs(self) -> None:
         if self._is_recordable:
             self.graphs = CudaGraphs(self.model, self._read_recordable)
+
+    def avoid_waiting(self) -> None:
+        """Never make the host wait for the device in ``forward``, if the architecture allows it."""
+        self._avoids_waiting = self._is_recordable
 
     def request_outputs(self, *, layers: int = 0, subwords: bool = False) -> None:
         depth = self.model.config.num_hidden_layers
@@ -261,10 +266,13 @@ class TransformerEncoder(Encoder):
             recorded = self.graphs(ids, seen)
             if recorded is not None:
                 return recorded
-        if len(ids) > ROWS and not torch.is_grad_enabled():
+        if ids.numel() > SUBWORDS and len(ids) > 1 and not torch.is_grad_enabled():
+            rows = max(1, SUBWORDS // ids.shape[1])
             return torch.cat(
-                [self.subwords(*part) for part in zip(torch.split(ids, ROWS), torch.split(seen, ROWS), strict=True)]
+                [self.subwords(*part) for part in zip(torch.split(ids, rows), torch.split(seen, rows), strict=True)]
             )
+        if self._avoids_waiting:
+            return self._read_recordable(ids, seen)
         return self._read(ids, seen.to(self._mask_type))
 
     def _read_recordable(self, ids: Tensor, seen: Tensor) -> Tensor:
