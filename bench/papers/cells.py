@@ -11,12 +11,14 @@ from typing import Any
 
 import yaml
 
-from spanwise.analysis.model_sections import model_sections
+from spanwise.analysis.sample import correct_entities
+from spanwise.analysis.span_sample import span_sample
+from spanwise.analysis.vector_tables import measure_vectors
 from spanwise.core.types import Corpus
 from spanwise.corpora.splits import ensure_dev_split
 from spanwise.evaluation import TrainIndex, analyze_errors, bucket_scores
 from spanwise.evaluation.differences import mean_error_rates, mean_overlap_rates
-from spanwise.heads.abilities import find_ability
+from spanwise.heads.abilities import HasSpanVectors, find_ability
 from spanwise.heads.span_head import SpanHead
 from spanwise.prediction.load import load_torch
 from spanwise.prediction.scoring import predict_split
@@ -47,7 +49,7 @@ class Table:
     note: str = ""
     scale: float = 100.0
     folds: bool = False
-    vectors: bool = False  # also measure span vectors
+    vectors: tuple[str, ...] = ()  # systems whose span vectors are measured
     corpus_set: Mapping[str, Sequence[str]] = field(default_factory=dict)  # settings by corpus
     shares: tuple[str, ...] = ()  # tables with systems of the same name, which are trained once
 
@@ -58,7 +60,7 @@ class Table:
         if not path.is_file():
             raise SystemExit(f"{name}: no such table; known: {', '.join(table_names())}")
         values = yaml.safe_load(path.read_text(encoding="utf-8"))
-        for key in ("corpora", "seeds", "shares"):
+        for key in ("corpora", "seeds", "shares", "vectors"):
             if key in values:
                 values[key] = tuple(values[key])
         return cls(name=name, **values)
@@ -112,7 +114,9 @@ def run_cell(
     record = json.loads(report.read_text(encoding="utf-8"))
     result = {"table": table.name, **vars(cell), "settings": settings, "scores": record["scores"]["test"]}
     result |= {key: record.get(key) for key in ("epochs", "best_epoch", "seconds", "parameters")}
-    return result if table.folds else result | measure(out, data / cell.corpus, device, with_vectors=table.vectors)
+    return (
+        result if table.folds else result | measure(out, data / cell.corpus, device, with_vectors=cell.system in table.vectors)
+    )
 
 
 def measure(run: Path, data: Path, device: str, *, with_vectors: bool) -> dict[str, Any]:
@@ -140,8 +144,10 @@ def measure(run: Path, data: Path, device: str, *, with_vectors: bool) -> dict[s
     errors = analyze_errors(gold, predicted)
     numbers["errors"] = {**mean_error_rates([errors]), **mean_overlap_rates([errors])}
     if with_vectors:
-        sections = model_sections(predictor.model, gold, predicted, run=run, context=result.context, projection="pca")
-        tables = next(section.tables for section in sections if section.name == "vectors")
+        sample = span_sample(predictor.model, gold, correct_entities(gold, predicted), context=result.context)
+        classifier = find_ability(predictor.model.head, HasSpanVectors)
+        assert classifier is not None
+        tables = measure_vectors(predictor.model, sample, classifier.class_weights).tables
         numbers["vectors"] = {f"{of}: {measure}": value for of, measure, value in tables["summary"].rows}
         numbers["overlaps"] = {row[0]: row[2] for row in tables["overlaps"].rows}
     return numbers

@@ -49,7 +49,7 @@ def test_a_cell_is_trained_and_measured_once(tmp_path: Path, monkeypatch: pytest
         "strong": "overlaps.strong overlap",
     }
     table = Table(
-        "x:table1", "X", ("tiny",), {"a b": system}, columns, {"tiny": {"a b": [12.3, None, None, None]}}, vectors=True
+        "x:table1", "X", ("tiny",), {"a b": system}, columns, {"tiny": {"a b": [12.3, None, None, None]}}, vectors=("a b",)
     )
     monkeypatch.setattr(Table, "read", classmethod(lambda cls, name: table))
     monkeypatch.setattr(papers, "table_names", lambda: ["x:table1"])

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from itertools import combinations
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-from torch import Tensor
 
-from spanwise.analysis.cosines import LEVELS, OVERLAPS, ClassCosines, class_cosines
+from spanwise.analysis.cosines import LEVELS, OVERLAPS, ClassCosines
 from spanwise.analysis.figures.cosines import cosines_figure
 from spanwise.analysis.figures.norms import norms_figure
 from spanwise.analysis.figures.overlaps import overlaps_figure
 from spanwise.analysis.figures.scatter import scatter_figure
 from spanwise.analysis.projection import PROJECTIONS, Projection, pca, project
 from spanwise.analysis.sample import NO_ENTITY, CorrectEntities
-from spanwise.analysis.section import Cell, Plot, Section, Table
+from spanwise.analysis.section import Plot, Section, Table
 from spanwise.analysis.span_sample import SpanSample, span_sample
+from spanwise.analysis.vector_tables import measure_vectors
 from spanwise.core.types import Sentence
 from spanwise.heads import head_values
 from spanwise.heads.abilities import HasSpanVectors, find_ability
 from spanwise.models.model import Model
-
-Vectors = Mapping[str, npt.NDArray[Any]]
 
 CAPTIONS = {
     "norms": "Length of the span vectors of each class: mean (point) plus and minus one standard deviation (line).",
@@ -60,40 +56,18 @@ def vector_section(
     sample = span_sample(model, gold, correct, context=context, seed=seed)
     if len(sample.vectors) < 3:
         return Section("vectors", title, "Not available: fewer than three gold entities have a span vector.")
-    types = sorted(set(sample.types), key=lambda name: (-sample.types.count(name), name))
-    labels = np.array(sample.types)
-    classes: dict[str, npt.NDArray[Any]] = {type: sample.vectors[labels == type] for type in types}
-    if len(sample.other_vectors):
-        classes[NO_ENTITY] = sample.other_vectors
-    weights = _weights_by_class(model, head.class_weights, types)
-    cosines, weight_cosines = class_cosines(classes), class_cosines(weights)
-    norms = {name: np.linalg.norm(vectors, axis=1) for name, vectors in classes.items()}
-    weight_norms = tuple((name, float(np.linalg.norm(row))) for name, row in weights.items())
-    tables = {
-        "summary": _summary(classes, cosines, weights),
-        "classes": _class_table(cosines, norms),
-        "cosines": _matrix(cosines, "Mean cosine of span vectors"),
-        "weights": Table(("class", "norm"), weight_norms, "Norm of the classifier's weights"),
-        "weight_cosines": _matrix(weight_cosines, "Cosine of the classifier's weights"),
-    }
+    measures = measure_vectors(model, sample, head.class_weights)
+    cosines, weight_cosines, tables = measures.cosines, measures.weight_cosines, dict(measures.tables)
     figures = {
-        "norms": Plot(lambda: norms_figure(norms), CAPTIONS["norms"]),
+        "norms": Plot(lambda: norms_figure(measures.norms), CAPTIONS["norms"]),
         "cosines": Plot(lambda: cosines_figure(cosines.classes, cosines.means), CAPTIONS["cosines"]),
         "weights": Plot(lambda: cosines_figure(weight_cosines.classes, weight_cosines.means), CAPTIONS["weights"]),
     }
-    if any(len(values) for values in sample.cosines[1:]):
-        tables["overlaps"] = _overlap_table(sample)
+    if "overlaps" in tables:
         figures["overlaps"] = Plot(lambda: overlaps_figure(OVERLAPS, sample.cosines), CAPTIONS["overlaps"])
     for method in dict.fromkeys(("pca", projection)):
         _add_projection(method, sample, tables, figures, seed)
-    return Section("vectors", title, _text(sample, types, cosines), tables, figures)
-
-
-def _weights_by_class(model: Model, weights: Tensor, types: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
-    """Return the classifier's weights for each class, [1, d] each, starting with ``types``."""
-    names = model.labels.entities if model.needs_spans else (*model.labels.entities, NO_ENTITY)
-    rows = dict(zip(names, weights.detach().float().cpu().numpy()[:, None], strict=True))
-    return {name: rows[name] for name in dict.fromkeys((*types, *names)) if name in rows}
+    return Section("vectors", title, _text(sample, measures.types, cosines), tables, figures)
 
 
 def _add_projection(
@@ -120,68 +94,6 @@ def _add_projection(
 def scatter_table(projection: Projection, types: Sequence[str], is_found: npt.NDArray[np.bool_], title: str) -> Table:
     rows = zip(types, is_found.tolist(), *projection.points.T.tolist(), strict=True)
     return Table(("type", "found", "x", "y"), tuple((type, int(correct), x, y) for type, correct, x, y in rows), title)
-
-
-def _summary(classes: Vectors, cosines: ClassCosines, weights: Vectors) -> Table:
-    """Return the rows of the paper's Table 5."""
-    types = [name for name in classes if name != NO_ENTITY]
-    mean_norm = float(np.linalg.norm(np.concatenate([classes[type] for type in types]), axis=1).mean())
-    rows: list[tuple[Cell, ...]] = [
-        ("span vectors", "mean norm of entities", mean_norm),
-        ("span vectors", "cosine within a type", cosines.mean_within(types)),
-        ("span vectors", "cosine between types", cosines.mean_between(types, types)),
-        ("span vectors", "cosine between types and other spans", cosines.mean_between(types, [NO_ENTITY])),
-    ]
-    weight_types = [name for name in weights if name != NO_ENTITY]
-    norms = np.linalg.norm(np.concatenate(list(weights.values())), axis=1)
-    rows += [
-        ("weights", "mean norm", float(norms.mean())),
-        ("weights", "absolute cosine", absolute_cosine(weights, list(combinations(weights, 2)))),
-        ("weights", "absolute cosine between types", absolute_cosine(weights, list(combinations(weight_types, 2)))),
-    ]
-    if NO_ENTITY in weights:
-        pairs = [(type, NO_ENTITY) for type in weight_types]
-        rows.append(("weights", f"absolute cosine between types and {NO_ENTITY}", absolute_cosine(weights, pairs)))
-    return Table(("of", "measure", "value"), tuple(rows), "Summary")
-
-
-def absolute_cosine(weights: Vectors, pairs: Sequence[tuple[str, str]]) -> float | None:
-    """Return the mean absolute cosine of the weights [1, d] of pairs of classes; None without pairs.
-
-    >>> rows = {"A": np.array([[1.0, 0.0]]), "B": np.array([[-2.0, 0.0]]), "C": np.array([[0.0, 1.0]])}
-    >>> absolute_cosine(rows, [("A", "B"), ("A", "C")])
-    0.5
-    """
-    cosines = class_cosines(weights)
-    values = [abs(cosines.means[cosines.classes.index(first), cosines.classes.index(second)]) for first, second in pairs]
-    return float(np.mean(values)) if values else None
-
-
-def _class_table(cosines: ClassCosines, norms: Vectors) -> Table:
-    rows = (
-        (name, len(values), float(values.mean()), float(values.std()), None if np.isnan(within) else float(within))
-        for (name, values), within in zip(norms.items(), cosines.within, strict=True)
-    )
-    return Table(("class", "spans", "mean_norm", "sd_of_norms", "cosine_within"), tuple(rows), "Classes")
-
-
-def _matrix(cosines: ClassCosines, title: str) -> Table:
-    rows = (
-        (name, *(None if np.isnan(mean) else float(mean) for mean in row))
-        for name, row in zip(cosines.classes, cosines.means, strict=True)
-    )
-    return Table(("class", *cosines.classes), tuple(rows), title)
-
-
-def _overlap_table(sample: SpanSample) -> Table:
-    """Return the rows for all ``OVERLAPS``, then for the three levels of the paper's Table 4."""
-    rows: list[tuple[Cell, ...]] = []
-    levels = {name: (index,) for index, name in enumerate(OVERLAPS)} | LEVELS
-    for name, indices in levels.items():
-        values = np.concatenate([sample.cosines[index] for index in indices])
-        numbers = (float(values.mean()), float(values.std())) if len(values) else (None, None)
-        rows.append((name, len(values), *numbers))
-    return Table(("overlap", "pairs", "mean_cosine", "sd"), tuple(rows), "Cosine by overlap")
 
 
 def _text(sample: SpanSample, types: Sequence[str], cosines: ClassCosines) -> str:
