@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
@@ -29,9 +30,12 @@ from spanwise.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from spanwise.core.types import Sentence
+    from spanwise.decoding.thresholds import Threshold
     from spanwise.evaluation import Evaluation
     from spanwise.evaluation.threshold_search import ThresholdSearch
     from spanwise.evaluation.typing import TypingScores
+    from spanwise.formats import Ledger
 
 
 def evaluate(
@@ -76,66 +80,42 @@ def evaluate(
     gold sentence count as missed. An entity is correct if its type and all its words are, a
     relation if its type and both its entities are.
     """
-    from dataclasses import replace
-
-    from spanwise.prediction.outputs import check_threshold_types, parse_thresholds, types_in
+    from spanwise.corpora.splits import read_train_split
+    from spanwise.formats import Ledger
+    from spanwise.prediction.outputs import parse_thresholds
 
     pred_format = with_encoding(pred_format, encoding)
     gold_format = with_encoding(gold_format, encoding)
-    requested = parse_thresholds(threshold or ())
+    options = ThresholdOptions(parse_thresholds(threshold or ()), should_find_threshold, is_per_type)
     if should_find_threshold and threshold:
         raise typer.BadParameter("pass either --threshold or --find-threshold")
     if (should_save or is_per_type) and not should_find_threshold:
         raise typer.BadParameter(f"{'--save' if should_save else '--per-type'} needs --find-threshold")
     check_target(json_file, model, data, pred, gold, train)
 
-    from spanwise.corpora.splits import read_train_split
-    from spanwise.formats import Ledger
-
-    evaluation: Evaluation | TypingScores
     ledger, gold_ledger, saved = Ledger(), Ledger(), ""
     known = None if train is None else read_train_split(train, gold_format, ledger)
     if model is not None and data is not None and pred is None and gold is None:
-        from spanwise.prediction.load import load
-        from spanwise.prediction.scoring import check_split, score_model
-        from spanwise.prediction.threshold_search import find_dev_split, find_threshold
-
-        # Check the data before the model is loaded.
-        check_split(data, split, gold_format)
-        if should_find_threshold:
-            find_dev_split(data, gold_format)
-        predictor = load(model, device)
-        search = find_threshold(predictor, data, format=gold_format, batch_size=batch_size) if should_find_threshold else None
-        thresholds = search.thresholds(predictor.types, is_per_type=is_per_type) if search else requested
-        evaluation = score_model(
-            predictor, data, split=split, format=gold_format, ledger=gold_ledger, train=known, batch_size=batch_size,
-            threshold=thresholds, last_words=last_words,
+        evaluation, search, types = _evaluate_model(
+            model, data, split, gold_format, gold_ledger, options, train=known, batch_size=batch_size, device=device,
+            last_words=last_words,
         )  # fmt: skip
-        if search and should_save:
-            saved = _save(model, search, is_per_type, predictor.types)
+        if search is not None and should_save:
+            saved = _save(model, search, is_per_type, types)
     elif pred is not None and gold is not None and model is None:
-        from spanwise.evaluation import apply_threshold
-        from spanwise.evaluation import evaluate as run
-        from spanwise.evaluation.threshold_search import search_threshold
-        from spanwise.prediction.systems import read_gold, read_predictions
-
         if should_save:
             raise typer.BadParameter("--save needs MODEL and DATA")
+        from spanwise.prediction.systems import read_gold, read_predictions
+
         gold_sentences = read_gold(gold, gold_format, gold_ledger)
         predicted = read_predictions(pred, gold_sentences, pred_format, ledger)
-        types, relation_types = types_in(gold_sentences, predicted)
-        check_threshold_types(requested, [*types, *relation_types])
-        search = search_threshold(gold_sentences, predicted) if should_find_threshold else None
-        thresholds = search.thresholds(types, is_per_type=is_per_type) if search else requested
-        predicted = list(apply_threshold(predicted, thresholds))
-        evaluation = run(gold_sentences, predicted, known, last_words=last_words)
+        evaluation, search, _ = _evaluate_predictions(gold_sentences, predicted, options, known, last_words=last_words)
     else:
         raise typer.BadParameter("pass either MODEL and DATA, or --pred FILE and --gold FILE")
     if gold_ledger.lost:
         # Gold annotations that could not be read are missing from recall, so the report must mention them.
-        evaluation = replace(
-            evaluation, notes=(*evaluation.notes, f"gold annotations that could not be read and are not counted: {gold_ledger}")
-        )
+        note = f"gold annotations that could not be read and are not counted: {gold_ledger}"
+        evaluation = replace(evaluation, notes=(*evaluation.notes, note))
     show(
         json_file,
         lambda: evaluation.to_json() | ({} if search is None else {"threshold": search.to_json()}),
@@ -145,6 +125,66 @@ def evaluate(
         typer.echo(saved, err=str(json_file) == "-")
     print_ledger(gold_ledger)
     print_ledger(ledger)
+
+
+@dataclass(frozen=True)
+class ThresholdOptions:
+    """The threshold that a user passes, or how to search for the best one."""
+
+    requested: Threshold
+    should_find: bool
+    is_per_type: bool
+
+    def choose(self, search: ThresholdSearch | None, types: Sequence[str]) -> Threshold:
+        return self.requested if search is None else search.thresholds(types, is_per_type=self.is_per_type)
+
+
+class Result(NamedTuple):
+    """The scores, and the search for a threshold if there was one."""
+
+    evaluation: Evaluation | TypingScores
+    search: ThresholdSearch | None
+    types: Sequence[str]
+
+
+def _evaluate_model(
+    model: Path, data: Path, split: str, format: str | None, ledger: Ledger, options: ThresholdOptions, *,
+    train: Iterable[Sentence] | None, batch_size: int, device: str, last_words: bool,
+) -> Result:  # fmt: skip
+    """Predict a split and score the predictions; thresholds are searched on dev."""
+    from spanwise.prediction.load import load
+    from spanwise.prediction.scoring import check_split, score_model
+    from spanwise.prediction.threshold_search import find_dev_split, find_threshold
+
+    # Check the data before the model is loaded.
+    check_split(data, split, format)
+    if options.should_find:
+        find_dev_split(data, format)
+    predictor = load(model, device)
+    search = find_threshold(predictor, data, format=format, batch_size=batch_size) if options.should_find else None
+    evaluation = score_model(
+        predictor, data, split=split, format=format, ledger=ledger, train=train, batch_size=batch_size,
+        threshold=options.choose(search, predictor.types), last_words=last_words,
+    )  # fmt: skip
+    return Result(evaluation, search, predictor.types)
+
+
+def _evaluate_predictions(
+    gold: Sequence[Sentence], predicted: Sequence[Sentence], options: ThresholdOptions, train: Iterable[Sentence] | None, *,
+    last_words: bool,
+) -> Result:  # fmt: skip
+    """Score the predictions of any system; thresholds are searched on the same predictions."""
+    from spanwise.evaluation import apply_threshold
+    from spanwise.evaluation import evaluate as run
+    from spanwise.evaluation.threshold_search import search_threshold
+    from spanwise.prediction.outputs import check_threshold_types, types_in
+
+    types, relation_types = types_in(gold, predicted)
+    check_threshold_types(options.requested, [*types, *relation_types])
+    search = search_threshold(gold, predicted) if options.should_find else None
+    chosen = options.choose(search, types)
+    evaluation = run(gold, list(apply_threshold(predicted, chosen)), train, last_words=last_words)
+    return Result(evaluation, search, types)
 
 
 def _save(model: Path, search: ThresholdSearch, is_per_type: bool, types: Sequence[str]) -> str:

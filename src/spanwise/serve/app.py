@@ -84,6 +84,29 @@ def make_app(
         """Metrics in the Prometheus text format."""
         return Response(metrics.text(), media_type=Metrics.content_type)
 
+    _add_prediction(app, service, batcher, extension)
+
+    @app.exception_handler(HTTPException)
+    async def handle_http_error(request: Request, error: Exception) -> Response:
+        http_error = cast(HTTPException, error)
+        message = INVALID_JSON if http_error.status_code == 400 else str(http_error.detail)
+        return _error_response(http_error.status_code, message, http_error.headers)
+
+    def describe_model() -> None:
+        nonlocal page
+        page = _make_page(service.model, has_token=token is not None)
+        _list_types(app, service.model.predictor)
+
+    extension.add_routes(app, service)
+    service.on_replacement = describe_model
+    describe_model()
+    return app
+
+
+def _add_prediction(app: FastAPI, service: Service, batcher: Batcher, extension: Extension) -> None:
+    """Add the route of predictions, which an extension may also answer in its own format."""
+    limits, workers = service.limits, service.workers
+
     def parse(body: bytes, content_type: str, model: ServedModel) -> tuple[Query, Encoder]:
         parsed = extension.parse(body, content_type, service, model)
         return parsed or (parse_request(body, content_type, limits), _encode)
@@ -113,22 +136,6 @@ def make_app(
         PREDICT, predict, methods=["POST"], response_class=Response, route_class_override=PredictRoute,
         responses={200: {"model": schema.PredictResponse}, **ERRORS},
     )  # fmt: skip
-
-    @app.exception_handler(HTTPException)
-    async def handle_http_error(request: Request, error: Exception) -> Response:
-        http_error = cast(HTTPException, error)
-        message = INVALID_JSON if http_error.status_code == 400 else str(http_error.detail)
-        return _error_response(http_error.status_code, message, http_error.headers)
-
-    def describe_model() -> None:
-        nonlocal page
-        page = _make_page(service.model, has_token=token is not None)
-        _list_types(app, service.model.predictor)
-
-    extension.add_routes(app, service)
-    service.on_replacement = describe_model
-    describe_model()
-    return app
 
 
 def _make_page(model: ServedModel, *, has_token: bool) -> Page:
