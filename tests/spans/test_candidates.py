@@ -67,3 +67,13 @@ def test_negatives_are_sampled_uniformly() -> None:
     deviation = np.sqrt(sentences * share * (1 - share))
     counts = np.array([sum(span[1:] == negative for span in sample) for negative in negatives])
     assert np.abs(counts - sentences * share).max() < 4.5 * deviation
+
+
+def test_negatives_are_sampled_from_the_given_cells_which_stay_the_same() -> None:
+    lengths, gold = np.array([6]), as_spans([(0, 2, 3)])
+    candidates = grid(lengths, 2)
+    candidates[0, 4:] = False
+    before = candidates.copy()
+    negatives = triples(sample_negatives(lengths, 2, gold, 100, np.random.default_rng(1), candidates))
+    assert set(negatives) == {span for span in all_spans([6], 2) if span[1] < 4} - {(0, 2, 3)}
+    assert (candidates == before).all()

@@ -55,14 +55,14 @@ def sample_negatives(
     >>> [column.tolist() for column in sample_negatives(np.array([3]), 2, gold, 100, np.random.default_rng(0))]
     [[0, 0, 0, 0], [0, 0, 1, 2], [1, 2, 2, 3]]
     """
-    negative = grid(lengths, width) if candidates is None else candidates
+    is_negative = grid(lengths, width) if candidates is None else candidates.copy()
     widths = gold.end - gold.start
-    short = widths <= width
-    negative[gold.sentence[short], gold.start[short], widths[short] - 1] = False
-    cells = negative.reshape(len(negative), negative.shape[1] * negative.shape[2])
+    has_cell = widths <= width
+    is_negative[gold.sentence[has_cell], gold.start[has_cell], widths[has_cell] - 1] = False
+    cells = is_negative.reshape(len(is_negative), is_negative.shape[1] * is_negative.shape[2])
     if cells.shape[1] > count:
         keys = generator.random(cells.shape)
         keys[~cells] = 2.0  # larger than every key of a negative
         bound = np.partition(keys, count, axis=1)[:, count, None]  # the smallest key that is not sampled
         cells = keys < np.minimum(bound, 1.0)
-    return packed(cells.reshape(negative.shape))
+    return packed(cells.reshape(is_negative.shape))
