@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from spanwise.core.types import Sentence
-from spanwise.encoders.subwords import NONE, Ints
+from spanwise.encoders.subwords import NO_SUBWORDS, Ints
 
 
 def with_context_sentences(sentences: Sequence[Sentence], context: Sequence[Sentence]) -> list[Sentence]:
@@ -60,5 +60,5 @@ def _nearest(subwords: Sequence[Ints], document: Sequence[int], count: int) -> l
 
 
 def _first(subwords: Sequence[Ints], count: int) -> Ints:
-    joined: Ints = np.concatenate([NONE, *subwords])
+    joined: Ints = np.concatenate([NO_SUBWORDS, *subwords])
     return joined[: max(count, 0)]

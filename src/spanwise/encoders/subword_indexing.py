@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from spanwise.core.types import Sentence
 from spanwise.encoders.document_context import context_subwords, document_positions, with_context_sentences
-from spanwise.encoders.subwords import NONE, Ints, Subwords, padded, word_index
+from spanwise.encoders.subwords import NO_SUBWORDS, Ints, Subwords, padded, word_index
 from spanwise.encoders.windows import windows
 from spanwise.encoders.word_tokenizer import WordTokenizer
 
@@ -59,7 +59,8 @@ class SubwordIndexer:
     def prepare(self, sentences: Sequence[Sentence], context: Sequence[Sentence] = ()) -> list[Subwords]:
         """The subwords of every sentence. ``context`` has more sentences, of other splits for example, for document context."""
         if self.settings.context == "sentence":
-            return [self._rows(*subwords, NONE, NONE) for subwords in self.tokenize([s.words for s in sentences])]
+            tokenized = self.tokenize([sentence.words for sentence in sentences])
+            return [self._rows(ids, counts, NO_SUBWORDS, NO_SUBWORDS) for ids, counts in tokenized]
         all_sentences = with_context_sentences(sentences, context)
         tokenized = self.tokenize([sentence.words for sentence in all_sentences])
         all_ids = [ids for ids, _ in tokenized]
@@ -71,6 +72,7 @@ class SubwordIndexer:
         return prepared
 
     def _rows(self, ids: Ints, counts: Ints, before: Ints, after: Ints) -> Subwords:
+        """The row of a sentence and its context, ``before`` and ``after`` it, or the windows of a long sentence."""
         settings, size = self.settings, self.settings.capacity
         if len(ids) <= size:
             row = np.concatenate([settings.before, before, ids, after, settings.after]).astype(np.int64)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 Ints = npt.NDArray[np.int64]
 
-NONE: Ints = np.zeros(0, np.int64)
+NO_SUBWORDS: Ints = np.zeros(0, np.int64)
 DEEP = 16  # words with more subwords (links, DNA sequences) have their own table, so that the other table stays narrow
 
 
