@@ -16,7 +16,7 @@ from spanwise.core.types import Sentence
 from spanwise.encoders import build_encoder, load_encoder, resolve_encoder
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.encoders.fixed_shapes import SizeTable
-from spanwise.encoders.joint_indexing import JointIndexer, name_arrays, part_folder, select_arrays
+from spanwise.encoders.joint_indexing import JointIndexer, common_mask, name_arrays, part_folder, select_arrays
 from spanwise.encoders.recurrent import BiLSTM, VariationalDropout, masked_max
 
 
@@ -128,7 +128,7 @@ class ConcatEncoder(Encoder):
             arrays = part.pad(select_arrays(inputs, index), select_arrays(sizes, index))
             padded |= name_arrays(arrays, index)
         masks = [padded[f"{index}.mask"] for index in range(len(self.parts))]
-        return padded | {"mask": min(masks, key=lambda mask: mask.shape[1])}
+        return padded | {"mask": common_mask(masks)}
 
     def enable_step_graphs(self) -> None:
         for part in self._encoders:

@@ -42,8 +42,12 @@ class JointIndexer(Generic[Part]):
             collated = part.collate(items)
             arrays |= name_arrays(collated, index)
             masks.append(collated["mask"])
-        # Parts may pad to different lengths, but never to less than the longest sentence.
-        return arrays | {"mask": min(masks, key=lambda mask: mask.shape[1])}
+        return arrays | {"mask": common_mask(masks)}
+
+
+def common_mask(masks: Sequence[Any]) -> Any:
+    """The shortest of the parts' masks: parts may pad to different lengths, but never to less than the longest sentence."""
+    return min(masks, key=lambda mask: mask.shape[1])
 
 
 def name_arrays(arrays: Mapping[str, Value], index: int) -> dict[str, Value]:
