@@ -29,19 +29,20 @@ def check_tokenizer_file(path: Path) -> None:
     unknown = model.get("unk_token") if isinstance(model, dict) and model.get("type") == "WordPiece" else None
     if isinstance(unknown, str) and isinstance(vocabulary, dict) and unknown not in vocabulary:
         raise SpanwiseError(f"{path}: the unknown token {unknown} is not in the vocabulary")
-    for name in sorted(_template_tokens(content.get("post_processor"))):
-        raise SpanwiseError(f"{path}: the template uses the special token {name}, which it does not define")
+    undefined = _undefined_tokens(content.get("post_processor"))
+    if undefined:
+        raise SpanwiseError(f"{path}: the template uses the special token {min(undefined)}, which it does not define")
 
 
-def _template_tokens(processor: Any) -> set[str]:
+def _undefined_tokens(processor: Any) -> set[str]:
     """The special tokens that templates use but do not define, also those of processors in a sequence."""
     if not isinstance(processor, dict):
         return set()
     inner = processor.get("processors")
-    unknown = {name for part in inner for name in _template_tokens(part)} if isinstance(inner, list) else set()
+    undefined = {name for part in inner for name in _undefined_tokens(part)} if isinstance(inner, list) else set()
     templates = [template for key in ("single", "pair") if isinstance(template := processor.get(key), list)]
     pieces = [piece for template in templates for piece in template if isinstance(piece, dict)]
     tokens = [piece["SpecialToken"] for piece in pieces if isinstance(piece.get("SpecialToken"), dict)]
     defined = processor.get("special_tokens")
     names = set(defined) if isinstance(defined, dict) else set()
-    return unknown | {str(token.get("id")) for token in tokens} - names
+    return undefined | ({str(token.get("id")) for token in tokens} - names)
