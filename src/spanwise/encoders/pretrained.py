@@ -65,7 +65,7 @@ def load_pretrained(name: str, folder: Path | None = None) -> tuple[Any, Any]:
     source = str(folder) if folder else resolve(name)
     is_local = Path(source).is_dir()
     access = {"local_files_only": is_local or not is_hub_reachable(), **NO_CODE}
-    file = "config.json"
+    file = "config.json"  # that is being read, for the error of a model that needs its own code
     try:
         config = AutoConfig.from_pretrained(source, **access)
         if getattr(config, "_attn_implementation", None) not in _BUILT_IN_ATTENTION:

@@ -79,6 +79,7 @@ def read_in_bfloat16(lstm: Any, sequences: Tensor) -> Tensor:
     weights = [weight.bfloat16() for weight in lstm._flat_weights]
     with warnings.catch_warnings(), torch.autocast(inputs.device.type, enabled=False):
         warnings.filterwarnings("ignore", "RNN module weights are not part of single contiguous chunk")
+        # As nn.LSTM calls it: with biases, one layer, no dropout, in training, forward only, batch first.
         states: Tensor = torch._VF.lstm(inputs, (start, start), weights, True, 1, 0.0, True, False, True)[0]
     return states.to(sequences.dtype)
 

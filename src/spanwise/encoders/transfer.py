@@ -61,8 +61,8 @@ def _reindexed(target: StaticEncoder, source: StaticEncoder) -> dict[str, Tensor
         "characters.vectors.weight": (target_names.characters, source_names.characters, 2),
         "tags.weight": (target_names.tags, source_names.tags, 2),
     }
-    to, from_ = target.state_dict(), source.state_dict()
-    return {name: _copied_rows(to[name], from_[name], *tables[name]) for name in tables if name in to and name in from_}
+    old, new = source.state_dict(), target.state_dict()
+    return {name: _copied_rows(new[name], old[name], *tables[name]) for name in tables if name in new and name in old}
 
 
 def _copied_rows(

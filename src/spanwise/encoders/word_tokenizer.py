@@ -34,7 +34,7 @@ class WordTokenizer:
 
     @classmethod
     def of(cls, tokenizer: Any) -> WordTokenizer:
-        """The words of a fast tokenizer. Those of transformers are copied, because every call changes their backend."""
+        """Tokenize words like a fast tokenizer. Those of transformers are copied, because every call changes their backend."""
         candidates = (tokenizer.unk_token_id, tokenizer.pad_token_id, tokenizer.eos_token_id, 0)
         unknown_id = next(id for id in candidates if id is not None)
         backend = tokenizer.backend_tokenizer
