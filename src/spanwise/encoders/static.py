@@ -27,6 +27,7 @@ from spanwise.encoders.recurrent import BiLSTM, VariationalDropout, masked_max
 from spanwise.encoders.vocabulary import PADDING, UNKNOWN, Vocabulary
 from spanwise.encoders.word_indexing import FILE, IndexedWords, StaticRecord, WordIndexer
 from spanwise.encoders.word_parts import CHARACTER_READERS, CharacterBiLSTM, CharacterCNN, WordVectors
+from spanwise.runtime.fast_embedding import select_rows
 from spanwise.vectors.glove import GloveSettings, learn_vectors
 from spanwise.vectors.store import Vectors, read_vectors
 
@@ -184,7 +185,7 @@ class StaticEncoder(Encoder):
         if self.words:
             parts.append(self.words(self._drop_words(inputs["words"])))
         if self.characters:
-            parts.append(self.characters(inputs["short"], inputs["long"])[inputs["spelling"]])
+            parts.append(select_rows(self.characters(inputs["short"], inputs["long"]), inputs["spelling"]))
         if self.tags:
             parts.append(self.tags(self._drop_words(inputs["tags"])))
         states = self.dropout(torch.cat(parts, dim=2))

@@ -139,7 +139,8 @@ class Grid(SoftmaxHead, TunedThreshold, HasSpanProbabilities, HasSpanVectors, Ha
             is_sampled = (torch.rand_like(values) < self.settings.sampling).view(-1).index_fill(0, gold, True)
             counted = inside & is_sampled.view_as(inside)
         sums = values.view_as(inside).masked_fill(~counted, 0.0).flatten(1).sum(1)
-        return Losses(sums, inside.flatten(1).any(1).float(), instance_counts=inside.flatten(1).sum(1).float())
+        counts = inside.float().flatten(1).sum(1)
+        return Losses(sums, counts.clamp(max=1), instance_counts=counts)
 
     def _open_masses(self, targets: Mapping[str, Tensor], inside: Tensor) -> Tensor | None:
         """The log-probabilities of unmarked entities [B * T, C, W], if the annotation is partial."""
