@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from accelerate import Accelerator
 from torch import Tensor
+from torch.nn import Parameter
 
 from spanwise.batching.batches import Batch, PackedBatch, TrainingBatches
 from spanwise.models.model import Model
@@ -131,10 +132,10 @@ class TrainingSteps:
             for batch in self._batches:
                 self._backward(batch)
         if first:
-            torch._foreach_add_([parameter.grad for parameter in first], list(first.values()))
+            torch._foreach_add_([parameter.grad for parameter in first if parameter.grad is not None], list(first.values()))
         self._batches.clear()
 
-    def _take_gradients(self) -> dict[Tensor, Tensor]:
+    def _take_gradients(self) -> dict[Parameter, Tensor]:
         """Remove and return the gradients. To add others to them at once is faster than one by one in a backward pass.
 
         Several processes exchange what a backward pass adds to the gradients, so theirs must stay.
