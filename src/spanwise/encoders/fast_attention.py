@@ -16,14 +16,15 @@ from spanwise.runtime.experimental import uses_experimental_kernels
 from spanwise.runtime.fast_linear import fast_linear
 from spanwise.runtime.faster_layers import FasterLayer, can_train, exchange_class
 
+HEAD_SIZES = (16, 32, 64, 128, 256)  # values per head; Triton needs a power of two
 LARGEST_TILE = 128 * 32  # padded length times values per head; larger tiles do not fit into the memory of a block
-NAMES = ("query", "key", "value")
+PROJECTIONS = ("query", "key", "value")
 
 
 def use_fast_attention(model: nn.Module) -> None:
     """Give the self-attention layers of a transformer the faster forward pass, in place."""
     for module in model.modules():
-        has_parts = all(isinstance(getattr(module, name, None), nn.Linear) for name in NAMES)
+        has_parts = all(isinstance(getattr(module, name, None), nn.Linear) for name in PROJECTIONS)
         is_known = type(module).__name__.endswith("SelfAttention") and isinstance(getattr(module, "dropout", None), nn.Dropout)
         if has_parts and is_known and hasattr(module, "num_attention_heads"):
             exchange_class(module, FastAttention)
@@ -34,17 +35,18 @@ class FastAttention(FasterLayer):
 
     def forward(self, hidden_states: Tensor, attention_mask: Tensor | None = None, *arguments: Any, **options: Any) -> Any:
         heads: Any = self.num_attention_heads
+        # Recorded steps pass a full mask [B, 1, T, T] with equal rows (``TransformerEncoder``).
         is_full = attention_mask is not None and attention_mask.dtype == torch.bool and attention_mask.ndim == 4
         if not self.training or not is_full or not can_use_kernels(hidden_states, heads):
             return super().forward(hidden_states, attention_mask, *arguments, **options)
         assert attention_mask is not None
         dropout: Any = self.dropout
         mixed = attend(hidden_states, *self._joint_layer(), attention_mask[:, 0, 0], heads, dropout.p)
-        return mixed, None
+        return mixed, None  # the library expects weights of attention, too
 
     def _joint_layer(self) -> tuple[Tensor, Tensor]:
         """Weight and bias of the layer that computes queries, keys and values."""
-        parts: list[Any] = [getattr(self, name) for name in NAMES]
+        parts: list[Any] = [getattr(self, name) for name in PROJECTIONS]
         return torch.cat([part.weight for part in parts]), torch.cat([part.bias for part in parts])
 
 
@@ -63,8 +65,9 @@ def can_use_kernels(states: Tensor, heads: int) -> bool:
     """Whether kernels can compute the attention of ``states`` [B, T, d]: short texts in training on a GPU, with Triton."""
     if not states.is_cuda or not torch.is_grad_enabled() or not uses_experimental_kernels():
         return False
-    size, block = states.shape[2] // heads, 1 << max(4, (states.shape[1] - 1).bit_length())
-    return size >= 16 and size & (size - 1) == 0 and size * block <= LARGEST_TILE and _works(states.device, heads, size, block)
+    length, size = states.shape[1], states.shape[2] // heads
+    block = max(16, 1 << (length - 1).bit_length())  # the length, padded to a power of two
+    return size in HEAD_SIZES and size * block <= LARGEST_TILE and _works(states.device, heads, size, block)
 
 
 @cache

@@ -29,6 +29,7 @@ def residual_norm(residual: Tensor, branch: Tensor, norm: Any, dropout: float, *
 
 
 def norm_with_kernels(residual: Tensor, branch: Tensor, norm: Any, dropout: float) -> Tensor:
+    """``residual_norm`` in training, computed by kernels."""
     from spanwise.encoders.norm_kernels import ResidualNorm
 
     result: Tensor = ResidualNorm.apply(residual, branch, norm.weight, norm.bias, norm.eps, dropout)  # type: ignore[no-untyped-call]
@@ -55,7 +56,7 @@ class FastOutput(FasterLayer):
 
 
 def can_use_kernels(residual: Tensor) -> bool:
-    """Whether kernels can be used: in training on a GPU, with Triton."""
+    """Whether kernels can compute the norm of ``residual`` [..., d]: short rows in training on a GPU, with Triton."""
     width = residual.shape[-1]
     is_training = residual.is_cuda and torch.is_grad_enabled() and uses_experimental_kernels()
     return is_training and width <= WIDEST and _works(residual.device, width)

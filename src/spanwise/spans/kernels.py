@@ -11,7 +11,7 @@ from torch import Tensor
 from spanwise.runtime.experimental import uses_experimental_kernels
 from spanwise.runtime.faster_layers import can_train
 
-LARGEST_HEAD = 128  # values per head; more do not fit into registers
+HEAD_SIZES = (16, 32, 64, 128)  # values per head; Triton needs a power of two, and more do not fit into registers
 
 
 class SpanIndex(NamedTuple):
@@ -25,8 +25,7 @@ class SpanIndex(NamedTuple):
 
 def can_use_kernels(queries: Tensor, heads: int) -> bool:
     """Whether kernels can compute the attention of ``queries`` [S, d]: on a GPU, if Triton works there."""
-    size = queries.shape[1] // heads
-    is_supported = queries.is_cuda and 16 <= size <= LARGEST_HEAD and size & (size - 1) == 0
+    is_supported = queries.is_cuda and queries.shape[1] // heads in HEAD_SIZES
     return is_supported and uses_experimental_kernels() and _works(queries.device)
 
 
