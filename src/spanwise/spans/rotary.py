@@ -39,18 +39,21 @@ class Rotary(nn.Module):
     def forward(self, vectors: Tensor) -> Tensor:
         """Rotate ``vectors`` [B, T, …, size]; in float32."""
         if is_traced():
-            return self._traced(vectors)
+            return self._rotate_traced(vectors)
         length = vectors.shape[1]
         if length > len(self.table) or self.table.device != vectors.device:
             self._grow(max(length, 2 * len(self.table)), vectors.device)
         planes = torch.view_as_complex(vectors.float().reshape(*vectors.shape[:-1], self.size // 2, 2))
-        angles = self.table[:length].view(length, *(1,) * (vectors.ndim - 3), self.size // 2)
-        return torch.view_as_real(planes * angles).flatten(-2)
+        rotations = self.table[:length].view(length, *(1,) * (vectors.ndim - 3), self.size // 2)
+        return torch.view_as_real(planes * rotations).flatten(-2)
 
-    def _traced(self, vectors: Tensor) -> Tensor:
+    def _angles_per_word(self) -> Tensor:
+        """The angle between adjacent positions in each plane: [size / 2]."""
+        return BASE ** (-torch.arange(0, self.size, 2, dtype=torch.float64) / self.size)
+
+    def _rotate_traced(self, vectors: Tensor) -> Tensor:
         """Rotate without complex numbers and without a table, for exported graphs."""
-        rates = BASE ** (-torch.arange(0, self.size, 2, dtype=torch.float64) / self.size)
-        turns = torch.arange(vectors.shape[1], dtype=torch.float64).unsqueeze(1) * (rates / (2 * pi))
+        turns = torch.arange(vectors.shape[1], dtype=torch.float64).unsqueeze(1) * (self._angles_per_word() / (2 * pi))
         # In double precision until whole turns are removed; few runtimes have a cosine for doubles.
         angles = ((turns - turns.floor()) * (2 * pi)).float().view(-1, *(1,) * (vectors.ndim - 3), self.size // 2)
         cosine, sine = angles.cos() * self.scale, angles.sin() * self.scale
@@ -58,10 +61,10 @@ class Rotary(nn.Module):
         return torch.stack((real * cosine - imaginary * sine, real * sine + imaginary * cosine), -1).flatten(-2)
 
     def _grow(self, length: int, device: torch.device) -> None:
+        """Replace the table by one of ``length`` positions."""
         # Not an inference tensor, because training uses a table that was built in prediction.
         with torch.inference_mode(False), torch.no_grad():
-            rates = BASE ** (-torch.arange(0, self.size, 2, dtype=torch.float64) / self.size)
-            angles = torch.arange(length, dtype=torch.float64).unsqueeze(1) * rates
+            angles = torch.arange(length, dtype=torch.float64).unsqueeze(1) * self._angles_per_word()
             if self.table.is_cuda:
                 self._outgrown.append(self.table)
             self.table = torch.polar(torch.full_like(angles, self.scale), angles).to(device, torch.complex64)
