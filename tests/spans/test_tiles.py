@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from spanwise.spans.tiles import SMALLEST, Tiles
+from spanwise.spans.tiles import MIN_ROWS, Tiles
 
 LENGTHS = st.integers(0, 90)
 WIDTHS = st.none() | st.integers(1, 40)
@@ -79,7 +79,7 @@ def test_additional_dimensions_are_preserved() -> None:
 def test_the_number_of_cells_is_proportional_to_the_width() -> None:
     for width in (1, 3, 16, 30):
         tiles = Tiles.cut(1000, width)
-        assert tiles.cells <= 2 * (1000 + tiles.rows) * max(width, SMALLEST)
+        assert tiles.cells <= 2 * (1000 + tiles.rows) * max(width, MIN_ROWS)
     assert Tiles.cut(1000, None).cells == Tiles.cut(1000, 600).cells == 1_000_000
     assert Tiles.cut(0, None).cells == Tiles.cut(0, 5).cells == 0
 

@@ -32,7 +32,7 @@ from spanwise.prediction.onnx.encoders import add_empty_tables
 from spanwise.prediction.onnx.predictor import candidate_spans
 from spanwise.prediction.onnx.record import ENCODER, HEAD, RELATIONS
 from spanwise.prediction.windows import MAX_WORDS
-from spanwise.spans.tiles import SMALLEST
+from spanwise.spans.tiles import MIN_ROWS
 
 OPSET = 17
 SingleEncoder: TypeAlias = TransformerEncoder | StaticEncoder
@@ -148,7 +148,7 @@ def _example(encoder: SingleEncoder, lengths: Sequence[int]) -> tuple[Tensors, T
 
 def _example_lengths(max_width: int | None) -> tuple[int, int]:
     """Words of the two example sentences: enough for several tiles or, without ``max_width``, for any window."""
-    longest = MAX_WORDS if max_width is None else 2 * max(max_width, SMALLEST)
+    longest = MAX_WORDS if max_width is None else 2 * max(max_width, MIN_ROWS)
     return longest + 8, longest // 2
 
 

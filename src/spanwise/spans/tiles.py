@@ -19,7 +19,7 @@ from torch import Tensor
 
 from spanwise.runtime.device import is_traced
 
-SMALLEST = 16  # minimum rows of a tile: smaller products are not faster
+MIN_ROWS = 16  # of a tile; smaller products are not faster
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +42,7 @@ class Tiles:
         Tiles(length=100, count=7, rows=16, columns=20, width=5)
         """
         width = min(length if max_width is None else max_width, length)
-        rows = max(width, SMALLEST) if rows is None else rows
+        rows = max(width, MIN_ROWS) if rows is None else rows
         if 2 * rows >= length:
             return cls(length, 1, length, length, width)
         return cls(length, (length + rows - 1) // rows, rows, rows + width - 1, width)
