@@ -42,6 +42,7 @@ class PairLayer(nn.Module):
         """Vectors [P, hidden] of P pairs; ``first`` and ``second`` [P] are indices of the S spans over ``words`` [B, T, d]."""
         words = words.to(self.between_layer.weight.dtype)
         sentence, start, end = spans
+        # once per span, for both of its roles
         length, width = words.shape[1:]
         flat, offset, maxima = words.reshape(-1, width), sentence * length, Maxima(words, length)
         parts = (
@@ -51,9 +52,11 @@ class PairLayer(nn.Module):
             self.labels(label),
         )
         as_first, as_second, left, right = self.span_layer(torch.cat(parts, 1)).split(self.sizes, 1)
+        # once per pair: the words between the spans, from low to high
         low, high = torch.minimum(end[first], end[second]), torch.maximum(start[first], start[second])
         has_gap = low < high
-        between = maxima(sentence[first], low.where(has_gap, 0), high.where(has_gap, 1))
+        between = maxima(sentence[first], low.where(has_gap, 0), high.where(has_gap, 1))  # multiplied by 0 without a gap
+        # the sum of all parts
         hidden = as_first.index_select(0, first) + as_second.index_select(0, second)
         hidden = hidden + self.between_layer(between * has_gap.unsqueeze(1))
         if self.product is not None:
