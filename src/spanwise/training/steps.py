@@ -57,7 +57,7 @@ class TrainingSteps:
         if self.records_steps:  # the fastest convolutions of a GPU read the channels of a cell together
             for module in self.model.modules():
                 if isinstance(module, torch.nn.Conv2d):
-                    module.to(memory_format=torch.channels_last)
+                    module.weight.data = module.weight.data.contiguous(memory_format=torch.channels_last)
 
     def _set_up_optimizer(self, update_count: int) -> None:
         model, settings = self.model, self.settings
