@@ -49,6 +49,7 @@ class Table:
     note: str = ""
     scale: float = 100.0
     folds: bool = False
+    base: str = ""  # the system to which the others are compared: their columns are differences with the same seed
     vectors: tuple[str, ...] = ()  # systems whose span vectors are measured
     corpus_set: Mapping[str, Sequence[str]] = field(default_factory=dict)  # settings by corpus
     shares: tuple[str, ...] = ()  # tables with systems of the same name, which are trained once

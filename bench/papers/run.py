@@ -64,8 +64,11 @@ def prefix(table: Table, tag: str) -> str:
 
 
 def format_table(table: Table, records: Sequence[dict[str, Any]]) -> str:
-    """Format the published and our numbers as Markdown: ours are means and deviations over seeds or folds."""
-    lines = [f"**{table.title}** ({table.name}): published / ours", ""]
+    """Format the published and our numbers as Markdown: ours are means and deviations over seeds or folds.
+
+    If the table has a base system, the numbers of the others are differences to it with the same seed.
+    """
+    lines = [f"**{table.title}** ({table.name})" + (": published / ours" if table.published else ""), ""]
     lines.append(f"| corpus | system | {' | '.join(table.columns)} | ε | runs |")
     lines.append("|---|---|" + "---:|" * (len(table.columns) + 2))
     for corpus in table.corpora:
@@ -74,10 +77,17 @@ def format_table(table: Table, records: Sequence[dict[str, Any]]) -> str:
             published = table.published.get(corpus, {}).get(system, [None] * len(table.columns))
             if not group and not any(value is not None for value in published):
                 continue
-            cells = [
-                f"{'–' if value is None else f'{value:.2f}'} / {_ours([find(record, path) for record in group], table.scale)}"
-                for value, path in zip(published, table.columns.values(), strict=True)
-            ]
+            base = {
+                record["seed"]: record for record in records if (record["corpus"], record["system"]) == (corpus, table.base)
+            }
+            is_compared = bool(table.base) and system != table.base
+            cells = []
+            for value, path in zip(published, table.columns.values(), strict=True):
+                numbers = [find(record, path) for record in group]
+                if is_compared:
+                    numbers = [difference(record, base.get(record["seed"]), path) for record in group]
+                ours = _ours(numbers, table.scale, "+" if is_compared else "")
+                cells.append(f"{'–' if value is None else f'{value:.2f}'} / {ours}" if table.published else ours)
             widths = {record.get("epsilon") for record in group}
             width = ", ".join("any" if w is None else str(w) for w in widths) or "–"
             lines.append(f"| {corpus} | {system} | {' | '.join(cells)} | {width} | {len(group)} |")
@@ -92,11 +102,17 @@ def find(record: dict[str, Any], path: str) -> float | None:
     return None if value is None else float(value)
 
 
-def _ours(values: Sequence[float | None], scale: float) -> str:
+def difference(record: dict[str, Any], base: dict[str, Any] | None, path: str) -> float | None:
+    """Return the number at a path minus that of another record; None if one of them has none."""
+    value, other = find(record, path), None if base is None else find(base, path)
+    return None if value is None or other is None else value - other
+
+
+def _ours(values: Sequence[float | None], scale: float, sign: str) -> str:
     numbers = [scale * value for value in values if value is not None]
     if not numbers:
         return "–"
-    return f"{fmean(numbers):.2f}" + (f" ± {stdev(numbers):.2f}" if len(numbers) > 1 else "")
+    return f"{fmean(numbers):{sign}.2f}" + (f" ± {stdev(numbers):.2f}" if len(numbers) > 1 else "")
 
 
 if __name__ == "__main__":

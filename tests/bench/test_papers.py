@@ -68,6 +68,17 @@ def test_a_cell_is_trained_and_measured_once(tmp_path: Path, monkeypatch: pytest
 
 def test_reports_give_means_and_deviations() -> None:
     table = Table("x:table1", "X", ("c",), {"a": {"recipe": "spanner"}}, {"F1": "scores.f1"}, {"c": {"a": [70.0]}}, note="N")
-    records = [{"corpus": "c", "system": "a", "scores": {"f1": f1}, "epsilon": 7} for f1 in (0.6, 0.7)]
+    records = [{"corpus": "c", "system": "a", "seed": 1, "scores": {"f1": f1}, "epsilon": 7} for f1 in (0.6, 0.7)]
     assert "| c | a | 70.00 / 65.00 ± 7.07 | 7 | 2 |" in papers.format_table(table, records)
     assert papers.format_table(table, []).splitlines()[-3:] == ["| c | a | 70.00 / – | – | 0 |", "", "N"]
+
+
+def test_reports_compare_with_a_base_system_by_seed() -> None:
+    systems = {"a": {"recipe": "spanner"}, "b": {"recipe": "seqner"}}
+    table = Table("x:table1", "X", ("c",), systems, {"F1": "f1"}, {}, base="a")
+    scores = [("a", 1, 0.6), ("a", 2, 0.7), ("b", 1, 0.65), ("b", 2, 0.69), ("b", 3, 0.1)]  # seed 3 has no base
+    records = [{"corpus": "c", "system": system, "seed": seed, "f1": f1, "epsilon": 7} for system, seed, f1 in scores]
+    assert papers.format_table(table, records).splitlines()[-2:] == [
+        "| c | a | 65.00 ± 7.07 | 7 | 2 |",
+        "| c | b | +2.00 ± 4.24 | 7 | 3 |",
+    ]
