@@ -170,7 +170,7 @@ print([name for name in ("torch", "transformers") if name in sys.modules])
 
 def test_wrong_graph_is_not_written(tiny_bert: Path, tmp_path: Path, run: Runner, monkeypatch: pytest.MonkeyPatch) -> None:
     model(tiny_bert, "global-pointer").save(tmp_path / "run")
-    monkeypatch.setattr(Rotary, "_traced", lambda self, vectors: vectors * self.scale)
+    monkeypatch.setattr(Rotary, "_rotate_traced", lambda self, vectors: vectors * self.scale)
     done = run("export", tmp_path / "run", "--onnx", "--out", tmp_path / "model")
     assert (done.code, done.out) == (2, "")
     assert re.match(r"the ONNX graph and the model disagree: \d+ of \d+ entities in the bundled corpus differ", done.err)
