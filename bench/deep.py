@@ -34,7 +34,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from spanwise.batching.batches import make_batch
 from spanwise.core.types import Entity, Sentence
-from spanwise.encoders.transformer import TransformerEncoder, TransformerSettings
+from spanwise.encoders.transformer import TransformerEncoder
+from spanwise.encoders.transformer_settings import TransformerSettings
 from spanwise.heads import head_settings
 from spanwise.heads.abilities import UsesCudaGraphs, heads_with
 from spanwise.heads.base import Head, Labels

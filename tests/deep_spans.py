@@ -16,7 +16,8 @@ from torch import Tensor
 from spanwise.batching.batches import make_batch
 from spanwise.core.types import Sentence
 from spanwise.encoders.base import TokenStates
-from spanwise.encoders.transformer import TransformerEncoder, TransformerSettings
+from spanwise.encoders.transformer import TransformerEncoder
+from spanwise.encoders.transformer_settings import TransformerSettings
 from spanwise.heads.base import Head, Labels
 from spanwise.heads.deep_settings import DeepSpanSettings, ShallowSpanSettings
 from spanwise.heads.deep_span import DeepSpan, ShallowSpan

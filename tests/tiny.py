@@ -16,7 +16,8 @@ from torch import Tensor, nn
 
 from spanwise.core.types import Corpus, Sentence
 from spanwise.encoders.base import Encoder, TokenStates
-from spanwise.encoders.transformer import TransformerEncoder, TransformerSettings
+from spanwise.encoders.transformer import TransformerEncoder
+from spanwise.encoders.transformer_settings import TransformerSettings
 from spanwise.models.model import Model
 from spanwise.recipes.catalog import configure, recipes
 from spanwise.testing.corpus import DRUGS, FILLERS, PLACES, random_sentences, tiny_corpus, with_relations

@@ -15,7 +15,7 @@ from spanwise import Sentence
 from spanwise.encoders import ENCODERS, resolve_encoder
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.encoders.concat import ConcatEncoder, ConcatSettings
-from spanwise.encoders.transformer import MASKING, MASKING_SENTENCES
+from spanwise.encoders.transformer_settings import MASKING, MASKING_SENTENCES
 
 SENTENCES = [
     Sentence("a", ("colon", "cancer")),

@@ -11,7 +11,8 @@ import torch
 from tiny import WINDOW, assert_close, encoded, mixed_sentences, sentences, transformer
 
 from spanwise import Sentence
-from spanwise.encoders.transformer import TransformerEncoder, TransformerSettings
+from spanwise.encoders.transformer import TransformerEncoder
+from spanwise.encoders.transformer_settings import TransformerSettings
 
 MIXED = mixed_sentences()
 

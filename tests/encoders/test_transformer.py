@@ -16,7 +16,8 @@ from torch import Tensor
 
 from spanwise import Sentence, SpanwiseError
 from spanwise.encoders.subwords import DEEP, Subwords
-from spanwise.encoders.transformer import TransformerEncoder, TransformerSettings, _limit
+from spanwise.encoders.transformer import TransformerEncoder, _limit
+from spanwise.encoders.transformer_settings import TransformerSettings
 from spanwise.encoders.windows import windows
 
 CAPACITY = WINDOW - 2  # subwords in a window without [CLS] and [SEP]

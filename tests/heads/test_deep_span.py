@@ -18,7 +18,8 @@ from torch import Tensor
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Entity, Sentence, Span
 from spanwise.encoders.base import TokenStates
-from spanwise.encoders.transformer import TransformerEncoder, TransformerSettings
+from spanwise.encoders.transformer import TransformerEncoder
+from spanwise.encoders.transformer_settings import TransformerSettings
 from spanwise.heads.abilities import HasParameterGroups, heads_with
 from spanwise.heads.base import Labels
 from spanwise.heads.deep_settings import DeepSpanSettings

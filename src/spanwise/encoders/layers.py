@@ -74,3 +74,11 @@ def layer_parts(model: Any) -> list[LayerParts]:
         )
         for block in model.encoder.layer
     ]
+
+
+def layer_stack(model: nn.Module) -> nn.ModuleList:
+    """The stack of layers of a transformer of any architecture."""
+    stacks = [module for module in model.modules() if isinstance(module, nn.ModuleList)]
+    if not stacks or not hasattr(model, "embeddings"):
+        raise SpanwiseError(f"cannot freeze layers of {type(model).__name__}: no stack of layers found; use frozen_layers=0")
+    return max(stacks, key=len)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Any
 
 import numpy as np
 import torch
-from pydantic import BaseModel, ConfigDict, Field
 from torch import Tensor, nn
 
 from spanwise.config.validation import validate_settings
@@ -18,55 +17,23 @@ from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.encoders.fast_attention import use_fast_attention
 from spanwise.encoders.fixed_shapes import SizeTable, pad_subword_inputs
-from spanwise.encoders.layers import LayerParts, layer_parts
+from spanwise.encoders.layers import LayerParts, layer_parts, layer_stack
 from spanwise.encoders.mpnet import use_fused_attention
 from spanwise.encoders.prediction_bert import CONFIG, PredictionBert, read_bert_config
 from spanwise.encoders.prediction_tokenizer import copy_tokenizer_files, read_prediction_tokenizer
 from spanwise.encoders.pretrained import load_pretrained
 from spanwise.encoders.residual_norm import use_fast_norms
-from spanwise.encoders.subword_indexing import Context, Pooling, SubwordIndexer, SubwordSettings
+from spanwise.encoders.subword_indexing import SubwordIndexer, SubwordSettings
 from spanwise.encoders.subwords import DEEP, Ints, Subwords
 from spanwise.encoders.token_types import simplify_token_types
+from spanwise.encoders.transformer_settings import TransformerSettings
 from spanwise.encoders.word_tokenizer import WordTokenizer
 from spanwise.runtime.cuda_graphs import LENGTH_MULTIPLE, CudaGraphs
 from spanwise.runtime.device import is_traced
 
 # Architectures whose forward accepts a full attention mask and never waits for the device, as CUDA graphs require.
 RECORDABLE = frozenset(("bert", "roberta", "xlm-roberta", "camembert", "electra", "mpnet", "distilbert"))
-MASKING, MASKING_SENTENCES = 0.1, 500  # automatic masking, and the training sentences from which on it is used
 SUBWORDS = 1 << 17  # per call without gradients, so that a text of many windows needs no more memory than a large batch
-
-
-class TransformerSettings(BaseModel):
-    """``pooling`` combines the subwords of a word; the top ``layers`` are averaged; ``context`` fills the window."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
-
-    kind: Literal["transformer"] = Field(default="transformer", description="kind of encoder")
-    name: str = Field(description="minilm, a model folder, or a name on the Hugging Face hub")
-    pooling: Pooling = Field(default="max", description="how the subwords of a word are combined")
-    layers: int = Field(default=1, ge=1, description="number of top layers that are averaged")
-    context: Context = Field(
-        default="sentence", description="fill the window with the sentence only, or with neighbouring sentences of the document"
-    )
-    window: int | None = Field(default=None, ge=16, description="subwords per window; the encoder's limit by default")
-    masking: Annotated[float, Field(ge=0, lt=1)] | Literal["auto"] = Field(
-        default=0.0,
-        description="share of the subwords that training replaces by the mask token; auto: 0.1, but 0 for small data",
-    )
-    frozen_embeddings: bool = Field(False, description="do not train the embeddings")
-    frozen_layers: int = Field(0, ge=0, description="do not train the embeddings and this many of the lowest layers")
-
-    def resolve(self, sentence_count: int) -> Self:
-        """Set automatic masking. Few training sentences leave too little to learn from if words are hidden.
-
-        >>> settings = TransformerSettings(name="minilm", masking="auto")
-        >>> [settings.resolve(sentences).masking for sentences in (100, 1000)]
-        [0.0, 0.1]
-        """
-        if self.masking != "auto":
-            return self
-        return self.model_copy(update={"masking": MASKING if sentence_count >= MASKING_SENTENCES else 0.0})
 
 
 class TransformerEncoder(Encoder):
@@ -184,7 +151,7 @@ class TransformerEncoder(Encoder):
         layers = self.settings.frozen_layers
         if not layers and not self.settings.frozen_embeddings:
             return
-        blocks = _blocks(self.model)
+        blocks = layer_stack(self.model)
         if layers > len(blocks):
             raise SpanwiseError(f"frozen_layers={layers}, but the encoder has {len(blocks)} layers")
         for module in (self.model.embeddings, *blocks[:layers]):
@@ -331,11 +298,3 @@ def _limit(model: Any, tokenizer: Any) -> int:
     if padding is not None:
         positions -= padding + 1
     return int(min(positions if positions > 0 else 1 << 30, tokenizer.model_max_length))
-
-
-def _blocks(model: nn.Module) -> nn.ModuleList:
-    """The stack of layers of a transformer of any architecture."""
-    stacks = [module for module in model.modules() if isinstance(module, nn.ModuleList)]
-    if not stacks or not hasattr(model, "embeddings"):
-        raise SpanwiseError(f"cannot freeze layers of {type(model).__name__}: no stack of layers found; use frozen_layers=0")
-    return max(stacks, key=len)
