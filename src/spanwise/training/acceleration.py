@@ -49,6 +49,13 @@ def enable_cuda_graphs(model: Model) -> None:
         head.enable_cuda_graphs()
 
 
+def store_by_channel(model: Model) -> None:
+    """Store the weights of convolutions by channel: the fastest ones of a GPU read the channels of a cell together."""
+    for module in model.modules():
+        if isinstance(module, torch.nn.Conv2d):
+            module.weight.data = module.weight.data.contiguous(memory_format=torch.channels_last)
+
+
 def use_bfloat16_in_heads(model: Model) -> None:
     """Train in bfloat16 what takes longer than a small encoder, which is trained in float32."""
     for head in heads_with(model.head, TrainsInBfloat16):

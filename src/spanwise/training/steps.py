@@ -12,7 +12,7 @@ from spanwise.models.model import Model
 from spanwise.runtime.fast_dropout import use_fast_dropout
 from spanwise.runtime.fast_embedding import use_fast_embeddings
 from spanwise.runtime.fast_linear import use_fast_linear
-from spanwise.training.acceleration import enable_cuda_graphs, use_bfloat16_in_heads
+from spanwise.training.acceleration import enable_cuda_graphs, store_by_channel, use_bfloat16_in_heads
 from spanwise.training.adversarial import perturb, trainable_embeddings
 from spanwise.training.optimization import clip_groups, make_optimizer, make_schedule
 from spanwise.training.step_graphs import StepGraphs
@@ -22,7 +22,7 @@ class TrainingSteps:
     """Makes the steps of a training: moves the model to the device and owns optimiser and schedule.
 
     ``update_count`` is the number of optimiser steps. On a GPU with one batch per step, whole steps are
-    recorded as CUDA graphs or, if encoder or head do not support it, in float32 parts of them.
+    recorded as CUDA graphs. If encoder or head do not support this, parts of a step in float32 are.
     """
 
     def __init__(
@@ -32,13 +32,14 @@ class TrainingSteps:
         self.device = accelerator.device
         # Several batches make one step: gradients are summed and divided by the number of all instances.
         self.joins_batches = self.settings.accumulate > 1 or accelerator.num_processes > 1
-        self._move_model(batches)
+        self._prepare_model(batches)
         self._set_up_optimizer(update_count)
-        self.graphs = StepGraphs(self._compute, self.optimizer, self.device) if self.records_steps else None
+        self.graphs = StepGraphs(self._make_recordable, self.optimizer, self.device) if self.records_steps else None
         self._instances: Tensor | None = None  # of the batches that make the next step
         self._batches: list[Batch] = []  # the batches that make the next step, for adversarial training
 
-    def _move_model(self, batches: TrainingBatches) -> None:
+    def _prepare_model(self, batches: TrainingBatches) -> None:
+        """Choose what is recorded as CUDA graphs, give layers their fast forward passes, and move the model to the device."""
         has_one_batch = self.device.type == "cuda" and not self.joins_batches
         # The scaler of fp16 reads on the host whether a step has overflowed.
         self.records_steps = has_one_batch and self.precision != "fp16" and batches.fix_shapes()
@@ -54,10 +55,8 @@ class TrainingSteps:
         if self.device.type == "cpu":
             use_fast_dropout(self.model)
         self.model.to(self.device)
-        if self.records_steps:  # the fastest convolutions of a GPU read the channels of a cell together
-            for module in self.model.modules():
-                if isinstance(module, torch.nn.Conv2d):
-                    module.weight.data = module.weight.data.contiguous(memory_format=torch.channels_last)
+        if self.records_steps:
+            store_by_channel(self.model)
 
     def _set_up_optimizer(self, update_count: int) -> None:
         model, settings = self.model, self.settings
@@ -90,7 +89,7 @@ class TrainingSteps:
         self._add_adversarial_gradients()
         return losses, self._update()
 
-    def _compute(self, batch: Batch) -> dict[str, Tensor]:
+    def _make_recordable(self, batch: Batch) -> dict[str, Tensor]:
         """Make an optimiser step with one batch; a CUDA graph can record it. Returns the losses and the gradient norm."""
         losses = self._backward(batch)
         del losses["instances"]
