@@ -52,7 +52,7 @@ class AnnotationProgress(Listener):
 
     def note(self, text: str) -> None:
         assert self._bar is not None
-        self._bar.line(f"note: {escape_controls(text)}", lambda line: print(line, file=sys.stderr))
+        self._bar.print_line(f"note: {escape_controls(text)}", lambda line: print(line, file=sys.stderr))
 
     @property
     def rates(self) -> str:

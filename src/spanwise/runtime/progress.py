@@ -49,7 +49,7 @@ class ProgressBar:
             self._last_update = now
             self._bar.update(self._task, completed=done, description=text())
 
-    def line(self, text: str, log: Callable[[str], None]) -> None:
+    def print_line(self, text: str, log: Callable[[str], None]) -> None:
         """Print a permanent line above the bar, or log it if there is no bar."""
         if self._bar:
             self._bar.console.print(text, highlight=False, markup=False)

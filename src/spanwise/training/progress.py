@@ -51,13 +51,15 @@ class Progress:
         self.bar.show(self.done, lambda: f"loss {float(loss):.4f} {self.dev_scores}")
         self._estimate()
         if self._slow_steps is not None and (hint := self._slow_steps.step()):
-            self.bar.line(f"note: {hint}", self.log)
+            self.bar.print_line(f"note: {hint}", self.log)
 
     def epoch(self, row: dict[str, Any], dev_scores: str, score: float, *, is_best: bool) -> None:
         """Show the metrics of an epoch; ``dev_scores`` is their dev part as text, ``score`` selects the epoch."""
         self.dev_scores = f"dev {dev_scores}"
         mark = " (best)" if is_best and score > 0 else ""
-        self.bar.line(f"epoch {row['epoch']}: loss {row['loss']:.4f}, dev {dev_scores}{mark}, {row['seconds']:.1f} s", self.log)
+        self.bar.print_line(
+            f"epoch {row['epoch']}: loss {row['loss']:.4f}, dev {dev_scores}{mark}, {row['seconds']:.1f} s", self.log
+        )
         self._last_step = None
         if self._slow_steps is not None:
             self._slow_steps.restart()
@@ -77,7 +79,7 @@ class Progress:
         if remaining >= MIN_TOTAL:
             epoch = format_duration(step_seconds * self.total / self.epochs)
             line = f"expect about {epoch} per epoch and {format_duration(remaining)} in total, without scoring dev"
-            self.bar.line(line, self.log)
+            self.bar.print_line(line, self.log)
 
 
 def format_duration(seconds: float) -> str:

@@ -113,7 +113,7 @@ def _learn(model: Glove, iterations: int, threads: int, log: Callable[[str], Non
             for done, _ in enumerate(model.iteration(pool, threads), iteration * blocks + 1):
                 bar.show(done, lambda: f"iteration {iteration + 1}, loss so far {loss:.5f}")  # noqa: B023
             loss, seconds = model.loss, time.perf_counter() - start
-            bar.line(f"iteration {iteration + 1}: loss {loss:.5f}, {len(model.tiles) / seconds / 1e6:.2f} M pairs/s", log)
+            bar.print_line(f"iteration {iteration + 1}: loss {loss:.5f}, {len(model.tiles) / seconds / 1e6:.2f} M pairs/s", log)
             yield loss
 
 
