@@ -63,9 +63,10 @@ class StepGraphs:
         return dict(zip(recorded.names, values.unbind(), strict=True))
 
     def _record(self, packed: PackedBatch) -> _Recorded:
+        """Record a step that reads its batch and learning rates from one block of memory."""
         groups = self.optimizer.param_groups
         size = len(packed.memory)
-        memory = torch.empty(size + 4 * len(groups), dtype=torch.uint8, device=self.device)
+        memory = torch.empty(size + 4 * len(groups), dtype=torch.uint8, device=self.device)  # a rate has four bytes
         memory[:size].copy_(packed.memory)  # recording reads no values, but a batch is valid at any time
         rates = [group["lr"] for group in groups]
         for group, rate in zip(groups, memory[size:].view(torch.float32).unbind(), strict=True):
