@@ -166,7 +166,7 @@ def contents(folder: Path) -> dict[str, str]:
 
 
 @pytest.fixture(scope="module")
-def refuse(files: dict[str, Path]) -> Callable[..., None]:
+def assert_refused(files: dict[str, Path]) -> Callable[..., None]:
     """Check that commands refuse targets in one line, load no model, and change no file."""
     root = files["run"].parent
 
@@ -187,7 +187,7 @@ def refuse(files: dict[str, Path]) -> Callable[..., None]:
 
 @pytest.mark.parametrize("output", OUTPUTS, ids=" ".join)
 def test_files_of_models_are_protected(
-    run: Runner, files: dict[str, Path], refuse: Callable[..., None], output: tuple[str, str]
+    run: Runner, files: dict[str, Path], assert_refused: Callable[..., None], output: tuple[str, str]
 ) -> None:
     folders = [files[name] for name in ("run", "unfinished", "group", "concat", "onnx")]
     targets = [path for folder in folders for path in sorted(folder.rglob("*")) if path.is_file()]
@@ -196,12 +196,12 @@ def test_files_of_models_are_protected(
         "optimizer.safetensors", "runs.json", "seeds.json", "static_encoder.json", "tokenizer.json", "onnx.json", "encoder.onnx",
         "head.onnx",
     }  # fmt: skip
-    refuse(run, OUTPUTS[output], targets)
+    assert_refused(run, OUTPUTS[output], targets)
 
 
 @pytest.mark.parametrize("output", OUTPUTS, ids=" ".join)
 def test_links_and_folders_of_models_are_protected(
-    run: Runner, files: dict[str, Path], refuse: Callable[..., None], output: tuple[str, str], tmp_path: Path
+    run: Runner, files: dict[str, Path], assert_refused: Callable[..., None], output: tuple[str, str], tmp_path: Path
 ) -> None:
     link, linked_folder = tmp_path / "link.jsonl", tmp_path / "linked"
     link.symlink_to(files["unfinished"] / "model.safetensors")
@@ -210,12 +210,12 @@ def test_links_and_folders_of_models_are_protected(
         link, linked_folder / "config.yaml", files["data"] / ".." / "run" / "labels.json", files["unfinished"] / "checkpoints",
         files["concat"] / "part-0", files["run"], files["unfinished"], files["group"], files["onnx"],
     ]  # fmt: skip
-    refuse(run, OUTPUTS[output], targets)
+    assert_refused(run, OUTPUTS[output], targets)
 
 
 @pytest.mark.parametrize("output", OUTPUTS, ids=" ".join)
 def test_inputs_are_protected(
-    run: Runner, files: dict[str, Path], refuse: Callable[..., None], output: tuple[str, str], tmp_path: Path
+    run: Runner, files: dict[str, Path], assert_refused: Callable[..., None], output: tuple[str, str], tmp_path: Path
 ) -> None:
     words = OUTPUTS[output]
     names = [name for name in files if f"{{{name}}}" in words]
@@ -228,7 +228,7 @@ def test_inputs_are_protected(
         link = tmp_path / f"link-{files[name].name}"
         link.symlink_to(files[name])
         targets.append(link)
-    refuse(run, words, targets)
+    assert_refused(run, words, targets)
 
 
 def test_a_users_own_file_in_a_run_folder_can_be_replaced(run: Runner, files: dict[str, Path]) -> None:

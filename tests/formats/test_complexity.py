@@ -101,7 +101,8 @@ def nested_sentence(count: int) -> Sentence:
 REPEATING_WORDS = ("w2ner", "casrel", "cmeee", "cluener", "label_studio", "pubtator", "bioc_json", "bioc_xml", "brat", "csv")
 
 
-def write_and_read(sentence: Sentence, path: Path, name: str) -> None:
+def assert_round_trip(sentence: Sentence, path: Path, name: str) -> None:
+    """Write and read a sentence: all entities return, except those that the ledger counts as lost."""
     ledger = write([sentence], path, name, lossy=True)
     entities = sum(len(s.entities) for s in read(path, name))
     assert entities == len(sentence.entities) - count_lost(ledger)["entities"]
@@ -110,13 +111,13 @@ def write_and_read(sentence: Sentence, path: Path, name: str) -> None:
 def test_long_flat_sentences(tmp_path: Path) -> None:
     for name in WRITABLE:
         with limit_cpu(4, name):
-            write_and_read(flat_sentence(1000), tmp_path / name, name)
+            assert_round_trip(flat_sentence(1000), tmp_path / name, name)
 
 
 def test_long_nested_sentences(tmp_path: Path) -> None:
     for name in WRITABLE:
         with limit_cpu(4, name):
-            write_and_read(nested_sentence(300 if name in REPEATING_WORDS else 1000), tmp_path / name, name)
+            assert_round_trip(nested_sentence(300 if name in REPEATING_WORDS else 1000), tmp_path / name, name)
 
 
 @pytest.mark.parametrize("make_sentence", [flat_sentence, nested_sentence])
@@ -125,9 +126,9 @@ def test_work_grows_linearly(make_sentence: Callable[[int], Sentence], tmp_path:
     names = [name for name in WRITABLE if make_sentence is flat_sentence or name not in REPEATING_WORDS]
     for name in names:
         with in_case(name):
-            write_and_read(make_sentence(10), tmp_path / f"{name}-warm-up", name)
+            assert_round_trip(make_sentence(10), tmp_path / f"{name}-warm-up", name)
             small, large = (
-                count_calls(lambda: write_and_read(make_sentence(count), tmp_path / f"{name}-{count}", name))  # noqa: B023
+                count_calls(lambda: assert_round_trip(make_sentence(count), tmp_path / f"{name}-{count}", name))  # noqa: B023
                 for count in (200, 400)
             )
             assert large < 2.4 * small
