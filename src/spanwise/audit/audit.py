@@ -115,7 +115,7 @@ def audit(
 
 
 def _configure(choices: Choices, folder: AuditFolder, old: Mapping[str, Any] | None, sentence_count: int) -> Config:
-    """The configuration of the models, each of which is trained on so many sentences."""
+    """The configuration of the models, each trained on ``sentence_count`` sentences."""
     resumed = None if old is None else validate_settings(Config, old.get("config"), f"{folder.record_file}: config")
     config = choices.resolve(resumed=resumed)
     if config.head.get("task") == "typing":
