@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
+from typing import Any
 
 import label_studio_requests as requests
 import pytest
@@ -51,6 +53,26 @@ def test_each_change_is_stored_once(tmp_path: Path) -> None:
     assert not Collection(tmp_path).add(empty)
     assert (collection.count, collection.annotations) == (2, 2)
     assert len(collection.path.read_text().splitlines()) == 2
+
+
+def test_annotations_are_counted_while_another_thread_stores_one(tmp_path: Path) -> None:
+    collection = Collection(tmp_path)
+    others = [change(2, task_id=2), change(3, task_id=3)]
+
+    class Storing(Change):
+        """Stores another annotation in a thread when it is read."""
+
+        def __getattribute__(self, name: str) -> Any:
+            if name == "is_deleted" and others:
+                thread = threading.Thread(target=collection.add, args=(others.pop(),))
+                thread.start()
+                thread.join()
+            return super().__getattribute__(name)
+
+    collection._remember(Storing(1, 1, 1))
+    assert collection.annotations == 1
+    assert collection.of_task(1, 1) == [1]
+    assert collection.annotations == 3
 
 
 def test_updates_deletions_and_cancellations(tmp_path: Path) -> None:

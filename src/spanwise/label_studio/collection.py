@@ -91,7 +91,7 @@ class Collection:
     @property
     def annotations(self) -> int:
         """The number of annotations that are neither deleted nor cancelled."""
-        return sum(not (change.is_deleted or change.was_cancelled) for change in self._latest.values())
+        return sum(not (change.is_deleted or change.was_cancelled) for change in self._latest_changes())
 
     def changed_since(self, count: int) -> int:
         """The number of annotations that were changed after the first ``count`` changes."""
@@ -101,7 +101,7 @@ class Collection:
         """The annotations of a task that are not deleted."""
         return [
             change.annotation
-            for change in self._latest.values()
+            for change in self._latest_changes()
             if (change.project, change.task) == (project, task) and not change.is_deleted
         ]
 
@@ -113,6 +113,10 @@ class Collection:
             self._append(to_json({key: value for key, value in asdict(change).items() if value or key in _REQUIRED}))
             self._remember(change)
             return True
+
+    def _latest_changes(self) -> tuple[Change, ...]:
+        """A copy, because another thread may store a change while this one is read; waiting for the disk would be slow."""
+        return tuple(self._latest.values())
 
     def _is_new(self, change: Change) -> bool:
         stored = self._latest.get(change.key)

@@ -137,8 +137,7 @@ class Learner:
         try:
             result = await self._run_process(round)
             if result.is_better:
-                title = f"{self.folder.base_model.name}-{round.number}"
-                service.replace_model(ServedModel(await asyncio.to_thread(self._load, round.run), title))
+                service.replace_model(ServedModel(await asyncio.to_thread(self._load, round.run), self.version))
             self.log(f"round {round.number}: {describe(result)}")
         except Exception as error:  # the service continues with its model
             error_log.error("round %d: %s", round.number, type(error).__name__)
