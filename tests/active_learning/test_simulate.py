@@ -32,6 +32,7 @@ def test_rounds_add_chosen_sentences_and_train_from_the_beginning() -> None:
     assert set(first.f1) == {"dev", "test"}
     again = next(iter(simulation(corpus, steps=8).run()))
     assert again == first
+    assert [row.sentences for row in simulation(corpus, steps=1).run(limit=6)] == [6]
 
 
 def test_the_first_sentences_have_an_entity() -> None:
@@ -60,6 +61,12 @@ def test_repeated_sentences_come_last() -> None:
     assert [row.sentences for row in simulation(corpus, steps=1).run()][-1] == 24
 
 
+def test_models_that_only_type_given_spans_are_refused() -> None:
+    config = Choices("sng", "static", "typing").resolve()
+    with pytest.raises(SpanwiseError, match="a simulation needs models that find entities"):
+        Simulation(tiny.corpus(40), config, Criteria(10))
+
+
 def curve(strategy: str, seed: int, *scores: float) -> Curve:
     rounds = [Round(100 * size, 2000 * size, 300 * size, {"test": score}) for size, score in enumerate(scores, 1)]
     return Curve(strategy, seed, "test", rounds, Round(1000, 20_000, 3000, {"test": 0.8}))
@@ -76,6 +83,7 @@ def test_the_target_is_a_share_of_the_score_with_all_sentences(tmp_path: Path) -
     assert summarize([*curves, curve("random", 3, 0.1)]).endswith(
         "both needs 150 sentences and random choice more than were simulated."
     )
+    assert "F1 with all sentences, both needs 200 sentences" in summarize([curves[0], curves[2]])
     report = write_curves(curves, tmp_path / "out", "Learning curve")
     assert "random choice 450" in report.read_text(encoding="utf-8")
     numbers = json.loads((tmp_path / "out" / "numbers.json").read_text(encoding="utf-8"))

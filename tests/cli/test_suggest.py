@@ -46,7 +46,7 @@ def test_annotated_texts_are_skipped(run: Runner, model: Path, pool: Path, tmp_p
     result = run("suggest", model, pool, "-n", 30, "--annotated", first, "--output", second)
     lines = [
         "read 40 sentences, 30 skipped as annotated, repeated or empty",
-        "there are only 10 others, and all of them were chosen",
+        "fewer than 30 sentences are left to annotate; all of them were chosen",
     ]
     assert result.out.splitlines()[:2] == lines
     assert {s.id for s in read(first)}.isdisjoint(s.id for s in read(second))

@@ -96,8 +96,8 @@ class Pool:
         for group in group_by_unit(sentences, unit):
             self.sentences += len(group)
             self.units += 1
-            news = [self.seen.add(sentence) for sentence in group if sentence.words]
-            if any(news):
+            are_new = [self.seen.add(sentence) for sentence in group if sentence.words]  # a list: all are remembered
+            if any(are_new):
                 yield self.units - 1, group
             else:
                 self.skipped += 1

@@ -79,7 +79,8 @@ def summarize(curves: Sequence[Curve]) -> str:
     """One sentence on the result."""
     strategy, seeds = curves[0].strategy, len({curve.seed for curve in curves})
     ours, other = mean_needed(curves, strategy), mean_needed(curves, RANDOM)
-    needs = f"To reach {TARGET:.0%} of the {curves[0].split} F1 with all sentences (mean of {seeds} seeds), {strategy} needs"
+    mean = f" (mean of {seeds} seeds)" if seeds > 1 else ""
+    needs = f"To reach {TARGET:.0%} of the {curves[0].split} F1 with all sentences{mean}, {strategy} needs"
     if ours is None:
         return f"{needs} more sentences than were simulated."
     if other is None:

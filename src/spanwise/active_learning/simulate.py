@@ -46,11 +46,15 @@ class Simulation:
     steps: int | None = None
     device: str = "auto"
 
+    def __post_init__(self) -> None:
+        if self.config.head.get("task") == "typing":
+            raise SpanwiseError("a simulation needs models that find entities; --task typing and head.task=typing do not")
+
     def run(self, limit: int | None = None) -> Iterator[Round]:
         """Yield a round for each size of the training set, up to ``limit`` sentences or all of them."""
         pool = list(self.corpus["train"])
         limit = min(len(pool), limit or len(pool))
-        annotated = self.draw_first()
+        annotated = self.draw_first(limit)
         while True:
             model = self.fit([pool[index] for index in annotated])
             yield self.score(model, [pool[index] for index in annotated])
@@ -63,16 +67,17 @@ class Simulation:
         sentences = self.corpus["train"]
         return self.score(self.fit(sentences), sentences)
 
-    def draw_first(self) -> list[int]:
-        """The indices of the first sentences, at least one of them with an entity."""
+    def draw_first(self, limit: int | None = None) -> list[int]:
+        """The indices of the first sentences, at most ``limit``, at least one of them with an entity."""
         sentences, random = self.corpus["train"], Random(self.criteria.seed)
         types = {entity.type for sentence in sentences for entity in sentence.entities}
         for type in self.criteria.preferred.keys() - types:
             raise unknown_name("type", type, types)
         if not types:
             raise SpanwiseError("a simulation needs annotated training sentences; there are no entities")
+        count = min(self.start, len(sentences), limit or len(sentences))
         while True:
-            indices = random.sample(range(len(sentences)), min(self.start, len(sentences)))
+            indices = random.sample(range(len(sentences)), count)
             if any(sentences[index].entities for index in indices):
                 return indices
 

@@ -179,7 +179,7 @@ def _suggest(
     skipped = f", {units.skipped:,} skipped as annotated, repeated or empty" if units.skipped else ""
     typer.echo(f"read {units.units:,} {criteria.unit}s{skipped}")
     if len(chosen) < criteria.count:
-        typer.echo(f"there are only {len(chosen):,} others, and all of them were chosen")
+        typer.echo(f"fewer than {criteria.count:,} {criteria.unit}s are left to annotate; all of them were chosen")
     documents = f"{len(chosen):,} documents, " if criteria.unit == "document" else ""
     typer.echo(f"wrote {output}: {documents}{progress.summary}")
 
