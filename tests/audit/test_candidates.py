@@ -93,3 +93,11 @@ def test_long_sentences_are_scored_in_windows(recipe: str) -> None:
     assert scores.end.max() > 512
     if recipe == "spanner":
         assert {(0, 3, 5, 0), (0, 3, 5, 1)} <= rows[0].keys()  # requested spans have all types
+
+
+def test_an_entity_that_is_annotated_twice_is_one_entity() -> None:
+    """It does not make a corpus one with overlapping entities."""
+    oslo = Entity("Place", ((0, 1),))
+    view = AuditView([Sentence("s", ("Oslo", "rains"), (oslo, oslo))], ["Place"], Evidence([], 1))
+    assert view.gold == [[(0, 1, 0)]]
+    assert view.is_flat

@@ -145,3 +145,12 @@ def test_all_splits_of_a_folder_are_written(tmp_path: Path) -> None:
     out, _, _ = apply_corrections(tmp_path / "corrections.json", data, tmp_path / "new")
     assert sorted(path.name for path in out.iterdir()) == ["test.jsonl", "train.jsonl"]
     assert next(iter(read(out / "train.jsonl"))).entities == (ADA, OSLO)
+
+
+def test_a_spurious_entity_that_is_annotated_twice_is_removed() -> None:
+    oslo = Entity("Place", ((0, 1),))
+    corpus = Corpus({"train": (Sentence("s", ("Oslo", "rains"), (oslo, oslo)),)})
+    keys = sentence_keys(corpus)
+    entities = apply_suggestions(keys, [Suggestion("s", "spurious", oslo, None, 0.9, {})])
+    corrected, _ = correct_corpus(corpus, keys, entities)
+    assert corrected["train"][0].entities == ()

@@ -41,7 +41,7 @@ def apply_suggestions(keys: SentenceKeys, suggestions: Iterable[Suggestion]) -> 
         if item.sentence not in keys:
             raise SpanwiseError(f"the data has no sentence {item.sentence!r}; pass the data that was audited")
         sentence = keys[item.sentence][1]
-        current = entities.setdefault(item.sentence, list(sentence.entities))
+        current = entities.setdefault(item.sentence, list(dict.fromkeys(sentence.entities)))
         if item.suggestion is not None and item.suggestion.range.end > len(sentence.words):
             problem = f"ends at word {item.suggestion.range.end}, but the sentence has {len(sentence.words)} words"
             raise SpanwiseError(f"{item.sentence}: the suggested {item.suggestion.type!r} {problem}")

@@ -21,7 +21,7 @@ class AuditView:
         self.sentences, self.types, self._evidence = sentences, tuple(types), evidence
         labels = {type: label for label, type in enumerate(self.types)}
         self.gold: list[list[Key]] = [
-            [(*entity.range, labels[entity.type]) for entity in sentence.entities if not entity.is_discontinuous]
+            [(*entity.range, labels[entity.type]) for entity in dict.fromkeys(sentence.entities) if not entity.is_discontinuous]
             for sentence in sentences
         ]
         self.is_flat = not any(
