@@ -82,6 +82,7 @@ def test_folds_on_the_command_line(tmp_path: Path, folds: Path, capsys: pytest.C
     [
         ("{", "expected folds as"),
         ('[{"fold": 0}]', "expected folds as"),
+        ('[{"fold": -1, "test": ["s0"]}]', "expected folds as"),
         ("[]", "at least one fold"),
         ('[{"fold": 0, "test": ["s0"]}, {"fold": 1, "test": []}]', "fold 1 has no sentences"),
         ('[{"fold": 0, "test": ["s0"]}, {"fold": 0, "test": ["s1"]}]', "each with a different number"),

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
 from spanwise.core.errors import SpanwiseError
@@ -26,7 +26,7 @@ from spanwise.training.run import RunOptions
 class Fold(TypedDict):
     """One record of a file of folds: ``[{"fold": 0, "test": ["id", …]}, …]``."""
 
-    fold: int
+    fold: Annotated[int, Field(ge=0)]  # part of the name of a folder
     test: list[str]
 
 
