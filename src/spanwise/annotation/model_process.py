@@ -69,6 +69,8 @@ class ModelServer:
             use_half_precision(predictor)
         self._streams = Streams(self.device)
         if self.device.type == "cuda":
+            # The attention of cuDNN is planned for every new shape, and batches have many shapes.
+            torch.backends.cuda.enable_cudnn_sdp(False)
             for encoder in self.model.encoder.modules():
                 if isinstance(encoder, TransformerEncoder):
                     encoder.avoid_waiting()

@@ -24,7 +24,7 @@ from spanwise.heads.abilities import CachesSentences, heads_with
 from spanwise.models.model import Model
 from spanwise.prediction.predictor import Predictor, temporary_thresholds, with_predictions
 
-MAX_SENTENCES, SUBWORDS, PADDING = 512, 1 << 14, 1 << 12  # of a batch
+MAX_SENTENCES, SUBWORDS, PADDING = 1024, 1 << 15, 1 << 13  # of a batch
 
 
 class RemotePredictor(Predictor):
