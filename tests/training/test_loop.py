@@ -53,9 +53,9 @@ def test_an_update_counts_as_one_step_of_the_schedule(tmp_path: Path) -> None:
 def test_checkpoints_count_updates(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     written: list[int] = []
 
-    def record(run: RunFolder, step: int, *rest: Any) -> None:
-        written.append(step)
-        save_checkpoint(run, step, *rest)
+    def record(run: RunFolder, state: dict[str, Any], *rest: Any) -> None:
+        written.append(state["step"])
+        save_checkpoint(run, state, *rest)
 
     monkeypatch.setattr("spanwise.training.loop.save_checkpoint", record)
     fit(tmp_path / "run", epochs=2, accumulate=3, checkpoint_steps=2)

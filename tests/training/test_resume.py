@@ -20,6 +20,7 @@ from spanwise.models.model import Model
 from spanwise.training import checkpoint, loop
 from spanwise.training.loop import Trainer
 from spanwise.training.steps import TrainingSteps
+from spanwise.training.writer import Writer
 
 SAMPLED = ("head.negatives=6",)  # fewer than all
 VECTORS = ("encoder.glove.iterations=2", "head.hidden=8")
@@ -102,10 +103,25 @@ def test_interrupted_while_files_are_written(tmp_path: Path) -> None:
         (Trainer, "_record_score", 1, True),
         (Model, "save_weights", 1, True),
         (loop, "atomic_output", 1, True),
-        (Trainer, "_save_checkpoint", 2, False),
+        (Trainer, "_save", 2, False),
     ]
     interruptions = [lambda patch, moment=moment: interrupt(patch, *moment[:3], done=moment[3]) for moment in moments]
     assert run_to_end(tmp_path / "parts", interruptions, **options) >= 8
+    assert digest(tmp_path / "parts") == digest(tmp_path / "whole")
+
+
+def test_interrupted_while_files_are_written_in_the_background(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options: dict[str, Any] = {"epochs": 2, "recipe": "spanner", "checkpoint_steps": 3}
+    fit(tmp_path / "whole", **options)
+    # as on a GPU, whose weights are copied to the CPU
+    monkeypatch.setattr(loop, "Writer", lambda in_background: Writer(in_background=True))
+    for module, name in ((loop, "state_tensors"), (checkpoint, "_optimizer_tensors")):
+        copied = getattr(module, name)
+        monkeypatch.setattr(
+            module, name, lambda source, copied=copied: {name: value.clone() for name, value in copied(source).items()}
+        )
+    interruptions = [lambda patch, n=n: interrupt(patch, loop, "save_checkpoint", n) for n in (1, 2, 3)]
+    assert run_to_end(tmp_path / "parts", interruptions, **options) == 3
     assert digest(tmp_path / "parts") == digest(tmp_path / "whole")
 
 

@@ -101,9 +101,10 @@ class Model(nn.Module):
             self.encoder.save(files)
         write_json(run.labels_file, self.labels.to_json())
 
-    def save_weights(self, folder: Path) -> None:
+    def save_weights(self, folder: Path, weights: Mapping[str, Tensor] | None = None) -> None:
+        """Save the weights, or those that ``state_tensors`` returned earlier."""
         with atomic_output(RunFolder(folder).weights_file) as temporary:
-            write_tensors(state_tensors(self), temporary)
+            write_tensors(state_tensors(self) if weights is None else weights, temporary)
 
     @classmethod
     def load(cls, folder: str | Path, *, maps_weights: bool = False, only_predicts: bool = False) -> Model:

@@ -26,33 +26,31 @@ from spanwise.files.reading import read_json
 from spanwise.files.writing import atomic_output
 from spanwise.models.model import Model
 from spanwise.runs.folder import RunFolder
-from spanwise.runtime.tensors import load_weights, read_tensors, state_tensors, write_tensors
+from spanwise.runtime.tensors import load_weights, read_tensors, write_tensors
 
 RandomStates = Mapping[str, Tensor]
 _STATE, _CHECKSUMS = "state.json", "checksums.json"
 _FILES = {_STATE, "model.safetensors", "optimizer.safetensors", "random.safetensors"}
 
 
-def save_checkpoint(
-    run: RunFolder,
-    step: int,
-    model: Model,
-    optimizer: Optimizer,
-    schedule: LambdaLR,
-    state: dict[str, Any],
-    random: Sequence[RandomStates],
-) -> None:
-    """Write the checkpoint of a step; keep the one before it. ``random`` has the ``random_states`` of each process."""
+def checkpoint_tensors(
+    weights: Mapping[str, Tensor], optimizer: Optimizer, random: Sequence[RandomStates]
+) -> dict[str, Mapping[str, Tensor]]:
+    """The tensors of a checkpoint on the CPU, by file. ``random`` has the ``random_states`` of each process."""
+    by_rank = {f"{rank}.{name}": value for rank, states in enumerate(random) for name, value in states.items()}
+    files = {"model": weights, "optimizer": _optimizer_tensors(optimizer), "random": by_rank}
+    return {f"{name}.safetensors": tensors for name, tensors in files.items()}
+
+
+def save_checkpoint(run: RunFolder, state: Mapping[str, Any], files: Mapping[str, Mapping[str, Tensor]]) -> None:
+    """Write the checkpoint of ``state["step"]``; keep the one before it."""
     run.checkpoints.mkdir(parents=True, exist_ok=True)
     for old in run.checkpoint_folders()[:-1]:  # before the new one is written, to save space
         _remove(old)
-    with atomic_output(run.checkpoints / f"step-{step}", is_folder=True) as temporary:
-        write_tensors(state_tensors(model), temporary / "model.safetensors")
-        write_tensors(_optimizer_tensors(optimizer), temporary / "optimizer.safetensors")
-        by_rank = {f"{rank}.{name}": value for rank, states in enumerate(random) for name, value in states.items()}
-        write_tensors(by_rank, temporary / "random.safetensors")
-        position = {"step": step, "schedule": schedule.last_epoch, **state}
-        (temporary / _STATE).write_text(json.dumps(position), encoding="utf-8")
+    with atomic_output(run.checkpoints / f"step-{state['step']}", is_folder=True) as temporary:
+        for name, tensors in files.items():
+            write_tensors(tensors, temporary / name)
+        (temporary / _STATE).write_text(json.dumps(state), encoding="utf-8")
         checksums = {path.name: _checksum(path) for path in sorted(temporary.iterdir())}
         (temporary / _CHECKSUMS).write_text(json.dumps(checksums), encoding="utf-8")
 

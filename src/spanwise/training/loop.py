@@ -24,9 +24,10 @@ from spanwise.recipes.catalog import encoder_name
 from spanwise.runs.folder import RunFolder
 from spanwise.runs.records import check_same
 from spanwise.runtime.device import should_use_cuda
+from spanwise.runtime.tensors import state_tensors
 from spanwise.runtime.threads import SlowStepCheck
 from spanwise.training.acceleration import choose_precision, make_accelerator
-from spanwise.training.checkpoint import load_checkpoint, random_states, read_state, save_checkpoint
+from spanwise.training.checkpoint import checkpoint_tensors, load_checkpoint, random_states, read_state, save_checkpoint
 from spanwise.training.checks import explain_zero_score
 from spanwise.training.data import all_sentences
 from spanwise.training.dev import DevScorer
@@ -34,6 +35,7 @@ from spanwise.training.finite_check import FiniteCheck
 from spanwise.training.progress import Progress
 from spanwise.training.steps import TrainingSteps
 from spanwise.training.trackers import flatten
+from spanwise.training.writer import Writer
 
 CHECK_INTERVAL = 512  # losses and gradient norms that are checked together on a GPU
 
@@ -54,6 +56,8 @@ class Trainer:
         self.settings, self.trackers = model.config.training, list(trackers)
         self._set_up_device(device)
         self._prepare_data()
+        # What is written from a CPU would change with the next step.
+        self.writer = Writer(in_background=self.device.type == "cuda")
         self.steps = TrainingSteps(model, self.batches, self.accelerator, self.precision, self._update_count())
         self._reset()
 
@@ -123,7 +127,8 @@ class Trainer:
 
         stream = self._stream(done)
         slow_steps = SlowStepCheck(torch.get_num_threads()) if self.device.type == "cpu" else None
-        with Progress(len(self.batches), done, self.log, epochs=self.epochs, shows=is_main, slow_steps=slow_steps) as progress:
+        shown = Progress(len(self.batches), done, self.log, epochs=self.epochs, shows=is_main, slow_steps=slow_steps)
+        with self.writer, shown as progress:
             while self.epoch < self.epochs and not self._is_out_of_patience():
                 # one pass over the training data
                 started = time.perf_counter()
@@ -166,7 +171,7 @@ class Trainer:
             # checkpoints between epochs, counted in updates
             interval = self.settings.checkpoint_steps
             if interval and is_update and step + 1 < end and self.steps.schedule.last_epoch % interval == 0:
-                self._save_checkpoint(step + 1)
+                self._save(step + 1)
             progress.step(losses["loss"])
         self.finite_check.check()
         means = {name: float(value) / (end - start) for name, value in self.loss_sums.items()}
@@ -201,13 +206,7 @@ class Trainer:
         if self.trackers:
             self.accelerator.log(flatten({key: value for key, value in row.items() if key != "step"}), step=done)
 
-        # save
-        if self.accelerator.is_main_process:
-            if is_best:
-                self.model.save_weights(self.folder.path)
-            with atomic_output(self.folder.metrics_file) as temporary:
-                temporary.write_text("".join(json.dumps(row) + "\n" for row in self.metrics), encoding="utf-8")
-        self._save_checkpoint(done)
+        self._save(done, is_epoch=True, is_best=is_best)
 
     def _record_score(self, score: float) -> bool:
         """Whether to keep the weights of this epoch: every epoch with ``selection: last``, else the latest with the best score.
@@ -226,19 +225,32 @@ class Trainer:
         patience = self.settings.patience
         return patience is not None and self.epoch - self.last_improvement >= patience
 
-    def _save_checkpoint(self, step: int) -> None:
+    def _save(self, step: int, *, is_epoch: bool = False, is_best: bool = False) -> None:
+        """Save the metrics of an epoch, the weights if they are the best so far, and a checkpoint."""
         self.finite_check.check()  # never save weights that are not finite
         random = gather_object([random_states()])
         if self.accelerator.is_main_process:
             scaler = self.accelerator.scaler
-            state = {
+            state: dict[str, Any] = {
+                "step": step, "schedule": self.steps.schedule.last_epoch,
                 "epoch": self.epoch, "seconds": self.seconds, "best_score": self.best_score, "best_epoch": self.best_epoch,
-                "last_improvement": self.last_improvement, "metrics": self.metrics,
+                "last_improvement": self.last_improvement, "metrics": list(self.metrics),
                 "loss_sums": {name: float(value) for name, value in self.loss_sums.items()},
                 "scaler": scaler.state_dict() if scaler else None,
                 "config": self.model.config.model_dump(mode="json"), "data": self.fingerprints,
             }  # fmt: skip
-            save_checkpoint(self.folder, step, self.model, self.steps.optimizer, self.steps.schedule, state, random)
+            weights = state_tensors(self.model)
+            files = checkpoint_tensors(weights, self.steps.optimizer, random)
+
+            def write() -> None:
+                if is_best:
+                    self.model.save_weights(self.folder.path, weights)
+                if is_epoch:
+                    with atomic_output(self.folder.metrics_file) as temporary:
+                        temporary.write_text("".join(json.dumps(row) + "\n" for row in state["metrics"]), encoding="utf-8")
+                save_checkpoint(self.folder, state, files)
+
+            self.writer.write(write)
         self.accelerator.wait_for_everyone()
 
     def _resume(self, checkpoint: Path) -> int:
