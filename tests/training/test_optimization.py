@@ -10,6 +10,7 @@ from tiny import model
 from torch import nn
 
 from spanwise.config.settings import TrainingSettings
+from spanwise.training import checkpoint
 from spanwise.training.optimization import encoder_rate, make_optimizer, make_schedule
 
 
@@ -79,3 +80,25 @@ def test_copied_encoder_layers_have_the_rate_of_pretrained_weights(tiny_bert: Pa
         assert len(copied) == 3 * 16
         for name, parameter in built.named_parameters():
             assert rates[id(parameter)] == (2e-5 if name.startswith("encoder.") or name in copied else 3e-3), name
+
+
+def test_a_resumed_state_has_the_memory_layout_of_its_weights() -> None:
+    """On a GPU, weights of convolutions are stored by channel; a fused step reads all memory in the same order."""
+    torch.manual_seed(0)
+    whole, resumed = nn.Conv2d(3, 4, 3), nn.Conv2d(3, 4, 3)
+    for layer in (whole, resumed):
+        layer.weight.data = layer.weight.data.contiguous(memory_format=torch.channels_last)
+    optimizer, resumed_optimizer = (torch.optim.AdamW(layer.parameters(), fused=True) for layer in (whole, resumed))
+    _step(whole, optimizer)
+    resumed.load_state_dict(whole.state_dict())
+    state = {name: value.clone() for name, value in checkpoint._optimizer_tensors(optimizer).items()}
+    checkpoint._fill_optimizer(resumed_optimizer, state)
+    _step(whole, optimizer)
+    _step(resumed, resumed_optimizer)
+    assert torch.equal(resumed.weight, whole.weight)
+
+
+def _step(layer: nn.Module, optimizer: torch.optim.Optimizer) -> None:
+    optimizer.zero_grad()
+    layer(torch.arange(150.0).view(2, 3, 5, 5).sin()).square().sum().backward()
+    optimizer.step()

@@ -128,8 +128,12 @@ def _fill_optimizer(optimizer: Optimizer, tensors: dict[str, Tensor]) -> None:
     for key, value in tensors.items():
         index, _, name = key.partition(".")
         parameter = parameters[int(index)]
-        is_on_device = value.ndim or optimizer.defaults.get("fused")
-        optimizer.state[parameter][name] = value.to(parameter.device) if is_on_device else value
+        if value.ndim:
+            # In the memory layout of the weights, which a fused step requires: convolutions may be stored by channel.
+            value = torch.empty_like(parameter, dtype=value.dtype).copy_(value)
+        elif optimizer.defaults.get("fused"):
+            value = value.to(parameter.device)
+        optimizer.state[parameter][name] = value
 
 
 def _checksum(path: Path) -> str:
