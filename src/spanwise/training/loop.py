@@ -139,6 +139,7 @@ class Trainer:
                 self.seconds += seconds
                 # dev scores, best weights, metrics and checkpoint
                 self._evaluate(losses, seconds, done, progress)
+        self.accelerator.wait_for_everyone()  # all processes read the best weights, which the first one has now written
 
     def make_all_steps(self) -> None:
         """Make the steps of all epochs without dev scores, checkpoints and other files."""

@@ -35,8 +35,9 @@ class Writer:
 
     def wait(self) -> None:
         """Wait until everything is written; raise the error of a function that failed."""
-        written, self._written = self._written, None
-        if written is not None:
+        if self._written is not None:
+            wait([self._written])  # after an interrupt here, ``__exit__`` waits again
+            written, self._written = self._written, None
             written.result()
 
     def __enter__(self) -> Writer:
@@ -44,7 +45,9 @@ class Writer:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
         """Wait until everything is written; an error of the block matters more than one of the writing."""
-        if error is None:
-            self.wait()
-        elif self._written is not None:
-            wait([self._written])
+        try:
+            if error is None:
+                self.wait()
+        finally:
+            if self._written is not None:
+                wait([self._written])
