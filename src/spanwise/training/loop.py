@@ -56,7 +56,7 @@ class Trainer:
         self.settings, self.trackers = model.config.training, list(trackers)
         self._set_up_device(device)
         self._prepare_data()
-        # What is written from a CPU would change with the next step.
+        # On a CPU, the tensors to write are the weights themselves, which the next step changes.
         self.writer = Writer(in_background=self.device.type == "cuda")
         self.steps = TrainingSteps(model, self.batches, self.accelerator, self.precision, self._update_count())
         self._reset()

@@ -10,8 +10,8 @@ from types import TracebackType
 class Writer:
     """Runs functions that write files: at once, or ``in_background``, one after the other in a thread.
 
-    An epoch of a small model takes a second on a GPU, and so does writing its checkpoint. What is
-    written in the background must not change meanwhile. An error is raised by the next call.
+    An epoch of a small model takes a second on a GPU, and so does writing its checkpoint. Values that
+    are written in the background must not change meanwhile. An error is raised by the next call.
 
     >>> written = []
     >>> with Writer(in_background=True) as writer:
