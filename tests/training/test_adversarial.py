@@ -70,6 +70,26 @@ def literal_gradients(model: Model, batch: Batch, epsilon: float) -> dict[str, T
     return {name: first[name] + second[name] for name in weights}
 
 
+def test_weights_that_only_the_first_pass_uses_keep_their_gradients(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some encoders skip layers at random."""
+    trainer = make_trainer(tmp_path, overrides=(f"training.adversarial={EPSILON}",))
+    weight, backward, seen = trainer.steps.trainable[-1], trainer.steps._backward, list[Tensor]()
+
+    def skip_in_second_pass(batch: Batch) -> dict[str, Tensor]:
+        losses = backward(batch)
+        assert weight.grad is not None
+        if seen:
+            weight.grad = None
+        else:
+            seen.append(weight.grad.clone())
+        return losses
+
+    monkeypatch.setattr(trainer.steps, "_backward", skip_in_second_pass)
+    received = gradients(trainer, [[0, 1, 2]])
+    name = next(name for name, parameter in trainer.model.named_parameters() if parameter is weight)
+    torch.testing.assert_close(received[name], seen[0])
+
+
 @pytest.mark.parametrize("kind", TABLES)
 def test_a_step_adds_the_gradients_of_a_perturbed_pass(kind: str, tiny_bert: Path, tmp_path: Path) -> None:
     trainer = make_encoder_trainer(kind, tiny_bert, tmp_path, [f"training.adversarial={EPSILON}"])

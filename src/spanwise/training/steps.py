@@ -130,6 +130,9 @@ class TrainingSteps:
             first = self._take_gradients() if self.accelerator.num_processes == 1 else {}
             for batch in self._batches:
                 self._backward(batch)
+        for parameter, gradient in first.items():
+            if parameter.grad is None:  # only the first pass has used it: some encoders skip layers at random
+                parameter.grad = torch.zeros_like(gradient)
         if first:
             torch._foreach_add_([parameter.grad for parameter in first if parameter.grad is not None], list(first.values()))
         self._batches.clear()
