@@ -24,7 +24,8 @@ def main() -> None:
     tagger = HanoverTagger("morphmodel_en.pgz")
     arguments.out.mkdir(parents=True, exist_ok=True)
     for path in sorted(arguments.data.glob("*.jsonl")):
-        records = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+        with path.open(encoding="utf-8") as file:
+            records = [json.loads(line) for line in file]
         for record in records:
             record["pos"] = [tag for _, _, tag in tagger.tag_sent(record["tokens"])] if record["tokens"] else []
         lines = [json.dumps(record, ensure_ascii=False) + "\n" for record in records]

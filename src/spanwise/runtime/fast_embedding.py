@@ -18,10 +18,14 @@ from torch.autograd.function import once_differentiable
 from spanwise.runtime.faster_layers import exchange_class
 
 MAX_ROWS = 1024  # of a table for which the product is faster
+MAX_CELLS = 1 << 26  # of the matrix of zeros and ones: 256 MB
 
 
 class FastEmbedding(nn.Embedding):
-    """An embedding that is fast in training on a GPU. Weights and results are those of ``nn.Embedding``."""
+    """An embedding that is fast in training on a GPU, with the weights and results of ``nn.Embedding``.
+
+    Gradients differ in their last digits: products of a GPU may have the precision TF32.
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         if not input.is_cuda or not torch.is_grad_enabled():
@@ -44,7 +48,7 @@ def select_rows(table: Tensor, indices: Tensor) -> Tensor:
     tensor([[2., 2.],
             [1., 2.]])
     """
-    if not table.is_cuda or not torch.is_grad_enabled():
+    if not table.is_cuda or not torch.is_grad_enabled() or len(table) * indices.numel() > MAX_CELLS:
         return F.embedding(indices, table)
     rows: Tensor = _Rows.apply(table, indices, None)  # type: ignore[no-untyped-call]
     return rows

@@ -229,6 +229,7 @@ class Trainer:
     def _save(self, step: int, *, is_epoch: bool = False, is_best: bool = False) -> None:
         """Save the metrics of an epoch, the weights if they are the best so far, and a checkpoint."""
         self.finite_check.check()  # never save weights that are not finite
+        self.writer.wait()  # so that the memory holds one copy of the weights
         random = gather_object([random_states()])
         if self.accelerator.is_main_process:
             scaler = self.accelerator.scaler
