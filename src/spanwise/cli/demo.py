@@ -23,8 +23,8 @@ TEXT = (
 )
 
 # Two to three minutes on two cores instead of ten with the automatic settings: few epochs and one pass per step.
-PRETRAINED: dict[str, Any] = {"encoder": "minilm", "epochs": 6, "encoder_rate": 2e-4, "overrides": ["training.adversarial=0"]}
-STATIC: dict[str, Any] = {"encoder": "static", "epochs": 10, "head_rate": 0.003}
+PRETRAINED: dict[str, Any] = {"encoder": "minilm", "epochs": 5, "encoder_rate": 2e-4, "overrides": ["training.adversarial=0"]}
+STATIC: dict[str, Any] = {"encoder": "static", "epochs": 7, "head_rate": 0.003}
 MAX_WIDTH = 100
 
 
