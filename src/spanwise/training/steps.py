@@ -138,7 +138,7 @@ class TrainingSteps:
         self._batches.clear()
 
     def _take_gradients(self) -> dict[Parameter, Tensor]:
-        """Remove and return the gradients. To add others to them at once is faster than one by one in a backward pass.
+        """Remove and return the gradients: adding them later at once is faster than one by one in a backward pass.
 
         Several processes exchange what a backward pass adds to the gradients, so theirs must stay.
         """
