@@ -34,7 +34,10 @@ class Batch:
 
 
 def to_device(tensors: Mapping[str, Tensor], device: torch.device) -> dict[str, Tensor]:
-    return {name: tensor.to(device, non_blocking=True) for name, tensor in tensors.items()}
+    """Copy tensors; one that has several names is copied once."""
+    distinct = {id(tensor): tensor for tensor in tensors.values()}
+    copies = {key: tensor.to(device, non_blocking=True) for key, tensor in distinct.items()}
+    return {name: copies[id(tensor)] for name, tensor in tensors.items()}
 
 
 @dataclass(slots=True)
@@ -114,8 +117,10 @@ class TrainingBatches(Dataset[PackedBatch]):
     def fix_shapes(self) -> bool:
         """Pad batches of similar length to the same shapes, so that whole training steps can be recorded.
 
-        Returns False, and changes nothing, if encoder or head do not support it.
+        Returns False, and changes nothing, if encoder or head do not support it, or if training is deterministic.
         """
+        if torch.are_deterministic_algorithms_enabled():
+            return False
         head, table = self.head, self.encoder.size_table(self.prepared)
         if table is None or not isinstance(head, HasFixedShapes) or not head.is_recordable:
             return False

@@ -9,6 +9,7 @@ import typer
 
 from spanwise.cli.options import DeviceOption, EncodingOption, FromOption, ThreadsOption, with_encoding
 from spanwise.cli.training_options import (
+    DeterministicOption,
     EncoderOption,
     EpochsOption,
     InitOption,
@@ -43,6 +44,7 @@ def distill(
     seed: SeedOption = None,
     device: DeviceOption = "auto",
     threads: ThreadsOption = None,
+    deterministic: DeterministicOption = False,
     resume: ResumeOption = False,
     init: InitOption = None,
     track: TrackOption = None,
@@ -61,7 +63,7 @@ def distill(
     from spanwise.runtime.device import is_main_process
     from spanwise.training.run import RunOptions, train_choices
 
-    training = {"epochs": epochs, "batch_size": batch_size, "seed": seed}
+    training = {"epochs": epochs, "batch_size": batch_size, "seed": seed, "deterministic": deterministic or None}
     choices = Choices(recipe, encoder, None, tuple(settings or ()), training)
     options = RunOptions(
         device=device, resume=resume, init=init, data_format=with_encoding(source_format, encoding),

@@ -9,6 +9,7 @@ import typer
 
 from spanwise.cli.options import DeviceOption, EncodingOption, FromOption, ThreadsOption, with_encoding
 from spanwise.cli.training_options import (
+    DeterministicOption,
     EncoderOption,
     EpochsOption,
     InitOption,
@@ -48,6 +49,7 @@ def train(
     ] = None,
     device: DeviceOption = "auto",
     threads: ThreadsOption = None,
+    deterministic: DeterministicOption = False,
     resume: ResumeOption = False,
     init: InitOption = None,
     keep_types: Annotated[
@@ -83,7 +85,7 @@ def train(
     if numbers and seed is not None:
         message = "--seed and --seeds cannot be combined" if seeds else f"{out} holds runs of several seeds; omit --seed"
         raise SpanwiseError(message)
-    training = {"epochs": epochs, "batch_size": batch_size, "seed": seed}
+    training = {"epochs": epochs, "batch_size": batch_size, "seed": seed, "deterministic": deterministic or None}
     choices = Choices(recipe, encoder, task, tuple(settings or ()), training)
     options = RunOptions(
         device=device, resume=resume, init=init, keep_types=keep_types, data_format=source_format,

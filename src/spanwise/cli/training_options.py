@@ -34,6 +34,9 @@ TrainingBatchOption = Annotated[
 ]
 SeedOption = Annotated[int | None, typer.Option("--seed", metavar="N", min=0, help="Random seed.")]
 ResumeOption = Annotated[bool, typer.Option("--resume", help="Resume an interrupted run with its settings.")]
+DeterministicOption = Annotated[
+    bool, typer.Option("--deterministic", help="Repeat a training on a GPU bit for bit, also when resumed; slower.")
+]
 InitOption = Annotated[Path | None, typer.Option("--init", metavar="RUN", help="Start from the weights of this trained model.")]
 TrackOption = Annotated[
     list[str] | None, typer.Option("--track", metavar="NAME", help="Also log to tensorboard, wandb or mlflow. Repeatable.")

@@ -75,6 +75,9 @@ class TrainingSettings(BaseModel):
         description="keep the best epoch on dev, or the last; by default the last of automatic epochs if dev is tiny",
     )
     seed: int = Field(default=1, ge=0, lt=2**63, description="seed of all random numbers")
+    deterministic: bool = Field(
+        default=False, description="repeat a training on a GPU bit for bit, also when it is resumed; slower"
+    )
     checkpoint_steps: int | None = Field(
         default=None, ge=1, description="steps between checkpoints; there is always one after each epoch"
     )

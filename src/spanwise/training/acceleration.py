@@ -43,7 +43,9 @@ def make_accelerator(on_cpu: bool, precision: str, trackers: Sequence[str], fold
 
 
 def enable_cuda_graphs(model: Model) -> None:
-    """Record the forward and backward passes of encoder and head as CUDA graphs."""
+    """Record the forward and backward passes of encoder and head as CUDA graphs, unless training is deterministic."""
+    if torch.are_deterministic_algorithms_enabled():
+        return
     model.encoder.enable_cuda_graphs()
     for head in heads_with(model.head, UsesCudaGraphs):
         head.enable_cuda_graphs()

@@ -28,6 +28,7 @@ from spanwise.training.calibrate import calibrate
 from spanwise.training.checkpoint import find_checkpoint
 from spanwise.training.conditions import current_conditions, describe_changes
 from spanwise.training.data import add_unlabelled, read_training_corpus
+from spanwise.training.deterministic import deterministic_algorithms
 from spanwise.training.distillation import Distillation, find_teachers
 from spanwise.training.gaps import fill_gaps, first_round, needs_two_rounds
 from spanwise.training.kept_types import keep_types
@@ -162,7 +163,8 @@ def train_config(data: str | Path | Corpus, out: Path, config: Config, options: 
             check_same_init(out, record, options.init, keep_types=options.keep_types)
             options = replace(options, init=record.init, keep_types=record.keep_types)
         try:
-            return _train(corpus, folder, config, options, record)
+            with deterministic_algorithms(is_requested=config.training.deterministic):
+                return _train(corpus, folder, config, options, record)
         except DiskFullError as error:
             if not folder.is_unfinished:
                 raise
