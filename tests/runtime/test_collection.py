@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gc
+import subprocess
+import sys
 import weakref
 from collections.abc import Iterator
 
@@ -60,3 +62,17 @@ def test_manual_collection_finds_cycles_and_restores_the_collector() -> None:
         assert reference() is None
     assert gc.isenabled()
     assert not gc.get_freeze_count()
+
+
+@pytest.mark.parametrize(("modules", "is_frozen"), [((), True), (("triton",), False)])
+def test_triton_finds_no_leaks_at_exit(modules: tuple[str, ...], is_frozen: bool) -> None:
+    """Its bindings (nanobind) print dozens of lines about every object that is not collected at exit."""
+    program = (
+        "import atexit, gc, sys\n"
+        "from spanwise.runtime.collection import skip_collection_at_exit\n"
+        "atexit.register(lambda: print(gc.get_freeze_count() > 0))\n"  # runs last
+        "skip_collection_at_exit()\n"
+        f"sys.modules.update(dict.fromkeys({modules!r}, gc))\n"  # imported later
+    )
+    output = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True).stdout
+    assert output.split() == [str(is_frozen)]

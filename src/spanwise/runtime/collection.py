@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -57,4 +58,10 @@ def manual_collection() -> Iterator[Callable[[], int]]:
 @cache
 def skip_collection_at_exit() -> None:
     """Do not search all objects for garbage when the process exits; the system frees its memory anyway."""
-    atexit.register(gc.freeze)
+    atexit.register(_freeze_unless_leaks_are_reported)
+
+
+def _freeze_unless_leaks_are_reported() -> None:
+    """Freeze all objects unless Triton is imported, which prints every object of its own that was not collected."""
+    if "triton" not in sys.modules:
+        gc.freeze()
