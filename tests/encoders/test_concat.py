@@ -12,6 +12,7 @@ from pydantic import BaseModel, ValidationError
 from torch import Tensor, nn
 
 from spanwise import Sentence
+from spanwise.batching.batches import to_device
 from spanwise.encoders import ENCODERS, resolve_encoder
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.encoders.concat import ConcatEncoder, ConcatSettings
@@ -160,3 +161,13 @@ def test_automatic_masking_of_a_part_follows_the_number_of_sentences() -> None:
         resolved = resolve_encoder(values, sentences)
         assert resolved == {**values, "parts": [{**parts[0], "masking": masking}, parts[1]]}
     assert resolve_encoder({"kind": "static"}, 20) == {"kind": "static"}
+
+
+def test_parts_of_equal_length_share_a_mask() -> None:
+    encoder = built(parts=(STATIC, LENGTHS, {**STATIC, "word_size": 0}))
+    inputs = encoder.collate(encoder.prepare(SENTENCES))
+    assert inputs["0.mask"] is inputs["2.mask"] is inputs["mask"]
+    assert inputs["1.mask"].shape[1] == inputs["mask"].shape[1] + 2
+    on_device = to_device(inputs, torch.device("meta"))
+    assert on_device["0.mask"] is on_device["2.mask"] is on_device["mask"]  # copied once
+    assert {name: tensor.shape for name, tensor in on_device.items()} == {name: t.shape for name, t in inputs.items()}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 
-import numpy as np
 import pytest
 
 from spanwise import Sentence
@@ -19,7 +18,7 @@ SENTENCES = [
 
 
 def characters(vocabulary: Vocabulary, word: str) -> list[int]:
-    return np.frombuffer(vocabulary.spelling(word), np.int32).tolist()
+    return vocabulary.spell([word])[0].tolist()
 
 
 def test_words_are_learned_in_lower_case_most_frequent_first() -> None:

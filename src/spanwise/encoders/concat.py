@@ -53,6 +53,7 @@ class ConcatEncoder(Encoder):
         super().__init__()
         self.settings = settings
         self.parts = nn.ModuleList(parts)
+        self.indexer = JointIndexer(parts)  # the host part of all encoders
         self.width = sum(part.width for part in parts)
         self.dropout = VariationalDropout(settings.dropout)
         self.context: BiLSTM | None = None
@@ -89,11 +90,6 @@ class ConcatEncoder(Encoder):
     @property
     def _encoders(self) -> list[Encoder]:
         return [part for part in self.parts if isinstance(part, Encoder)]
-
-    @property
-    def indexer(self) -> JointIndexer[Encoder]:
-        """The host part of all encoders."""
-        return JointIndexer(self._encoders)
 
     def pretrained_parameters(self) -> Iterator[nn.Parameter]:
         return chain.from_iterable(part.pretrained_parameters() for part in self._encoders)

@@ -36,13 +36,15 @@ class JointIndexer(Generic[Part]):
 
     def collate(self, prepared: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
         """The arrays of all parts, as ``name_arrays`` names them, and their common ``mask``."""
+        columns = zip(*prepared, strict=True)
+        parts = [part.collate(items) for part, items in zip(self.parts, columns, strict=True)]
+        mask = common_mask([collated["mask"] for collated in parts])
         arrays: dict[str, Any] = {}
-        masks = []
-        for index, (part, items) in enumerate(zip(self.parts, zip(*prepared, strict=True), strict=True)):
-            collated = part.collate(items)
-            arrays |= name_arrays(collated, index)
-            masks.append(collated["mask"])
-        return arrays | {"mask": common_mask(masks)}
+        for index, collated in enumerate(parts):
+            # Masks of the same shape are equal; one array for all of them is copied to a device once.
+            shared = {"mask": mask} if collated["mask"].shape == mask.shape else {}
+            arrays |= name_arrays({**collated, **shared}, index)
+        return arrays | {"mask": mask}
 
 
 def common_mask(masks: Sequence[Any]) -> Any:

@@ -82,7 +82,11 @@ class StaticEncoder(Encoder):
         super().__init__()
         self.settings, self.vocabulary = settings, vocabulary
         self.indexer = WordIndexer(
-            vocabulary, characters=bool(settings.char_hidden), tags=bool(settings.pos_size), tagger=settings.tagger
+            vocabulary,
+            words=bool(word_size),
+            characters=bool(settings.char_hidden),
+            tags=bool(settings.pos_size),
+            tagger=settings.tagger,
         )
         self.words = WordVectors(len(vocabulary.learned), len(vocabulary.given), word_size) if word_size else None
         self.characters: CharacterBiLSTM | CharacterCNN | None = (
@@ -167,11 +171,12 @@ class StaticEncoder(Encoder):
     def size_table(self, prepared: Sequence[IndexedWords]) -> SizeTable | None:
         if self.context or isinstance(self.characters, CharacterBiLSTM):
             return None  # the lengths that an LSTM needs are on the host
-        words = np.array([len(item.words) + 1 for item in prepared])
+        words = np.array([item.length + 1 for item in prepared])
         if not self.characters:
             return SizeTable({}, {"words": words})
-        spellings = np.array([len(set(item.spellings)) for item in prepared])
-        longest = np.array([max(map(len, item.spellings), default=4) // 4 for item in prepared])
+        pairs = [(item.spellings, item.rows) for item in prepared if item.spellings is not None and item.rows is not None]
+        spellings = np.array([len(set(rows.tolist())) for _, rows in pairs])
+        longest = np.array([spellings.lengths[rows].max(initial=1) for spellings, rows in pairs])
         return SizeTable({"spellings": spellings}, {"words": words, "characters": longest})
 
     def pad(self, inputs: Mapping[str, Tensor], sizes: Mapping[str, int]) -> dict[str, Tensor]:

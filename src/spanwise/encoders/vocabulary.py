@@ -16,6 +16,7 @@ Ints = npt.NDArray[np.int32]
 
 PADDING, UNKNOWN = 0, 1  # for words, characters and tags
 _FIRST, _LAST = 20, 10  # characters of a long word that are read
+LONGEST = _FIRST + _LAST
 
 
 @dataclass(frozen=True)
@@ -36,12 +37,12 @@ class Vocabulary:
     characters: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
     _words: dict[str, int] = field(init=False, repr=False, compare=False)
-    _characters: dict[str, int] = field(init=False, repr=False, compare=False)
+    _characters: Ints = field(init=False, repr=False, compare=False)  # by code point; the last is unknown
     _tags: dict[str, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_words", _indices((*self.learned, *self.given)))
-        object.__setattr__(self, "_characters", _indices(self.characters))
+        object.__setattr__(self, "_characters", _by_code_point(self.characters))
         object.__setattr__(self, "_tags", _indices(self.tags))
 
     @classmethod
@@ -87,14 +88,18 @@ class Vocabulary:
             return np.full(len(sentence.words), UNKNOWN, np.int32)
         return np.fromiter((self._tags.get(tag, UNKNOWN) for tag in sentence.pos), np.int32, len(sentence.pos))
 
-    def spelling(self, word: str) -> bytes:
-        """The indices of a word's characters, 32 bits each, as bytes, which are hashable and so unique in a batch.
+    def spell(self, words: Sequence[str]) -> tuple[Ints, npt.NDArray[np.int64]]:
+        """The indices of the words' characters, one word after the other, and how many each word has.
 
         A word of more than 30 characters is spelled by its first 20 and its last 10.
+
+        >>> [array.tolist() for array in Vocabulary(characters=("a", "b")).spell(["ba", "c"])]
+        [[3, 2, 1], [2, 1]]
         """
-        if len(word) > _FIRST + _LAST:
-            word = word[:_FIRST] + word[-_LAST:]
-        return np.array([self._characters.get(c, UNKNOWN) for c in word], np.int32).tobytes()
+        words = [word if len(word) <= LONGEST else word[:_FIRST] + word[-_LAST:] for word in words]
+        code_points = np.frombuffer("".join(words).encode("utf-32-le", "surrogatepass"), "<u4")
+        indices = self._characters[np.minimum(code_points, len(self._characters) - 1)]
+        return indices, np.fromiter(map(len, words), np.int64, len(words))
 
     def to_json(self) -> dict[str, tuple[str, ...]]:
         return {"learned": self.learned, "given": self.given, "characters": self.characters, "tags": self.tags}
@@ -111,3 +116,11 @@ def _frequent_characters(words: Mapping[str, int]) -> tuple[str, ...]:
 
 def _indices(names: Iterable[str]) -> dict[str, int]:
     return {name: index for index, name in enumerate(names, UNKNOWN + 1)}
+
+
+def _by_code_point(characters: Iterable[str]) -> Ints:
+    """The index of every character up to the last known one, and of one more, which is unknown."""
+    indices = {ord(name): index for name, index in _indices(characters).items() if len(name) == 1}
+    table = np.full(max(indices, default=-1) + 2, UNKNOWN, np.int32)
+    table[list(indices)] = list(indices.values())
+    return table

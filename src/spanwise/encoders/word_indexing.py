@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate, chain, count, repeat
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -15,6 +17,7 @@ from spanwise.config.validation import validate_settings
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
 from spanwise.encoders.pos_tagging import tag_sentences
+from spanwise.encoders.spellings import Spellings, batch_tables, join
 from spanwise.encoders.vocabulary import Ints, Vocabulary
 from spanwise.files.reading import read_json
 
@@ -55,80 +58,80 @@ class StaticRecord(BaseModel):
 
 @dataclass(slots=True)
 class IndexedWords:
-    """A sentence as vocabulary indices."""
+    """A sentence as vocabulary indices. Parts that the encoder does not have are None."""
 
-    words: Ints
+    length: int  # in words
+    words: Ints | None
     tags: Ints | None
-    spellings: tuple[bytes, ...]  # one per word, see Vocabulary.spelling; empty without characters
+    rows: Ints | None  # of ``spellings``, one per word
+    spellings: Spellings | None  # shared by all sentences that were prepared together
 
 
 class WordIndexer:
     """Prepares sentences and collates batches. Sentences do not depend on each other."""
 
-    def __init__(self, vocabulary: Vocabulary, *, characters: bool, tags: bool, tagger: str | None = None) -> None:
-        self.vocabulary, self.characters, self.tags, self.tagger = vocabulary, characters, tags, tagger
+    def __init__(
+        self, vocabulary: Vocabulary, *, words: bool = True, characters: bool, tags: bool, tagger: str | None = None
+    ) -> None:
+        self.vocabulary, self.words, self.characters, self.tags, self.tagger = vocabulary, words, characters, tags, tagger
 
     @classmethod
     def load(cls, folder: Path) -> WordIndexer:
         """The indexer of a saved encoder."""
         record = StaticRecord.read(folder)
         characters, tags = (bool(record.settings.get(name)) for name in ("char_hidden", "pos_size"))
-        return cls(record.vocabulary.build(), characters=characters, tags=tags, tagger=record.settings.get("tagger"))
+        tagger = record.settings.get("tagger")
+        return cls(record.vocabulary.build(), words=record.word_size > 0, characters=characters, tags=tags, tagger=tagger)
 
     def prepare(self, sentences: Sequence[Sentence], context: Sequence[Sentence] = ()) -> list[IndexedWords]:
-        """Indices of words, tags and characters; ``context`` is not used."""
-        vocabulary, spellings = self.vocabulary, dict[str, bytes]()
+        """Indices of words, tags and characters; ``context`` is not used.
+
+        Each distinct word is looked up once. The arrays of the sentences are parts of one array.
+        """
         if self.tags and self.tagger is not None:
             sentences = tag_sentences(self.tagger, sentences)
-        if self.characters:
-            for word in {word for sentence in sentences for word in sentence.words}:
-                spellings[word] = vocabulary.spelling(word)
-        return [
-            IndexedWords(
-                vocabulary.word_indices(sentence.words),
-                vocabulary.tag_indices(sentence) if self.tags else None,
-                tuple(map(spellings.__getitem__, sentence.words)) if self.characters else (),
-            )
-            for sentence in sentences
-        ]
+        lengths = [len(sentence.words) for sentence in sentences]
+        words: Iterable[Ints | None] = repeat(None)
+        rows: Iterable[Ints | None] = repeat(None)
+        spellings = None
+        if self.words or self.characters:
+            numbers: defaultdict[str, int] = defaultdict(count().__next__)  # of the distinct words, in order of occurrence
+            all_words = chain.from_iterable(sentence.words for sentence in sentences)
+            flat = np.fromiter(map(numbers.__getitem__, all_words), np.int32, sum(lengths))
+            if self.words:
+                words = _cut(self.vocabulary.word_indices(list(numbers))[flat], lengths)
+            if self.characters:
+                spellings = Spellings.pack(*self.vocabulary.spell(list(numbers)))
+                rows = _cut(spellings.rows_of_words[flat], lengths)
+        tags = map(self.vocabulary.tag_indices, sentences) if self.tags else repeat(None)
+        return list(map(IndexedWords, lengths, words, tags, rows, repeat(spellings)))
 
     def cost(self, prepared: IndexedWords) -> int:
-        return len(prepared.words)
+        return prepared.length
 
     def collate(self, prepared: Sequence[IndexedWords]) -> dict[str, Array]:
-        """``mask``, ``words`` and, if used, ``tags`` [B, T]; ``spelling`` [B, T] indexes the rows of ``short`` and ``long``."""
-        lengths = np.array([len(item.words) for item in prepared], np.int64)
+        """``mask`` [B, T] and, if used, ``words``, ``tags`` and ``spelling``, which indexes rows of ``short`` and ``long``."""
+        lengths = np.array([item.length for item in prepared], np.int64)
         mask = np.arange(max(lengths.max(initial=0), 1)) < lengths[:, None]
-        arrays = {"mask": mask, "words": _padded(mask, np.concatenate([item.words for item in prepared]))}
+        arrays = {"mask": mask}
+        if self.words:
+            arrays["words"] = _padded(mask, np.concatenate([item.words for item in prepared if item.words is not None]))
         if self.tags:
             arrays["tags"] = _padded(mask, np.concatenate([item.tags for item in prepared if item.tags is not None]))
         if self.characters:
-            # In order of occurrence: the order of a set differs between processes and would change
-            # floating-point sums.
-            spellings = sorted(dict.fromkeys(spelling for item in prepared for spelling in item.spellings), key=len)
-            rows = {spelling: row for row, spelling in enumerate(spellings)}
-            flat = np.fromiter((rows[s] for item in prepared for s in item.spellings), np.int64, int(lengths.sum()))
-            arrays["spelling"] = _padded(mask, flat)
-            arrays["short"], arrays["long"] = _tables(spellings)
+            tables = [item.spellings for item in prepared if item.spellings is not None]
+            spellings, rows = join(tables, [item.rows for item in prepared if item.rows is not None])
+            arrays["short"], arrays["long"], places = batch_tables(spellings, rows)
+            arrays["spelling"] = _padded(mask, places)
         return arrays
+
+
+def _cut(flat: Ints, lengths: Sequence[int]) -> list[Ints]:
+    """The part of each sentence."""
+    return [flat[end - length : end] for end, length in zip(accumulate(lengths), lengths, strict=True)]
 
 
 def _padded(mask: Array, flat: Array) -> Array:
     rows = np.zeros(mask.shape, np.int64)
     rows[mask] = flat
     return rows
-
-
-def _tables(spellings: list[bytes]) -> tuple[Array, Array]:
-    """The spellings, shortest first, as two padded tables split where padding is least, because few words are long."""
-    lengths = np.array([len(s) // 4 for s in spellings] or [0])
-    characters = np.frombuffer(b"".join(spellings), np.int32)
-    short_count = np.arange(len(lengths))  # candidates for the number of rows of the first table
-    sizes = short_count * lengths[short_count - 1] + (len(lengths) - short_count) * lengths[-1]
-    split = int(sizes.argmin())
-    middle = int(lengths[:split].sum())
-    return _table(lengths[:split], characters[:middle]), _table(lengths[split:], characters[middle:])
-
-
-def _table(lengths: Array, characters: Array) -> Array:
-    return _padded(np.arange(max(lengths.max(initial=0), 1)) < lengths[:, None], characters)
