@@ -137,19 +137,33 @@ def test_accumulated_batches_equal_one_larger_batch(tmp_path: Path, recipe: str)
         torch.testing.assert_close(several[name], one[name], atol=1e-6, rtol=1e-4, msg=name)
 
 
-def test_tables_are_restored_after_an_error() -> None:
+@pytest.mark.parametrize("in_place", [False, True])
+def test_tables_are_restored_after_an_error(in_place: bool) -> None:
     table, unused = (torch.randn(50, 3, requires_grad=True) for _ in range(2))
     table.grad = torch.randn(50, 3)
-    before = table.detach().clone()
+    before, address = table.detach().clone(), table.data_ptr()
 
     def fail() -> None:
-        with perturb([table, unused], 1e6):
+        with perturb([table, unused], 1e6, in_place=in_place):
+            assert (table.data_ptr() == address) == in_place  # graphs recorded before read this address
             assert not torch.equal(table, before)
             raise ValueError
 
     with pytest.raises(ValueError):  # noqa: PT011
         fail()
     assert torch.equal(table, before)
+    assert table.data_ptr() == address
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_a_table_moves_along_its_normalised_gradient(in_place: bool) -> None:
+    table, gradient = torch.randn(50, 3, requires_grad=True), torch.randn(50, 3)
+    table.grad = gradient.clone()
+    expected = table.detach() + EPSILON * torch.nn.functional.normalize(gradient.flatten(), dim=0).view(50, 3)
+    with perturb([table], EPSILON, in_place=in_place):
+        torch.testing.assert_close(table.detach(), expected)
+        (table * 2).sum().backward()  # a second pass adds its gradient
+    torch.testing.assert_close(table.grad, gradient + 2)
 
 
 def test_a_zero_gradient_moves_nothing() -> None:

@@ -12,10 +12,11 @@ from contextlib import contextmanager
 
 import torch
 from torch import Tensor
-from torch.nn.functional import normalize
 
 from spanwise.core.errors import SpanwiseError
 from spanwise.encoders.base import Encoder
+
+MIN_NORM = 1e-12  # a zero gradient moves nothing
 
 
 def trainable_embeddings(encoder: Encoder) -> list[Tensor]:
@@ -34,26 +35,38 @@ def trainable_embeddings(encoder: Encoder) -> list[Tensor]:
 
 
 @contextmanager
-def perturb(tables: Iterable[Tensor], epsilon: float) -> Iterator[None]:
+def perturb(tables: Iterable[Tensor], epsilon: float, *, in_place: bool = False) -> Iterator[None]:
     """Move each table by ``epsilon`` along its normalised gradient; restore it bit for bit afterwards.
 
-    Tables change in place, so that recorded CUDA graphs, which read the weights at fixed addresses, see the change.
+    A table gets new memory for this time, which needs fewest passes over it. With ``in_place`` its memory changes, so
+    that CUDA graphs recorded before, which read the weights at fixed addresses, see the change.
 
     >>> table = torch.zeros(1, 2, requires_grad=True)
     >>> table.grad = torch.tensor([[3.0, 4.0]])
     >>> with perturb([table], epsilon=1.0):
-    ...     print(table.tolist())
-    [[0.6000000238418579, 0.800000011920929]]
+    ...     print([round(value, 4) for value in table[0].tolist()])
+    [0.6, 0.8]
     >>> table.tolist()
     [[0.0, 0.0]]
     """
-    originals = [(table, table.detach().clone()) for table in tables if table.grad is not None]
-    with torch.no_grad():
-        for table, _ in originals:
-            table.add_(normalize(table.grad.flatten(), dim=0).view_as(table), alpha=epsilon)  # type: ignore[union-attr]
+    originals: list[tuple[Tensor, Tensor]] = []
+    for table in tables:
+        if table.grad is None:
+            continue
+        original = table.detach()
+        scale = epsilon / torch.linalg.vector_norm(table.grad).clamp(min=MIN_NORM)
+        perturbed = torch.addcmul(original, table.grad, scale)
+        if in_place:
+            originals.append((table, original.clone()))
+            original.copy_(perturbed)
+        else:
+            originals.append((table, original))
+            table.data = perturbed
     try:
         yield
     finally:
-        with torch.no_grad():
-            for table, original in originals:
-                table.copy_(original)
+        for table, original in originals:
+            if in_place:
+                table.detach().copy_(original)
+            else:
+                table.data = original

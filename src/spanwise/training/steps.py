@@ -126,7 +126,7 @@ class TrainingSteps:
             for parameter in self.trainable:
                 if parameter.grad is not None:
                     parameter.grad = parameter.grad.clone()
-        with perturb(self.embeddings, self.settings.adversarial):
+        with perturb(self.embeddings, self.settings.adversarial, in_place=self.records_encoder):
             first = self._take_gradients() if self.accelerator.num_processes == 1 else {}
             for batch in self._batches:
                 self._backward(batch)
