@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import accumulate
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
 import numpy as np
@@ -11,6 +12,7 @@ import numpy.typing as npt
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from spanwise.core.types import Sentence
+from spanwise.encoders.distinct_words import cut
 from spanwise.encoders.document_context import context_subwords, document_positions, with_context_sentences
 from spanwise.encoders.subwords import NO_SUBWORDS, Ints, Subwords, padded, word_index
 from spanwise.encoders.windows import windows
@@ -59,8 +61,7 @@ class SubwordIndexer:
     def prepare(self, sentences: Sequence[Sentence], context: Sequence[Sentence] = ()) -> list[Subwords]:
         """The subwords of every sentence. ``context`` has more sentences, of other splits for example, for document context."""
         if self.settings.context == "sentence":
-            tokenized = self.tokenize([sentence.words for sentence in sentences])
-            return [self._rows(ids, counts, NO_SUBWORDS, NO_SUBWORDS) for ids, counts in tokenized]
+            return self._prepare_sentences([sentence.words for sentence in sentences])
         all_sentences = with_context_sentences(sentences, context)
         tokenized = self.tokenize([sentence.words for sentence in all_sentences])
         all_ids = [ids for ids, _ in tokenized]
@@ -69,6 +70,28 @@ class SubwordIndexer:
         for (ids, counts), (document, position) in zip(tokenized[: len(sentences)], positions, strict=False):
             before, after = context_subwords(all_ids, document, position, self.settings.capacity - len(ids))
             prepared.append(self._rows(ids, counts, before, after))
+        return prepared
+
+    def _prepare_sentences(self, texts: Sequence[Sequence[str]]) -> list[Subwords]:
+        """The subwords of sentences without context. Their arrays are parts of a few common ones."""
+        ids, counts, ends = self.tokenize.pack(texts)
+        before, after = self.settings.before, self.settings.after
+        special, capacity = len(before) + len(after), self.settings.capacity
+        sizes = np.diff(ends, prepend=0)
+        row_ends = ends + special * np.arange(1, len(texts) + 1)
+        rows = np.empty(len(ids) + special * len(texts), np.int64)
+        rows[(row_ends - sizes - special)[:, None] + np.arange(len(before))] = before
+        rows[np.arange(len(ids)) + np.repeat(row_ends - ends - len(after), sizes)] = ids
+        rows[row_ends[:, None] - np.arange(len(after), 0, -1)] = after
+        columns = np.arange(min(int(sizes.max(initial=0)), capacity)) + len(before)
+        first_row = np.zeros_like(columns)
+        prepared = []
+        sentence_counts = cut(counts, list(accumulate(map(len, texts))))
+        for size, row, words in zip(sizes.tolist(), cut(rows, row_ends.tolist()), sentence_counts, strict=True):
+            if 0 < size <= capacity:
+                prepared.append(Subwords([row], first_row[:size], columns[:size], words))
+            else:
+                prepared.append(self._rows(row[len(before) : len(before) + size], words, NO_SUBWORDS, NO_SUBWORDS))
         return prepared
 
     def _rows(self, ids: Ints, counts: Ints, before: Ints, after: Ints) -> Subwords:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, chain, count, repeat
+from itertools import accumulate, repeat
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -16,6 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from spanwise.config.validation import validate_settings
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
+from spanwise.encoders.distinct_words import cut, number_words
 from spanwise.encoders.pos_tagging import tag_sentences
 from spanwise.encoders.spellings import Spellings, batch_tables, join
 from spanwise.encoders.vocabulary import Ints, Vocabulary
@@ -91,18 +91,17 @@ class WordIndexer:
         if self.tags and self.tagger is not None:
             sentences = tag_sentences(self.tagger, sentences)
         lengths = [len(sentence.words) for sentence in sentences]
+        ends = list(accumulate(lengths))
         words: Iterable[Ints | None] = repeat(None)
         rows: Iterable[Ints | None] = repeat(None)
         spellings = None
         if self.words or self.characters:
-            numbers: defaultdict[str, int] = defaultdict(count().__next__)  # of the distinct words, in order of occurrence
-            all_words = chain.from_iterable(sentence.words for sentence in sentences)
-            flat = np.fromiter(map(numbers.__getitem__, all_words), np.int32, sum(lengths))
+            distinct, numbers = number_words([sentence.words for sentence in sentences])
             if self.words:
-                words = _cut(self.vocabulary.word_indices(list(numbers))[flat], lengths)
+                words = cut(self.vocabulary.word_indices(distinct)[numbers], ends)
             if self.characters:
-                spellings = Spellings.pack(*self.vocabulary.spell(list(numbers)))
-                rows = _cut(spellings.rows_of_words[flat], lengths)
+                spellings = Spellings.pack(*self.vocabulary.spell(distinct))
+                rows = cut(spellings.rows_of_words[numbers], ends)
         tags = map(self.vocabulary.tag_indices, sentences) if self.tags else repeat(None)
         return list(map(IndexedWords, lengths, words, tags, rows, repeat(spellings)))
 
@@ -124,11 +123,6 @@ class WordIndexer:
             arrays["short"], arrays["long"], places = batch_tables(spellings, rows)
             arrays["spelling"] = _padded(mask, places)
         return arrays
-
-
-def _cut(flat: Ints, lengths: Sequence[int]) -> list[Ints]:
-    """The part of each sentence."""
-    return [flat[end - length : end] for end, length in zip(accumulate(lengths), lengths, strict=True)]
 
 
 def _padded(mask: Array, flat: Array) -> Array:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import chain
+from itertools import accumulate, chain
 from typing import Any
 
 import numpy as np
 from tokenizers import Encoding, Tokenizer
 
+from spanwise.encoders.distinct_words import cut, number_words
 from spanwise.encoders.prediction_tokenizer import PredictionTokenizer
 from spanwise.encoders.subwords import Ints
 
@@ -43,17 +44,26 @@ class WordTokenizer:
         return cls(backend, int(unknown_id))
 
     def __call__(self, texts: Sequence[Sequence[str]]) -> list[tuple[Ints, Ints]]:
-        """The subword ids and the number of subwords per word of each text.
+        """The subword ids and the number of subwords per word of each text."""
+        ids, counts, ends = self.pack(texts)
+        return list(zip(cut(ids, ends.tolist()), cut(counts, [*accumulate(map(len, texts))]), strict=True))
+
+    def pack(self, texts: Sequence[Sequence[str]]) -> tuple[Ints, Ints, Ints]:
+        """The subword ids of all texts, the number of subwords per word, and where the ids of each text end.
 
         A word for which the tokenizer returns no subword, such as a lone joiner, is the unknown word.
         """
-        cache = self._subwords(dict.fromkeys(chain.from_iterable(texts)))
-        results = []
-        for words in texts:
-            subwords = [cache[word] for word in words]
-            counts = np.fromiter(map(len, subwords), np.int64, len(subwords))
-            results.append((np.fromiter(chain.from_iterable(subwords), np.int64), counts))
-        return results
+        words, numbers = number_words(texts)
+        cache = self._subwords(words)
+        subwords = [cache[word] for word in words]
+        depths = np.fromiter(map(len, subwords), np.int64, len(subwords))
+        ids = np.fromiter(chain.from_iterable(subwords), np.int64, depths.sum())
+        counts = depths[numbers]
+        ends = np.concatenate([[0], counts.cumsum()])
+        # Each subword is at the start of its word's subwords, plus its position in the word.
+        first = (depths.cumsum() - depths)[numbers] - ends[:-1]
+        ids = ids[np.repeat(first, counts) + np.arange(ends[-1])]
+        return ids, counts, ends[np.fromiter(accumulate(map(len, texts)), np.int64, len(texts))]
 
     def _subwords(self, words: Iterable[str]) -> dict[str, list[int]]:
         """A cache with at least these words. It is replaced, never cleared, because another thread may be reading it."""
