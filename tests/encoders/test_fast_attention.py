@@ -15,7 +15,8 @@ import torch
 from tiny import mixed_sentences, transformer
 from torch import Tensor
 
-from spanwise.encoders import fast_attention
+from spanwise.core.errors import SpanwiseWarning
+from spanwise.encoders import fast_attention, residual_norm
 from spanwise.encoders.fast_attention import FastAttention, attend, use_fast_attention
 from spanwise.encoders.residual_norm import FastOutput
 from spanwise.encoders.transformer import TransformerEncoder
@@ -69,11 +70,10 @@ def test_kernels_learn_the_same(tiny_bert: Path, monkeypatch: pytest.MonkeyPatch
     results = []
     calls = []
     for is_fast in (False, True):
-        monkeypatch.setattr(
-            fast_attention, "can_use_kernels", lambda *states, is_fast=is_fast: calls.append(is_fast) or is_fast
-        )
+        for module in (fast_attention, residual_norm):
+            monkeypatch.setattr(module, "can_use_kernels", lambda *states, is_fast=is_fast: calls.append(is_fast) or is_fast)
         results.append(learn(encoder, inputs))
-    assert True in calls
+    assert calls.count(True) == 3 * encoder.model.config.num_hidden_layers  # attention and two norms per layer
     torch.testing.assert_close(results[1][0], results[0][0], rtol=1e-4, atol=1e-5)
     assert results[1][1].keys() == results[0][1].keys()
     for name, gradient in results[0][1].items():
@@ -108,3 +108,19 @@ def test_dropout_has_the_gradients_of_its_weights(length: int) -> None:
             up, down = ((states + sign * step, bias) if tensor is states else (states, bias + sign * step) for sign in (1, -1))
             change = (gradient * (mix(*up) - mix(*down))).sum() / 2
             torch.testing.assert_close((step * slope).sum(), change, rtol=1e-2, atol=1e-3)
+
+
+@needs_kernels
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_kernels_pass_their_comparison_with_pytorch(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("triton")
+    from spanwise.encoders import attention_kernels
+
+    works = fast_attention._works.__wrapped__
+    assert works(torch.device(DEVICE), 2, 16, 16, dtype)
+    attention = attention_kernels.TextAttention.apply
+    monkeypatch.setattr(
+        attention_kernels.TextAttention, "apply", lambda parts, mask, *rest: attention(parts, mask | True, *rest)
+    )
+    with pytest.warns(SpanwiseWarning, match="without the attention kernels, which is slower: results differ"):
+        assert not works(torch.device(DEVICE), 2, 16, 16, dtype)

@@ -10,10 +10,16 @@ import os
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from spanwise.core.errors import SpanwiseWarning
+from spanwise.encoders import residual_norm
+from spanwise.encoders.layers import LayerParts
+from spanwise.spans import blocks as blocks_module
+from spanwise.spans import kernels
 from spanwise.spans.blocks import Blocks, ChosenSpans, TiledSpans
 from spanwise.spans.candidates import grid, packed
+from spanwise.spans.deep import SpanTransformer
 from spanwise.spans.kernels import attend_with_kernels
 
 pytest.importorskip("triton")
@@ -109,3 +115,38 @@ def test_dropout_keeps_the_mean() -> None:
     ones = torch.ones_like(keys)
     mean = attend_with_kernels(queries, keys, ones, blocks.index, HEADS, blocks.width, 0.3).mean()
     assert mean.item() == pytest.approx(1.0, abs=0.03)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_kernels_pass_their_comparison_with_pytorch(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
+    from spanwise.spans import attention_kernels
+
+    works = kernels._works.__wrapped__
+    assert works(torch.device(DEVICE), HEADS, 16, 5, dtype)
+    monkeypatch.setattr(attention_kernels, "WORD_BLOCK", 0)
+    with pytest.warns(SpanwiseWarning, match="without the span attention kernels, which is slower: "):
+        assert not works(torch.device(DEVICE), HEADS, 16, 5, dtype)
+
+
+@pytest.mark.parametrize("kind", BLOCKS)
+def test_layers_of_spans_learn_the_same(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(1)
+    modules = {name: nn.Linear(SIZE, SIZE) for name in ("query", "key", "value", "mixing")}
+    modules |= {"inner": nn.Linear(SIZE, 2 * SIZE), "outer": nn.Linear(2 * SIZE, SIZE)}
+    modules |= {name: nn.LayerNorm(SIZE) for name in ("mixing_norm", "outer_norm")}
+    layer = LayerParts(modules, nn.functional.gelu, HEADS, 0.0, 0.0)
+    transformer = SpanTransformer(SIZE, [layer], shared=False, aggregation="max", dropout=0.0).to(DEVICE).train()
+    blocks = BLOCKS[kind]()
+    words = random_inputs(blocks)[1].detach()
+    results = []
+    for is_fast in (False, True):
+        for module in (blocks_module, residual_norm):
+            monkeypatch.setattr(module, "can_use_kernels", lambda *_, is_fast=is_fast: is_fast)
+        transformer.zero_grad()
+        spans = transformer([words], blocks)[is_span(blocks)]
+        spans.square().mean().backward()
+        results.append({"spans": spans.detach(), **{name: p.grad.clone() for name, p in transformer.named_parameters()}})
+    for name, expected in results[0].items():
+        torch.testing.assert_close(
+            results[1][name], expected, rtol=1e-3, atol=1e-5, msg=lambda text, name=name: f"{name}: {text}"
+        )

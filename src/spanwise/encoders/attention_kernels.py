@@ -32,7 +32,7 @@ def _load_projected(projected, here, is_inside, WIDTH: tl.constexpr):
 def _weights(query, key, is_key, scale, PRECISION: tl.constexpr):
     """The softmax of the scores of all keys for each query."""
     scores = tl.dot(query, tl.trans(key), input_precision=PRECISION) * scale
-    scores = tl.where(is_key[None, :], scores, float("-inf"))
+    scores = tl.where(is_key[None, :], scores, -1e30)  # finite: a text without keys has no NaN
     powers = tl.exp(scores - tl.max(scores, 1)[:, None])
     return powers / tl.sum(powers, 1)[:, None]
 
@@ -43,13 +43,13 @@ def _draw_kept(seed, dropout, HEADS: tl.constexpr, BLOCK: tl.constexpr):
     positions = tl.arange(0, BLOCK)
     program = tl.program_id(0) * HEADS + tl.program_id(1)
     pairs = (program * BLOCK + positions[:, None]) * BLOCK + positions[None, :]
-    return random_numbers(tl.load(seed), pairs) > dropout
+    return random_numbers(tl.load(seed), pairs) >= dropout
 
 
 @triton.jit(do_not_specialize=["length"])
 def _forward(
     projected, mask, result, seed, length, scale, dropout,
-    HEADS: tl.constexpr, SIZE: tl.constexpr, BLOCK: tl.constexpr, DROPS: tl.constexpr, PRECISION: tl.constexpr,
+    HEADS: tl.constexpr, SIZE: tl.constexpr, BLOCK: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     positions = tl.arange(0, BLOCK)
     is_inside = positions < length
@@ -59,8 +59,7 @@ def _forward(
     query, key, value = _load_projected(projected, here, is_inside, HEADS * SIZE)
     is_key = tl.load(mask + rows, mask=is_inside, other=0) != 0
     weights = _weights(query, key, is_key, scale, PRECISION)
-    if DROPS:
-        weights = drop(weights, _draw_kept(seed, dropout, HEADS, BLOCK), dropout)
+    weights = drop(weights, _draw_kept(seed, dropout, HEADS, BLOCK), dropout)
     mixed = tl.dot(weights, value, input_precision=PRECISION)
     tl.store(result + there, mixed, mask=is_inside[:, None])
 
@@ -68,7 +67,7 @@ def _forward(
 @triton.jit(do_not_specialize=["length"])
 def _backward(
     projected, mask, gradient, lower, seed, length, scale, dropout,
-    HEADS: tl.constexpr, SIZE: tl.constexpr, BLOCK: tl.constexpr, DROPS: tl.constexpr, PRECISION: tl.constexpr,
+    HEADS: tl.constexpr, SIZE: tl.constexpr, BLOCK: tl.constexpr, PRECISION: tl.constexpr,
 ):  # fmt: skip
     positions = tl.arange(0, BLOCK)
     is_inside = positions < length
@@ -80,11 +79,9 @@ def _backward(
     is_key = tl.load(mask + rows, mask=is_inside, other=0) != 0
     weights = _weights(query, key, is_key, scale, PRECISION)
     changes = tl.dot(upper, tl.trans(value), input_precision=PRECISION)
-    kept_weights = weights
-    if DROPS:
-        is_kept = _draw_kept(seed, dropout, HEADS, BLOCK)
-        kept_weights = drop(weights, is_kept, dropout)
-        changes = drop(changes, is_kept, dropout)
+    is_kept = _draw_kept(seed, dropout, HEADS, BLOCK)
+    kept_weights = drop(weights, is_kept, dropout)
+    changes = drop(changes, is_kept, dropout)
     changes = weights * (changes - tl.sum(weights * changes, 1)[:, None]) * scale
     lower_query = tl.dot(changes, key, input_precision=PRECISION)
     lower_key = tl.dot(tl.trans(changes), query, input_precision=PRECISION)
@@ -103,7 +100,7 @@ class TextAttention(torch.autograd.Function):
         batch, length, width = projected.shape
         size, block = width // (3 * heads), max(16, triton.next_power_of_2(length))
         seed = dropout_seed(dropout, projected.device)
-        ctx.shape = (length, size**-0.5, dropout, heads, size, block, dropout > 0, product_precision())
+        ctx.shape = (length, size**-0.5, float(dropout), heads, size, block, product_precision())
         ctx.warps = 8 if block > 64 else 4
         ctx.save_for_backward(projected, mask, seed)
         result = projected.new_empty(batch, length, width // 3)

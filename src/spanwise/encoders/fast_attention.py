@@ -10,11 +10,12 @@ from functools import cache
 from typing import Any
 
 import torch
+import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from spanwise.runtime.experimental import uses_experimental_kernels
 from spanwise.runtime.fast_linear import fast_linear
-from spanwise.runtime.faster_layers import FasterLayer, can_train, exchange_class
+from spanwise.runtime.faster_layers import FasterLayer, exchange_class
+from spanwise.runtime.kernel_choice import MAX_VALUES, example_values, kernels_agree, uses_kernels
 
 HEAD_SIZES = (16, 32, 64, 128, 256)  # values per head; Triton needs a power of two
 LARGEST_TILE = 128 * 32  # padded length times values per head; larger tiles do not fit into the memory of a block
@@ -52,32 +53,42 @@ class FastAttention(FasterLayer):
 
 def attend(states: Tensor, weight: Tensor, bias: Tensor, mask: Tensor, heads: int, dropout: float) -> Tensor:
     """Self-attention of ``states`` [B, T, d] to the words of ``mask`` [B, T]."""
+    dtype = _product_type(states.device, weight.dtype)
+    return attend_with_kernels(fast_linear(states.to(dtype), weight.to(dtype), bias.to(dtype)), mask, heads, dropout)
+
+
+def attend_with_kernels(projected: Tensor, mask: Tensor, heads: int, dropout: float) -> Tensor:
+    """Attention of queries, keys and values [B, T, 3 d] to the words of ``mask`` [B, T]."""
     from spanwise.encoders.attention_kernels import TextAttention
 
-    kind = states.device.type
-    dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else weight.dtype
-    projected = fast_linear(states.to(dtype), weight.to(dtype), bias.to(dtype))
     mixed: Tensor = TextAttention.apply(projected, mask, heads, dropout)  # type: ignore[no-untyped-call]
     return mixed
 
 
 def can_use_kernels(states: Tensor, heads: int) -> bool:
     """Whether kernels can compute the attention of ``states`` [B, T, d]: short texts in training on a GPU, with Triton."""
-    if not states.is_cuda or not torch.is_grad_enabled() or not uses_experimental_kernels():
+    if not states.is_cuda or not torch.is_grad_enabled() or not uses_kernels() or 3 * states.numel() >= MAX_VALUES:
         return False
     length, size = states.shape[1], states.shape[2] // heads
     block = max(16, 1 << (length - 1).bit_length())  # the length, padded to a power of two
-    return size in HEAD_SIZES and size * block <= LARGEST_TILE and _works(states.device, heads, size, block)
+    is_small = size in HEAD_SIZES and size * block <= LARGEST_TILE
+    return is_small and _works(states.device, heads, size, block, _product_type(states.device, states.dtype))
+
+
+def _product_type(device: torch.device, dtype: torch.dtype) -> torch.dtype:
+    return torch.get_autocast_dtype(device.type) if torch.is_autocast_enabled(device.type) else dtype
 
 
 @cache
-def _works(device: torch.device, heads: int, size: int, block: int) -> bool:
-    """Whether kernels can compute attention of this shape."""
+def _works(device: torch.device, heads: int, size: int, block: int, dtype: torch.dtype) -> bool:
+    """Whether kernels compute attention of this shape and type."""
+    length = block - 3
+    projected = example_values(2, length, 3 * heads * size, device=device, dtype=dtype)
+    mask = torch.arange(length, device=device) < torch.tensor([[length], [length - 5]], device=device)
 
-    def step() -> Tensor:
-        states = torch.zeros(1, block, heads * size, device=device, requires_grad=True)
-        weight, bias = states.new_zeros(3 * heads * size, heads * size), states.new_zeros(3 * heads * size)
-        mask = torch.ones(1, block, dtype=torch.bool, device=device)
-        return attend(states, weight, bias, mask, heads, 0.1)
+    def reference(projected: Tensor) -> Tensor:
+        query, key, value = (part.view(2, length, heads, size).transpose(1, 2) for part in projected.chunk(3, -1))
+        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=mask[:, None, None])
+        return mixed.transpose(1, 2).flatten(2)
 
-    return can_train(step, device)
+    return kernels_agree("attention", lambda parts: attend_with_kernels(parts, mask, heads, 0.0), reference, [projected])

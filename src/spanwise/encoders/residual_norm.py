@@ -1,4 +1,7 @@
-"""Dropout, residual sum and layer norm, the end of each half of a transformer layer; one kernel in training on a GPU."""
+"""A linear layer, dropout, residual sum and layer norm, the end of each half of a transformer layer.
+
+In training on a GPU, all but the product is one kernel.
+"""
 
 from __future__ import annotations
 
@@ -9,30 +12,44 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from spanwise.runtime.experimental import uses_experimental_kernels
-from spanwise.runtime.faster_layers import FasterLayer, can_train, exchange_class
+from spanwise.runtime.fast_linear import FastLinear, fast_linear
+from spanwise.runtime.faster_layers import FasterLayer, exchange_class
+from spanwise.runtime.kernel_choice import MAX_VALUES, example_values, kernels_agree, uses_kernels
 
-WIDEST = 1024  # values per row; a program reads a whole row
+WIDEST = 1024  # values per row; a program reads whole rows
 
 
-def residual_norm(residual: Tensor, branch: Tensor, norm: Any, dropout: float, *, training: bool) -> Tensor:
-    """``norm(residual + dropout(branch))``, in the type of the residual if a kernel computes it.
+def residual_norm(residual: Tensor, inputs: Tensor, linear: Any, norm: Any, dropout: float, *, training: bool) -> Tensor:
+    """``norm(residual + dropout(linear(inputs)))``, in the type of the residual if a kernel computes it.
 
-    >>> norm = nn.LayerNorm(2)
-    >>> residual_norm(torch.tensor([[1.0, 0.0]]), torch.tensor([[2.0, 1.0]]), norm, 0.5, training=False).round().tolist()
+    >>> linear, norm = nn.Linear(2, 2), nn.LayerNorm(2)
+    >>> _ = linear.weight.data.copy_(torch.eye(2)), linear.bias.data.zero_()
+    >>> rows = torch.tensor([[1.0, 0.0]]), torch.tensor([[2.0, 1.0]])
+    >>> residual_norm(*rows, linear, norm, 0.5, training=False).round().tolist()
     [[1.0, -1.0]]
     """
-    if training and can_use_kernels(residual):
-        return norm_with_kernels(residual, branch, norm, dropout)
-    result: Tensor = norm(residual + F.dropout(branch, dropout, training))
+    if training and can_use_kernels(residual, linear):
+        return norm_with_kernels(residual, multiply(inputs, linear), linear.bias, norm, dropout)
+    result: Tensor = norm(residual + F.dropout(linear(inputs), dropout, training))
     return result
 
 
-def norm_with_kernels(residual: Tensor, branch: Tensor, norm: Any, dropout: float) -> Tensor:
-    """``residual_norm`` in training, computed by kernels."""
+def multiply(inputs: Tensor, linear: nn.Linear) -> Tensor:
+    """The result of a linear layer without its bias, in the type of the current autocast."""
+    dtype = product_type(inputs.device, linear)
+    return fast_linear(inputs.to(dtype), linear.weight.to(dtype), None)
+
+
+def product_type(device: torch.device, linear: nn.Linear) -> torch.dtype:
+    """The type in which a linear layer computes here."""
+    return torch.get_autocast_dtype(device.type) if torch.is_autocast_enabled(device.type) else linear.weight.dtype
+
+
+def norm_with_kernels(residual: Tensor, branch: Tensor, bias: Tensor, norm: Any, dropout: float) -> Tensor:
+    """``norm(residual + dropout(branch + bias))`` in training, computed by kernels."""
     from spanwise.encoders.norm_kernels import ResidualNorm
 
-    result: Tensor = ResidualNorm.apply(residual, branch, norm.weight, norm.bias, norm.eps, dropout)  # type: ignore[no-untyped-call]
+    result: Tensor = ResidualNorm.apply(residual, branch, bias, norm.weight, norm.bias, norm.eps, dropout)  # type: ignore[no-untyped-call]
     return result
 
 
@@ -49,25 +66,38 @@ class FastOutput(FasterLayer):
     """The forward pass of a linear layer with dropout, residual sum and norm."""
 
     def forward(self, hidden_states: Tensor, input_tensor: Tensor) -> Any:
-        if not self.training or not can_use_kernels(input_tensor):
-            return super().forward(hidden_states, input_tensor)
         dense, dropout, norm = (getattr(self, name) for name in ("dense", "dropout", "LayerNorm"))
-        return norm_with_kernels(input_tensor, dense(hidden_states), norm, dropout.p)
+        if not self.training or not can_use_kernels(input_tensor, dense):
+            return super().forward(hidden_states, input_tensor)
+        return norm_with_kernels(input_tensor, multiply(hidden_states, dense), dense.bias, norm, dropout.p)
 
 
-def can_use_kernels(residual: Tensor) -> bool:
-    """Whether kernels can compute the norm of ``residual`` [..., d]: short rows in training on a GPU, with Triton."""
+def can_use_kernels(residual: Tensor, linear: nn.Module) -> bool:
+    """Whether kernels can compute the norm of ``residual`` [..., d] plus a linear layer: short rows in training on a GPU."""
+    if not residual.is_cuda or not torch.is_grad_enabled() or not uses_kernels():
+        return False
     width = residual.shape[-1]
-    is_training = residual.is_cuda and torch.is_grad_enabled() and uses_experimental_kernels()
-    return is_training and width <= WIDEST and _works(residual.device, width)
+    # Other classes, such as those of adapters, may compute more than a product and a bias.
+    is_plain = type(linear) in (nn.Linear, FastLinear) and linear.bias is not None
+    if not is_plain or width > WIDEST or residual.numel() >= MAX_VALUES:
+        return False
+    assert isinstance(linear, nn.Linear)
+    return _works(residual.device, width, residual.dtype, product_type(residual.device, linear), linear.bias.dtype)
 
 
 @cache
-def _works(device: torch.device, width: int) -> bool:
-    """Whether kernels can compute norms of this width."""
+def _works(device: torch.device, width: int, dtype: torch.dtype, branch_type: torch.dtype, weight_type: torch.dtype) -> bool:
+    """Whether kernels compute norms of this width and these types."""
+    rows = [example_values(7, width, device=device, dtype=kind, seed=seed) for seed, kind in enumerate((dtype, branch_type))]
+    vectors = [example_values(width, device=device, dtype=weight_type, seed=seed) for seed in (2, 3, 4)]
 
-    def step() -> Tensor:
-        rows = torch.zeros(2, width, device=device, requires_grad=True)
-        return norm_with_kernels(rows, rows, nn.LayerNorm(width, device=device), 0.1)
+    def kernels(residual: Tensor, branch: Tensor, branch_bias: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        from spanwise.encoders.norm_kernels import ResidualNorm
 
-    return can_train(step, device)
+        result: Tensor = ResidualNorm.apply(residual, branch, branch_bias, weight, bias, 1e-12, 0.0)  # type: ignore[no-untyped-call]
+        return result
+
+    def reference(residual: Tensor, branch: Tensor, branch_bias: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        return F.layer_norm(residual + branch + branch_bias, (width,), weight, bias, 1e-12)
+
+    return kernels_agree("norm", kernels, reference, [*rows, *vectors])

@@ -30,6 +30,7 @@ from spanwise.encoders.transformer_settings import TransformerSettings
 from spanwise.encoders.word_tokenizer import WordTokenizer
 from spanwise.runtime.cuda_graphs import LENGTH_MULTIPLE, CudaGraphs
 from spanwise.runtime.device import is_traced
+from spanwise.runtime.dropout_seeds import shared_seeds
 
 # Architectures whose forward accepts a full attention mask and never waits for the device, as CUDA graphs require.
 RECORDABLE = frozenset(("bert", "roberta", "xlm-roberta", "camembert", "electra", "mpnet", "distilbert"))
@@ -245,7 +246,8 @@ class TransformerEncoder(Encoder):
     def _read_recordable(self, ids: Tensor, seen: Tensor) -> Tensor:
         rows, length = ids.shape
         # A full mask: building one from a padding mask makes the host wait for the device.
-        return self._read(ids, seen[:, None, None, :].expand(rows, 1, length, length))
+        with shared_seeds():
+            return self._read(ids, seen[:, None, None, :].expand(rows, 1, length, length))
 
     def _read(self, ids: Tensor, mask: Tensor) -> Tensor:
         averaged, lower = self.settings.layers, self.lower_layers

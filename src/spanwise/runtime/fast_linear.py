@@ -1,8 +1,7 @@
 """Linear layers for recorded training steps on a GPU, with fewer and faster kernels.
 
-The gradient of a bias is a sum over all rows. PyTorch computes it with blocks that wait for each
-other, which takes as long as the product that it belongs to; two sums, of groups of rows and of
-groups, take a third of that. Sizes that are no multiple of eight exclude the fast products of a GPU,
+The gradient of a bias is a sum over all rows, which PyTorch computes as slowly as the product that it
+belongs to (``column_sums``). Sizes that are no multiple of eight exclude the fast products of a GPU,
 so they are padded with zeros.
 """
 
@@ -15,10 +14,10 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 
+from spanwise.runtime.column_sums import sum_rows
 from spanwise.runtime.faster_layers import exchange_class
 
 MULTIPLE = 8  # of the sizes that fast products need, for all number formats
-GROUPS = (64, 32)  # rows that are summed first
 
 
 class FastLinear(nn.Linear):
@@ -38,33 +37,22 @@ def use_fast_linear(model: nn.Module) -> None:
             exchange_class(module, FastLinear)
 
 
-def fast_linear(inputs: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+def fast_linear(inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """``F.linear`` with the same gradients."""
-    size = len(bias)
+    size = len(weight)
     extra_inputs, extra_outputs = -weight.shape[1] % MULTIPLE, -size % MULTIPLE
     if extra_inputs:
         inputs = F.pad(inputs, (0, extra_inputs))
     if extra_inputs or extra_outputs:
-        weight, bias = F.pad(weight, (0, extra_inputs, 0, extra_outputs)), F.pad(bias, (0, extra_outputs))
+        weight = F.pad(weight, (0, extra_inputs, 0, extra_outputs))
+        bias = None if bias is None else F.pad(bias, (0, extra_outputs))
     outputs: Tensor = _Linear.apply(inputs, weight, bias)  # type: ignore[no-untyped-call]
     return outputs[..., :size].contiguous() if extra_outputs else outputs
 
 
-def sum_rows(matrix: Tensor) -> Tensor:
-    """The sum over all dimensions but the last, in float32.
-
-    >>> sum_rows(torch.ones(2, 64, 3))
-    tensor([128., 128., 128.])
-    """
-    if matrix.ndim == 2:
-        group = next((group for group in GROUPS if len(matrix) % group == 0), 1)
-        matrix = matrix.view(-1, group, matrix.shape[1])
-    return matrix.flatten(0, -3).sum(1, dtype=torch.float32).sum(0)
-
-
 class _Linear(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, inputs: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    def forward(ctx: Any, inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
         ctx.save_for_backward(inputs, weight)
         return F.linear(inputs, weight, bias)
 
@@ -78,5 +66,5 @@ class _Linear(torch.autograd.Function):
         return (
             (rows @ weight).view_as(inputs) if needs_inputs else None,
             rows.t() @ inputs.reshape(-1, weight.shape[1]) if needs_weight else None,
-            sum_rows(gradient).to(gradient.dtype) if needs_bias else None,
+            sum_rows(gradient) if needs_bias else None,
         )

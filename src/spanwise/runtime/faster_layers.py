@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-import torch
-from torch import Tensor, nn
+from torch import nn
 
 
 class FasterLayer(nn.Module):
@@ -24,6 +22,7 @@ class FasterLayer(nn.Module):
 def exchange_class(layer: nn.Module, faster: type[nn.Module]) -> None:
     """Give a layer the forward pass of ``faster``: a subclass of its class, or of ``FasterLayer``.
 
+    >>> import torch
     >>> class Doubled(FasterLayer):
     ...     def forward(self, inputs: Tensor) -> Any:
     ...         return 2 * super().forward(inputs)
@@ -45,17 +44,3 @@ def _join_classes(faster: Any, kind: Any) -> Any:
 def _make_empty(faster: Any, kind: Any) -> Any:
     joined = _join_classes(faster, kind)
     return joined.__new__(joined)
-
-
-def can_train(step: Callable[[], Tensor], device: torch.device) -> bool:
-    """Whether kernels can compute a small training step: ``step`` returns its outputs on a GPU, ``device``.
-
-    Triton may lack a C compiler, support for the device, or memory for a block. Without kernels,
-    training is slower but the same, so any error is a reason not to use them.
-    """
-    try:
-        step().sum().backward()  # type: ignore[no-untyped-call]
-        torch.cuda.synchronize(device)
-    except Exception:  # of many kinds
-        return False
-    return True

@@ -9,6 +9,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from spanwise.runtime.dropout_seeds import next_seed
+
 
 @triton.jit
 def load_floats(pointers, mask):
@@ -40,8 +42,8 @@ def drop(values, is_kept, dropout):
 
 
 def dropout_seed(dropout: float, device: torch.device) -> Tensor:
-    """A random seed [1] on the device, where a recorded step draws a new one each time; 0 without dropout."""
-    return torch.randint(1 << 30, (1,), device=device) if dropout else torch.zeros(1, dtype=torch.int64, device=device)
+    """A random seed for a layer, on the device; 0 without dropout."""
+    return next_seed(device) if dropout else torch.zeros(2, dtype=torch.int64, device=device)
 
 
 def product_precision() -> str:

@@ -25,7 +25,7 @@ SPAN_BLOCK, WORD_BLOCK, ROW_BLOCK = 32, 16, 32  # spans and words per program, r
 @triton.jit(do_not_specialize=["count"])
 def _forward(
     queries, keys, values, first_word, width, result, log_sums, seed, count, scale, dropout,
-    HEADS: tl.constexpr, SIZE: tl.constexpr, WIDEST: tl.constexpr, BLOCK: tl.constexpr, DROPS: tl.constexpr,
+    HEADS: tl.constexpr, SIZE: tl.constexpr, WIDEST: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Mix the values of each span's words, with the softmax of its scores computed word by word.
 
@@ -52,9 +52,8 @@ def _forward(
         shrink = tl.exp(largest - maximum)
         weight = tl.exp(score - maximum)
         total = total * shrink + weight
-        if DROPS:
-            is_kept = random_numbers(random, (rows * HEADS + head) * WIDEST + offset) > dropout
-            weight = drop(weight, is_kept, dropout)
+        is_kept = random_numbers(random, (rows * HEADS + head) * WIDEST + offset) >= dropout
+        weight = drop(weight, is_kept, dropout)
         value = load_floats(values + there, is_inside[:, None])
         mixed = mixed * shrink[:, None] + weight[:, None] * value
         largest = maximum
@@ -65,7 +64,7 @@ def _forward(
 @triton.jit(do_not_specialize=["count"])
 def _backward_spans(
     queries, keys, values, first_word, width, result, log_sums, seed, gradient, query_gradient, products, count, scale, dropout,
-    HEADS: tl.constexpr, SIZE: tl.constexpr, WIDEST: tl.constexpr, BLOCK: tl.constexpr, DROPS: tl.constexpr,
+    HEADS: tl.constexpr, SIZE: tl.constexpr, WIDEST: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """The gradients of queries, and the product of each span's result and its gradient, which all words need."""
     rows = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
@@ -88,9 +87,8 @@ def _backward_spans(
         value = load_floats(values + there, is_inside[:, None])
         weight = tl.where(is_inside, tl.exp(tl.sum(query * key, 1) - log_sum), 0.0)
         change = tl.sum(upper * value, 1)
-        if DROPS:
-            is_kept = random_numbers(random, (rows * HEADS + head) * WIDEST + offset) > dropout
-            change = drop(change, is_kept, dropout)
+        is_kept = random_numbers(random, (rows * HEADS + head) * WIDEST + offset) >= dropout
+        change = drop(change, is_kept, dropout)
         lower += (weight * (change - product) * scale)[:, None] * key
     tl.store(query_gradient + here, lower, mask=is_row[:, None])
     tl.store(products + rows * HEADS + head, product, mask=is_row)
@@ -100,7 +98,7 @@ def _backward_spans(
 def _backward_words(
     queries, keys, values, first_word, width, first_row, last_row, log_sums, seed, gradient, products,
     key_gradient, value_gradient, length, blocks, scale, dropout,
-    HEADS: tl.constexpr, SIZE: tl.constexpr, WIDEST: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr, DROPS: tl.constexpr,
+    HEADS: tl.constexpr, SIZE: tl.constexpr, WIDEST: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
     PRECISION: tl.constexpr,
 ):  # fmt: skip
     """The gradients of keys and values, from the rows of all spans that may contain a word of the block."""
@@ -131,11 +129,9 @@ def _backward_words(
         score = tl.dot(query, tl.trans(key), input_precision=PRECISION) * scale
         weight = tl.where(is_inside, tl.exp(tl.where(is_inside, score - log_sum[:, None], 0.0)), 0.0)
         change = tl.dot(upper, tl.trans(value), input_precision=PRECISION)
-        kept_weight = weight
-        if DROPS:
-            is_kept = random_numbers(random, (rows * HEADS + head)[:, None] * WIDEST + offset) > dropout
-            kept_weight = drop(weight, is_kept, dropout)
-            change = drop(change, is_kept, dropout)
+        is_kept = random_numbers(random, (rows * HEADS + head)[:, None] * WIDEST + offset) >= dropout
+        kept_weight = drop(weight, is_kept, dropout)
+        change = drop(change, is_kept, dropout)
         lower_value += tl.dot(tl.trans(kept_weight), upper, input_precision=PRECISION)
         lower_key += tl.dot(tl.trans(weight * (change - product[:, None]) * scale), query, input_precision=PRECISION)
     tl.store(key_gradient + here, lower_key, mask=is_word[:, None])
@@ -158,9 +154,9 @@ class SpanAttention(torch.autograd.Function):
         count, size = queries.shape[0], queries.shape[1] // heads
         result, log_sums = torch.empty_like(queries), queries.new_empty(count, heads, dtype=torch.float32)
         seed = dropout_seed(dropout, queries.device)
-        shape = (size**-0.5, dropout, heads, size, widest)
+        shape = (size**-0.5, float(dropout), heads, size, widest)
         _forward[(triton.cdiv(count, SPAN_BLOCK), heads)](
-            queries, keys, values, first_word, width, result, log_sums, seed, count, *shape, SPAN_BLOCK, dropout > 0
+            queries, keys, values, first_word, width, result, log_sums, seed, count, *shape, SPAN_BLOCK
         )
         ctx.shape = shape
         ctx.save_for_backward(queries, keys, values, first_word, width, first_row, last_row, result, log_sums, seed)
@@ -170,17 +166,17 @@ class SpanAttention(torch.autograd.Function):
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
         queries, keys, values, first_word, width, first_row, last_row, result, log_sums, seed = ctx.saved_tensors
-        gradient, (_, dropout, heads, *_) = gradient.contiguous(), ctx.shape
+        gradient, heads = gradient.contiguous(), ctx.shape[2]
         count, (batch, length) = len(queries), keys.shape[:2]
         blocks = triton.cdiv(length, WORD_BLOCK)
         query_gradient, products = torch.empty_like(queries), torch.empty_like(log_sums)
         key_gradient, value_gradient = torch.empty_like(keys), torch.empty_like(values)
         _backward_spans[(triton.cdiv(count, SPAN_BLOCK), heads)](
             queries, keys, values, first_word, width, result, log_sums, seed, gradient, query_gradient, products, count,
-            *ctx.shape, SPAN_BLOCK, dropout > 0,
+            *ctx.shape, SPAN_BLOCK,
         )  # fmt: skip
         _backward_words[(batch * blocks, heads)](
             queries, keys, values, first_word, width, first_row, last_row, log_sums, seed, gradient, products,
-            key_gradient, value_gradient, length, blocks, *ctx.shape, WORD_BLOCK, ROW_BLOCK, dropout > 0, product_precision(),
+            key_gradient, value_gradient, length, blocks, *ctx.shape, WORD_BLOCK, ROW_BLOCK, product_precision(),
         )  # fmt: skip
         return query_gradient, key_gradient, value_gradient, *(None,) * 7

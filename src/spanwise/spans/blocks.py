@@ -24,23 +24,25 @@ ROWS = 8  # starts per tile: more compute masked cells, fewer copy more words, s
 
 
 class Blocks(ABC):
-    """S packed spans: ``sentence``, ``start`` and ``end`` [S], with at most ``width`` words each.
+    """S packed spans: ``sentence``, ``start`` and ``end`` [S], with at most ``max_width`` words each.
 
-    ``shape`` is B and T: the number of sentences and their padded length.
+    ``shape`` is B and T: the number of sentences and their padded length. ``width`` is also at most T.
     """
 
     inside: Tensor  # boolean, broadcasts to [G, M, N]
 
-    def __init__(self, shape: tuple[int, int], sentence: Tensor, start: Tensor, end: Tensor, width: int) -> None:
-        self.shape, self.sentence, self.start, self.end, self.width = shape, sentence, start, end, width
+    def __init__(self, shape: tuple[int, int], sentence: Tensor, start: Tensor, end: Tensor, max_width: int) -> None:
+        self.shape, self.sentence, self.start, self.end = shape, sentence, start, end
+        self.max_width, self.width = max_width, min(max_width, shape[1])
 
     def attend(self, queries: Tensor, keys: Tensor, values: Tensor, heads: int, dropout: float) -> Tensor:
         """Attention of each span to its own words: ``queries`` [S, d], ``keys`` and ``values`` [B, T, d] to [S, d].
 
         Training on a GPU uses kernels without blocks, if Triton is installed.
         """
-        if torch.is_grad_enabled() and can_use_kernels(queries, heads):
-            return attend_with_kernels(queries, keys, values, self.index, heads, self.width, dropout)
+        if torch.is_grad_enabled() and can_use_kernels(queries, heads, self.max_width):
+            # Kernels are compiled for a width, so it must not depend on the lengths of a batch.
+            return attend_with_kernels(queries, keys, values, self.index, heads, self.max_width, dropout)
 
         def split_heads(vectors: Tensor) -> Tensor:
             return vectors.view(*vectors.shape[:2], heads, -1).transpose(1, 2)
@@ -87,7 +89,7 @@ class TiledSpans(Blocks):
     """
 
     def __init__(self, batch: int, length: int, sentence: Tensor, start: Tensor, end: Tensor, width: int) -> None:
-        super().__init__((batch, length), sentence, start, end, min(width, length))
+        super().__init__((batch, length), sentence, start, end, width)
         self.tiles = tiles = Tiles.cut(length, self.width, ROWS)
         self.blocks, self.sizes = batch * tiles.count, self.width - 1
         self._slot = (sentence * (tiles.count * tiles.rows) + start) * self.sizes + (end - start - 2)
@@ -116,7 +118,7 @@ class ChosenSpans(Blocks):
     def __init__(self, length: int, start: Tensor, end: Tensor, width: int) -> None:
         batch, self.count = start.shape
         sentence = torch.arange(batch, device=start.device).repeat_interleave(self.count, output_size=start.numel())
-        super().__init__((batch, length), sentence, start.flatten(), end.flatten(), min(width, length))
+        super().__init__((batch, length), sentence, start.flatten(), end.flatten(), width)
         word = torch.arange(length, device=start.device)
         self.inside = (word >= start.unsqueeze(-1)) & (word < end.unsqueeze(-1))
 

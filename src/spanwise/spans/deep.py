@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from spanwise.encoders.layers import LayerParts
 from spanwise.encoders.residual_norm import residual_norm
+from spanwise.runtime.dropout_seeds import shared_seeds
 from spanwise.spans.attention_pooling import AttentionPooling
 from spanwise.spans.blocks import Blocks
 from spanwise.spans.pooling import max_pool, mean_pool
@@ -66,7 +67,7 @@ class SpanTransformer(nn.Module):
         """
         spans = self.pool(self.dropout(words[0]), blocks)
         is_mixed = self.trains_in_bfloat16 and self.training
-        with torch.autocast(spans.device.type, torch.bfloat16) if is_mixed else nullcontext():
+        with shared_seeds(), torch.autocast(spans.device.type, torch.bfloat16) if is_mixed else nullcontext():
             for layer, layer_words in zip(self._layers, words, strict=bool(self._layers)):
                 spans = self._layer(layer, spans, layer_words, blocks)
         return spans
@@ -75,10 +76,12 @@ class SpanTransformer(nn.Module):
         modules = layer.modules
         dropout = layer.attention_dropout if self.training else 0.0
         query, key, value = modules["query"](spans), modules["key"](words), modules["value"](words)
-        attention = modules["mixing"](blocks.attend(query, key, value, layer.heads, dropout))
-        spans = residual_norm(spans, attention, modules["mixing_norm"], layer.dropout, training=self.training)
-        feed_forward = modules["outer"](layer.activation(modules["inner"](spans)))
-        return residual_norm(spans, feed_forward, modules["outer_norm"], layer.dropout, training=self.training)
+        attended = blocks.attend(query, key, value, layer.heads, dropout)
+        mixing, norm = modules["mixing"], modules["mixing_norm"]
+        spans = residual_norm(spans, attended, mixing, norm, layer.dropout, training=self.training)
+        hidden = layer.activation(modules["inner"](spans))
+        outer, norm = modules["outer"], modules["outer_norm"]
+        return residual_norm(spans, hidden, outer, norm, layer.dropout, training=self.training)
 
 
 def _pooling(size: int, aggregation: Aggregation) -> Callable[[Tensor, Blocks], Tensor]:

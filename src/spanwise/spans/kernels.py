@@ -6,10 +6,10 @@ from functools import cache
 from typing import NamedTuple
 
 import torch
+import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
-from spanwise.runtime.experimental import uses_experimental_kernels
-from spanwise.runtime.faster_layers import can_train
+from spanwise.runtime.kernel_choice import MAX_VALUES, example_values, kernels_agree, uses_kernels
 
 HEAD_SIZES = (16, 32, 64, 128)  # values per head; Triton needs a power of two, and more do not fit into registers
 
@@ -23,10 +23,12 @@ class SpanIndex(NamedTuple):
     last_row: Tensor  # [B x T]: to here, exclusive
 
 
-def can_use_kernels(queries: Tensor, heads: int) -> bool:
-    """Whether kernels can compute the attention of ``queries`` [S, d]: on a GPU, if Triton works there."""
-    is_supported = queries.is_cuda and queries.shape[1] // heads in HEAD_SIZES
-    return is_supported and uses_experimental_kernels() and _works(queries.device)
+def can_use_kernels(queries: Tensor, heads: int, width: int) -> bool:
+    """Whether kernels can compute the attention of ``queries`` [S, d] of up to ``width`` words: on a GPU, if Triton works."""
+    size = queries.shape[1] // heads
+    if not queries.is_cuda or not uses_kernels() or size not in HEAD_SIZES or queries.numel() >= MAX_VALUES:
+        return False
+    return _works(queries.device, heads, size, width, queries.dtype)
 
 
 def attend_with_kernels(
@@ -40,13 +42,21 @@ def attend_with_kernels(
 
 
 @cache
-def _works(device: torch.device) -> bool:
-    """Whether kernels can compute the attention of a span."""
+def _works(device: torch.device, heads: int, size: int, width: int, dtype: torch.dtype) -> bool:
+    """Whether kernels compute the attention of spans of up to ``width`` words in this shape and type."""
+    length = width + 2
+    start = torch.arange(length, device=device)
+    end = (start + width).clamp(max=length)
+    index = SpanIndex(*(column.int() for column in (start, end - start, (start - width + 1).clamp(min=0), start + 1)))
+    inputs = [example_values(length, heads * size, device=device, dtype=dtype, seed=seed) for seed in range(3)]
+    is_inside = (start >= start.unsqueeze(1)) & (start < end.unsqueeze(1))
 
-    def step() -> Tensor:
-        words = torch.zeros(1, 2, 32, device=device, requires_grad=True)
-        zero, two = (torch.full((2,), value, dtype=torch.int32, device=device) for value in (0, 2))
-        index = SpanIndex(zero[:1], two[:1], zero, two // 2)
-        return attend_with_kernels(words[:, 0], words, words, index, 2, 2, 0.1)
+    def reference(*inputs: Tensor) -> Tensor:
+        query, key, value = (vectors.view(1, length, heads, size).transpose(1, 2) for vectors in inputs)
+        mixed = F.scaled_dot_product_attention(query, key, value, attn_mask=is_inside)
+        return mixed.transpose(1, 2).reshape(length, -1)
 
-    return can_train(step, device)
+    def kernels(queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
+        return attend_with_kernels(queries, keys.unsqueeze(0), values.unsqueeze(0), index, heads, width, 0.0)
+
+    return kernels_agree("span attention", kernels, reference, inputs)

@@ -24,6 +24,7 @@ from spanwise.recipes.catalog import encoder_name
 from spanwise.runs.folder import RunFolder
 from spanwise.runs.records import check_same
 from spanwise.runtime.device import should_use_cuda
+from spanwise.runtime.kernel_choice import plan_steps
 from spanwise.runtime.tensors import state_tensors
 from spanwise.runtime.threads import SlowStepCheck
 from spanwise.training.acceleration import choose_precision, make_accelerator
@@ -58,7 +59,9 @@ class Trainer:
         self._prepare_data()
         # On a CPU, the tensors to write are the weights themselves, which the next step changes.
         self.writer = Writer(in_background=self.device.type == "cuda")
-        self.steps = TrainingSteps(model, self.batches, self.accelerator, self.precision, self._update_count())
+        update_count = self._update_count()
+        plan_steps(update_count)
+        self.steps = TrainingSteps(model, self.batches, self.accelerator, self.precision, update_count)
         self._reset()
 
     def _set_up_device(self, device: str) -> None:
