@@ -16,13 +16,14 @@ from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.encoders.fixed_shapes import SizeTable
 from spanwise.heads.abilities import HasFixedShapes, HasSpanProbabilities, HasSpanVectors, LearnsPartial
 from spanwise.heads.base import Labels, Losses, OnnxGraph, ScoredSpans, SpanVectors
+from spanwise.heads.cells import sum_words, windows
+from spanwise.heads.fast_cells import can_use_cell_kernels, compared_cells, joined_cells
 from spanwise.heads.outputs import class_log_odds
 from spanwise.heads.partial import Known
 from spanwise.heads.span_head import SoftmaxHead, pad_soft_spans, row_sizes
 from spanwise.heads.span_settings import SoftmaxSettings
 from spanwise.heads.tuned_threshold import DEFAULT_THRESHOLD, TunedThreshold
 from spanwise.losses.smoothing import soft_cross_entropy
-from spanwise.runtime.device import is_traced
 
 NONE_BIAS = 3.0  # log odds of NONE before training
 MAX_AUTOMATIC_WIDTH = 16
@@ -191,54 +192,34 @@ class Grid(SoftmaxHead, TunedThreshold, HasSpanProbabilities, HasSpanVectors, Ha
         """
         mask = states.mask.bool()
         inside = windows(mask.unsqueeze(2), self.widest).squeeze(-1) & mask.unsqueeze(2)
+        words = states.words.to(self.projection.weight.dtype)
+        if self.training and can_use_cell_kernels(words, self.widest, self.settings.channels, self.settings.rank):
+            return self.cells_with_kernels(words, inside), inside
         outside = ~inside.unsqueeze(-1)
-        cells = self._single_cells(states.words.to(self.projection.weight.dtype))
+        cells = self._single_cells(words)
         cells = self.hidden_dropout(F.gelu(self.norms[0](cells))).masked_fill(outside, 0.0)
         for norm, convolution in zip(self.norms[1:], self.convolutions, strict=True):
             neighbours = convolution(cells.permute(0, 3, 1, 2)).permute(0, 2, 3, 1)
             cells = (cells + F.gelu(norm(neighbours))).masked_fill(outside, 0.0)
         return cells, inside
 
+    def cells_with_kernels(self, words: Tensor, inside: Tensor) -> Tensor:
+        """The cells in training, computed by kernels."""
+        projected = self.projection(self.dropout(words))
+        product = None if self.product is None else self.product.weight
+        first_norm, *norms = self.norms
+        dropout, has_content = self.hidden_dropout.p if self.training else 0.0, self.settings.pooling
+        cells = joined_cells(projected, product, self.widths, first_norm, inside, dropout, has_content=has_content)
+        for norm, convolution in zip(norms, self.convolutions, strict=True):
+            cells = compared_cells(cells, convolution, norm, inside)
+        return cells
+
     def _single_cells(self, words: Tensor) -> Tensor:
         """The cells before the convolutions: [B, T, W, channels]."""
-        first, last, left, right, content = self.projection(self.dropout(words)).split(self.sizes, -1)
-        cells: Tensor = first.unsqueeze(2) + windows(last, self.widest) + self.widths
-        if self.product is not None:
-            cells = cells + self.product(left.unsqueeze(2) * windows(right, self.widest))
-        if self.settings.pooling:
-            cells = cells + running_maximum(windows(content, self.widest))
-        return cells
+        return sum_words(self.projection(self.dropout(words)), self.sizes, self.widths, self.product)
 
     def _spans(self, cells: Tensor, length: int) -> tuple[Tensor, Tensor, Tensor]:
         """Sentence, start and end of cells that are given by flat indices."""
         row, column = cells // self.widest, cells % self.widest
         start = row % length
         return row // length, start, start + column + 1
-
-
-def windows(words: Tensor, width: int) -> Tensor:
-    """The ``width`` words that start at each word: [B, T, d] to [B, T, width, d], with zeros after the last word.
-
-    >>> windows(torch.tensor([[[1], [2]]]), 2).squeeze(-1).tolist()
-    [[[1, 2], [2, 0]]]
-    """
-    length = words.shape[1]
-    padded = F.pad(words, (0, 0, 0, width - 1))
-    if is_traced():
-        indices = torch.arange(length).unsqueeze(1) + torch.arange(width)
-        return padded.index_select(1, indices.view(-1)).view(words.shape[0], length, width, words.shape[2])
-    return padded.unfold(1, width, 1).movedim(-1, 2)
-
-
-def running_maximum(cells: Tensor) -> Tensor:
-    """The maximum over each column and the columns before it: [B, T, W, d] to the same shape.
-
-    >>> running_maximum(torch.tensor([[[[1.0], [3.0], [2.0]]]])).flatten().tolist()
-    [1.0, 3.0, 3.0]
-    """
-    if not is_traced():
-        return cells.cummax(2).values
-    columns = [cells[:, :, 0]]
-    for column in cells.unbind(2)[1:]:
-        columns.append(torch.maximum(columns[-1], column))
-    return torch.stack(columns, 2)
