@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from spanwise.encoders.fast_characters import can_use_character_kernels, maxima_with_kernels
 from spanwise.encoders.recurrent import BiLSTM
 from spanwise.encoders.vocabulary import PADDING, UNKNOWN, Vocabulary
 from spanwise.vectors.store import Floats, Vectors
@@ -74,6 +75,9 @@ class CharacterCNN(nn.Module):
 
     def forward(self, *tables: Tensor) -> Tensor:
         """One row per spelling of all tables, concatenated. The rows of a table are padded to its longest."""
+        vectors, weight, bias = self.vectors.weight, self.convolution.weight, self.convolution.bias
+        if self.training and bias is not None and can_use_character_kernels(vectors, weight, *tables):
+            return maxima_with_kernels(vectors, weight, bias, *tables)
         return torch.cat([self._read(table) for table in tables if len(table)])
 
     def _read(self, table: Tensor) -> Tensor:
