@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pickle
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from spanwise import Entity, Span, SpanwiseError
+from spanwise.decoding import decode as decode_module
 from spanwise.decoding.decode import decode, drop_conflicts, text_order
 from spanwise.decoding.soft_nms import SoftNms
 
@@ -103,3 +107,34 @@ def test_missing_scores() -> None:
     drawn = [Entity("A", ((0, 2),)), Entity("B", ((1, 3),), score=0.1)]
     assert drop_conflicts(drawn, Span.overlaps) == [Entity("B", ((1, 3),))]
     assert decoded([(0, 0, 1, 0, 1 / 3)], 1)[0][0].score == pytest.approx(1 / 3, abs=1e-6)
+
+
+@pytest.mark.parametrize("policy", ["nested", "flat"])
+@pytest.mark.parametrize("compared", [1, 3, 64])
+def test_sentences_with_many_spans_and_few_conflicts(policy: str, compared: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only sentences with conflicts are examined; above a number of spans, all that overlap."""
+    monkeypatch.setattr(decode_module, "MAX_COMPARED", compared)
+    generator = np.random.default_rng(compared)
+    for _ in range(40):
+        start = generator.integers(0, 12, 24)
+        spans = zip(generator.integers(0, 5, 24), start, start + generator.integers(1, 5, 24), generator.integers(0, 2, 24),
+                    generator.permutation(24) / 32, strict=True)  # fmt: skip
+        by_sentence = decoded([(int(n), int(a), int(b), int(label), float(score)) for n, a, b, label, score in spans], 5)
+        rows = [(n, *e.range, "AB".index(e.type), e.score or 0.0) for n, entities in enumerate(by_sentence) for e in entities]
+        for entities, candidates in zip(decoded(rows, 5, policy), by_sentence, strict=True):
+            expected = drop_conflicts(candidates, {"nested": Span.crosses, "flat": Span.overlaps}[policy])
+            assert sorted(entities, key=text_order) == sorted(expected, key=text_order)
+
+
+@pytest.mark.parametrize("span", [(2, 2), (3, 2), (-1, 2)])
+def test_spans_that_are_no_ranges_are_refused(span: tuple[int, int]) -> None:
+    with pytest.raises(SpanwiseError, match="not a range of words"):
+        decoded([(0, *span, 0, 0.5)], 1)
+
+
+def test_decoded_entities_equal_checked_ones() -> None:
+    (entity,) = decoded([(0, 1, 3, 1, 0.5)], 1)[0]
+    checked = Entity("B", (Span(1, 3),), score=0.5)
+    assert entity == checked
+    assert (hash(entity), repr(entity), entity.score, entity.extra) == (hash(checked), repr(checked), 0.5, None)
+    assert pickle.loads(pickle.dumps(entity)) == replace(entity, score=0.1) == checked

@@ -118,6 +118,25 @@ class Entity:
         return len(self.fragments) > 1
 
 
+_SET_TYPE, _SET_FRAGMENTS, _SET_SCORE, _SET_EXTRA = (
+    getattr(Entity, name).__set__ for name in ("type", "fragments", "score", "extra")
+)  # several times as fast as the checks and assignments of a frozen dataclass
+
+
+def trusted_entity(type: str, start: int, end: int, score: float | None) -> Entity:
+    """Return an entity of one fragment. Nothing is checked: this is for predictions, of which there are many.
+
+    >>> trusted_entity("Disease", 3, 5, 0.5) == Entity("Disease", ((3, 5),), 0.5)
+    True
+    """
+    entity = object.__new__(Entity)
+    _SET_TYPE(entity, type)
+    _SET_FRAGMENTS(entity, (Span(start, end),))
+    _SET_SCORE(entity, score)
+    _SET_EXTRA(entity, None)
+    return entity
+
+
 def word_indices_in(fragments: Iterable[tuple[int, int]]) -> tuple[int, ...]:
     """Return all indices in some half-open ranges."""
     return tuple(index for start, end in fragments for index in range(start, end))

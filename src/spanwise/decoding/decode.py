@@ -9,11 +9,13 @@ from typing import ClassVar, NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from spanwise.core.annotations import trusted_entity
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Entity, Relation, Span
 from spanwise.decoding.soft_nms import SoftNms
 
 Policy: TypeAlias = str | SoftNms
+MAX_COMPARED = 64  # spans of a sentence that are compared pairwise, in a few array operations
 _Ints: TypeAlias = npt.NDArray[np.int64]
 _Floats: TypeAlias = npt.NDArray[np.float32]
 _Spans: TypeAlias = tuple[_Ints, _Ints, _Ints, _Ints, _Floats, _Floats]  # sentence, start, end, label, score, log-odds
@@ -61,22 +63,22 @@ def decode(
     spans = _above(spans, cutoffs)
     if not np.isfinite(spans[4]).all():
         raise SpanwiseError("the model computed a score that is not a finite number; its files may be damaged")
+    if ((spans[1] < 0) | (spans[2] <= spans[1])).any():
+        raise SpanwiseError("the model returned a span that is not a range of words; the end must be greater than the start")
     if policy != "overlapping":
-        spans = _without_conflicts(spans, types, _AcceptedSpans.CONFLICTS[policy])
+        spans = _without_conflicts(spans, types, policy)
     # Text order, as in ``text_order``.
     ranks = np.argsort(np.argsort(np.array(types, object), kind="stable"))
     order = np.lexsort((-spans[4], ranks[spans[3]], -spans[2], spans[1], spans[0]))
     decoded: list[list[Entity]] = [[] for _ in range(count)]
     for index, first, last, kind, value in zip(*(column[order].tolist() for column in spans[:5]), strict=True):
-        decoded[index].append(Entity(types[kind], (Span(first, last),), score=round(value, 6)))
+        decoded[index].append(trusted_entity(types[kind], first, last, round(value, 6)))
     return [tuple(entities) for entities in decoded]
 
 
-def _without_conflicts(
-    spans: _Spans, types: tuple[str, ...], conflicts: Callable[[_AcceptedSpans, int, int], bool]
-) -> _Spans:  # fmt: skip
-    """Drop spans in conflict with more probable ones. Only sentences with overlapping spans need a choice; they are few."""
-    positions = np.flatnonzero(np.isin(spans[0], _sentences_with_overlaps(*spans[:3])))
+def _without_conflicts(spans: _Spans, types: tuple[str, ...], policy: str) -> _Spans:
+    """Drop spans in conflict with more probable ones. Only sentences with conflicts need a choice; they are few."""
+    positions = np.flatnonzero(_has_conflicts(*spans[:3], policy)[spans[0]])
     by_sentence: dict[int, list[_Row]] = {}
     for index, first, last, kind, value, odds, position in zip(
         *(column[positions].tolist() for column in spans), positions.tolist(), strict=True
@@ -84,22 +86,38 @@ def _without_conflicts(
         by_sentence.setdefault(index, []).append((-round(value, 6), -round(odds, 3), first, last, types[kind], position))
     is_kept = np.ones(len(spans[0]), bool)
     is_kept[positions] = False
+    conflicts = _AcceptedSpans.CONFLICTS[policy]
     is_kept[[row[5] for rows in by_sentence.values() for row in _accept_greedily(rows, conflicts)]] = True
     return _select(spans, is_kept)
 
 
-def _sentences_with_overlaps(sentence: _Ints, start: _Ints, end: _Ints) -> _Ints:
-    """The sentences in which a span starts before an earlier one ends.
+def _has_conflicts(sentence: _Ints, start: _Ints, end: _Ints, policy: str) -> npt.NDArray[np.bool_]:
+    """Whether each sentence has spans that overlap ("flat") or cross ("nested").
 
-    >>> _sentences_with_overlaps(np.array([0, 0, 1, 1]), np.array([0, 2, 4, 3]), np.array([2, 3, 5, 5])).tolist()
-    [1]
+    A sentence of more than ``MAX_COMPARED`` spans is assumed to have crossing ones if some overlap.
+
+    >>> columns = np.array([0, 0, 1, 1, 2, 2]), np.array([0, 2, 4, 3, 1, 2]), np.array([2, 3, 5, 5, 3, 4])
+    >>> _has_conflicts(*columns, "flat").tolist(), _has_conflicts(*columns, "nested").tolist()
+    ([False, True, True], [False, False, True])
     """
     order = np.lexsort((start, sentence))
     sentence, start, end = sentence[order], start[order], end[order]
-    # Ends are made larger from sentence to sentence, so that a running maximum never reaches into the next.
+    # Positions are made larger from sentence to sentence, so that spans of different sentences never overlap.
     offset = sentence * (int(end.max(initial=0)) + 1)
-    overlaps = (start + offset)[1:] < np.maximum.accumulate(end + offset)[:-1]
-    return np.flatnonzero(np.bincount(sentence[1:][overlaps]))  # unique imports masked arrays, which takes long
+    start, end = start + offset, end + offset
+    count = int(sentence.max(initial=-1)) + 1
+    overlaps = start[1:] < np.maximum.accumulate(end)[:-1]
+    has_overlap = np.bincount(sentence[1:][overlaps], minlength=count) > 0
+    if policy == "flat":
+        return has_overlap
+    is_compared = has_overlap[sentence]
+    sentence, start, end = sentence[is_compared], start[is_compared], end[is_compared]
+    spans = np.bincount(sentence, minlength=count)
+    has_conflict = spans > MAX_COMPARED
+    for step in range(1, min(int(spans.max(initial=0)), MAX_COMPARED)):
+        crosses = (start[:-step] < start[step:]) & (start[step:] < end[:-step]) & (end[:-step] < end[step:])
+        has_conflict[sentence[step:][crosses]] = True
+    return has_conflict
 
 
 def _above(spans: _Spans, cutoffs: npt.NDArray[np.float64] | None) -> _Spans:

@@ -108,8 +108,8 @@ def with_predictions(
 ) -> list[Sentence]:  # fmt: skip
     """Replace the annotations of sentences by a head's predictions that reach the threshold."""
     paired = zip(sentences, predictions, strict=True)
-    predicted = (sentence.with_predictions(*prediction) for sentence, prediction in paired)
-    return list(apply_threshold(predicted, _with_relation_defaults(head, threshold)))
+    predicted = [sentence.with_predictions(*prediction) for sentence, prediction in paired]
+    return list(apply_threshold(predicted, _with_relation_defaults(head, threshold))) if threshold else predicted
 
 
 def _with_relation_defaults(head: Head, threshold: Threshold) -> Threshold:
