@@ -122,5 +122,6 @@ def test_kernels_pass_their_comparison_with_pytorch(dtype: torch.dtype, monkeypa
     monkeypatch.setattr(
         attention_kernels.TextAttention, "apply", lambda parts, mask, *rest: attention(parts, mask | True, *rest)
     )
+    monkeypatch.setattr("spanwise.runtime.kernel_choice._reported", set())
     with pytest.warns(SpanwiseWarning, match="without the attention kernels, which is slower: results differ"):
         assert not works(torch.device(DEVICE), 2, 16, 16, dtype)

@@ -1,4 +1,4 @@
-"""Kernels for the attention of spans, compared with blocks and products of all words.
+"""Kernels for the attention and maxima of spans, compared with blocks and products of all words.
 
 Without a GPU, Triton interprets them: ``TRITON_INTERPRET=1 python -m pytest tests/spans/test_attention_kernels.py``.
 """
@@ -16,11 +16,12 @@ from spanwise.core.errors import SpanwiseWarning
 from spanwise.encoders import residual_norm
 from spanwise.encoders.layers import LayerParts
 from spanwise.spans import blocks as blocks_module
-from spanwise.spans import kernels
+from spanwise.spans import deep, kernels
 from spanwise.spans.blocks import Blocks, ChosenSpans, TiledSpans
 from spanwise.spans.candidates import grid, packed
 from spanwise.spans.deep import SpanTransformer
 from spanwise.spans.kernels import attend_with_kernels
+from spanwise.spans.pooling import max_pool
 
 pytest.importorskip("triton")
 INTERPRETS = os.environ.get("TRITON_INTERPRET") == "1"
@@ -124,8 +125,38 @@ def test_kernels_pass_their_comparison_with_pytorch(dtype: torch.dtype, monkeypa
     works = kernels._works.__wrapped__
     assert works(torch.device(DEVICE), HEADS, 16, 5, dtype)
     monkeypatch.setattr(attention_kernels, "WORD_BLOCK", 0)
+    monkeypatch.setattr("spanwise.runtime.kernel_choice._reported", set())
     with pytest.warns(SpanwiseWarning, match="without the span attention kernels, which is slower: "):
         assert not works(torch.device(DEVICE), HEADS, 16, 5, dtype)
+
+
+@pytest.mark.parametrize("kind", BLOCKS)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_maxima_equal_those_of_the_table(kind: str, dtype: torch.dtype) -> None:
+    blocks = BLOCKS[kind]()
+    words = (random_inputs(blocks)[1].detach() * 2).round().to(dtype).requires_grad_()  # small integers: many words are equal
+    gradient = torch.randn(len(blocks.start), SIZE, generator=torch.Generator().manual_seed(1)).round(decimals=1).to(DEVICE)
+    results = []
+    for maxima in (
+        kernels.max_with_kernels(words, blocks.index, blocks.max_width),
+        max_pool(words, blocks.sentence, blocks.start, blocks.end, blocks.width),
+    ):
+        assert maxima.dtype == dtype
+        results.append((maxima, *torch.autograd.grad(maxima, words, gradient.to(dtype))))
+    assert torch.equal(results[0][0], results[1][0])
+    tolerance = 1e-5 if dtype == torch.float32 else 0.05
+    torch.testing.assert_close(results[0][1], results[1][1], rtol=tolerance, atol=tolerance)
+
+
+def test_maxima_pass_their_comparison_with_pytorch(monkeypatch: pytest.MonkeyPatch) -> None:
+    from spanwise.spans import max_kernels
+
+    works = kernels._maxima_work.__wrapped__
+    assert works(torch.device(DEVICE), 24, 5, torch.float32)
+    monkeypatch.setattr(max_kernels, "SPAN_BLOCK", 0)
+    monkeypatch.setattr("spanwise.runtime.kernel_choice._reported", set())
+    with pytest.warns(SpanwiseWarning, match="without the span maximum kernels, which is slower: "):
+        assert not works(torch.device(DEVICE), 24, 5, torch.float32)
 
 
 @pytest.mark.parametrize("kind", BLOCKS)
@@ -137,15 +168,23 @@ def test_layers_of_spans_learn_the_same(kind: str, monkeypatch: pytest.MonkeyPat
     layer = LayerParts(modules, nn.functional.gelu, HEADS, 0.0, 0.0)
     transformer = SpanTransformer(SIZE, [layer], shared=False, aggregation="max", dropout=0.0).to(DEVICE).train()
     blocks = BLOCKS[kind]()
-    words = random_inputs(blocks)[1].detach()
+    words = random_inputs(blocks)[1]
     results = []
     for is_fast in (False, True):
         for module in (blocks_module, residual_norm):
             monkeypatch.setattr(module, "can_use_kernels", lambda *_, is_fast=is_fast: is_fast)
+        monkeypatch.setattr(deep, "can_use_max_kernels", lambda *_, is_fast=is_fast: is_fast)
         transformer.zero_grad()
+        words.grad = None
         spans = transformer([words], blocks)[is_span(blocks)]
         spans.square().mean().backward()
-        results.append({"spans": spans.detach(), **{name: p.grad.clone() for name, p in transformer.named_parameters()}})
+        results.append(
+            {
+                "spans": spans.detach(),
+                "words": words.grad,
+                **{name: p.grad.clone() for name, p in transformer.named_parameters()},
+            }
+        )
     for name, expected in results[0].items():
         torch.testing.assert_close(
             results[1][name], expected, rtol=1e-3, atol=1e-5, msg=lambda text, name=name: f"{name}: {text}"

@@ -16,6 +16,7 @@ from spanwise.encoders.residual_norm import residual_norm
 from spanwise.runtime.dropout_seeds import shared_seeds
 from spanwise.spans.attention_pooling import AttentionPooling
 from spanwise.spans.blocks import Blocks
+from spanwise.spans.kernels import can_use_max_kernels, max_with_kernels
 from spanwise.spans.pooling import max_pool, mean_pool
 
 Aggregation = Literal["max", "mean", "multiplicative", "additive"]
@@ -91,6 +92,8 @@ def _pooling(size: int, aggregation: Aggregation) -> Callable[[Tensor, Blocks], 
 
 
 def _max(words: Tensor, blocks: Blocks) -> Tensor:
+    if torch.is_grad_enabled() and can_use_max_kernels(words, blocks.max_width):
+        return max_with_kernels(words, blocks.index, blocks.max_width)
     return max_pool(words, blocks.sentence, blocks.start, blocks.end, blocks.width)
 
 

@@ -1,4 +1,4 @@
-"""The choice of Triton kernels for the attention of spans, where they can be used."""
+"""The choice of Triton kernels for the attention and the maxima of spans, where they can be used."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
 from spanwise.runtime.kernel_choice import MAX_VALUES, example_values, kernels_agree, uses_kernels
+from spanwise.spans.pooling import max_pool
 
 HEAD_SIZES = (16, 32, 64, 128)  # values per head; Triton needs a power of two, and more do not fit into registers
 
@@ -44,10 +45,7 @@ def attend_with_kernels(
 @cache
 def _works(device: torch.device, heads: int, size: int, width: int, dtype: torch.dtype) -> bool:
     """Whether kernels compute the attention of spans of up to ``width`` words in this shape and type."""
-    length = width + 2
-    start = torch.arange(length, device=device)
-    end = (start + width).clamp(max=length)
-    index = SpanIndex(*(column.int() for column in (start, end - start, (start - width + 1).clamp(min=0), start + 1)))
+    length, start, end, index = _example_spans(device, width)
     inputs = [example_values(length, heads * size, device=device, dtype=dtype, seed=seed) for seed in range(3)]
     is_inside = (start >= start.unsqueeze(1)) & (start < end.unsqueeze(1))
 
@@ -60,3 +58,40 @@ def _works(device: torch.device, heads: int, size: int, width: int, dtype: torch
         return attend_with_kernels(queries, keys.unsqueeze(0), values.unsqueeze(0), index, heads, width, 0.0)
 
     return kernels_agree("span attention", kernels, reference, inputs)
+
+
+def can_use_max_kernels(words: Tensor, width: int) -> bool:
+    """Whether kernels can compute the maxima of spans of up to ``width`` words in ``words`` [B, T, d]: on a GPU."""
+    if not words.is_cuda or not uses_kernels() or words.numel() * width >= MAX_VALUES:
+        return False
+    return _maxima_work(words.device, words.shape[2], width, words.dtype)
+
+
+def max_with_kernels(words: Tensor, index: SpanIndex, width: int) -> Tensor:
+    """The element-wise maximum over the words of each span [S, d], as ``max_pool`` computes it."""
+    from spanwise.spans.max_kernels import SpanMaxima
+
+    maxima: Tensor = SpanMaxima.apply(words, *index, width)  # type: ignore[no-untyped-call]
+    return maxima
+
+
+@cache
+def _maxima_work(device: torch.device, size: int, width: int, dtype: torch.dtype) -> bool:
+    """Whether kernels compute maxima of spans of up to ``width`` words of this size and type."""
+    length, start, end, index = _example_spans(device, width)
+    words = example_values(1, length, size, device=device, dtype=dtype)
+    return kernels_agree(
+        "span maximum",
+        lambda words: max_with_kernels(words, index, width),
+        lambda words: max_pool(words, torch.zeros_like(start), start, end, width),
+        [words],
+    )
+
+
+def _example_spans(device: torch.device, width: int) -> tuple[int, Tensor, Tensor, SpanIndex]:
+    """A number of words, and the widest span from each of them: start, end and index."""
+    length = width + 2
+    start = torch.arange(length, device=device)
+    end = (start + width).clamp(max=length)
+    index = SpanIndex(*(column.int() for column in (start, end - start, (start - width + 1).clamp(min=0), start + 1)))
+    return length, start, end, index
