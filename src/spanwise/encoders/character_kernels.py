@@ -24,7 +24,8 @@ TRIPLE = 3  # characters that a filter reads
 BLOCK_VALUES, WARPS = 8192, 8  # values that a program of the backward pass compares at once
 
 
-@triton.jit(do_not_specialize=["length", "first", "count"])
+# Tensors of a batch have any alignment to eight bytes: a specialised kernel would be compiled twice.
+@triton.jit(do_not_specialize=["length", "first", "count"], do_not_specialize_on_alignment=["table"])
 def _forward(
     table, products, bias, result, triples, length, first, count,
     PADDING: tl.constexpr, WIDTH: tl.constexpr, STEPS: tl.constexpr, BLOCK: tl.constexpr,

@@ -16,6 +16,7 @@ from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.encoders.fixed_shapes import SizeTable
 from spanwise.heads.abilities import HasFixedShapes, HasSpanProbabilities, HasSpanVectors, LearnsPartial
 from spanwise.heads.base import Labels, Losses, OnnxGraph, ScoredSpans, SpanVectors
+from spanwise.heads.cell_loss import can_use_loss_kernels, cell_losses, gold_cells, sums_with_kernels
 from spanwise.heads.cells import sum_words, windows
 from spanwise.heads.fast_cells import can_use_cell_kernels, compared_cells, joined_cells
 from spanwise.heads.outputs import class_log_odds
@@ -23,7 +24,6 @@ from spanwise.heads.partial import Known
 from spanwise.heads.span_head import SoftmaxHead, pad_soft_spans, row_sizes
 from spanwise.heads.span_settings import SoftmaxSettings
 from spanwise.heads.tuned_threshold import DEFAULT_THRESHOLD, TunedThreshold
-from spanwise.losses.smoothing import soft_cross_entropy
 
 NONE_BIAS = 3.0  # log odds of NONE before training
 MAX_AUTOMATIC_WIDTH = 16
@@ -131,17 +131,21 @@ class Grid(SoftmaxHead, TunedThreshold, HasSpanProbabilities, HasSpanVectors, Ha
 
     def loss(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Losses:
         logits, inside = self.score_cells(states)
-        start, end = targets["start"], targets["end"]
-        gold = (targets["sentence"] * inside.shape[1] + start) * self.widest + end - start - 1
+        counts = inside.flatten(1).sum(1, dtype=torch.float32)
+        return Losses(self._sum_losses(logits, inside, targets), counts.clamp(max=1), instance_counts=counts)
+
+    def _sum_losses(self, logits: Tensor, inside: Tensor, targets: Mapping[str, Tensor]) -> Tensor:
+        """The loss of each sentence [B]."""
+        is_sampled = self.training and self.settings.sampling < 1
         masses = self._open_masses(targets, inside)
-        values = soft_cross_entropy(logits.flatten(0, 1).transpose(1, 2), gold, targets["label"], targets["mass"], masses)
+        if self.training and masses is None and not is_sampled and can_use_loss_kernels(logits):
+            return sums_with_kernels(logits, inside, targets)
+        values = cell_losses(logits, inside, targets, masses)
         counted = inside
-        if self.training and self.settings.sampling < 1:
-            is_sampled = (torch.rand_like(values) < self.settings.sampling).view(-1).index_fill(0, gold, True)
-            counted = inside & is_sampled.view_as(inside)
-        sums = values.view_as(inside).masked_fill(~counted, 0.0).flatten(1).sum(1)
-        counts = inside.float().flatten(1).sum(1)
-        return Losses(sums, counts.clamp(max=1), instance_counts=counts)
+        if is_sampled:
+            is_kept = (torch.rand_like(values) < self.settings.sampling).view(-1)
+            counted = inside & is_kept.index_fill(0, gold_cells(targets, inside), True).view_as(inside)
+        return values.masked_fill(~counted, 0.0).flatten(1).sum(1)
 
     def _open_masses(self, targets: Mapping[str, Tensor], inside: Tensor) -> Tensor | None:
         """The log-probabilities of unmarked entities [B * T, C, W], if the annotation is partial."""
