@@ -6,6 +6,7 @@ Without a GPU, Triton interprets them: ``TRITON_INTERPRET=1 python -m pytest tes
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import numpy as np
 import pytest
@@ -15,12 +16,10 @@ from torch import Tensor, nn
 from spanwise.core.errors import SpanwiseWarning
 from spanwise.encoders import residual_norm
 from spanwise.encoders.layers import LayerParts
-from spanwise.spans import blocks as blocks_module
 from spanwise.spans import deep, kernels
 from spanwise.spans.blocks import Blocks, ChosenSpans, TiledSpans
 from spanwise.spans.candidates import grid, packed
 from spanwise.spans.deep import SpanTransformer
-from spanwise.spans.kernels import attend_with_kernels
 from spanwise.spans.pooling import max_pool
 
 pytest.importorskip("triton")
@@ -62,6 +61,10 @@ def random_inputs(blocks: Blocks) -> list[Tensor]:
     shapes = ((len(blocks.start), SIZE), *((*blocks.shape, SIZE),) * 2, (len(blocks.start), SIZE))
     *inputs, gradient = (torch.randn(shape, generator=generator).to(DEVICE) for shape in shapes)
     return [*(tensor.requires_grad_() for tensor in inputs), gradient]
+
+
+def attend_with_kernels(queries: Tensor, keys: Tensor, values: Tensor, *arguments: Any) -> Tensor:
+    return kernels.attend_with_kernels(queries, torch.cat((keys, values), -1), *arguments)
 
 
 def is_span(blocks: Blocks) -> Tensor:
@@ -171,7 +174,7 @@ def test_layers_of_spans_learn_the_same(kind: str, monkeypatch: pytest.MonkeyPat
     words = random_inputs(blocks)[1]
     results = []
     for is_fast in (False, True):
-        for module in (blocks_module, residual_norm):
+        for module in (deep, residual_norm):
             monkeypatch.setattr(module, "can_use_kernels", lambda *_, is_fast=is_fast: is_fast)
         monkeypatch.setattr(deep, "can_use_max_kernels", lambda *_, is_fast=is_fast: is_fast)
         transformer.zero_grad()

@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from spanwise.runtime.fast_linear import fast_linear
+from spanwise.runtime.fast_linear import is_plain_linear, joint_linear, product_type
 from spanwise.runtime.faster_layers import FasterLayer, exchange_class
 from spanwise.runtime.kernel_choice import MAX_VALUES, example_values, kernels_agree, uses_kernels
 
@@ -38,23 +38,15 @@ class FastAttention(FasterLayer):
         heads: Any = self.num_attention_heads
         # Recorded steps pass a full mask [B, 1, T, T] with equal rows (``TransformerEncoder``).
         is_full = attention_mask is not None and attention_mask.dtype == torch.bool and attention_mask.ndim == 4
-        if not self.training or not is_full or not can_use_kernels(hidden_states, heads):
+        projections = [getattr(self, name) for name in PROJECTIONS]
+        can_join = is_full and all(map(is_plain_linear, projections))
+        if not self.training or not can_join or not can_use_kernels(hidden_states, heads):
             return super().forward(hidden_states, attention_mask, *arguments, **options)
         assert attention_mask is not None
         dropout: Any = self.dropout
-        mixed = attend(hidden_states, *self._joint_layer(), attention_mask[:, 0, 0], heads, dropout.p)
+        projected = joint_linear(hidden_states, projections)
+        mixed = attend_with_kernels(projected, attention_mask[:, 0, 0], heads, dropout.p)
         return mixed, None  # the library expects weights of attention, too
-
-    def _joint_layer(self) -> tuple[Tensor, Tensor]:
-        """Weight and bias of the layer that computes queries, keys and values."""
-        parts: list[Any] = [getattr(self, name) for name in PROJECTIONS]
-        return torch.cat([part.weight for part in parts]), torch.cat([part.bias for part in parts])
-
-
-def attend(states: Tensor, weight: Tensor, bias: Tensor, mask: Tensor, heads: int, dropout: float) -> Tensor:
-    """Self-attention of ``states`` [B, T, d] to the words of ``mask`` [B, T]."""
-    dtype = _product_type(states.device, weight.dtype)
-    return attend_with_kernels(fast_linear(states.to(dtype), weight.to(dtype), bias.to(dtype)), mask, heads, dropout)
 
 
 def attend_with_kernels(projected: Tensor, mask: Tensor, heads: int, dropout: float) -> Tensor:
@@ -72,11 +64,7 @@ def can_use_kernels(states: Tensor, heads: int) -> bool:
     length, size = states.shape[1], states.shape[2] // heads
     block = max(16, 1 << (length - 1).bit_length())  # the length, padded to a power of two
     is_small = size in HEAD_SIZES and size * block <= LARGEST_TILE
-    return is_small and _works(states.device, heads, size, block, _product_type(states.device, states.dtype))
-
-
-def _product_type(device: torch.device, dtype: torch.dtype) -> torch.dtype:
-    return torch.get_autocast_dtype(device.type) if torch.is_autocast_enabled(device.type) else dtype
+    return is_small and _works(states.device, heads, size, block, product_type(states))
 
 
 @cache

@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from spanwise.runtime.fast_linear import FastLinear, fast_linear
+from spanwise.runtime.fast_linear import fast_linear, is_plain_linear, product_type
 from spanwise.runtime.faster_layers import FasterLayer, exchange_class
 from spanwise.runtime.kernel_choice import MAX_VALUES, example_values, kernels_agree, uses_kernels
 
@@ -36,13 +36,8 @@ def residual_norm(residual: Tensor, inputs: Tensor, linear: Any, norm: Any, drop
 
 def multiply(inputs: Tensor, linear: nn.Linear) -> Tensor:
     """The result of a linear layer without its bias, in the type of the current autocast."""
-    dtype = product_type(inputs.device, linear)
+    dtype = product_type(linear.weight)
     return fast_linear(inputs.to(dtype), linear.weight.to(dtype), None)
-
-
-def product_type(device: torch.device, linear: nn.Linear) -> torch.dtype:
-    """The type in which a linear layer computes here."""
-    return torch.get_autocast_dtype(device.type) if torch.is_autocast_enabled(device.type) else linear.weight.dtype
 
 
 def norm_with_kernels(residual: Tensor, branch: Tensor, bias: Tensor, norm: Any, dropout: float) -> Tensor:
@@ -72,17 +67,14 @@ class FastOutput(FasterLayer):
         return norm_with_kernels(input_tensor, multiply(hidden_states, dense), dense.bias, norm, dropout.p)
 
 
-def can_use_kernels(residual: Tensor, linear: nn.Module) -> bool:
+def can_use_kernels(residual: Tensor, linear: Any) -> bool:
     """Whether kernels can compute the norm of ``residual`` [..., d] plus a linear layer: short rows in training on a GPU."""
     if not residual.is_cuda or not torch.is_grad_enabled() or not uses_kernels():
         return False
     width = residual.shape[-1]
-    # Other classes, such as those of adapters, may compute more than a product and a bias.
-    is_plain = type(linear) in (nn.Linear, FastLinear) and linear.bias is not None
-    if not is_plain or width > WIDEST or residual.numel() >= MAX_VALUES:
+    if not is_plain_linear(linear) or width > WIDEST or residual.numel() >= MAX_VALUES:
         return False
-    assert isinstance(linear, nn.Linear)
-    return _works(residual.device, width, residual.dtype, product_type(residual.device, linear), linear.bias.dtype)
+    return _works(residual.device, width, residual.dtype, product_type(linear.weight), linear.bias.dtype)
 
 
 @cache

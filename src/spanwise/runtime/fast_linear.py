@@ -7,6 +7,7 @@ so they are padded with zeros.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -26,7 +27,7 @@ class FastLinear(nn.Linear):
     def forward(self, input: Tensor) -> Tensor:
         if not input.is_cuda or not torch.is_grad_enabled():
             return super().forward(input)
-        dtype = torch.get_autocast_dtype("cuda") if torch.is_autocast_enabled("cuda") else self.weight.dtype
+        dtype = product_type(self.weight)
         return fast_linear(input.to(dtype), self.weight.to(dtype), self.bias.to(dtype))
 
 
@@ -35,6 +36,30 @@ def use_fast_linear(model: nn.Module) -> None:
     for module in model.modules():
         if type(module) is nn.Linear and module.bias is not None:
             exchange_class(module, FastLinear)
+
+
+def is_plain_linear(layer: nn.Module) -> bool:
+    """Whether a layer computes a product and a bias only; other classes, such as those of adapters, may compute more."""
+    return type(layer) in (nn.Linear, FastLinear) and layer.bias is not None
+
+
+def product_type(weight: Tensor) -> torch.dtype:
+    """The type in which a linear layer with this weight computes here."""
+    kind = weight.device.type
+    return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else weight.dtype
+
+
+def joint_linear(inputs: Tensor, layers: Sequence[Any]) -> Tensor:
+    """The results of plain linear layers for the same inputs, next to each other, as one product.
+
+    >>> first, second = nn.Linear(2, 3), nn.Linear(2, 1)
+    >>> inputs = torch.ones(5, 2)
+    >>> torch.allclose(joint_linear(inputs, (first, second)), torch.cat((first(inputs), second(inputs)), -1))
+    True
+    """
+    weight, bias = torch.cat([layer.weight for layer in layers]), torch.cat([layer.bias for layer in layers])
+    dtype = product_type(weight)
+    return fast_linear(inputs.to(dtype), weight.to(dtype), bias.to(dtype))
 
 
 def fast_linear(inputs: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:

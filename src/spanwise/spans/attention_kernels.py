@@ -24,7 +24,7 @@ SPAN_BLOCK, WORD_BLOCK, ROW_BLOCK = 32, 16, 32  # spans and words per program, r
 
 @triton.jit(do_not_specialize=["count"])
 def _forward(
-    queries, keys, values, first_word, width, result, log_sums, seed, count, scale, dropout,
+    queries, words, first_word, width, result, log_sums, seed, count, scale, dropout,
     HEADS: tl.constexpr, SIZE: tl.constexpr, WIDEST: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Mix the values of each span's words, with the softmax of its scores computed word by word.
@@ -37,16 +37,16 @@ def _forward(
     is_row = rows < count
     here = head_offsets(rows, HEADS * SIZE, SIZE)
     first = tl.load(first_word + rows, mask=is_row, other=0)
-    words = tl.load(width + rows, mask=is_row, other=1)
+    sizes = tl.load(width + rows, mask=is_row, other=1)
     query = load_floats(queries + here, is_row[:, None]) * scale
     largest = tl.full([BLOCK], float("-inf"), tl.float32)
     total = tl.zeros([BLOCK], tl.float32)
     mixed = tl.zeros([BLOCK, SIZE], tl.float32)
     random = tl.load(seed)
     for offset in range(WIDEST):
-        is_inside = offset < words
-        there = head_offsets(first + offset, HEADS * SIZE, SIZE)
-        key = load_floats(keys + there, is_inside[:, None])
+        is_inside = offset < sizes
+        there = head_offsets(first + offset, 2 * HEADS * SIZE, SIZE)
+        key = load_floats(words + there, is_inside[:, None])
         score = tl.where(is_inside, tl.sum(query * key, 1), float("-inf"))
         maximum = tl.maximum(largest, score)
         shrink = tl.exp(largest - maximum)
@@ -54,7 +54,7 @@ def _forward(
         total = total * shrink + weight
         is_kept = random_numbers(random, (rows * HEADS + head) * WIDEST + offset) >= dropout
         weight = drop(weight, is_kept, dropout)
-        value = load_floats(values + there, is_inside[:, None])
+        value = load_floats(words + there + HEADS * SIZE, is_inside[:, None])
         mixed = mixed * shrink[:, None] + weight[:, None] * value
         largest = maximum
     tl.store(result + here, mixed / total[:, None], mask=is_row[:, None])
@@ -63,7 +63,7 @@ def _forward(
 
 @triton.jit(do_not_specialize=["count"])
 def _backward_spans(
-    queries, keys, values, first_word, width, result, log_sums, seed, gradient, query_gradient, products, count, scale, dropout,
+    queries, words, first_word, width, result, log_sums, seed, gradient, query_gradient, products, count, scale, dropout,
     HEADS: tl.constexpr, SIZE: tl.constexpr, WIDEST: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """The gradients of queries, and the product of each span's result and its gradient, which all words need."""
@@ -72,7 +72,7 @@ def _backward_spans(
     is_row = rows < count
     here = head_offsets(rows, HEADS * SIZE, SIZE)
     first = tl.load(first_word + rows, mask=is_row, other=0)
-    words = tl.load(width + rows, mask=is_row, other=1)
+    sizes = tl.load(width + rows, mask=is_row, other=1)
     query = load_floats(queries + here, is_row[:, None]) * scale
     upper = load_floats(gradient + here, is_row[:, None])
     mixed = load_floats(result + here, is_row[:, None])
@@ -81,10 +81,10 @@ def _backward_spans(
     lower = tl.zeros([BLOCK, SIZE], tl.float32)
     random = tl.load(seed)
     for offset in range(WIDEST):
-        is_inside = offset < words
-        there = head_offsets(first + offset, HEADS * SIZE, SIZE)
-        key = load_floats(keys + there, is_inside[:, None])
-        value = load_floats(values + there, is_inside[:, None])
+        is_inside = offset < sizes
+        there = head_offsets(first + offset, 2 * HEADS * SIZE, SIZE)
+        key = load_floats(words + there, is_inside[:, None])
+        value = load_floats(words + there + HEADS * SIZE, is_inside[:, None])
         weight = tl.where(is_inside, tl.exp(tl.sum(query * key, 1) - log_sum), 0.0)
         change = tl.sum(upper * value, 1)
         is_kept = random_numbers(random, (rows * HEADS + head) * WIDEST + offset) >= dropout
@@ -96,8 +96,8 @@ def _backward_spans(
 
 @triton.jit(do_not_specialize=["length", "blocks"])
 def _backward_words(
-    queries, keys, values, first_word, width, first_row, last_row, log_sums, seed, gradient, products,
-    key_gradient, value_gradient, length, blocks, scale, dropout,
+    queries, words, first_word, width, first_row, last_row, log_sums, seed, gradient, products,
+    word_gradient, length, blocks, scale, dropout,
     HEADS: tl.constexpr, SIZE: tl.constexpr, WIDEST: tl.constexpr, BLOCK: tl.constexpr, ROWS: tl.constexpr,
     PRECISION: tl.constexpr,
 ):  # fmt: skip
@@ -107,10 +107,10 @@ def _backward_words(
     first = (tl.program_id(0) % blocks) * BLOCK
     positions = first + tl.arange(0, BLOCK)
     is_word = positions < length
-    words = sentence * length + positions
-    here = head_offsets(words, HEADS * SIZE, SIZE)
-    key = load_floats(keys + here, is_word[:, None])
-    value = load_floats(values + here, is_word[:, None])
+    numbers = sentence * length + positions
+    here = head_offsets(numbers, 2 * HEADS * SIZE, SIZE)
+    key = load_floats(words + here, is_word[:, None])
+    value = load_floats(words + here + HEADS * SIZE, is_word[:, None])
     lower_key = tl.zeros([BLOCK, SIZE], tl.float32)
     lower_value = tl.zeros([BLOCK, SIZE], tl.float32)
     random = tl.load(seed)
@@ -124,7 +124,7 @@ def _backward_words(
         upper = load_floats(gradient + there, is_row[:, None])
         log_sum = tl.load(log_sums + rows * HEADS + head, mask=is_row, other=0.0)
         product = tl.load(products + rows * HEADS + head, mask=is_row, other=0.0)
-        offset = words[None, :] - tl.load(first_word + rows, mask=is_row, other=0)[:, None]
+        offset = numbers[None, :] - tl.load(first_word + rows, mask=is_row, other=0)[:, None]
         is_inside = (offset >= 0) & (offset < tl.load(width + rows, mask=is_row, other=0)[:, None]) & is_word[None, :]
         score = tl.dot(query, tl.trans(key), input_precision=PRECISION) * scale
         weight = tl.where(is_inside, tl.exp(tl.where(is_inside, score - log_sum[:, None], 0.0)), 0.0)
@@ -134,12 +134,12 @@ def _backward_words(
         change = drop(change, is_kept, dropout)
         lower_value += tl.dot(tl.trans(kept_weight), upper, input_precision=PRECISION)
         lower_key += tl.dot(tl.trans(weight * (change - product[:, None]) * scale), query, input_precision=PRECISION)
-    tl.store(key_gradient + here, lower_key, mask=is_word[:, None])
-    tl.store(value_gradient + here, lower_value, mask=is_word[:, None])
+    tl.store(word_gradient + here, lower_key, mask=is_word[:, None])
+    tl.store(word_gradient + here + HEADS * SIZE, lower_value, mask=is_word[:, None])
 
 
 class SpanAttention(torch.autograd.Function):
-    """Arguments: queries [S, d], keys and values [B, T, d], four index tensors, the number of heads, the widest span, dropout.
+    """Arguments: queries [S, d], keys and values of words [B, T, 2 d], four index tensors, heads, the widest span, dropout.
 
     ``first_word`` (among all B x T) and ``width`` [S] are the words of a span. The spans that contain
     a word are among the rows ``first_row`` to ``last_row`` [B x T], which do not decrease.
@@ -147,36 +147,36 @@ class SpanAttention(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, queries: Tensor, keys: Tensor, values: Tensor, first_word: Tensor, width: Tensor, first_row: Tensor,
-        last_row: Tensor, heads: int, widest: int, dropout: float,
+        ctx: Any, queries: Tensor, words: Tensor, first_word: Tensor, width: Tensor, first_row: Tensor, last_row: Tensor,
+        heads: int, widest: int, dropout: float,
     ) -> Tensor:  # fmt: skip
-        queries, keys, values = queries.contiguous(), keys.contiguous(), values.contiguous()
+        queries, words = queries.contiguous(), words.contiguous()
         count, size = queries.shape[0], queries.shape[1] // heads
         result, log_sums = torch.empty_like(queries), queries.new_empty(count, heads, dtype=torch.float32)
         seed = dropout_seed(dropout, queries.device)
         shape = (size**-0.5, float(dropout), heads, size, widest)
         _forward[(triton.cdiv(count, SPAN_BLOCK), heads)](
-            queries, keys, values, first_word, width, result, log_sums, seed, count, *shape, SPAN_BLOCK
+            queries, words, first_word, width, result, log_sums, seed, count, *shape, SPAN_BLOCK
         )
         ctx.shape = shape
-        ctx.save_for_backward(queries, keys, values, first_word, width, first_row, last_row, result, log_sums, seed)
+        ctx.save_for_backward(queries, words, first_word, width, first_row, last_row, result, log_sums, seed)
         return result
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Any, ...]:
-        queries, keys, values, first_word, width, first_row, last_row, result, log_sums, seed = ctx.saved_tensors
+        queries, words, first_word, width, first_row, last_row, result, log_sums, seed = ctx.saved_tensors
         gradient, heads = gradient.contiguous(), ctx.shape[2]
-        count, (batch, length) = len(queries), keys.shape[:2]
+        count, (batch, length) = len(queries), words.shape[:2]
         blocks = triton.cdiv(length, WORD_BLOCK)
         query_gradient, products = torch.empty_like(queries), torch.empty_like(log_sums)
-        key_gradient, value_gradient = torch.empty_like(keys), torch.empty_like(values)
+        word_gradient = torch.empty_like(words)
         _backward_spans[(triton.cdiv(count, SPAN_BLOCK), heads)](
-            queries, keys, values, first_word, width, result, log_sums, seed, gradient, query_gradient, products, count,
+            queries, words, first_word, width, result, log_sums, seed, gradient, query_gradient, products, count,
             *ctx.shape, SPAN_BLOCK,
         )  # fmt: skip
         _backward_words[(batch * blocks, heads)](
-            queries, keys, values, first_word, width, first_row, last_row, log_sums, seed, gradient, products,
-            key_gradient, value_gradient, length, blocks, *ctx.shape, WORD_BLOCK, ROW_BLOCK, product_precision(),
+            queries, words, first_word, width, first_row, last_row, log_sums, seed, gradient, products,
+            word_gradient, length, blocks, *ctx.shape, WORD_BLOCK, ROW_BLOCK, product_precision(),
         )  # fmt: skip
-        return query_gradient, key_gradient, value_gradient, *(None,) * 7
+        return query_gradient, word_gradient, *(None,) * 7

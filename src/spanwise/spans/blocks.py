@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
-from spanwise.spans.kernels import SpanIndex, attend_with_kernels, can_use_kernels
+from spanwise.spans.kernels import SpanIndex
 from spanwise.spans.tiles import Tiles
 
 ROWS = 8  # starts per tile: more compute masked cells, fewer copy more words, since windows overlap by the widest span
@@ -27,6 +27,7 @@ class Blocks(ABC):
     """S packed spans: ``sentence``, ``start`` and ``end`` [S], with at most ``max_width`` words each.
 
     ``shape`` is B and T: the number of sentences and their padded length. ``width`` is also at most T.
+    Kernels are compiled for ``max_width``, which does not depend on a batch.
     """
 
     inside: Tensor  # boolean, broadcasts to [G, M, N]
@@ -36,13 +37,7 @@ class Blocks(ABC):
         self.max_width, self.width = max_width, min(max_width, shape[1])
 
     def attend(self, queries: Tensor, keys: Tensor, values: Tensor, heads: int, dropout: float) -> Tensor:
-        """Attention of each span to its own words: ``queries`` [S, d], ``keys`` and ``values`` [B, T, d] to [S, d].
-
-        Training on a GPU uses kernels without blocks, if Triton is installed.
-        """
-        if torch.is_grad_enabled() and can_use_kernels(queries, heads, self.max_width):
-            # Kernels are compiled for a width, so it must not depend on the lengths of a batch.
-            return attend_with_kernels(queries, keys, values, self.index, heads, self.max_width, dropout)
+        """Attention of each span to its own words: ``queries`` [S, d], ``keys`` and ``values`` [B, T, d] to [S, d]."""
 
         def split_heads(vectors: Tensor) -> Tensor:
             return vectors.view(*vectors.shape[:2], heads, -1).transpose(1, 2)

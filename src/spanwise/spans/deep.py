@@ -14,9 +14,10 @@ from torch import Tensor, nn
 from spanwise.encoders.layers import LayerParts
 from spanwise.encoders.residual_norm import residual_norm
 from spanwise.runtime.dropout_seeds import shared_seeds
+from spanwise.runtime.fast_linear import is_plain_linear, joint_linear
 from spanwise.spans.attention_pooling import AttentionPooling
 from spanwise.spans.blocks import Blocks
-from spanwise.spans.kernels import can_use_max_kernels, max_with_kernels
+from spanwise.spans.kernels import attend_with_kernels, can_use_kernels, can_use_max_kernels, max_with_kernels
 from spanwise.spans.pooling import max_pool, mean_pool
 
 Aggregation = Literal["max", "mean", "multiplicative", "additive"]
@@ -76,8 +77,14 @@ class SpanTransformer(nn.Module):
     def _layer(self, layer: LayerParts, spans: Tensor, words: Tensor, blocks: Blocks) -> Tensor:
         modules = layer.modules
         dropout = layer.attention_dropout if self.training else 0.0
-        query, key, value = modules["query"](spans), modules["key"](words), modules["value"](words)
-        attended = blocks.attend(query, key, value, layer.heads, dropout)
+        query, key, value = modules["query"](spans), modules["key"], modules["value"]
+        is_plain = is_plain_linear(key) and is_plain_linear(value)
+        if is_plain and torch.is_grad_enabled() and can_use_kernels(query, layer.heads, blocks.max_width):
+            # In training on a GPU, keys and values are one product, and attention needs no blocks.
+            projected = joint_linear(words, (key, value))
+            attended = attend_with_kernels(query, projected, blocks.index, layer.heads, blocks.max_width, dropout)
+        else:
+            attended = blocks.attend(query, key(words), value(words), layer.heads, dropout)
         mixing, norm = modules["mixing"], modules["mixing_norm"]
         spans = residual_norm(spans, attended, mixing, norm, layer.dropout, training=self.training)
         hidden = layer.activation(modules["inner"](spans))

@@ -33,12 +33,12 @@ def can_use_kernels(queries: Tensor, heads: int, width: int) -> bool:
 
 
 def attend_with_kernels(
-    queries: Tensor, keys: Tensor, values: Tensor, index: SpanIndex, heads: int, width: int, dropout: float
-) -> Tensor:
-    """Attention of each span to its words, as ``Blocks.attend`` computes it."""
+    queries: Tensor, words: Tensor, index: SpanIndex, heads: int, width: int, dropout: float
+) -> Tensor:  # fmt: skip
+    """Attention of each span to its words, as ``Blocks.attend`` computes it; ``words`` are keys and values [B, T, 2 d]."""
     from spanwise.spans.attention_kernels import SpanAttention
 
-    attended: Tensor = SpanAttention.apply(queries, keys, values, *index, heads, width, dropout)  # type: ignore[no-untyped-call]
+    attended: Tensor = SpanAttention.apply(queries, words, *index, heads, width, dropout)  # type: ignore[no-untyped-call]
     return attended
 
 
@@ -55,7 +55,7 @@ def _works(device: torch.device, heads: int, size: int, width: int, dtype: torch
         return mixed.transpose(1, 2).reshape(length, -1)
 
     def kernels(queries: Tensor, keys: Tensor, values: Tensor) -> Tensor:
-        return attend_with_kernels(queries, keys.unsqueeze(0), values.unsqueeze(0), index, heads, width, 0.0)
+        return attend_with_kernels(queries, torch.cat((keys, values), 1).unsqueeze(0), index, heads, width, 0.0)
 
     return kernels_agree("span attention", kernels, reference, inputs)
 
