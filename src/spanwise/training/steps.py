@@ -14,6 +14,7 @@ from spanwise.runtime.fast_embedding import use_fast_embeddings
 from spanwise.runtime.fast_linear import use_fast_linear
 from spanwise.training.acceleration import enable_cuda_graphs, store_by_channel, use_bfloat16_in_heads
 from spanwise.training.adversarial import perturb, trainable_embeddings
+from spanwise.training.embedding_sums import add_to_gradients, find_embeddings
 from spanwise.training.optimization import clip_groups, make_optimizer, make_schedule
 from spanwise.training.step_graphs import StepGraphs
 
@@ -62,6 +63,9 @@ class TrainingSteps:
         model, settings = self.model, self.settings
         self.trainable = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self.embeddings = trainable_embeddings(model.encoder) if settings.adversarial else []
+        # Parts of a recorded encoder cannot change between the passes, and several processes exchange whole gradients.
+        can_sum = not self.records_encoder and self.accelerator.num_processes == 1
+        self.summing_embeddings = find_embeddings(model, self.embeddings) if can_sum else []
         self.clip_groups = clip_groups(model.head, self.trainable)
         self.optimizer = make_optimizer(model, settings)
         is_linear = settings.schedule == "linear"
@@ -128,13 +132,15 @@ class TrainingSteps:
                     parameter.grad = parameter.grad.clone()
         with perturb(self.embeddings, self.settings.adversarial, in_place=self.records_encoder):
             first = self._take_gradients() if self.accelerator.num_processes == 1 else {}
-            for batch in self._batches:
-                self._backward(batch)
+            with add_to_gradients(self.summing_embeddings, first):
+                for batch in self._batches:
+                    self._backward(batch)
+        pairs = [(parameter.grad, gradient) for parameter, gradient in first.items() if parameter.grad is not None]
+        if pairs:
+            torch._foreach_add_(*map(list, zip(*pairs, strict=True)))
         for parameter, gradient in first.items():
-            if parameter.grad is None:  # only the first pass has used it: some encoders skip layers at random
-                parameter.grad = torch.zeros_like(gradient)
-        if first:
-            torch._foreach_add_([parameter.grad for parameter in first if parameter.grad is not None], list(first.values()))
+            if parameter.grad is None:  # added in place, or unused by the second pass: some encoders skip layers at random
+                parameter.grad = gradient
         self._batches.clear()
 
     def _take_gradients(self) -> dict[Parameter, Tensor]:
