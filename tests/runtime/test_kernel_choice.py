@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 import torch
+from steps import make_trainer
 from torch import Tensor
 
 from spanwise.core.errors import SpanwiseWarning
@@ -91,3 +93,10 @@ def test_random_numbers_of_the_training_stay_the_same() -> None:
     state = torch.get_rng_state()
     assert kernels_agree("square", lambda *rows: square(*rows) + 0 * torch.rand(1), square, inputs())
     assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_trainer_plans_its_steps(tmp_path: Path) -> None:
+    steps = len(make_trainer(tmp_path, overrides=("training.epochs=3",)).batches)
+    assert 0 < steps < MIN_STEPS
+    assert kernel_choice._planned_steps == steps
+    assert not uses_kernels()

@@ -21,7 +21,7 @@ from spanwise.runtime.sum_kernels import sum_columns
 
 PROGRAMS = 528  # of the backward pass; each sums the gradients of weights and biases over its rows
 BLOCK_VALUES = 2048  # that a program reads at once
-MAX_ROWS = 8  # of a block; each of the four warps of a program should have a row of its own
+MAX_ROWS = 8  # of a block
 
 
 @triton.jit
