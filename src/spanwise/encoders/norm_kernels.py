@@ -19,7 +19,7 @@ from torch.autograd.function import once_differentiable
 from spanwise.runtime.shared_kernels import drop, dropout_seed, load_floats, random_numbers
 from spanwise.runtime.sum_kernels import sum_columns
 
-PROGRAMS = 528  # of the backward pass; each sums the gradients of weights and biases over its rows
+PROGRAMS = 396  # of the backward pass, three per multiprocessor of an H200; each sums the gradients of vectors over its rows
 BLOCK_VALUES = 2048  # that a program reads at once
 MAX_ROWS = 8  # of a block
 

@@ -76,7 +76,7 @@ def _backward(
         here = rows[None, :, None] * SIZE + columns[None, None, :]
         upper = load_floats(gradient + here, exists)
         begin = tl.load(first_word + rows[None, :, None], mask=is_row[None, :, None], other=0)
-        source = begin + tl.load(positions + here, mask=exists, other=0).to(tl.int32)
+        source = begin + tl.load(positions + here, mask=exists, other=0)
         lower += tl.where(source == words[:, None, None], upper, 0.0)
     there = words[:, None] * SIZE + columns[None, :]
     tl.store(word_gradient + there, tl.sum(lower, 1), mask=is_word[:, None] & is_column[None, :])
@@ -94,7 +94,7 @@ class SpanMaxima(torch.autograd.Function):
     ) -> Tensor:
         words = words.contiguous()
         count, size = len(first_word), words.shape[2]
-        result, positions = words.new_empty(count, size), words.new_empty(count, size, dtype=torch.int16)
+        result, positions = words.new_empty(count, size), words.new_empty(count, size, dtype=torch.int32)
         grid = (triton.cdiv(count, SPAN_BLOCK), triton.cdiv(size, FORWARD_COLUMNS))
         if count:
             _forward[grid](words, first_word, width, result, positions, count, size, widest, SPAN_BLOCK, FORWARD_COLUMNS)
