@@ -16,6 +16,7 @@ from tiny import FILLERS, corpus, digest, fit, sentences
 
 import spanwise
 from spanwise import Corpus, Entity, Sentence, evaluate
+from spanwise.corpora import splits
 from spanwise.corpora.splits import fingerprint
 from spanwise.encoders.static import StaticEncoder
 from spanwise.prediction.scoring import score_model
@@ -290,3 +291,18 @@ def test_unreachable_entities_count_as_misses(
         assert any(note in line for line in lines), lines
     notes = json.loads((tmp_path / "run" / "run.json").read_text())["notes"]
     assert [line.removeprefix("note: ") for line in lines if line.startswith("note: ")] == notes
+
+
+def test_each_split_is_read_for_its_fingerprint_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+
+    def counted(sentences: Any) -> str:
+        calls.append(len(sentences))
+        return fingerprint(sentences)
+
+    monkeypatch.setattr(splits, "fingerprint", counted)
+    data = corpus(30)
+    fit(tmp_path / "run", data, epochs=1)
+    assert calls == [len(data[split]) for split in data]
+    report = json.loads((tmp_path / "run" / "run.json").read_text())
+    assert report["data"]["dev"]["fingerprint"] == fingerprint(data["dev"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -45,15 +45,16 @@ class Trainer:
     """Trains a model on ``corpus["train"]`` and stores the weights that are best on ``corpus["dev"]`` in the run folder.
 
     ``sentences`` replace those of train, for example by the same with the probabilities of teachers.
-    ``data`` is the corpus as it was read, if ``corpus`` differs from it.
+    ``data`` has the fingerprint of each split as it was read, if they are known or ``corpus`` differs from it.
     """
 
     def __init__(
         self, model: Model, corpus: Corpus, folder: Path, *, device: str = "auto", trackers: Iterable[str] = (),
-        log: Callable[[str], None] = print, sentences: Sequence[Sentence] | None = None, data: Corpus | None = None,
+        log: Callable[[str], None] = print, sentences: Sequence[Sentence] | None = None, data: Mapping[str, str] | None = None,
     ) -> None:  # fmt: skip
         self.model, self.corpus, self.folder, self.log = model, corpus, RunFolder(folder), log
-        self.sentences, self.fingerprints = corpus["train"] if sentences is None else sentences, fingerprints(data or corpus)
+        self.sentences = corpus["train"] if sentences is None else sentences
+        self.fingerprints = fingerprints(corpus) if data is None else dict(data)
         self.settings, self.trackers = model.config.training, list(trackers)
         self._set_up_device(device)
         self._prepare_data()

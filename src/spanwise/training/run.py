@@ -212,7 +212,7 @@ def _train(
     # Train. From here on the run can be resumed, because its record is written.
     trainer = Trainer(
         model, supervision.corpus, folder.path, device=options.device, trackers=options.trackers, log=options.log,
-        sentences=supervision.sentences(model), data=corpus,
+        sentences=supervision.sentences(model), data=record.data,
     )  # fmt: skip
     options.log(trainer.plan)
     conditions = current_conditions(trainer.device_name, trainer.accelerator.num_processes)
