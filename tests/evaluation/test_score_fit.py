@@ -10,8 +10,8 @@ import pytest
 
 from spanwise.core.types import Entity, Sentence
 from spanwise.decoding.score_scale import ScoreScale, log_odds
-from spanwise.evaluation.calibration import calibration_errors, scored_predictions
-from spanwise.evaluation.score_fit import MIN_PREDICTIONS, fit_predictions, fit_scale
+from spanwise.evaluation.calibration import calibration, calibration_errors, scored_predictions
+from spanwise.evaluation.score_fit import MIN_PREDICTIONS, fit_scale
 
 
 def draw(count: int, temperature: float, bias: float = 0.0, seed: int = 1) -> list[tuple[float, bool]]:
@@ -82,7 +82,7 @@ def test_calibration_lowers_the_error_of_other_predictions() -> None:
 
     dev, test = (sentences(draw(1000, 3.0, seed=seed)) for seed in (1, 2))
     assert scored_predictions(*dev) == sorted(draw(1000, 3.0, seed=1))
-    scale = fit_predictions(*dev)
+    scale = fit_scale(scored_predictions(*dev))
     assert scale is not None
     gold, predicted = test
     errors = calibration_errors(gold, predicted, [scale.apply(sentence) for sentence in predicted])
@@ -90,6 +90,7 @@ def test_calibration_lowers_the_error_of_other_predictions() -> None:
     assert errors.before > 0.1
     assert errors.after < 0.04
     assert errors.predictions == 1000
+    whole = [calibration(gold, sentences) for sentences in (predicted, [scale.apply(sentence) for sentence in predicted])]
+    assert [errors.before, errors.after] == [one.expected_error for one in whole]
     bare = [Sentence(s.id, s.words, tuple(Entity(e.type, e.fragments) for e in s.entities)) for s in predicted]
-    assert fit_predictions(gold, bare) is None
     assert calibration_errors(gold, bare, bare) is None

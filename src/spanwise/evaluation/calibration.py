@@ -23,6 +23,8 @@ from spanwise.evaluation.scores import EntityItem, Score, Tally, entity_items, r
 BINS = 10
 MAX_POINTS = 200  # of the curve
 
+ScoredPredictions = Sequence[tuple[float, bool]]  # the score of each predicted entity and whether it is correct, sorted
+
 
 @dataclass(frozen=True, slots=True)
 class Bin:
@@ -125,7 +127,7 @@ def calibration(
         raise SpanwiseError("there are no predicted entities to calibrate")
     total = support.total()
     return Calibration(
-        equal_width=tuple(_bins(rows, [(index + 1) / bins for index in range(bins)])),
+        equal_width=tuple(_bins(rows, _equal_widths(bins))),
         equal_count=tuple(_bins(rows, [*quantile_cuts((score for score, _ in rows), bins), 1.0])),
         curve=tuple(_curve(rows, total)),
         unfiltered=_score_at(0.0, rows, total).score,
@@ -173,11 +175,21 @@ def calibration_errors(
 ) -> CalibrationErrors | None:  # fmt: skip
     """Compare predictions before and after the calibration of their scores; None if there are none."""
     try:
-        calibrations = [calibration(gold, predicted) for predicted in (before, after)]
-    except SpanwiseError:  # no predictions, or some without a score
+        return compare_errors(scored_predictions(gold, before), scored_predictions(gold, after))
+    except SpanwiseError:  # some predictions have no score
         return None
-    errors = [one.expected_error for one in calibrations]
-    return CalibrationErrors(errors[0], errors[1], calibrations[0].unfiltered.predicted)
+
+
+def compare_errors(before: ScoredPredictions, after: ScoredPredictions) -> CalibrationErrors | None:
+    """Compare the same ``scored_predictions`` before and after the calibration of their scores; None if there are none.
+
+    >>> compare_errors([(0.9, False), (0.9, True)], [(0.6, False), (0.6, True)]).line
+    'expected calibration error of scores: 0.100, without calibration 0.400'
+    """
+    if not before or not after:
+        return None
+    errors = [expected_error(tuple(_bins(rows, _equal_widths(BINS)))) for rows in (before, after)]
+    return CalibrationErrors(errors[0], errors[1], len(before))
 
 
 def expected_error(bins: Sequence[Bin]) -> float:
@@ -208,6 +220,11 @@ def _checked_scores(sentence: Sentence | None) -> dict[EntityItem, float]:
         if not 0 <= entity.score <= 1:
             raise SpanwiseError(f"expected scores between 0 and 1, found a predicted entity with the score {entity.score}")
     return best_scores(sentence)
+
+
+def _equal_widths(bins: int) -> list[float]:
+    """The upper limits of bins of equal width."""
+    return [(index + 1) / bins for index in range(bins)]
 
 
 def _bins(rows: Sequence[tuple[float, bool]], limits: Sequence[float]) -> Iterable[Bin]:

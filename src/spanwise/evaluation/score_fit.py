@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 import numpy as np
 import numpy.typing as npt
 
-from spanwise.core.errors import SpanwiseError
-from spanwise.core.types import Sentence
 from spanwise.decoding.score_scale import ScoreScale, log_odds
-from spanwise.evaluation.calibration import scored_predictions
 
 MIN_PREDICTIONS = 50  # on dev; with fewer, chance would choose the scale
 MIN_SLOPE, MAX_SLOPE = 0.05, 20.0  # of the log-odds, the inverse of the temperature
@@ -71,11 +68,3 @@ def _bounded(weights: Floats) -> Floats:
 def _loss(features: Floats, targets: Floats, weights: Floats) -> float:
     values = features @ weights
     return float((np.logaddexp(0, values) - targets * values).sum())
-
-
-def fit_predictions(gold: Sequence[Sentence], predicted: Sequence[Sentence]) -> ScoreScale | None:
-    """Fit the scale of predicted sentences, which should be those of dev; None if that is not possible."""
-    try:
-        return fit_scale(scored_predictions(gold, predicted))
-    except SpanwiseError:  # some predictions have no score
-        return None

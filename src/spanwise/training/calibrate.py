@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from spanwise.config.settings import CalibrationSettings
+from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Corpus, Sentence
 from spanwise.decoding.score_scale import ScoreScale
-from spanwise.evaluation.calibration import calibration_errors
-from spanwise.evaluation.score_fit import MIN_PREDICTIONS, fit_predictions
+from spanwise.evaluation.calibration import ScoredPredictions, compare_errors, scored_predictions
+from spanwise.evaluation.score_fit import MIN_PREDICTIONS, fit_scale
 from spanwise.models.model import Model
 from spanwise.runs.folder import RunFolder
 from spanwise.runtime.device import is_main_process
@@ -22,7 +23,8 @@ def calibrate(
 
     ``predicted`` has the scores of the head, by split. Which entities are predicted does not change.
     """
-    scale = fit_predictions(corpus["dev"], predicted["dev"])
+    scored = {split: _score(corpus[split], sentences) for split, sentences in predicted.items()}
+    scale = fit_scale(scored["dev"])
     if scale is None:
         return {"note": f"scores are not calibrated: fewer than {MIN_PREDICTIONS} predicted entities on dev, or no scores"}
     model.config = model.config.model_copy(
@@ -30,17 +32,23 @@ def calibrate(
     )
     if is_main_process():
         folder.write_config(model.config)
-    errors = _errors(corpus, predicted, scale)
+    errors = {split: _errors(rows, scale) for split, rows in scored.items()}
     bias = f" and a bias of {scale.bias:g}" if scale.bias else ""
     changes = ", ".join(f"{split} {row['before']:.3f} → {row['after']:.3f}" for split, row in errors.items() if row)
     log(f"scores are calibrated with a temperature of {scale.temperature:g}{bias}: expected calibration error {changes}")
     return {"temperature": scale.temperature, "bias": scale.bias, **errors}
 
 
-def _errors(corpus: Corpus, predicted: Mapping[str, Sequence[Sentence]], scale: ScoreScale) -> dict[str, Any]:
-    """The expected calibration error of each split before and after."""
-    errors = {}
-    for split, before in predicted.items():
-        split_errors = calibration_errors(corpus[split], before, [scale.apply(sentence) for sentence in before])
-        errors[split] = None if split_errors is None else split_errors.to_json()
-    return errors
+def _score(gold: Sequence[Sentence], predicted: Sequence[Sentence]) -> ScoredPredictions:
+    """The score of each predicted entity and whether it is correct; empty if some have no score."""
+    try:
+        return scored_predictions(gold, predicted)
+    except SpanwiseError:
+        return []
+
+
+def _errors(before: ScoredPredictions, scale: ScoreScale) -> dict[str, Any] | None:
+    """The expected calibration error before and after; None without predictions."""
+    after = sorted((scale.calibrate(score), is_correct) for score, is_correct in before)
+    errors = compare_errors(before, after)
+    return None if errors is None else errors.to_json()
