@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pickle
+from multiprocessing.reduction import ForkingPickler
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -152,3 +154,20 @@ def test_a_batch_for_scoring_needs_no_gold() -> None:
     assert "label" not in batch.targets
     assert set(batch.targets["sentence"].tolist()) == {1}
     assert "label" in make_batch(built.encoder, built.head, bare, prepared, np.array([1, 0]), gold=True).targets
+
+
+def test_batches_are_sent_between_processes_as_bytes(tiny_bert: Path) -> None:
+    """Shared memory costs a connection to the other process for each batch."""
+    built, sentences = model(tiny_bert, "spanner"), corpus()["train"]
+    prepared = built.encoder.prepare(sentences)
+    batches = TrainingBatches(built.encoder, built.head, sentences, prepared, epochs=1, batch_size=4, budget=None, seed=1)
+    packed = batches[0]
+    message = bytes(ForkingPickler.dumps(packed))
+    assert len(packed.memory) < len(message) < len(packed.memory) + 5000
+    assert b"rebuild_storage" not in message
+    received = pickle.loads(message)
+    assert received.key == packed.key
+    assert received.indices.tolist() == packed.indices.tolist()
+    assert torch.equal(received.memory, packed.memory)
+    received.memory.zero_()  # it is writable
+    assert packed.memory.any()

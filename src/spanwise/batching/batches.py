@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Tensor
 from torch.utils.data import Dataset
@@ -61,6 +62,10 @@ class PackedBatch:
                 offset += len(raw) + padding
         return cls(batch.indices, torch.cat(chunks), layout)
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Send the bytes themselves to another process: shared memory costs it a new connection for each batch."""
+        return _receive, (self.indices, self.memory.numpy(), self.layout)
+
     @property
     def key(self) -> tuple[tuple[bool, str, torch.dtype, torch.Size, int, int], ...]:
         """What batches of the same shapes have in common."""
@@ -77,6 +82,10 @@ class PackedBatch:
         # Pinned here instead of in the loader, whose thread would interfere with the capture of CUDA graphs.
         memory = (self.memory.pin_memory() if device.type == "cuda" else self.memory).to(device, non_blocking=True)
         return self.view(memory)
+
+
+def _receive(indices: Ints, memory: npt.NDArray[np.uint8], layout: list[Any]) -> PackedBatch:
+    return PackedBatch(indices, torch.from_numpy(memory), layout)
 
 
 class TrainingBatches(Dataset[PackedBatch]):
