@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -77,6 +78,11 @@ class Encoder(nn.Module, ABC):
     @abstractmethod
     def cost(self, prepared: Any) -> int:
         """The length of a prepared sentence in the encoder's units, for batches of similar lengths."""
+
+    @contextmanager
+    def shared_work(self, prepared: Sequence[Any]) -> Iterator[None]:
+        """Do work within the context that batches of these sentences share. For prediction, in evaluation mode."""
+        yield
 
     def pretrained_parameters(self) -> Iterator[nn.Parameter]:
         """The pretrained parameters, which are trained at the lower learning rate."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from functools import reduce
 from itertools import chain
 from pathlib import Path
@@ -109,6 +110,13 @@ class ConcatEncoder(Encoder):
 
     def collate(self, prepared: Sequence[tuple[Any, ...]]) -> dict[str, Tensor]:
         return self.indexer.collate(prepared)
+
+    @contextmanager
+    def shared_work(self, prepared: Sequence[tuple[Any, ...]]) -> Iterator[None]:
+        with ExitStack() as stack:
+            for part, items in zip(self._encoders, zip(*prepared, strict=True), strict=False):  # no items without sentences
+                stack.enter_context(part.shared_work(items))
+            yield
 
     def size_table(self, prepared: Sequence[tuple[Any, ...]]) -> SizeTable | None:
         columns = zip(*prepared, strict=True)

@@ -32,7 +32,7 @@ class JointIndexer(Generic[Part]):
         return list(zip(*(part.prepare(sentences, context) for part in self.parts), strict=True))
 
     def cost(self, prepared: tuple[Any, ...]) -> int:
-        return max(part.cost(item) for part, item in zip(self.parts, prepared, strict=True))
+        return max([part.cost(item) for part, item in zip(self.parts, prepared, strict=True)])
 
     def collate(self, prepared: Sequence[tuple[Any, ...]]) -> dict[str, Any]:
         """The arrays of all parts, as ``name_arrays`` names them, and their common ``mask``."""

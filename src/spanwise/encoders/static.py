@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal, Self
@@ -23,6 +24,7 @@ from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.encoders.fixed_shapes import SizeTable, pad_word_inputs
 from spanwise.encoders.pos_tagging import tag_sentences
+from spanwise.encoders.read_spellings import ReadSpellings
 from spanwise.encoders.recurrent import BiLSTM, VariationalDropout, masked_max
 from spanwise.encoders.vocabulary import PADDING, UNKNOWN, Vocabulary
 from spanwise.encoders.word_indexing import FILE, IndexedWords, StaticRecord, WordIndexer
@@ -94,6 +96,7 @@ class StaticEncoder(Encoder):
             if settings.char_hidden
             else None
         )
+        self._read_spellings: ReadSpellings | None = None  # of the sentences that are predicted now
         self.tags = nn.Embedding(len(vocabulary.tags) + 2, settings.pos_size, PADDING) if settings.pos_size else None
         self.word_size = word_size
         self.width = word_size + 2 * settings.char_hidden + settings.pos_size
@@ -166,7 +169,24 @@ class StaticEncoder(Encoder):
         return self.indexer.cost(prepared)
 
     def collate(self, prepared: Sequence[IndexedWords]) -> dict[str, Tensor]:
-        return {name: torch.from_numpy(array) for name, array in self.indexer.collate(prepared).items()}
+        shared = self._read_spellings
+        if shared is not None and any(item.spellings is not shared.spellings for item in prepared):
+            shared = None
+        arrays = self.indexer.collate(prepared, None if shared is None else shared.places)
+        return {name: torch.from_numpy(array) for name, array in arrays.items()}
+
+    @contextmanager
+    def shared_work(self, prepared: Sequence[IndexedWords]) -> Iterator[None]:
+        """Read each distinct spelling once, if the sentences were prepared together."""
+        tables = {id(item.spellings): item.spellings for item in prepared}
+        spellings = next(iter(tables.values())) if len(tables) == 1 else None
+        if self.characters and spellings is not None and len(spellings.lengths):
+            device = self.characters.vectors.weight.device
+            self._read_spellings = ReadSpellings.read(spellings, self.characters, device)
+        try:
+            yield
+        finally:
+            self._read_spellings = None
 
     def size_table(self, prepared: Sequence[IndexedWords]) -> SizeTable | None:
         if self.context or isinstance(self.characters, CharacterBiLSTM):
@@ -190,7 +210,9 @@ class StaticEncoder(Encoder):
         if self.words:
             parts.append(self.words(self._drop_words(inputs["words"])))
         if self.characters:
-            parts.append(select_rows(self.characters(inputs["short"], inputs["long"]), inputs["spelling"]))
+            shared = None if "short" in inputs else self._read_spellings
+            spellings = self.characters(inputs["short"], inputs["long"]) if shared is None else shared.vectors
+            parts.append(select_rows(spellings, inputs["spelling"]))
         if self.tags:
             parts.append(self.tags(self._drop_words(inputs["tags"])))
         states = self.dropout(torch.cat(parts, dim=2))

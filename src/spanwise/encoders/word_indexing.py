@@ -108,8 +108,11 @@ class WordIndexer:
     def cost(self, prepared: IndexedWords) -> int:
         return prepared.length
 
-    def collate(self, prepared: Sequence[IndexedWords]) -> dict[str, Array]:
-        """``mask`` [B, T] and, if used, ``words``, ``tags`` and ``spelling``, which indexes rows of ``short`` and ``long``."""
+    def collate(self, prepared: Sequence[IndexedWords], places: Array | None = None) -> dict[str, Array]:
+        """``mask`` [B, T] and, if used, ``words``, ``tags`` and ``spelling``, which indexes rows of ``short`` and ``long``.
+
+        With ``places`` of all spellings, ``spelling`` is the place of each word's, and there are no tables.
+        """
         lengths = np.array([item.length for item in prepared], np.int64)
         mask = np.arange(max(lengths.max(initial=0), 1)) < lengths[:, None]
         arrays = {"mask": mask}
@@ -120,8 +123,11 @@ class WordIndexer:
         if self.characters:
             tables = [item.spellings for item in prepared if item.spellings is not None]
             spellings, rows = join(tables, [item.rows for item in prepared if item.rows is not None])
-            arrays["short"], arrays["long"], places = batch_tables(spellings, rows)
-            arrays["spelling"] = _padded(mask, places)
+            if places is None:
+                arrays["short"], arrays["long"], numbers = batch_tables(spellings, rows)
+            else:
+                numbers = places[rows]
+            arrays["spelling"] = _padded(mask, numbers)
         return arrays
 
 

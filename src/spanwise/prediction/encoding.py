@@ -25,9 +25,10 @@ def encode_batches(model: Model, prepared: Sequence[Any], batch_size: int) -> It
     device = next(model.parameters()).device
     costs = np.array([model.encoder.cost(item) for item in prepared], np.int64)
     try:
-        for indices in plan(costs, batch_size, None, None):
-            inputs = model.encoder.collate([prepared[index] for index in indices])
-            yield indices, model.encoder(to_device(inputs, device)), device
-            advance(len(indices))
+        with model.encoder.shared_work(prepared):
+            for indices in plan(costs, batch_size, None, None):
+                inputs = model.encoder.collate([prepared[index] for index in indices])
+                yield indices, model.encoder(to_device(inputs, device)), device
+                advance(len(indices))
     finally:
         model.train(is_training)
