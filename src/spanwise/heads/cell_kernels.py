@@ -53,7 +53,7 @@ def _normal_share(values):
 def _join(
     words, products, widths, weight, bias, inside, result, total_cells, means, scales, seed, count, epsilon, dropout,
     SIZE: tl.constexpr, LAST: tl.constexpr, CONTENT: tl.constexpr, SPANS: tl.constexpr, HAS_PRODUCT: tl.constexpr,
-    ROWS: tl.constexpr, WIDTH: tl.constexpr, BLOCK: tl.constexpr, DROPS: tl.constexpr,
+    ROWS: tl.constexpr, WIDTH: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """Cells from words: first + last + width (+ product) (+ maximum), then norm, GELU and dropout."""
     rows, columns, here, exists, is_inside = _block(inside, tl.program_id(0), count, ROWS, WIDTH, BLOCK)
@@ -76,8 +76,7 @@ def _join(
     offsets = load_floats(bias + columns, columns < WIDTH)
     values = normal * factors[None, :] + offsets[None, :]
     values = tl.where(is_inside, values * _normal_share(values), 0.0)
-    if DROPS:
-        values = drop(values, random_numbers(tl.load(seed), here) > dropout, dropout)
+    values = drop(values, random_numbers(tl.load(seed), here) >= dropout, dropout)
     tl.store(result + here, values, mask=exists)
     tl.store(total_cells + here, total, mask=exists)
     tl.store(means + rows, mean, mask=rows < count)
@@ -106,7 +105,7 @@ def _add(
 @triton.jit(do_not_specialize=["count", "blocks"])
 def _norm_backward(
     total_cells, offset, weight, bias, inside, means, scales, gradient, cell_gradient, total_gradient, sums, seed, count,
-    blocks, dropout, IS_SUM: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr, BLOCK: tl.constexpr, DROPS: tl.constexpr,
+    blocks, dropout, IS_SUM: tl.constexpr, ROWS: tl.constexpr, WIDTH: tl.constexpr, BLOCK: tl.constexpr,
 ):  # fmt: skip
     """The gradients of ``_add`` (IS_SUM) or of the norm of ``_join``; sums for weight, bias and offset."""
     program = tl.program_id(0)
@@ -127,8 +126,8 @@ def _norm_backward(
         upper = load_floats(gradient + here, is_inside)
         if IS_SUM:
             tl.store(cell_gradient + here, upper, mask=exists)
-        if DROPS:
-            upper = drop(upper, random_numbers(tl.load(seed), here) > dropout, dropout)
+        else:
+            upper = drop(upper, random_numbers(tl.load(seed), here) >= dropout, dropout)
         values = normal * factors + offsets
         upper = upper * (_normal_share(values) + values * 0.3989422804014327 * tl.exp(-0.5 * values * values))
         weight_sum += upper * normal
@@ -243,7 +242,6 @@ class JoinedCells(torch.autograd.Function):
             _join[(blocks,)](
                 words, total, widths, weight, bias, inside, result, total, means, scales, seed, count, epsilon, dropout,
                 size, width, content, spans, product is not None, ROWS, width, block,
-                dropout > 0,
             )  # fmt: skip
         ctx.save_for_backward(words, product, weight, bias, inside, products, total, means, scales, seed)
         ctx.options = (dropout, content, spans)
@@ -315,6 +313,6 @@ def _differentiate(
     sums = weight.new_empty(programs, 3 * width)
     _norm_backward[(programs,)](
         total, weight if offset is None else offset, weight, bias, inside, means, scales, gradient.contiguous(), cells, lower,
-        sums, seed, count, blocks, dropout, offset is not None, ROWS, width, triton.next_power_of_2(width), dropout > 0,
+        sums, seed, count, blocks, dropout, offset is not None, ROWS, width, triton.next_power_of_2(width),
     )  # fmt: skip
     return lower, cells, sum_columns(sums).view(3, width)
