@@ -13,9 +13,10 @@ from torch import Tensor, nn
 
 from spanwise import Sentence
 from spanwise.batching.batches import to_device
-from spanwise.encoders import ENCODERS, resolve_encoder
+from spanwise.encoders import ENCODERS, concat, resolve_encoder, static
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.encoders.concat import ConcatEncoder, ConcatSettings
+from spanwise.encoders.recurrent import masked_max
 from spanwise.encoders.transformer_settings import MASKING, MASKING_SENTENCES
 
 SENTENCES = [
@@ -100,6 +101,22 @@ def test_states_are_concatenated() -> None:
     first, second = (encoded(part) for part in encoder.parts)  # type: ignore[arg-type]
     assert torch.equal(states.words, torch.cat([first.words[:, :4], second.words], dim=2))
     assert torch.equal(states.cls, torch.cat([first.cls, second.cls], dim=1))
+
+
+@pytest.mark.parametrize("hidden", [0, 8])
+def test_sentences_are_pooled_only_if_a_head_reads_them(monkeypatch: pytest.MonkeyPatch, hidden: int) -> None:
+    pooled: list[Tensor] = []
+
+    def record(words: Tensor, mask: Tensor) -> Tensor:
+        pooled.append(words)
+        return masked_max(words, mask)
+
+    for module in (concat, static):
+        monkeypatch.setattr(module, "masked_max", record)
+    states = encoded(built(hidden=hidden))
+    assert not pooled
+    assert states.cls is states.cls  # computed once
+    assert len(pooled) == 1
 
 
 def test_a_bilstm_reads_the_states() -> None:

@@ -24,13 +24,26 @@ from spanwise.encoders.layers import LayerParts
 class TokenStates:
     """The states of a batch: ``words [B, T, d]``, ``cls [B, d]`` and ``mask [B, T]``, which is true for words.
 
-    The states of padding are undefined, so every user of them applies the mask.
+    The states of padding are undefined, so every user of them applies the mask. Few heads read ``cls``, so an
+    encoder may give a function that computes it.
+
+    >>> import torch
+    >>> states = TokenStates(torch.zeros(1, 3, 2), lambda: torch.ones(1, 2), torch.ones(1, 3, dtype=torch.bool))
+    >>> states.cls
+    tensor([[1., 1.]])
     """
 
     words: Tensor
-    cls: Tensor
+    sentence: Tensor | Callable[[], Tensor]
     mask: Tensor
     layers: tuple[Tensor, ...] = ()  # word states of lower layers, lowest first, if a head requested them
+
+    @property
+    def cls(self) -> Tensor:
+        """The state of each sentence [B, d]."""
+        if not isinstance(self.sentence, Tensor):
+            self.sentence = self.sentence()
+        return self.sentence
 
 
 class Encoder(nn.Module, ABC):

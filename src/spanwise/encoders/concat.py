@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
-from functools import reduce
+from functools import partial, reduce
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, Self
@@ -146,6 +146,6 @@ class ConcatEncoder(Encoder):
         """The states of all parts together: concatenated, and read by the BiLSTM."""
         words = torch.cat([state.words[:, : mask.shape[1]] for state in states], dim=2)
         if not self.context:
-            return TokenStates(words, torch.cat([state.cls for state in states], dim=1), mask)
+            return TokenStates(words, lambda: torch.cat([state.cls for state in states], dim=1), mask)
         words = self.dropout(self.context(self.dropout(words), mask.sum(1)))
-        return TokenStates(words, masked_max(words, mask), mask)
+        return TokenStates(words, partial(masked_max, words, mask), mask)

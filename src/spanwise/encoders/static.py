@@ -10,6 +10,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Literal, Self
 
@@ -218,7 +219,7 @@ class StaticEncoder(Encoder):
         states = self.dropout(torch.cat(parts, dim=2))
         if self.context:
             states = self.dropout(self.context(states, mask.sum(1)))
-        return TokenStates(states, masked_max(states, mask), mask)
+        return TokenStates(states, partial(masked_max, states, mask), mask)
 
     def _drop_words(self, indices: Tensor) -> Tensor:
         """Replace some words in training by the unknown word, to train its vector."""
