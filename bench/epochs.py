@@ -12,9 +12,11 @@ device, but not building it.
 
 On a GPU, the share of the device's peak arithmetic is the number of floating-point operations of a step,
 counted by PyTorch's ``FlopCounterMode``, divided by its time and by the peak in TFLOP/s. The counter sees
-products of matrices and attention of PyTorch, padding included, but not Triton kernels. The default peaks
-are those of an H200 without sparsity: 989 in bf16 and fp16, 495 in TF32; ``--peak`` gives another.
+products of matrices and attention, padding included. It does not see Triton kernels, so the counted steps
+use none. The default peaks are those of an H200 without sparsity: 989 in bf16 and fp16, 495 in TF32;
+``--peak`` gives another.
 
+Trainings of fewer than 2,000 steps use no Triton kernels unless ``SPANWISE_KERNELS=1``.
 ``--set RECIPE:KEY=VALUE`` changes a setting of one recipe. ``--plain`` also measures without recorded steps.
 """
 
@@ -22,6 +24,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import statistics
 import tempfile
 import time
@@ -38,6 +41,7 @@ from spanwise.core.types import Corpus
 from spanwise.models.model import Model
 from spanwise.prediction.predictor import predict
 from spanwise.recipes.resolve import resolve_config
+from spanwise.runtime.kernel_choice import SWITCH
 from spanwise.training.data import read_training_corpus
 from spanwise.training.loop import Trainer
 from spanwise.training.progress import Progress
@@ -149,7 +153,7 @@ def measure_arithmetic(trainer: Trainer, milliseconds: float, steps: int, peak: 
     peak = peak or PEAKS[trainer.precision]
     batches = first_batches(trainer, steps)
     trainer.model.train()
-    with FlopCounterMode(display=False) as counter:
+    with patch.dict(os.environ, {SWITCH: "0"}), FlopCounterMode(display=False) as counter:
         for batch in batches:
             if trainer.steps.graphs is None:
                 trainer.steps.make(batch)
