@@ -12,6 +12,7 @@ from torch import Tensor
 from spanwise.heads.cells import sum_words, windows
 from spanwise.runtime.kernel_choice import MAX_VALUES, example_values, kernels_agree, uses_kernels
 
+PARTS = 5  # of a projected word
 MAX_CHANNELS = 256  # values of a cell; a program reads whole cells
 MAX_WIDTH = 32  # words of a cell; a program reads all cells that start at a word
 
@@ -22,7 +23,8 @@ def can_use_cell_kernels(words: Tensor, widest: int, channels: int, rank: int) -
         return False
     is_float32 = words.dtype == torch.float32 and not torch.is_autocast_enabled("cuda")
     size = max(channels, rank)
-    is_small = size <= MAX_CHANNELS and widest <= MAX_WIDTH and words.shape[0] * words.shape[1] * widest * size < MAX_VALUES
+    largest = words.shape[0] * words.shape[1] * max(widest, PARTS) * size  # of all tensors
+    is_small = size <= MAX_CHANNELS and widest <= MAX_WIDTH and largest < MAX_VALUES
     return is_float32 and is_small and _works(words.device, widest, channels, rank)
 
 
