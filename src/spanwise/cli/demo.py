@@ -22,7 +22,7 @@ TEXT = (
     "A spokeswoman for the Bank of Japan said that exports to South Korea had risen since last March."
 )
 
-# Two to three minutes on two cores instead of ten with the automatic settings: few epochs and one pass per step.
+# Two to three minutes on two cores instead of half an hour with the automatic settings: few epochs and one pass per step.
 PRETRAINED: dict[str, Any] = {"encoder": "minilm", "epochs": 5, "encoder_rate": 2e-4, "overrides": ["training.adversarial=0"]}
 STATIC: dict[str, Any] = {"encoder": "static", "epochs": 7, "head_rate": 0.003}
 MAX_WIDTH = 100
