@@ -58,3 +58,13 @@ def test_a_model_is_trained_once_and_packed(
     assert entry.licence in card
     with pytest.raises(SystemExit, match=r"unknown model 'de-new' .did you mean 'de-news'"):
         models.main([*arguments[:1], "de-new"])
+
+
+def test_the_documentation_shows_every_model() -> None:
+    page = (Path(models.__file__).parents[1] / "docs" / "how-to" / "package-a-model.md").read_text(encoding="utf-8")
+    rows = {cells[1].strip(" `"): cells for line in page.splitlines() if len(cells := line.split("|")) == 10}
+    encoders = {"minilm": "MiniLM", "static": "static"}
+    for name, entry in models.read_collection().items():
+        assert rows[name][4].strip() == encoders[entry.encoder]
+        if entry.epochs:
+            assert f"`epochs: {entry.epochs}`" in page
