@@ -62,6 +62,6 @@ def skip_collection_at_exit() -> None:
 
 
 def _freeze_unless_leaks_are_reported() -> None:
-    """Freeze all objects unless Triton is imported, which prints every object of its own that was not collected."""
+    """Freeze all objects unless Triton is imported, which reports those of its objects that were not collected."""
     if "triton" not in sys.modules:
         gc.freeze()
