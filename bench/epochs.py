@@ -135,11 +135,11 @@ def time_steps(trainers: Mapping[str, Trainer], steps: int, rounds: int) -> dict
     for name in trainers:  # the second time records shapes that no epoch has recorded
         make(name)
         make(name)
-    found: dict[str, list[float]] = {name: [] for name in trainers}
+    times: dict[str, list[float]] = {name: [] for name in trainers}
     for _ in range(rounds):
-        for name, milliseconds in found.items():
+        for name, milliseconds in times.items():
             milliseconds.append(round(1000 * timed(lambda name=name: make(name)) / len(batches[name]), 4))
-    return found
+    return times
 
 
 def first_batches(trainer: Trainer, steps: int) -> Sequence[PackedBatch]:
@@ -167,12 +167,12 @@ def measure_arithmetic(trainer: Trainer, milliseconds: float, steps: int, peak: 
 
 def time_predictions(trainers: Mapping[str, Trainer], corpus: Corpus, rounds: int) -> dict[str, list[float]]:
     """Seconds in which each model predicts dev, in each round."""
-    found: dict[str, list[float]] = {name: [] for name in trainers}
+    times: dict[str, list[float]] = {name: [] for name in trainers}
     for _ in range(rounds):
-        for name, seconds in found.items():
+        for name, seconds in times.items():
             model = trainers[name].model
             seconds.append(round(timed(lambda model=model: list(predict(model, corpus["dev"]))), 3))
-    return found
+    return times
 
 
 def print_table(rows: Mapping[str, Mapping[str, Any]]) -> None:

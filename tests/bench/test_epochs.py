@@ -73,6 +73,6 @@ def test_a_difference_of_one_bit_is_found(tmp_path: Path) -> None:
     flat = weights[name].view(-1)
     flat[0] = torch.nextafter(flat[0], torch.tensor(torch.inf))
     save_file(weights, tmp_path / "second" / "model.safetensors")
-    found = resume.differences(tmp_path / "first", tmp_path / "second")
-    assert (found["is_equal"], found["unequal_tensors"], found["same_scores"]) == (False, 1, True)
-    assert 0 < found["largest_difference"] < 1e-6
+    compared = resume.differences(tmp_path / "first", tmp_path / "second")
+    assert (compared["is_equal"], compared["unequal_tensors"], compared["same_scores"]) == (False, 1, True)
+    assert 0 < compared["largest_difference"] < 1e-6
