@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import exp, log
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spanwise.core.types import Entity, Relation, Sentence
+from spanwise.core.types import Entity, Link, Relation, Sentence
 from spanwise.decoding.score_scale import ScoreScale
 
 SCALES = st.builds(ScoreScale, st.floats(0.2, 8.0), st.floats(-4.0, 4.0))
@@ -54,6 +55,18 @@ def test_relations_and_entities_without_scores_stay() -> None:
     assert [entity.score for entity in scale.undo(calibrated).entities] == [0.9, None]
     assert ScoreScale().apply(sentence) is sentence
     assert ScoreScale().is_identity
+
+
+def test_everything_but_scores_stays() -> None:
+    entities = (Entity("X", ((0, 1), (2, 3)), 0.9, extra={"note": "n"}), Entity("Y", ((1, 2),), 0.6))
+    place = {"text": "a  b c ", "document": "d", "position": 3, "start": 40}
+    plain = Sentence("s", ("a", "b", "c"), entities, (Relation("r", 1, 0),), pos=("N", "V", "N"), extra={"x": 1}, **place)
+    for sentence in (plain, replace(plain, links=(Link("l", 0, 4, 2),)), replace(plain, annotated=("X",))):
+        calibrated = ScoreScale(2.0).apply(sentence)
+        assert calibrated == sentence
+        assert calibrated.extra == {"x": 1}
+        assert [entity.score for entity in calibrated.entities] == [0.75, pytest.approx(0.55051, abs=1e-5)]
+        assert [entity.extra for entity in calibrated.entities] == [{"note": "n"}, None]
 
 
 def test_thresholds_of_entities_are_converted_and_those_of_relations_are_not() -> None:

@@ -123,17 +123,17 @@ _SET_TYPE, _SET_FRAGMENTS, _SET_SCORE, _SET_EXTRA = (
 )  # several times as fast as the checks and assignments of a frozen dataclass
 
 
-def trusted_entity(type: str, start: int, end: int, score: float | None) -> Entity:
-    """Return an entity of one fragment. Nothing is checked: this is for predictions, of which there are many.
+def trusted_entity(type: str, fragments: tuple[Span, ...], score: float | None, extra: Extra | None = None) -> Entity:
+    """Return an entity. Nothing is checked: this is for predictions, of which there are many.
 
-    >>> trusted_entity("Disease", 3, 5, 0.5) == Entity("Disease", ((3, 5),), 0.5)
+    >>> trusted_entity("Disease", (Span(3, 5),), 0.5) == Entity("Disease", ((3, 5),), 0.5)
     True
     """
     entity = object.__new__(Entity)
     _SET_TYPE(entity, type)
-    _SET_FRAGMENTS(entity, (Span(start, end),))
+    _SET_FRAGMENTS(entity, fragments)
     _SET_SCORE(entity, score)
-    _SET_EXTRA(entity, None)
+    _SET_EXTRA(entity, extra)
     return entity
 
 

@@ -72,7 +72,7 @@ def decode(
     order = np.lexsort((-spans[4], ranks[spans[3]], -spans[2], spans[1], spans[0]))
     decoded: list[list[Entity]] = [[] for _ in range(count)]
     for index, first, last, kind, value in zip(*(column[order].tolist() for column in spans[:5]), strict=True):
-        decoded[index].append(trusted_entity(types[kind], first, last, round(value, 6)))
+        decoded[index].append(trusted_entity(types[kind], (Span(first, last),), round(value, 6)))
     return [tuple(entities) for entities in decoded]
 
 

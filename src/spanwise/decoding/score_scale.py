@@ -10,7 +10,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from math import exp, log
 
-from spanwise.core.types import Sentence
+from spanwise.core.annotations import trusted_entity
+from spanwise.core.types import Entity, Sentence
 from spanwise.decoding.thresholds import Threshold
 
 DIGITS = 6  # of scores
@@ -66,10 +67,16 @@ class ScoreScale:
     def _map_scores(self, sentence: Sentence, function: Callable[[float], float]) -> Sentence:
         if self.is_identity or not sentence.entities:
             return sentence
-        entities = (
-            entity if entity.score is None else replace(entity, score=function(entity.score)) for entity in sentence.entities
-        )
-        return replace(sentence, entities=tuple(entities))
+
+        def changed(entity: Entity) -> Entity:
+            if entity.score is None:
+                return entity
+            return trusted_entity(entity.type, entity.fragments, function(entity.score), entity.extra)
+
+        entities = tuple(map(changed, sentence.entities))
+        if sentence.links or sentence.annotated is not None:
+            return replace(sentence, entities=entities)
+        return sentence.with_predictions(entities, sentence.relations)
 
     def to_head(self, threshold: Threshold, types: tuple[str, ...], relation_types: tuple[str, ...] = ()) -> Threshold:
         """Convert thresholds of calibrated scores to those of the head; thresholds of relations stay.
