@@ -79,8 +79,10 @@ def test_parts_of_a_concatenation() -> None:
     expected = words(encoder(encoder.collate(prepared)))
     with encoder.shared_work(prepared):
         inputs = encoder.collate(prepared)
-        assert set(inputs) == {"mask", *(f"{part}.{name}" for part in (0, 1) for name in ("mask", "words", "spelling"))}
+        names = ("mask", "words", "spelling", "spelling_vectors")
+        assert set(inputs) == {"mask", *(f"{part}.{name}" for part in (0, 1) for name in names)}
         torch.testing.assert_close(words(encoder(inputs)), expected, atol=1e-6, rtol=0)
     with encoder.shared_work([]):
         pass
+    torch.testing.assert_close(words(encoder(inputs)), expected, atol=1e-6, rtol=0)  # independent of the encoder's state
     assert "1.short" in encoder.collate(prepared)

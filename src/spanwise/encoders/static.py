@@ -174,7 +174,8 @@ class StaticEncoder(Encoder):
         if shared is not None and any(item.spellings is not shared.spellings for item in prepared):
             shared = None
         arrays = self.indexer.collate(prepared, None if shared is None else shared.places)
-        return {name: torch.from_numpy(array) for name, array in arrays.items()}
+        inputs = {name: torch.from_numpy(array) for name, array in arrays.items()}
+        return inputs if shared is None else {**inputs, "spelling_vectors": shared.vectors}
 
     @contextmanager
     def shared_work(self, prepared: Sequence[IndexedWords]) -> Iterator[None]:
@@ -211,9 +212,10 @@ class StaticEncoder(Encoder):
         if self.words:
             parts.append(self.words(self._drop_words(inputs["words"])))
         if self.characters:
-            shared = None if "short" in inputs else self._read_spellings
-            spellings = self.characters(inputs["short"], inputs["long"]) if shared is None else shared.vectors
-            parts.append(select_rows(spellings, inputs["spelling"]))
+            vectors = inputs.get("spelling_vectors")
+            if vectors is None:
+                vectors = self.characters(inputs["short"], inputs["long"])
+            parts.append(select_rows(vectors, inputs["spelling"]))
         if self.tags:
             parts.append(self.tags(self._drop_words(inputs["tags"])))
         states = self.dropout(torch.cat(parts, dim=2))
