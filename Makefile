@@ -46,9 +46,9 @@ DATA ?= ../shared/data
 models: $(VENV)/.installed-models
 	$(BIN)/python bench/models.py $(DATA)
 
-# The site needs no network, when it is built or when it is read.
+# The site needs no network, when it is built or when it is read. A warning, such as a dead link, fails the build.
 docs: $(VENV)/.installed-docs
-	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build
 	@echo "The documentation is in site/index.html"
 
 docs-serve: $(VENV)/.installed-docs

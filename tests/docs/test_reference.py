@@ -80,6 +80,13 @@ def test_every_page_is_in_the_navigation(reference: ModuleType) -> None:
     assert config["theme"]["font"] is False  # fonts of other servers
 
 
+def test_warnings_fail_the_build() -> None:
+    """With --quiet, MkDocs neither prints nor counts warnings, so the strict mode has no effect."""
+    commands = [line for line in (ROOT / "Makefile").read_text(encoding="utf-8").splitlines() if "mkdocs build" in line]
+    assert len(commands) == 1
+    assert not re.search(r"mkdocs build.*(\s-q\b|--quiet)", commands[0])
+
+
 def test_links_between_pages_lead_to_pages_and_headings() -> None:
     """MkDocs checks this too, but is not installed for the tests."""
     folder = ROOT / "docs"
