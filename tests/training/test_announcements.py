@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
-from tiny import STATIC, corpus, fit, transformer
+from tiny import STATIC, corpus, fit, quiet, transformer
 
 import spanwise
 from spanwise import Corpus, Entity, Sentence
 from spanwise.cli import main
+from spanwise.encoders.pretrained import load_pretrained
 from spanwise.formats import write
+from spanwise.recipes.resolve import Choices
+from spanwise.runs.folder import RunFolder
 from spanwise.runtime.threads import SlowStepCheck
 from spanwise.training.checks import check_coverage
+from spanwise.training.folds import train_folds
 from spanwise.training.progress import Progress
-from spanwise.training.run import train
+from spanwise.training.run import RunOptions, train
+from spanwise.training.seeds import train_seeds
+from spanwise.training.sweep import train_sweep
 
 
 @pytest.fixture
@@ -112,6 +122,50 @@ def test_the_default_encoder_is_replaced_if_it_does_not_cover_the_text(
         assert run.model.config.encoder["kind"] == kind
         assert (reason in lines) == (kind == "static")
         assert spanwise.load(run.folder, "cpu").model.config.encoder["kind"] == kind
+
+
+def test_seeds_sweeps_and_folds_replace_the_default_encoder_once_for_all_runs(
+    tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spanwise.recipes.catalog.default_encoder", lambda: str(tiny_bert))
+    names = ("a", "b", "c", "d")
+    sentences = tuple(replace(CHINESE["train"][0], id=name) for name in names)
+    data, folds = Corpus({"train": sentences, "dev": CHINESE["train"]}), tmp_path / "halves.json"
+    folds.write_text(json.dumps([{"fold": 0, "test": ["a", "b"]}, {"fold": 1, "test": ["c", "d"]}]))
+    reason = f"encoder: static, because {tiny_bert} hardly knows the script or language of this data"
+    choices = Choices(settings={"epochs": 1})
+    groups: dict[str, Callable[[Path, RunOptions], object]] = {
+        "seeds": lambda out, options: train_seeds(data, out, [1, 2], choices, options),
+        "sweep": lambda out, options: train_sweep(data, out, ["training.head_rate=0.01,0.02"], choices, options),
+        "folds": lambda out, options: train_folds(data, out, folds, choices, options),
+    }
+    for kind, train_group in groups.items():
+        lines: list[str] = []
+        train_group(tmp_path / kind, RunOptions("cpu", log=lines.append))
+        assert lines.count(reason) == 1, kind
+        assert {run.read_config().encoder["kind"] for run in RunFolder(tmp_path / kind).runs()} == {"static"}
+        train_group(tmp_path / kind, RunOptions("cpu", resume=True, log=lines.append))
+        assert lines.count(reason) == 1, "a resumed group has the encoder of its record"
+    # Settings of the encoder are a choice of the encoder, too.
+    lines = []
+    train_sweep(data, tmp_path / "encoders", ["encoder.parts.0.masking=0.1"], choices, RunOptions("cpu", log=lines.append))
+    assert reason not in lines
+
+
+def test_the_default_encoder_is_checked_without_its_weights(
+    tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spanwise.recipes.catalog.default_encoder", lambda: str(tiny_bert))
+    loaded: list[str] = []
+
+    def count(name: str, *arguments: Any) -> Any:
+        loaded.append(name)
+        return load_pretrained(name, *arguments)
+
+    for module in ("transformer", "pretrained"):
+        monkeypatch.setattr(f"spanwise.encoders.{module}.load_pretrained", count)
+    train(corpus(), tmp_path / "run", epochs=1, device="cpu", log=quiet)
+    assert loaded == [str(tiny_bert)]
 
 
 def test_training_announces_text_that_the_encoder_does_not_cover(tiny_bert: Path, tmp_path: Path) -> None:

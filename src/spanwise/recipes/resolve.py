@@ -36,6 +36,11 @@ class Choices:
         return self.encoder is not None or any(text.startswith(("encoder.kind=", "encoder.name=")) for text in self.overrides)
 
     @property
+    def takes_default_encoder(self) -> bool:
+        """Whether the user chose no recipe, no encoder and no setting of one, so that the data may decide on it."""
+        return self.recipe is None and self.encoder is None and not any(text.startswith("encoder.") for text in self.overrides)
+
+    @property
     def encoder_reason(self) -> str:
         """Why a recipe that names no encoder gets the static one; empty if the user or the recipe chose it."""
         if self.names_encoder or not names_no_encoder(self.recipe or DEFAULT_RECIPE) or default_encoder() != "static":

@@ -9,11 +9,13 @@ import torch
 
 from spanwise.config.settings import Config
 from spanwise.core.types import Corpus
-from spanwise.encoders import build_encoder, resolve_encoder
+from spanwise.encoders.prediction_tokenizer import read_prediction_tokenizer
+from spanwise.encoders.pretrained import load_pretrained, resolve
+from spanwise.encoders.word_tokenizer import WordTokenizer
 from spanwise.heads import head_class
 from spanwise.models.model import Model
 from spanwise.recipes.catalog import encoder_name, encoder_values
-from spanwise.training.checks import check_corpus, check_coverage
+from spanwise.training.checks import check_corpus, check_coverage, is_covered
 from spanwise.training.data import labelled, with_all_words
 from spanwise.training.init_weights import initialize_from
 from spanwise.training.partial_checks import check_partial
@@ -24,10 +26,10 @@ def replace_encoder(config: Config, corpus: Corpus, log: Callable[[str], None]) 
     """Use the static encoder if the pretrained one hardly knows the script or language of the data."""
     if config.encoder["kind"] == "static":
         return config
-    train = corpus["train"]
-    if not check_coverage(corpus, build_encoder(resolve_encoder(config.encoder, len(train)), train)):
-        return config
     name = encoder_name(config.encoder).partition(" + ")[0]
+    tokenizer = read_prediction_tokenizer(Path(resolve(name))) or load_pretrained(name)[1]
+    if is_covered(corpus["train"], WordTokenizer.of(tokenizer)):
+        return config
     log(f"encoder: static, because {name} hardly knows the script or language of this data")
     return config.model_copy(update={"encoder": encoder_values("static", config.encoder)})
 

@@ -11,6 +11,7 @@ from spanwise.core.partial import known_types
 from spanwise.core.types import Corpus, Entity, Sentence, Span
 from spanwise.encoders.base import Encoder
 from spanwise.encoders.transformer import TransformerEncoder
+from spanwise.encoders.word_tokenizer import WordTokenizer
 from spanwise.heads.base import Head
 from spanwise.models.model import entity_types
 
@@ -28,7 +29,7 @@ def check_coverage(corpus: Corpus, encoder: Encoder) -> list[str]:
     notes = []
     for part in encoder.modules():
         if isinstance(part, TransformerEncoder):
-            share = _share_of_uncovered_words(corpus["train"], part)
+            share = _share_of_uncovered_words(corpus["train"], part.indexer.tokenize)
             if share > MAX_UNCOVERED:
                 notes.append(
                     f"the encoder {part.settings.name} hardly knows the script or language of this data: "
@@ -38,11 +39,15 @@ def check_coverage(corpus: Corpus, encoder: Encoder) -> list[str]:
     return notes
 
 
-def _share_of_uncovered_words(sentences: Sequence[Sentence], encoder: TransformerEncoder) -> float:
+def is_covered(sentences: Sequence[Sentence], tokenize: WordTokenizer) -> bool:
+    """Whether the pretrained encoder of a tokenizer knows the script and language of sentences."""
+    return _share_of_uncovered_words(sentences, tokenize) <= MAX_UNCOVERED
+
+
+def _share_of_uncovered_words(sentences: Sequence[Sentence], tokenize: WordTokenizer) -> float:
     """The share of words with letters that contain an unknown subword, or have no subword longer than a character."""
     words = [word for word in chain.from_iterable(s.words for s in sentences) if any(map(str.isalpha, word))][:COVERAGE_SAMPLE]
     counts = Counter(words)
-    tokenize = encoder.indexer.tokenize
     uncovered = 0
     for (ids, _), (word, count) in zip(tokenize([[word] for word in counts]), counts.items(), strict=True):
         # A single character is covered by one subword; bytes of a character are more than one.

@@ -19,6 +19,7 @@ from spanwise.runs.opening import clean_finished_run, open_group_folder
 from spanwise.runs.outputs import check_not_input, check_output
 from spanwise.runs.records import RunGroup, TrainingRecord, check_same_init
 from spanwise.runtime.device import is_single_process
+from spanwise.training.building import replace_encoder
 from spanwise.training.run import RunOptions, train_config
 
 Scores = dict[str, dict[str, Any]]
@@ -41,6 +42,7 @@ class GroupTraining:
         for file in (self.folder.group_file, self.folder.summary_file(kind)):
             check_not_input(file, paths)
         self.record: RunGroup | None = None
+        self._takes_default_encoder = True  # in all runs
 
     @contextmanager
     def open(self) -> Iterator[GroupTraining]:
@@ -56,7 +58,9 @@ class GroupTraining:
 
     def config(self, *overrides: str, **settings: Any) -> Config:
         """The configuration of a run: the common choices with its overrides and training settings."""
-        return self.choices.adding(*overrides, **settings).resolve(resumed=self.record.config if self.record else None)
+        choices = self.choices.adding(*overrides, **settings)
+        self._takes_default_encoder &= choices.takes_default_encoder
+        return choices.resolve(resumed=self.record.config if self.record else None)
 
     def train(self, requested: Any, runs: Mapping[str, tuple[Config, Corpus]]) -> list[Scores]:
         """Train all runs that are not finished; return the scores of all, in order.
@@ -64,6 +68,8 @@ class GroupTraining:
         ``requested`` are the seeds, the grid or the file of folds that the user passed; ``runs`` has a
         configuration and a corpus for each name.
         """
+        if self.record is None and self._takes_default_encoder:
+            runs = self._replace_encoder(runs)
         self._check(runs)
         init = self.options.init if self.record is None else self.record.init
         keep_types = self.options.keep_types if self.record is None else self.record.keep_types
@@ -75,6 +81,12 @@ class GroupTraining:
         options = replace(self.options, init=init, keep_types=keep_types, data_format=None)
         with self._recorded(record):
             return [self._train_run(name, config, corpus, options) for name, (config, corpus) in runs.items()]
+
+    def _replace_encoder(self, runs: Mapping[str, tuple[Config, Corpus]]) -> Mapping[str, tuple[Config, Corpus]]:
+        """Choose the encoder of all runs as a single run does, from the data of the first."""
+        first_config, first_corpus = next(iter(runs.values()))
+        encoder = replace_encoder(first_config, first_corpus, self.options.log).encoder
+        return {name: (config.model_copy(update={"encoder": encoder}), corpus) for name, (config, corpus) in runs.items()}
 
     def _train_run(self, name: str, config: Config, corpus: Corpus, options: RunOptions) -> Scores:
         run = RunFolder(self.folder.path / name)

@@ -138,8 +138,8 @@ def train_choices(data: str | Path | Corpus, out: Path, choices: Choices, option
     config = choices.resolve(resumed=record.config if record else None)
     if record is None and is_main_process() and (reason := choices.encoder_reason):
         options.log(reason)
-    is_default = record is None and choices.recipe is None and not choices.names_encoder
-    return train_config(data, out, config, replace(options, can_replace_encoder=is_default))
+    can_replace_encoder = record is None and choices.takes_default_encoder
+    return train_config(data, out, config, replace(options, can_replace_encoder=can_replace_encoder))
 
 
 def train_config(data: str | Path | Corpus, out: Path, config: Config, options: RunOptions) -> Run:
