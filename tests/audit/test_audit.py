@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,56 @@ def test_the_command_takes_the_folds_of_a_resumed_audit(data: Path, finished: Pa
         main(["audit", str(data), "--out", str(finished), "--resume"])
     assert (exit.value.code, capsys.readouterr().err) == (0, "")
     assert records(finished) == before
+
+
+@pytest.fixture
+def audited(data: Path, finished: Path, tmp_path: Path) -> Path:
+    """A copy of the finished audit that a test may change."""
+    return Path(shutil.copytree(finished, tmp_path / "audited"))
+
+
+@pytest.mark.parametrize(
+    ("format", "name", "file"), [("brat", "to-correct", "*.ann"), ("label-studio", "to-correct.json", None)]
+)
+def test_corrections_of_a_person_are_never_overwritten(
+    data: Path, audited: Path, format: str, name: str, file: str | None
+) -> None:
+    again: dict[str, Any] = {"resume": True, "device": "cpu", "to": format}
+    audit(data, audited, **again, log=quiet)
+    path = audited / name if file is None else min((audited / name).glob(file))
+    written = path.read_bytes()
+    audit(data, audited, **again, limit=1, log=quiet)  # nobody has edited it: it is written again
+    assert not path.exists() or path.read_bytes() != written
+    audit(data, audited, **again, log=quiet)
+    assert path.read_bytes() == written
+    path.write_bytes(written + b"\n")
+    lines: list[str] = []
+    audit(data, audited, **again, limit=1, log=lines.append)
+    assert path.read_bytes() == written + b"\n"
+    assert f"note: kept {audited / name}, which was edited; move it away to write it again" in lines
+    assert len(records(audited)) == 1
+    shutil.move(audited / name, audited.parent / "mine")
+    lines.clear()
+    audit(data, audited, **again, limit=1, log=lines.append)
+    assert (audited / name).exists()
+    assert not any("kept" in line for line in lines)
+
+
+def test_rejected_suggestions_stay_rejected_in_a_resumed_audit(
+    data: Path, audited: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The guide says to delete from suggestions.json what is rejected."""
+    path = audited / "suggestions.json"
+    path.write_text(json.dumps(records(audited)[:1]))
+    (audited / "report.html").unlink()
+    with pytest.raises(SystemExit) as exit:
+        main(["audit", str(data), "--out", str(audited), "--resume", "--to", "brat"])
+    assert not exit.value.code
+    lines = capsys.readouterr().out.splitlines()
+    assert f"note: kept {path}, which was edited; move it away to write it again" in lines
+    assert lines[-1] == "wrote " + ", ".join(str(audited / name) for name in ("suggestions.csv", "report.html", "to-correct"))
+    assert len(records(audited)) == 1
+    assert (audited / "report.html").exists()
 
 
 def test_a_damaged_record_is_reported(data: Path, tmp_path: Path) -> None:

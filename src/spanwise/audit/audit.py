@@ -94,7 +94,7 @@ def audit(
         record = {
             "spanwise": __version__, "data": None if source is None else str(source.absolute()), "format": data_format,
             "split": split, "fingerprint": fingerprint(sentences), "folds": folds, "repeats": repeats,
-            "config": config.model_dump(mode="json"),
+            "config": config.model_dump(mode="json"), "written": (old or {}).get("written", {}),
         }  # fmt: skip
         if old is not None:
             check_same_audit(folder.path, old, record)
@@ -110,8 +110,7 @@ def audit(
         view = AuditView(sentences, corpus.types, Evidence(scores, len(sentences)))
         names = list(keys)
         result = Audit(corpus, keys, [_to_suggestion(item, view, names) for item in rank_candidates(view)[:limit]])
-        write_outputs(result, folder.path, to)
-        return result
+        return replace(result, files=write_outputs(result, folder, to, log))
 
 
 def _configure(choices: Choices, folder: AuditFolder, old: Mapping[str, Any] | None, sentence_count: int) -> Config:

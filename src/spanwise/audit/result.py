@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from pathlib import Path
 
 from spanwise.audit.suggestions import Suggestion
 from spanwise.core.types import Corpus, Sentence
@@ -11,11 +12,15 @@ from spanwise.core.types import Corpus, Sentence
 
 @dataclass(frozen=True)
 class Audit:
-    """The corpus, its sentences with their split by name, and the suggestions, the most certain first."""
+    """The corpus, its sentences with their split by name, and the suggestions, the most certain first.
+
+    ``files`` are those that were written for a person to read or edit.
+    """
 
     corpus: Corpus
     keys: dict[str, tuple[str, Sentence]]
     suggestions: list[Suggestion]
+    files: list[Path] = field(default_factory=list)
 
     @property
     def counts(self) -> Counter[str]:

@@ -100,7 +100,7 @@ def audit(
         raise SystemExit(130) from None
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in result.counts.most_common())
     typer.echo(f"{len(result.suggestions):,} suggestions{': ' * bool(kinds)}{kinds}")
-    typer.echo(f"wrote {out / 'suggestions.csv'}, suggestions.json and report.html")
+    typer.echo(f"wrote {', '.join(map(str, result.files))}")
 
 
 def _apply(
