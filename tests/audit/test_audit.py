@@ -7,6 +7,7 @@ import json
 import shutil
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 from interruptions import Interrupted, interrupt
@@ -221,6 +222,20 @@ def test_models_are_trained_for_half_of_the_automatic_epochs() -> None:
     assert [audit_module._with_epochs(config, count).training.epochs for count in (100, 660, 3900, 10_800)] == [50, 18, 12, 5]
     given = Choices("biaffine", "static", settings={"epochs": 3}).resolve()
     assert audit_module._with_epochs(given, 100) == given
+
+
+def test_the_default_encoder_is_replaced_if_it_does_not_cover_the_text(
+    tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spanwise.recipes.catalog.default_encoder", lambda: str(tiny_bert))
+    monkeypatch.setattr(audit_module, "cross_validate", interrupted := Mock(side_effect=Interrupted))
+    oslo = (Entity("Place", ((0, 3),)),)
+    data, lines = Corpus({"train": tuple(Sentence(str(n), tuple("奥斯陆是首都"), oslo) for n in range(20))}), list[str]()
+    for should_resume in (False, True):
+        with pytest.raises(Interrupted):
+            audit(data, tmp_path / "audit", resume=should_resume, folds=2, log=lines.append)
+        assert interrupted.call_args.args[2].encoder == {"kind": "static"}
+    assert lines.count(f"encoder: static, because {tiny_bert} hardly knows the script or language of this data") == 1
 
 
 def test_an_audit_that_cannot_start_leaves_nothing(tmp_path: Path) -> None:

@@ -11,7 +11,9 @@ import tiny
 from cli_runner import Runner
 from forked import forked_command
 
-from spanwise.core.types import Sentence
+from spanwise.active_learning.simulate import Simulation
+from spanwise.core.errors import SpanwiseError
+from spanwise.core.types import Entity, Sentence
 from spanwise.formats import read, write
 from spanwise.prediction.load import load
 
@@ -135,3 +137,20 @@ def test_simulation_writes_a_report(run: Runner, tmp_path: Path) -> None:
     assert "--simulate counts sentences: omit --unit" in result.err
     result = run("suggest", "--simulate", data, "--output", data)
     assert (result.code, result.err.count("\n")) == (2, 1)
+
+
+def test_a_simulation_replaces_a_default_encoder_that_does_not_cover_the_text(
+    run: Runner, tiny_bert: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spanwise.recipes.catalog.default_encoder", lambda: str(tiny_bert))
+    simulated: list[Simulation] = []
+
+    def stop(simulation: Simulation, *arguments: object, **options: object) -> None:
+        simulated.append(simulation)
+        raise SpanwiseError("stopped")
+
+    monkeypatch.setattr("spanwise.active_learning.learning_curve.simulate_curves", stop)
+    write([Sentence(str(n), tuple("奥斯陆是首都"), (Entity("Place", ((0, 3),)),)) for n in range(20)], tmp_path / "zh.jsonl")
+    result = run("suggest", "--simulate", tmp_path / "zh.jsonl", "--output", tmp_path / "curve")
+    assert f"encoder: static, because {tiny_bert} hardly knows the script or language of this data" in result.out
+    assert simulated[0].config.encoder == {"kind": "static"}

@@ -23,6 +23,7 @@ from spanwise.core.types import Corpus, Sentence
 from spanwise.core.version import __version__
 from spanwise.corpora.splits import fingerprint
 from spanwise.recipes.resolve import Choices
+from spanwise.training.building import replace_encoder
 from spanwise.training.data import read_data
 from spanwise.training.run import RunOptions
 
@@ -89,6 +90,8 @@ def audit(
         sentences = [replace(sentence, relations=(), links=()) for _, sentence in keys.values()]
         check_size(sentences, folds)
         config = _configure(choices, folder, old, round(0.9 * len(sentences) * (folds - 1) / folds))
+        if old is None and choices.takes_default_encoder:
+            config = replace_encoder(config, Corpus({"train": tuple(sentences)}), log)
 
         # Record the settings, or check that they are the same.
         record = {

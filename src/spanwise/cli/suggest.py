@@ -191,12 +191,16 @@ def _simulate(
     from spanwise.active_learning.learning_curve import simulate_curves, summarize, write_curves
     from spanwise.active_learning.simulate import Simulation
     from spanwise.analysis.writing import check_output_folder
+    from spanwise.training.building import replace_encoder
     from spanwise.training.data import read_training_corpus
 
     check_target(out, data)
     check_output_folder(out)
     corpus = read_training_corpus(data, source_format, typer.echo)
-    simulation = Simulation(corpus, choices.resolve(), criteria, start=criteria.count, device=device)
+    config = choices.resolve()
+    if choices.takes_default_encoder:
+        config = replace_encoder(config, corpus, typer.echo)
+    simulation = Simulation(corpus, config, criteria, start=criteria.count, device=device)
     seeds = range(criteria.seed, criteria.seed + repeats)
     curves = simulate_curves(simulation, seeds, limit=limit, log=typer.echo)
     title = f"Learning curve on {corpus.name or data.name}"
