@@ -3,7 +3,7 @@
 """Bias, dropout, residual sum and layer norm in Triton: one kernel forward, one kernel and a sum backward.
 
 The bias belongs to the linear layer before. The backward pass reads all rows anyway, so the gradient of
-the bias costs no kernel of its own.
+the bias needs no separate kernel.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import triton.language as tl
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from spanwise.runtime.shared_kernels import drop, dropout_seed, load_floats, random_numbers
+from spanwise.runtime.shared_kernels import drop, dropout_seed, load_floats, norm_gradient, normalize, random_numbers
 from spanwise.runtime.sum_kernels import sum_columns
 
 PROGRAMS = 396  # of the backward pass, three per multiprocessor of an H200; each sums the gradients of vectors over its rows
@@ -50,10 +50,8 @@ def _forward(
     here = rows[:, None] * WIDTH + columns[None, :]
     branch_bias = _load_vector(branch_bias, columns, is_column)
     total, _ = _sum(residual, branch, branch_bias, seed, here, is_inside, dropout)
-    mean = tl.sum(total, 1) / WIDTH
-    centred = tl.where(is_inside, total - mean[:, None], 0.0)
-    scale = 1.0 / tl.sqrt(tl.sum(centred * centred, 1) / WIDTH + epsilon)
-    values = centred * scale[:, None] * _load_vector(weight, columns, is_column) + _load_vector(bias, columns, is_column)
+    normal, mean, scale = normalize(total, is_inside, epsilon, WIDTH)
+    values = normal * _load_vector(weight, columns, is_column) + _load_vector(bias, columns, is_column)
     tl.store(result + here, values, mask=is_inside)
     tl.store(means + rows, mean, mask=is_row)
     tl.store(scales + rows, scale, mask=is_row)
@@ -85,8 +83,7 @@ def _backward(
         weight_sum += upper * normal
         bias_sum += upper
         upper = upper * factors
-        lower = upper - tl.sum(upper, 1)[:, None] / WIDTH - normal * (tl.sum(upper * normal, 1)[:, None] / WIDTH)
-        lower = tl.where(is_inside, lower * scale, 0.0)
+        lower = tl.where(is_inside, norm_gradient(upper, normal, scale, WIDTH), 0.0)
         branch_sum += lower * factor
         tl.store(residual_gradient + here, lower, mask=is_inside)
         tl.store(branch_gradient + here, lower * factor, mask=is_inside)

@@ -47,7 +47,7 @@ def joined_cells(
 
 def compared_cells(cells: Tensor, convolution: Any, norm: Any, inside: Tensor) -> Tensor:
     """The cells after a convolution: each plus what its neighbours [B, T, W, d] add, computed by kernels."""
-    from spanwise.heads.cell_kernels import ComparedCells
+    from spanwise.heads.cell_norm_kernels import ComparedCells
 
     neighbours = F.conv2d(cells.permute(0, 3, 1, 2), convolution.weight, padding=convolution.padding).permute(0, 2, 3, 1)
     result: Tensor = ComparedCells.apply(  # type: ignore[no-untyped-call]

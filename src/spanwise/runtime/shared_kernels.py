@@ -1,6 +1,6 @@
 # mypy: ignore-errors
 # ruff: noqa: N803  Triton writes constants in capitals
-"""Parts that the Triton kernels of several modules share: loading values, dropout and the precision of products."""
+"""Parts that the Triton kernels of several modules share: loading values, layer norm, dropout and the precision of products."""
 
 from __future__ import annotations
 
@@ -23,6 +23,22 @@ def head_offsets(rows, WIDTH: tl.constexpr, SIZE: tl.constexpr):
     """The positions of a head's values in rows of WIDTH values, [rows, SIZE]. The head is the program's second number."""
     columns = tl.program_id(1) * SIZE + tl.arange(0, SIZE)
     return rows[:, None] * WIDTH + columns[None, :]
+
+
+@triton.jit
+def normalize(rows, is_inside, epsilon, WIDTH: tl.constexpr):
+    """Rows with a mean of 0 and a variance of 1; their former means, and the factors by which they were scaled."""
+    mean = tl.sum(rows, 1) / WIDTH
+    centred = tl.where(is_inside, rows - mean[:, None], 0.0)
+    scale = 1.0 / tl.sqrt(tl.sum(centred * centred, 1) / WIDTH + epsilon)
+    return centred * scale[:, None], mean, scale
+
+
+@triton.jit
+def norm_gradient(upper, normal, scale, WIDTH: tl.constexpr):
+    """The gradient of the rows before ``normalize``, from that of the rows after it, which are ``normal``."""
+    mean = tl.sum(upper, 1)[:, None] / WIDTH
+    return (upper - mean - normal * (tl.sum(upper * normal, 1)[:, None] / WIDTH)) * scale
 
 
 @triton.jit
