@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import epochs
 import pytest
@@ -14,6 +15,7 @@ from safetensors.torch import load_file, save_file
 from tiny import STATIC, corpus, fit
 
 import spanwise
+from spanwise.training.data import read_training_corpus
 
 
 @pytest.fixture
@@ -43,8 +45,46 @@ def test_steps_are_timed_in_turns(
         seconds = row["ms_per_step"] / 1000
         assert row["share_of_peak"] == pytest.approx(row["gflop_per_step"] / seconds, rel=0.02)
     assert rows["global-pointer"]["gflop_per_step"] == rows["global-pointer (plain)"]["gflop_per_step"] > 0
-    lines = capsys.readouterr().out.splitlines()
-    assert ["times global-pointer, " in line for line in lines[-4:]] == [False, True, True, True]
+    for row in rows.values():
+        for key in ("step_ms", "predict"):
+            quotients = [mine / other for mine, other in zip(row[key], rows["global-pointer"][key], strict=True)]
+            assert row[f"{key}_ratio"][1] == pytest.approx(sorted(quotients)[1], abs=1e-3)
+    lines = [line.partition("] ")[2] for line in capsys.readouterr().out.splitlines() if line.startswith("[")]
+    summaries = [line for line in lines if "last epoch" in line]
+    assert [line.count("times global-pointer") for line in summaries] == [0, 2, 2, 2]
+    assert [line.partition(":")[0] for line in lines[-4:]] == list(rows)
+    assert "biaffine: epoch 2 in " in "\n".join(lines)
+
+
+def test_an_interruption_keeps_the_finished_parts(data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    words = ["--data", str(data), "--encoder", "static", "--epochs", "2", "--device", "cpu", "--steps", "2", "--rounds", "2"]
+    words += [word for setting in STATIC for word in ("--set", setting)]
+    monkeypatch.setattr(sys, "argv", ["epochs.py", *words, "--json", str(tmp_path / "rows.json"), "seqner"])
+    monkeypatch.setattr(epochs, "predict", lambda *arguments: interrupt())
+    with pytest.raises(KeyboardInterrupt):
+        epochs.main()
+    row = json.loads((tmp_path / "rows.json").read_text())["seqner"]
+    assert [len(row[name]) for name in ("epochs", "step_ms")] == [2, 2]
+    assert "predict" not in row
+
+
+def interrupt() -> None:
+    raise KeyboardInterrupt
+
+
+def test_operations_of_one_shape_are_counted_once(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = SimpleNamespace(epochs=1, batch_size=8, encoder="static", device="cpu", set=STATIC)
+    trainer = epochs.make_trainer("seqner", read_training_corpus(str(data), None, print), options)
+    first, second = trainer.batches[0], trainer.batches[1]
+    counted = []
+    make = trainer.steps.make
+    monkeypatch.setattr(trainer.steps, "make", lambda batch: counted.append(batch) or make(batch))
+    one, other = (epochs.count_operations(trainer, [batch]) for batch in (first, second))
+    assert one > 0
+    counted.clear()
+    mean = epochs.count_operations(trainer, [first, first, second, first])
+    assert len(counted) == len({first.key, second.key})
+    assert mean == pytest.approx((3 * one + other) / 4)
 
 
 def test_a_setting_can_be_that_of_one_recipe() -> None:
