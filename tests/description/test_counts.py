@@ -29,6 +29,12 @@ def test_relations_of_concepts_are_counted() -> None:
     assert (counts.relations, counts.concept_relations, counts.to_json()["concept_relations"]) == (0, 2, 2)
 
 
+def test_partially_annotated_sentences_are_counted() -> None:
+    marks = (None, (), ("Place",), (Span(0, 2),))
+    counts = count(*(Sentence(str(index), WORDS, annotated=annotated) for index, annotated in enumerate(marks)))
+    assert counts.to_json()["partially_annotated"] == counts.partially_annotated == 3
+
+
 def entity(type: str, *fragments: tuple[int, int]) -> Entity:
     return Entity(type, tuple(Span(*fragment) for fragment in fragments))
 
@@ -74,6 +80,7 @@ def test_all_statistics_of_a_small_split() -> None:
         "sentence_lengths": {"min": 1, "25%": 1, "median": 2, "75%": 2, "95%": 10, "99%": 10, "max": 10},
         "longest_sentence": {"id": "first", "words": 10},
         "sentences_without_entities": 2,
+        "partially_annotated": 0,
         "duplicate_sentences": 0,  # set by describe
         "oov_density": None,
         "types": {"Place": 3, "City": 2, "Region": 2, "Facility": 1},

@@ -69,8 +69,9 @@ def test_optional_rows() -> None:
         document="d",
         position=0,
     )
-    text = report({"train": [rich, rich, Sentence("b", ("rain",))]})
+    text = report({"train": [rich, rich, Sentence("b", ("rain",), annotated=())]})
     for row in (
+        "  annotated partially            1",
         "documents                        1",
         "  spans with several types       2",
         "  duplicate entities             2",

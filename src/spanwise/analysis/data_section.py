@@ -13,7 +13,8 @@ from spanwise.description.findings import findings
 
 COUNTS = (
     "sentences", "words", "documents", "entities", "nested", "crossing", "discontinuous", "same_span_two_types",
-    "duplicate_entities", "relations", "links", "sentences_without_entities", "duplicate_sentences", "oov_density",
+    "duplicate_entities", "relations", "links", "sentences_without_entities", "partially_annotated", "duplicate_sentences",
+    "oov_density",
 )  # fmt: skip
 QUANTILES = ("median", "99%", "max")
 MAX_FINDINGS = 5  # in the text

@@ -31,6 +31,7 @@ class SplitCounts:
     The range of an entity is from its first word to its last, including gaps; its width is the width of
     the range.
 
+    - ``partially_annotated``: sentences that mark what was annotated (``Sentence.annotated``).
     - ``nested``: entities whose range is inside another, different range.
     - ``crossing``: entities whose range partly overlaps another.
     - ``same_span_two_types``: spans (equal fragments) with two or more types.
@@ -54,6 +55,7 @@ class SplitCounts:
     links: int = 0
     concept_relations: int = 0
     sentences_without_entities: int = 0
+    partially_annotated: int = 0
     duplicate_sentences: int = 0
     oov_density: float | None = None
     longest_sentence: str | None = None
@@ -69,6 +71,7 @@ class SplitCounts:
         if length > self.max_length or self.longest_sentence is None:
             self.longest_sentence, self.max_length = sentence.id, length
         self.sentences += 1
+        self.partially_annotated += sentence.annotated is not None
         self.words += length
         self.lengths[length] += 1
         if sentence.document is not None:
@@ -133,6 +136,7 @@ class SplitCounts:
             "sentence_lengths": quantiles(self.lengths),
             "longest_sentence": longest,
             "sentences_without_entities": self.sentences_without_entities,
+            "partially_annotated": self.partially_annotated,
             "duplicate_sentences": self.duplicate_sentences,
             "oov_density": self.oov_density,
             "types": sort_by_count(self.types),

@@ -41,6 +41,7 @@ def print_description(description: Description, console: Console) -> None:
 def _statistics(splits: list[SplitCounts]) -> Rows:
     rows = {
         "sentences": [split.sentences for split in splits],
+        "  annotated partially": [split.partially_annotated for split in splits],
         "words": [split.words for split in splits],
         "documents": [split.documents for split in splits],
         "entities": [split.entities for split in splits],
