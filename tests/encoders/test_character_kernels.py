@@ -5,11 +5,11 @@ Without a GPU, Triton interprets them: ``TRITON_INTERPRET=1 python -m pytest tes
 
 from __future__ import annotations
 
-import os
 import warnings
 
 import pytest
 import torch
+from kernel_device import DEVICE, needs_kernels
 from torch import Tensor
 
 from spanwise.core.errors import SpanwiseWarning
@@ -18,10 +18,6 @@ from spanwise.encoders.fast_characters import can_use_character_kernels, maxima_
 from spanwise.encoders.vocabulary import PADDING
 from spanwise.encoders.word_parts import CharacterCNN
 from spanwise.runtime import kernel_choice
-
-INTERPRETS = os.environ.get("TRITON_INTERPRET") == "1"
-DEVICE = "cpu" if INTERPRETS else "cuda"
-needs_kernels = pytest.mark.skipif(not (INTERPRETS or torch.cuda.is_available()), reason="kernels need a GPU")
 
 
 def make_tables(characters: int) -> list[Tensor]:
@@ -40,7 +36,6 @@ def make_tables(characters: int) -> list[Tensor]:
 @needs_kernels
 @pytest.mark.parametrize(("characters", "size", "hidden"), [(3, 4, 2), (40, 5, 7), (300, 8, 4)])
 def test_kernels_equal_a_convolution(characters: int, size: int, hidden: int) -> None:
-    pytest.importorskip("triton")
     torch.manual_seed(2)
     reader = CharacterCNN(characters, size, hidden).to(DEVICE).eval()  # only training uses kernels
     tables = make_tables(characters)
@@ -57,7 +52,6 @@ def test_kernels_equal_a_convolution(characters: int, size: int, hidden: int) ->
 
 @needs_kernels
 def test_a_table_may_be_empty() -> None:
-    pytest.importorskip("triton")
     reader, (_, table) = CharacterCNN(20, 4, 3).to(DEVICE).eval(), make_tables(20)
     tables = (table[:0, :1], table)
     parameters = (reader.vectors.weight, reader.convolution.weight, reader.convolution.bias)
@@ -66,7 +60,6 @@ def test_a_table_may_be_empty() -> None:
 
 @needs_kernels
 def test_kernels_agree_before_they_are_used() -> None:
-    pytest.importorskip("triton")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert fast_characters._works(torch.device(DEVICE), 12, 6, 4)
@@ -74,7 +67,6 @@ def test_kernels_agree_before_they_are_used() -> None:
 
 @needs_kernels
 def test_wrong_kernels_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("triton")
     monkeypatch.setattr(kernel_choice, "_reported", set())  # a reason is reported once
     monkeypatch.setattr(fast_characters, "maxima_with_kernels", lambda *arguments: 1.1 * maxima_with_kernels(*arguments))
     with pytest.warns(SpanwiseWarning, match="training without the character kernels"):

@@ -5,13 +5,13 @@ Without a GPU, Triton interprets them: ``TRITON_INTERPRET=1 python -m pytest tes
 
 from __future__ import annotations
 
-import os
 import pickle
 from copy import deepcopy
 from pathlib import Path
 
 import pytest
 import torch
+from kernel_device import DEVICE, needs_kernels
 from tiny import mixed_sentences, transformer
 from torch import Tensor
 
@@ -20,10 +20,6 @@ from spanwise.encoders import fast_attention, residual_norm
 from spanwise.encoders.fast_attention import FastAttention, attend_with_kernels, use_fast_attention
 from spanwise.encoders.residual_norm import FastOutput
 from spanwise.encoders.transformer import TransformerEncoder
-
-INTERPRETS = os.environ.get("TRITON_INTERPRET") == "1"
-DEVICE = "cpu" if INTERPRETS else "cuda"
-needs_kernels = pytest.mark.skipif(not (INTERPRETS or torch.cuda.is_available()), reason="kernels need a GPU")
 
 
 def test_layers_keep_their_results_and_weights(tiny_bert: Path) -> None:
@@ -60,7 +56,6 @@ def learn(encoder: TransformerEncoder, inputs: dict[str, Tensor]) -> tuple[Tenso
 
 @needs_kernels
 def test_kernels_learn_the_same(tiny_bert: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("triton")
     encoder = transformer(tiny_bert).to(DEVICE).train()
     for module in encoder.modules():
         if isinstance(module, torch.nn.Dropout):
@@ -87,7 +82,6 @@ def test_kernels_learn_the_same(tiny_bert: Path, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize("length", [1, 17])
 def test_dropout_has_the_gradients_of_its_weights(length: int) -> None:
     """With one mask of dropout, the result is linear in the values and smooth in the states."""
-    pytest.importorskip("triton")
     generator = torch.Generator().manual_seed(2)
     states, gradient = (torch.randn(2, length, 32, generator=generator).to(DEVICE) for _ in range(2))
     weight, bias = torch.randn(96, 32, generator=generator).to(DEVICE) / 6, torch.randn(96, generator=generator).to(DEVICE)
@@ -113,7 +107,6 @@ def test_dropout_has_the_gradients_of_its_weights(length: int) -> None:
 @needs_kernels
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_kernels_pass_their_comparison_with_pytorch(dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("triton")
     from spanwise.encoders import attention_kernels
 
     works = fast_attention._works.__wrapped__

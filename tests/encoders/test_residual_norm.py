@@ -5,21 +5,17 @@ Without a GPU, Triton interprets them: ``TRITON_INTERPRET=1 python -m pytest tes
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
 import torch
+from kernel_device import DEVICE, needs_kernels
 from tiny import mixed_sentences, transformer
 from torch import Tensor, nn
 
 from spanwise.core.errors import SpanwiseWarning
 from spanwise.encoders import residual_norm as residual_norm_module
 from spanwise.encoders.residual_norm import FastOutput, can_use_kernels, norm_with_kernels, residual_norm, use_fast_norms
-
-INTERPRETS = os.environ.get("TRITON_INTERPRET") == "1"
-DEVICE = "cpu" if INTERPRETS else "cuda"
-needs_kernels = pytest.mark.skipif(not (INTERPRETS or torch.cuda.is_available()), reason="kernels need a GPU")
 
 
 def test_outputs_keep_their_results_and_weights(tiny_bert: Path) -> None:
@@ -58,7 +54,6 @@ def random_rows(*shape: int) -> tuple[Tensor, Tensor, Tensor, Tensor, nn.LayerNo
 @needs_kernels
 @pytest.mark.parametrize("shape", [(5, 24), (2, 3, 16), (300, 8), (9, 1000), (0, 8), (5000, 8)])
 def test_kernels_equal_a_layer_norm(shape: tuple[int, ...]) -> None:
-    pytest.importorskip("triton")
     residual, branch, bias, gradient, norm = random_rows(*shape)
     parameters = (residual, branch, bias, norm.weight, norm.bias)
     results = []
@@ -71,7 +66,6 @@ def test_kernels_equal_a_layer_norm(shape: tuple[int, ...]) -> None:
 
 @needs_kernels
 def test_dropout_has_the_gradients_of_its_mask() -> None:
-    pytest.importorskip("triton")
     residual, branch, bias, gradient, norm = random_rows(40, 24)
     torch.manual_seed(3)
     values = norm_with_kernels(residual, branch, bias, norm, 0.4)
@@ -89,7 +83,6 @@ def test_dropout_has_the_gradients_of_its_mask() -> None:
 @needs_kernels
 @pytest.mark.parametrize("branch_type", [torch.float32, torch.bfloat16])
 def test_kernels_pass_their_comparison_with_pytorch(branch_type: torch.dtype, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("triton")
     from spanwise.encoders import norm_kernels
 
     works = residual_norm_module._works.__wrapped__
@@ -101,7 +94,7 @@ def test_kernels_pass_their_comparison_with_pytorch(branch_type: torch.dtype, mo
         assert not works(*arguments)
 
 
-def test_other_classes_of_linear_layers_compute_by_themselves(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_classes_of_linear_layers_compute_separately(monkeypatch: pytest.MonkeyPatch) -> None:
     """Such as those of adapters, which add another product."""
     monkeypatch.setattr(residual_norm_module, "_works", lambda *arguments: True)
 

@@ -5,12 +5,12 @@ Without a GPU, Triton interprets them: ``TRITON_INTERPRET=1 python -m pytest tes
 
 from __future__ import annotations
 
-import os
 import warnings
 from typing import Any
 
 import pytest
 import torch
+from kernel_device import DEVICE, needs_kernels
 from torch import Tensor, nn
 
 from spanwise.core.errors import SpanwiseWarning
@@ -21,9 +21,6 @@ from spanwise.heads.fast_cells import can_use_cell_kernels, compared_cells, join
 from spanwise.heads.grid import Grid, GridSettings
 from spanwise.runtime import kernel_choice
 
-INTERPRETS = os.environ.get("TRITON_INTERPRET") == "1"
-DEVICE = "cpu" if INTERPRETS else "cuda"
-needs_kernels = pytest.mark.skipif(not (INTERPRETS or torch.cuda.is_available()), reason="kernels need a GPU")
 VARIANTS: list[dict[str, Any]] = [
     {},
     {"depth": 0},
@@ -64,7 +61,6 @@ def gradients(head: Grid, states: TokenStates, cells: Tensor) -> dict[str, Tenso
 @needs_kernels
 @pytest.mark.parametrize("options", VARIANTS)
 def test_cells_and_gradients_equal_pytorch(options: dict[str, Any]) -> None:
-    pytest.importorskip("triton")
     head, states = make(**options), make_states(9, 1, 6)
     expected, inside = pytorch_cells(head, states)
     actual = head.cells_with_kernels(states.words, inside)
@@ -83,7 +79,6 @@ def pytorch_cells(head: Grid, states: TokenStates) -> tuple[Tensor, Tensor]:
 
 @needs_kernels
 def test_dropout_has_the_gradients_of_its_mask() -> None:
-    pytest.importorskip("triton")
     words = torch.randn(3, 9, 3 * 12, generator=torch.Generator().manual_seed(1)).to(DEVICE).requires_grad_()
     widths, norm = torch.zeros(4, 12, device=DEVICE), nn.LayerNorm(12, device=DEVICE)
     inside = torch.ones(3, 9, 4, dtype=torch.bool, device=DEVICE)
@@ -102,7 +97,6 @@ def test_dropout_has_the_gradients_of_its_mask() -> None:
 
 @needs_kernels
 def test_many_cells_are_summed_in_several_blocks() -> None:
-    pytest.importorskip("triton")
     generator = torch.Generator().manual_seed(1)
     cells, upper = (torch.randn(4, 30, 3, 8, generator=generator).to(DEVICE) for _ in range(2))
     inside = torch.rand(4, 30, 3, generator=generator).to(DEVICE) < 0.7
@@ -129,7 +123,6 @@ def test_kernels_are_for_training_in_float32_on_a_gpu() -> None:
 @needs_kernels
 @pytest.mark.parametrize("rank", [0, 4])
 def test_kernels_agree_before_they_are_used(rank: int) -> None:
-    pytest.importorskip("triton")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert fast_cells._works(torch.device(DEVICE), 4, 8, rank)
@@ -137,7 +130,6 @@ def test_kernels_agree_before_they_are_used(rank: int) -> None:
 
 @needs_kernels
 def test_wrong_kernels_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("triton")
     monkeypatch.setattr(kernel_choice, "_reported", set())  # a reason is reported once
     correct = fast_cells.compared_cells
     monkeypatch.setattr(fast_cells, "compared_cells", lambda *arguments: 1.1 * correct(*arguments))

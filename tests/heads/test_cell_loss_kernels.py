@@ -5,21 +5,17 @@ Without a GPU, Triton interprets them: ``TRITON_INTERPRET=1 python -m pytest tes
 
 from __future__ import annotations
 
-import os
 import warnings
 
 import pytest
 import torch
+from kernel_device import DEVICE, needs_kernels
 from torch import Tensor
 
 from spanwise.core.errors import SpanwiseWarning
 from spanwise.heads import cell_loss
 from spanwise.heads.cell_loss import can_use_loss_kernels, cell_losses, sums_with_kernels
 from spanwise.runtime import kernel_choice
-
-INTERPRETS = os.environ.get("TRITON_INTERPRET") == "1"
-DEVICE = "cpu" if INTERPRETS else "cuda"
-needs_kernels = pytest.mark.skipif(not (INTERPRETS or torch.cuda.is_available()), reason="kernels need a GPU")
 
 
 def make_targets(classes: int, *, rows: int) -> dict[str, Tensor]:
@@ -34,7 +30,6 @@ def make_targets(classes: int, *, rows: int) -> dict[str, Tensor]:
 @pytest.mark.parametrize("rows", [0, 5])
 @pytest.mark.parametrize(("width", "classes"), [(3, 3), (4, 6), (3, 130)])
 def test_kernels_equal_the_cross_entropy(width: int, classes: int, rows: int) -> None:
-    pytest.importorskip("triton")
     generator = torch.Generator().manual_seed(1)
     logits = (3 * torch.randn(3, 9, width, classes, generator=generator)).to(DEVICE).requires_grad_()
     lengths = torch.tensor([9, 0, 5]).view(-1, 1, 1)
@@ -51,7 +46,6 @@ def test_kernels_equal_the_cross_entropy(width: int, classes: int, rows: int) ->
 
 @needs_kernels
 def test_kernels_agree_before_they_are_used() -> None:
-    pytest.importorskip("triton")
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert cell_loss._works(torch.device(DEVICE), 4, 5)
@@ -60,7 +54,6 @@ def test_kernels_agree_before_they_are_used() -> None:
 
 @needs_kernels
 def test_wrong_kernels_are_not_used(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("triton")
     monkeypatch.setattr(kernel_choice, "_reported", set())  # a reason is reported once
     monkeypatch.setattr(cell_loss, "sums_with_kernels", lambda *arguments: 1.1 * sums_with_kernels(*arguments))
     with pytest.warns(SpanwiseWarning, match="training without the loss kernels"):

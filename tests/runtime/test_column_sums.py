@@ -5,16 +5,11 @@ Without a GPU, Triton interprets them: ``TRITON_INTERPRET=1 python -m pytest tes
 
 from __future__ import annotations
 
-import os
-
 import pytest
 import torch
+from kernel_device import DEVICE, needs_kernels
 
 from spanwise.runtime.column_sums import sum_rows
-
-INTERPRETS = os.environ.get("TRITON_INTERPRET") == "1"
-DEVICE = "cpu" if INTERPRETS else "cuda"
-needs_kernels = pytest.mark.skipif(not (INTERPRETS or torch.cuda.is_available()), reason="kernels need a GPU")
 
 
 def test_sums_of_rows() -> None:
@@ -29,7 +24,6 @@ def test_sums_of_rows() -> None:
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("shape", [(1, 1), (0, 5), (5, 0), (1024, 16), (1025, 17), (3000, 40), (4097, 24), (6500, 8)])
 def test_kernels_sum_all_rows(shape: tuple[int, int], dtype: torch.dtype) -> None:
-    pytest.importorskip("triton")
     from spanwise.runtime.sum_kernels import sum_columns
 
     matrix = torch.randn(shape, generator=torch.Generator().manual_seed(1)).to(DEVICE, dtype)

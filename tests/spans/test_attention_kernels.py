@@ -5,12 +5,12 @@ Without a GPU, Triton interprets them: ``TRITON_INTERPRET=1 python -m pytest tes
 
 from __future__ import annotations
 
-import os
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from kernel_device import DEVICE, needs_kernels
 from torch import Tensor, nn
 
 from spanwise.core.errors import SpanwiseWarning
@@ -22,10 +22,7 @@ from spanwise.spans.candidates import grid, packed
 from spanwise.spans.deep import SpanTransformer
 from spanwise.spans.pooling import max_pool
 
-pytest.importorskip("triton")
-INTERPRETS = os.environ.get("TRITON_INTERPRET") == "1"
-pytestmark = pytest.mark.skipif(not (INTERPRETS or torch.cuda.is_available()), reason="kernels need a GPU")
-DEVICE = "cpu" if INTERPRETS else "cuda"
+pytestmark = needs_kernels
 HEADS, SIZE = 2, 32
 
 
