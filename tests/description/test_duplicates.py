@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from spanwise.core.types import Entity, Link, Relation, Sentence
 from spanwise.description.duplicates import DuplicateSentences, digest, label_digest
 
@@ -91,6 +93,17 @@ def test_equal_labels_are_not_a_conflict() -> None:
         "across": {"train&test": 0},
         "examples": [],
     }
+
+
+def test_partial_annotations_are_not_a_conflict() -> None:
+    """An entity without a mark may be missing in a sentence that is not annotated completely."""
+    partial = replace(sentence(), annotated=())
+    for train in ([partial, sentence(OSLO, BERGEN)], [sentence(OSLO, BERGEN), partial]):
+        duplicates = collect(train=train, test=[replace(sentence(OSLO), annotated=((0, 1),))])
+        assert (duplicates.count("train"), duplicates.also_in("train")) == (1, {"test": 1})
+        assert (duplicates.conflicts().sequences, duplicates.conflicts().examples) == (0, [])
+    conflicts = collect(train=[sentence(OSLO), partial, sentence(BERGEN)]).conflicts()
+    assert (conflicts.sequences, len(conflicts.examples)) == (1, 1)
 
 
 def test_many_annotations_of_one_sentence_are_one_conflict() -> None:

@@ -65,6 +65,8 @@ class Conflicts:
 class DuplicateSentences:
     """Finds repeated sentences. Add all sentences of a split before those of the next.
 
+    The labels of partially annotated sentences are not compared: what they lack may just not be annotated.
+
     >>> overlap = DuplicateSentences(["train", "test"])
     >>> overlap.add("train", Sentence("a", ("Hello", "!")))
     True
@@ -82,10 +84,9 @@ class DuplicateSentences:
 
     def add(self, split: str, sentence: Sentence) -> bool:
         """Add a sentence; return True if its words are new in the split."""
-        words, labels = digest(sentence.words), label_digest(sentence)
-        if len(self._examples) < MAX_EXAMPLES and any(
-            words in known and not _has_digest(known[words], labels) for known in self._labels.values()
-        ):
+        words, labels = digest(sentence.words), label_digest(sentence) if sentence.annotated is None else b""
+        others = (known[words] for known in self._labels.values() if known.get(words))
+        if labels and len(self._examples) < MAX_EXAMPLES and any(not _has_digest(other, labels) for other in others):
             self._examples.append(make_example(split, sentence, sentence.text))
         known = self._labels[split]
         if words not in known:
@@ -93,7 +94,7 @@ class DuplicateSentences:
             return True
         repeats = self._repeats[split]
         repeats[words] = repeats.get(words, 0) + 1
-        if not _has_digest(known[words], labels):
+        if labels and not _has_digest(known[words], labels):
             known[words] += labels
         return False
 
@@ -120,7 +121,8 @@ class DuplicateSentences:
             conflicting |= within
         for a, b in combinations(self._labels, 2):
             first, second = self._labels[a], self._labels[b]
-            across = {words for words in self._common(a, b) if first[words] != second[words] or len(first[words]) > DIGEST_SIZE}
+            common = [words for words in self._common(a, b) if first[words] and second[words]]
+            across = {words for words in common if first[words] != second[words] or len(first[words]) > DIGEST_SIZE}
             result.across[f"{a}&{b}"] = len(across)
             conflicting |= across
         result.sequences = len(conflicting)
