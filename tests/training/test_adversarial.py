@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from copy import deepcopy
 from pathlib import Path
 
@@ -68,6 +68,20 @@ def literal_gradients(model: Model, batch: Batch, epsilon: float) -> dict[str, T
     }
     second = gradient(moved)
     return {name: first[name] + second[name] for name in weights}
+
+
+def failing_after(table: Tensor) -> Iterator[Tensor]:
+    yield table
+    raise RuntimeError("out of memory")
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_a_table_is_restored_if_the_next_one_cannot_be_perturbed(in_place: bool) -> None:
+    table = torch.zeros(1, 2, requires_grad=True)
+    table.grad = torch.ones(1, 2)
+    with pytest.raises(RuntimeError, match="out of memory"), perturb(failing_after(table), EPSILON, in_place=in_place):
+        pass
+    assert table.tolist() == [[0.0, 0.0]]
 
 
 def test_weights_that_only_the_first_pass_uses_keep_their_gradients(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,19 +50,19 @@ def perturb(tables: Iterable[Tensor], epsilon: float, *, in_place: bool = False)
     [[0.0, 0.0]]
     """
     originals: list[tuple[Tensor, Tensor]] = []
-    for table in tables:
-        if table.grad is None:
-            continue
-        original = table.detach()
-        scale = epsilon / torch.linalg.vector_norm(table.grad).clamp(min=MIN_NORM)
-        perturbed = torch.addcmul(original, table.grad, scale)
-        if in_place:
-            originals.append((table, original.clone()))
-            original.copy_(perturbed)
-        else:
-            originals.append((table, original))
-            table.data = perturbed
     try:
+        for table in tables:
+            if table.grad is None:
+                continue
+            original = table.detach()
+            scale = epsilon / torch.linalg.vector_norm(table.grad).clamp(min=MIN_NORM)
+            perturbed = torch.addcmul(original, table.grad, scale)
+            if in_place:
+                originals.append((table, original.clone()))
+                original.copy_(perturbed)
+            else:
+                originals.append((table, original))
+                table.data = perturbed
         yield
     finally:
         for table, original in originals:
