@@ -5,6 +5,8 @@ Without a GPU, Triton interprets them: ``TRITON_INTERPRET=1 python -m pytest tes
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import torch
 from kernel_device import DEVICE, needs_kernels
@@ -18,6 +20,11 @@ def test_sums_of_rows() -> None:
     total = sum_rows(torch.ones(300, 40, 1, dtype=torch.bfloat16))  # added in bfloat16, it would stay below 300
     assert total.dtype == torch.bfloat16
     assert total.item() == pytest.approx(12000, rel=0.01)
+
+
+@pytest.mark.parametrize("shape", [(4,), (0, 4), (3, 0, 4), (2, 3, 5, 4)])
+def test_sums_have_one_value_per_column(shape: tuple[int, ...]) -> None:
+    assert sum_rows(torch.ones(shape)).tolist() == [math.prod(shape) / 4] * 4
 
 
 @needs_kernels

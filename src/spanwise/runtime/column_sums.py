@@ -14,7 +14,7 @@ KERNEL_TYPES = (torch.float32, torch.bfloat16, torch.float16)
 
 
 def sum_rows(matrix: Tensor) -> Tensor:
-    """The sum over all dimensions but the last, added in float32, in the type of the matrix (float32 if it has 64 bits).
+    """The sum over all dimensions but the last, added in float32, in the type of the matrix.
 
     PyTorch computes such a sum with blocks that wait for each other. Without kernels, two sums, of
     groups of rows and of groups, take a third of that.
@@ -22,17 +22,18 @@ def sum_rows(matrix: Tensor) -> Tensor:
     >>> sum_rows(torch.ones(2, 64, 3))
     tensor([128., 128., 128.])
     """
-    if matrix.is_cuda and matrix.dtype in KERNEL_TYPES and uses_kernels() and _works(matrix.device, matrix.dtype):
-        return sum_with_kernels(matrix.reshape(-1, matrix.shape[-1]), matrix.dtype)
     dtype = matrix.dtype
-    if matrix.ndim == 2:
+    if matrix.is_cuda and dtype in KERNEL_TYPES and uses_kernels() and _works(matrix.device, dtype):
+        return sum_with_kernels(matrix.reshape(-1, matrix.shape[-1]).contiguous(), dtype)
+    if matrix.ndim < 3:
+        matrix = matrix.reshape(-1, matrix.shape[-1])
         group = next((group for group in GROUPS if len(matrix) % group == 0), 1)
         matrix = matrix.view(-1, group, matrix.shape[1])
     return matrix.flatten(0, -3).sum(1, dtype=torch.float32).sum(0).to(dtype)
 
 
 def sum_with_kernels(matrix: Tensor, dtype: torch.dtype = torch.float32) -> Tensor:
-    """The sum over the rows of a contiguous matrix in training on a GPU, in the type ``dtype``."""
+    """The sum over the rows of a contiguous matrix on a GPU, in the type ``dtype``."""
     from spanwise.runtime.sum_kernels import sum_columns
 
     return sum_columns(matrix, dtype)
