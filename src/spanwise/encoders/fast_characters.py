@@ -47,7 +47,7 @@ def can_use_character_kernels(vectors: Tensor, weight: Tensor, *tables: Tensor) 
 
 @cache
 def _works(device: torch.device, characters: int, filters: int, size: int) -> bool:
-    """Whether kernels compute maxima of so many characters with so many filters for vectors of this size."""
+    """Whether kernels compute maxima for these numbers of characters and filters, and vectors of this size."""
     vectors = example_values(characters, size, device=device, seed=1)
     vectors[PADDING] = 0.0
     weight, bias = example_values(filters, size, 3, device=device, seed=2), example_values(filters, device=device, seed=3)

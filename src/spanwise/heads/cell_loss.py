@@ -47,7 +47,7 @@ def can_use_loss_kernels(logits: Tensor) -> bool:
 
 @cache
 def _works(device: torch.device, widest: int, classes: int) -> bool:
-    """Whether kernels compute the losses of so many widths and classes."""
+    """Whether kernels compute the losses for these numbers of widths and classes."""
     rows = {"sentence": [0, 0, 1, 0], "start": [0, 2, 1, 0], "end": [1, 3, 2, 1], "label": [0, 0, classes - 2, 0]}
     targets = {name: torch.tensor(values, device=device) for name, values in rows.items()}
     targets["mass"] = torch.tensor([0.5, 1.0, 0.75, 0.0], device=device)

@@ -212,7 +212,7 @@ class Grid(SoftmaxHead, TunedThreshold, HasSpanProbabilities, HasSpanVectors, Ha
         projected = self.projection(self.dropout(words))
         product = None if self.product is None else self.product.weight
         first_norm, *norms = self.norms
-        dropout, has_content = self.hidden_dropout.p if self.training else 0.0, self.settings.pooling
+        dropout, has_content = self.hidden_dropout.p, self.settings.pooling
         cells = joined_cells(projected, product, self.widths, first_norm, inside, dropout, has_content=has_content)
         for norm, convolution in zip(norms, self.convolutions, strict=True):
             cells = compared_cells(cells, convolution, norm, inside)

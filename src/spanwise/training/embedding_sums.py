@@ -1,7 +1,7 @@
 """Embeddings whose second pass adds to the gradient of the first.
 
 The gradient of a table has as many values as the table, but a batch reads few of its rows. A second
-pass that adds only these rows needs neither a gradient of its own nor a sum of both.
+pass that adds only these rows needs neither a second gradient nor a sum of both.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ class SummingEmbedding(nn.Embedding):
 
 def find_embeddings(model: nn.Module, tables: Iterable[Tensor]) -> list[SummingEmbedding]:
     """Turn the plain embeddings of a model with one of these tables into ``SummingEmbedding``, in place."""
-    wanted, found = {id(table) for table in tables}, []
+    table_ids, embeddings = {id(table) for table in tables}, []
     for module in model.modules():
         is_plain = type(module) is nn.Embedding and not (module.sparse or module.scale_grad_by_freq or module.max_norm)
-        if is_plain and id(module.weight) in wanted:
+        if is_plain and id(module.weight) in table_ids:
             exchange_class(module, SummingEmbedding)
         if isinstance(module, SummingEmbedding):
-            found.append(module)
-    return found
+            embeddings.append(module)
+    return embeddings
 
 
 @contextmanager
