@@ -3,14 +3,15 @@
     python bench/peers.py --data DATA --encoder FOLDER --environments ENVS [--recipes spanner seqner] [--peers hf spancat …]
         [--python flair=VENV/bin/python …] [--sentences 1600] [--blocks 10] [--epochs 10] [--json FILE]
     … --blocks 0 --epochs 10 --clock cpu   only the table: F1 on test, CPU time and memory
+    … --int8 --reference spancat_trf       Spanwise as 8-bit ONNX; ratios relative to spancat
 
 Each contender is a process (bench/peers/worker.py). With ``--environments``, each library gets its own
 virtual environment in this folder, with the versions of peer_environments.py, created on first use.
 Otherwise it runs in the environment given by ``--python``, or in this one. A contender that is not installed
 or fails is reported and skipped. All load first and then take turns in random order: one epoch of training
 each, repeatedly, then the same slices of test. Only one works at a time, so other load affects all alike. A
-ratio is the median over the turns of a contender's throughput relative to the first recipe, with quartiles:
-above 1 it is faster than Spanwise. With ``--epochs``, each then trains a new model for this many epochs; the
+ratio is the median over the turns of a contender's throughput relative to ``--reference`` (the first
+recipe), with quartiles: above 1 it is faster. With ``--epochs``, each then trains a new model for this many epochs; the
 model after the last epoch is scored on test by Spanwise's strict micro F1, and a table shows F1, time and the
 peak memory of the process. With ``--blocks 0`` only this is done.
 
@@ -25,6 +26,7 @@ and ``--batch-size``. Differences:
 - EDS-NLP gets nested entities, but cannot predict those inside an entity of the same type.
 - ``spancat`` uses spaCy's small tok2vec with its rate; ``spancat_trf`` uses the encoder through
   spacy-transformers.
+- With ``--int8``, Spanwise's models are exported to 8-bit ONNX after training and predict in onnxruntime.
 - Batches, schedule, dropout and loss are those of each library. Loading, dev scores and checkpoints are
   not timed.
 """
@@ -38,7 +40,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
@@ -209,10 +211,14 @@ def show(part: str, rows: Mapping[str, Mapping[str, float]]) -> None:
         print(f"{part:12} {name:24} {row['per_second']:8.1f} sentences/s {row['ratio']:6.3f}x {spread}", flush=True)
 
 
+def training_turns(arguments: argparse.Namespace) -> int:
+    return arguments.blocks if arguments.training_blocks is None else arguments.training_blocks
+
+
 def measured(field: Field, size: int, test: Sequence[Sentence], arguments: argparse.Namespace) -> dict[str, Any]:
     """Measure training on ``size`` sentences and prediction of ``test``; print each part when it is done."""
     slices = [turn * arguments.slice % max(1, len(test) - arguments.slice + 1) for turn in range(1 + arguments.blocks)]
-    training = [{"do": "train"}] * (1 + arguments.blocks)
+    training = [{"do": "train"}] * (1 + training_turns(arguments))
     prediction = [{"do": "predict", "from": first, "to": first + arguments.slice} for first in slices]
     parts = {"training": (training, size), "prediction": (prediction, min(arguments.slice, len(test)))}
     result: dict[str, Any] = {}
@@ -252,6 +258,20 @@ def python_of(name: str, library: Library, arguments: argparse.Namespace) -> str
         raise ContenderError(f"could not be installed: {error}") from None
 
 
+def choose_reference(name: str | None, contenders: Iterable[str]) -> str:
+    """Return the contender that ratios are relative to: by default the first."""
+    names = list(contenders)
+    if name is not None and name not in names:
+        raise SystemExit(f"--reference {name}: expected one of {', '.join(names)}")
+    return name or next(iter(names), "")
+
+
+def spanwise_contenders(recipes: Sequence[str], int8: bool, dev: str | None) -> dict[str, Library]:
+    """Return a contender for each recipe; with ``int8`` it predicts with an export whose quantisation is chosen on ``dev``."""
+    suffix, options = ("_int8", {"int8": True, "dev": dev}) if int8 else ("", {})
+    return {f"{name}{suffix}": Library("spanwise_model", nests=True, options={"recipe": name, **options}) for name in recipes}
+
+
 def run(arguments: argparse.Namespace, peers: Mapping[str, Library]) -> dict[str, Any]:
     streams = open_splits(arguments.data)
     train = [contiguous(sentence) for sentence in islice(streams["train"], arguments.sentences)]
@@ -260,17 +280,19 @@ def run(arguments: argparse.Namespace, peers: Mapping[str, Library]) -> dict[str
     counts = [sum(len(s.entities) for s in view) for view in (train, flattened)]
     print(f"{arguments.data.name}: {len(train)} training sentences, {len(test)} to predict, {arguments.threads} threads")
     print(f"flat entities omit {counts[0] - counts[1]} of {counts[0]} training entities", flush=True)
-    ours = {name: Library("spanwise_model", nests=True, options={"recipe": name}) for name in arguments.recipes}
-    everyone = ours | {name: peers[name] for name in arguments.peers}
-    field = Field(next(iter(everyone), ""))
     with tempfile.TemporaryDirectory() as folder:
+        dev = [contiguous(sentence) for sentence in streams["dev"]] if arguments.int8 and "dev" in streams else []
+        dev_file = write(Path(folder) / "dev.jsonl", dev) if dev else None
+        everyone = spanwise_contenders(arguments.recipes, arguments.int8, dev_file)
+        everyone |= {name: peers[name] for name in arguments.peers}
+        field = Field(choose_reference(arguments.reference, everyone))
         views = {nests: write(Path(folder) / f"{nests}.jsonl", view) for nests, view in ((True, train), (False, flattened))}
         common = {
             "encoder": str(arguments.encoder.resolve()),
             "test": write(Path(folder) / "test.jsonl", [contiguous(sentence) for sentence in test]),
             "types": sorted({entity.type for sentence in train for entity in sentence.entities}), "width": arguments.width,
             "batch_size": arguments.batch_size, "predict_batch": arguments.predict_batch, "rate": arguments.rate,
-            "seed": arguments.seed, "clock": arguments.clock, "epochs": 2 + arguments.blocks,
+            "seed": arguments.seed, "clock": arguments.clock, "epochs": 2 + training_turns(arguments),
         }  # fmt: skip
         try:
             for name, library in everyone.items():
@@ -295,8 +317,10 @@ def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, required=True, help="corpus folder with train and test")
     parser.add_argument("--encoder", type=Path, required=True, help="folder with a transformers model")
-    parser.add_argument("--recipes", nargs="*", default=["spanner"], help="Spanwise recipes; ratios are relative to the first")
+    parser.add_argument("--recipes", nargs="*", default=["spanner"], help="Spanwise recipes")
+    parser.add_argument("--int8", action="store_true", help="predict with 8-bit ONNX exports of the recipes, as RECIPE_int8")
     parser.add_argument("--peers", nargs="*", default=list(PEERS), choices=PEERS)
+    parser.add_argument("--reference", help="contender that ratios are relative to; by default the first recipe")
     parser.add_argument("--python", action="append", default=[], metavar="PEER=PYTHON", help="Python of a peer's environment")
     parser.add_argument("--environments", type=Path, metavar="FOLDER", help="create an environment for each library here")
     parser.add_argument("--sentences", type=int, default=1600, help="maximum number of sentences of each split")
@@ -305,6 +329,7 @@ def parsed(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--rate", type=float, help="learning rate of all weights for all; by default as each library documents")
     parser.add_argument("--width", type=int, default=8)
     parser.add_argument("--blocks", type=int, default=10, help="turns: epochs of training, slices of test; 0 to skip")
+    parser.add_argument("--training-blocks", type=int, help="turns of training; by default as many as of prediction")
     parser.add_argument("--slice", type=int, default=128, help="sentences to predict per turn")
     parser.add_argument("--epochs", type=int, help="also train a new model for this many epochs and score test")
     parser.add_argument("--threads", type=int, default=1)

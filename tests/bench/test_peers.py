@@ -111,7 +111,7 @@ def test_training_that_ends_too_early_is_an_error(start: Any) -> None:
 def test_contenders_take_turns_and_failed_ones_are_removed(start: Any, capsys: pytest.CaptureFixture[str]) -> None:
     field = Field("memory")
     field.contenders = {name: start(name) for name in ("memory", "fails_late")}
-    result = peers.measured(field, len(TRAIN), TEST, argparse.Namespace(blocks=3, slice=1, epochs=2))
+    result = peers.measured(field, len(TRAIN), TEST, argparse.Namespace(blocks=3, training_blocks=None, slice=1, epochs=2))
     assert list(result["training"]) == ["memory", "fails_late"]
     assert list(result["prediction"]) == ["memory"]
     assert result["training"]["memory"]["ratio"] == 1
@@ -177,3 +177,39 @@ def test_each_library_has_its_own_environment(tmp_path: Path, monkeypatch: pytes
     assert peers.python_of("flair", library, argparse.Namespace(python=["flair=mine"], environments=tmp_path)) == "mine"
     assert peers.python_of("flair", library, argparse.Namespace(python=[], environments=None)) == sys.executable
     assert {library.environment for library in peers.PEERS.values()} == set(peer_environments.REQUIREMENTS)
+
+
+def test_exports_are_contenders_of_their_own() -> None:
+    assert peers.spanwise_contenders(["spanner"], int8=False, dev=None)["spanner"].options == {"recipe": "spanner"}
+    exported = peers.spanwise_contenders(["spanner"], int8=True, dev="dev.jsonl")
+    assert list(exported) == ["spanner_int8"]
+    assert exported["spanner_int8"].options == {"recipe": "spanner", "int8": True, "dev": "dev.jsonl"}
+
+
+def test_the_reference_is_the_first_contender_or_the_given_one() -> None:
+    assert peers.choose_reference(None, ["spanner", "spancat"]) == "spanner"
+    assert peers.choose_reference("spancat", ["spanner", "spancat"]) == "spancat"
+    with pytest.raises(SystemExit, match="--reference flair: expected one of spanner, spancat"):
+        peers.choose_reference("flair", ["spanner", "spancat"])
+
+
+def test_training_may_have_fewer_turns_than_prediction(start: Any) -> None:
+    field = Field("memory")
+    field.contenders = {"memory": start("memory", epochs=3)}  # more epochs would be an error
+    arguments = argparse.Namespace(blocks=5, training_blocks=1, slice=1, epochs=None)
+    assert list(peers.measured(field, len(TRAIN), TEST, arguments)["prediction"]) == ["memory"]
+
+
+def test_spanwise_predicts_with_its_export(
+    job: dict[str, Any], tiny_bert: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.syspath_prepend(str(peers.WORKER.parent))
+    from job import Job, read  # type: ignore[import-not-found]
+    from spanwise_model import Peer  # type: ignore[import-not-found]
+
+    options = {"recipe": "seqner", "int8": True, "dev": job["train"]}
+    peer = Peer(Job(**job | {"encoder": str(tiny_bert), "options": options}), read(job["train"]))
+    peer.train(1, lambda: True)
+    peer.model = None  # so only the export can predict
+    assert len(peer.predict([example.words for example in read(job["test"])])) == 2
+    assert "quantization=QuantizationRecord" in capsys.readouterr().err
