@@ -1,6 +1,8 @@
-"""SpanMarker on the common encoder, with its trainer. It reads up to 256 subwords of a sentence, as in its guide.
+"""SpanMarker on the common encoder, with its trainer.
 
-Rate, batch size, decay and warm-up are those of its guide: 5e-5, 32 sentences, 0.01, a tenth of the steps.
+It pads every sample to ``model_max_length`` and its 256 markers. Its guide has 256 subwords; here it is the
+longest sentence of train and test, if that is shorter, so nothing more is cut. Rate, batch size, decay and
+warm-up are those of its guide: 5e-5, 32 samples, 0.01, a tenth of the steps.
 """
 
 from __future__ import annotations
@@ -12,8 +14,17 @@ import torch
 import transformers
 from datasets import Dataset
 from hf_trainer import EpochEnd, settings
-from job import Example, Job, ShouldContinue, tag_names, tags, to_records
+from job import Example, Job, ShouldContinue, read, tag_names, tags, to_records
 from span_marker import SpanMarkerModel, Trainer
+from transformers import AutoTokenizer
+
+MAX_LENGTH = 256  # subwords of a sentence, in SpanMarker's guide
+
+
+def needed_length(encoder: str, sentences: list[list[str]]) -> int:
+    """Return the subwords of the longest sentence, with the two special ones, or ``MAX_LENGTH`` if that is less."""
+    encoded = AutoTokenizer.from_pretrained(encoder)(sentences, is_split_into_words=True)
+    return min(MAX_LENGTH, max(map(len, encoded["input_ids"])))
 
 
 class Peer:
@@ -23,8 +34,9 @@ class Peer:
         transformers.set_seed(job.seed)
         self.job = job
         names = tag_names(job.types)
+        length = needed_length(job.encoder, [example.words for example in [*train, *read(job.test)]])
         self.model = SpanMarkerModel.from_pretrained(
-            job.encoder, labels=names, model_max_length=256, entity_max_length=job.width, torch_dtype=torch.float32
+            job.encoder, labels=names, model_max_length=length, entity_max_length=job.width, torch_dtype=torch.float32
         )
         numbers = [[names.index(tag) for tag in tags(example)] for example in train]
         self.rows = Dataset.from_dict({"tokens": [example.words for example in train], "ner_tags": numbers})
