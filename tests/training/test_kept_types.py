@@ -110,6 +110,28 @@ def test_nothing_to_keep(tmp_path: Path) -> None:
     assert f"the data annotates all types of {tmp_path / 'old'}: there are no types to keep" in lines
 
 
+def test_data_without_entities_is_refused_before_the_old_model_reads_it(tmp_path: Path) -> None:
+    fit(tmp_path / "old", only(*OLD, count=24), recipe="biaffine", epochs=1)
+    for marks in (None, (), OLD):
+        unannotated = Corpus({"train": tuple(replace(s, annotated=marks) for s in only(count=24)["train"])})
+        lines: list[str] = []
+        with pytest.raises(SpanwiseError, match="the training data has no entities; a model needs at least one to learn from"):
+            fit(tmp_path / "new", unannotated, recipe="biaffine", init=tmp_path / "old", keep_types=True, log=lines.append)
+        assert not any("reads" in line for line in lines)
+        assert not (tmp_path / "new").exists()
+
+
+def test_a_type_that_the_data_annotates_without_entities_is_not_kept(tmp_path: Path) -> None:
+    fit(tmp_path / "old", corpus(24), epochs=1)
+    marked = Corpus({
+        split: tuple(replace(s, annotated=(*OLD, *NEW)) for s in sentences) for split, sentences in only(*NEW).splits.items()
+    })  # fmt: skip
+    lines: list[str] = []
+    run = fit(tmp_path / "new", marked, epochs=1, init=tmp_path / "old", keep_types=True, log=lines.append)
+    assert run.model.labels.entities == NEW
+    assert 'note: "annotated" lists Drug, but train has no such entity: the model will not predict it' in lines
+
+
 def test_keep_types_needs_an_old_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["train", str(tmp_path), "--out", str(tmp_path / "run"), "--keep-types"])

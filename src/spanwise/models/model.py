@@ -25,6 +25,8 @@ from spanwise.runs.folder import RunFolder
 from spanwise.runtime.allocation import AllocationLimit
 from spanwise.runtime.tensors import check_finite, load_weights, state_tensors, write_tensors
 
+NO_ENTITIES = "the training data has no entities; a model needs at least one to learn from"
+
 
 class Model(nn.Module):
     """An encoder and a head. The forward pass returns the mean loss, the number of instances, and named parts of the loss."""
@@ -71,7 +73,7 @@ class Model(nn.Module):
         train = corpus["train"]
         labels = Labels(tuple(sorted({*entity_types(train), *more_types})), relation_types(train))
         if not labels.entities:
-            raise SpanwiseError("the training data has no entities; a model needs at least one to learn from")
+            raise SpanwiseError(NO_ENTITIES)
         config = config.model_copy(update={"encoder": resolve_encoder(config.encoder, len(train))})
         encoder = load_encoder(config.encoder, saved) if saved else build_encoder(config.encoder, train, log)
         head = make_head(encoder, labels, config.head, train)

@@ -22,7 +22,7 @@ from spanwise.files.reading import read_json
 from spanwise.heads.abilities import LearnsProbabilities, find_ability
 from spanwise.heads.base import Labels
 from spanwise.losses.teaching import TaughtSentence
-from spanwise.models.model import Model
+from spanwise.models.model import NO_ENTITIES, Model, entity_types
 from spanwise.prediction.load import model_folder
 from spanwise.runs.folder import RunFolder
 from spanwise.training.supervision import Supervision
@@ -116,7 +116,12 @@ def keep_types(
     stored = TeacherOutputs.read(run.teacher_outputs_file, len(taught_sentences(corpus)))
     if stored is not None:
         return KeptTypes(corpus, stored)
+    learned = entity_types(corpus["train"])
+    if not learned:
+        raise SpanwiseError(NO_ENTITIES)
     types = missing_types(old_model, corpus)
+    if absent := sorted(annotated_types(corpus["train"]).difference(learned)):
+        log(f'note: "annotated" lists {", ".join(absent)}, but train has no such entity: the model will not predict it')
     if not types:
         log(f"the data annotates all types of {old_model}: there are no types to keep")
         return Supervision(corpus)
