@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -11,20 +12,18 @@ import torch
 from steps import make_trainer
 from torch import Tensor
 
-from spanwise.core.errors import SpanwiseWarning
-from spanwise.runtime import kernel_choice
+from spanwise.core.errors import SpanwiseError, SpanwiseWarning
+from spanwise.runtime import column_sums, kernel_choice
 from spanwise.runtime.kernel_choice import MIN_STEPS, SWITCH, example_values, kernels_agree, plan_steps, uses_kernels
 
 CPU = torch.device("cpu")
 
 
 @pytest.fixture(autouse=True)
-def no_plan(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def no_plan(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(SWITCH, raising=False)
     monkeypatch.setattr(kernel_choice, "_reported", set())
-    plan_steps(None)
-    yield
-    plan_steps(None)
+    monkeypatch.setattr(kernel_choice, "_planned_steps", None)
 
 
 @pytest.mark.parametrize("steps", [None, MIN_STEPS - 1, MIN_STEPS])
@@ -78,7 +77,7 @@ def fail(values: Tensor, factors: Tensor) -> Tensor:
         (lambda values, factors: square(values / 0, factors), "results differ from PyTorch by inf "),
         (lambda values, factors: square(values, factors)[:2], "RuntimeError: "),
         (lambda values, factors: values.square(), "RuntimeError: "),  # no gradient of the factors
-        (fail, "RuntimeError: no C compiler$"),
+        (fail, "RuntimeError: no C compiler; SPANWISE_KERNELS=0 trains without kernels and without this warning$"),
     ],
 )
 def test_errors_and_differences_are_reported(kernels: Callable[..., Tensor], reason: str) -> None:
@@ -87,6 +86,31 @@ def test_errors_and_differences_are_reported(kernels: Callable[..., Tensor], rea
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert not kernels_agree("other", kernels, square, inputs())  # a reason is reported once
+
+
+def test_missing_triton_is_reported_once_for_all_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "triton", None)
+    for kernels in ("spanwise.runtime.sum_kernels", "spanwise.runtime.shared_kernels"):
+        monkeypatch.delitem(sys.modules, kernels, raising=False)
+    works = column_sums._works.__wrapped__
+    with pytest.warns(SpanwiseWarning, match=r"^training without the Triton kernels, .*: Triton is not installed; "):
+        assert not works(CPU, torch.float32)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert not works(CPU, torch.bfloat16)
+
+
+def test_of_several_processes_the_first_reports(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RANK", "1")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert not kernels_agree("square", fail, square, inputs())
+
+
+def test_other_values_of_the_switch_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(SWITCH, "off")
+    with pytest.raises(SpanwiseError, match=r"^environment variable SPANWISE_KERNELS=off: expected 0 .* or 1 "):
+        plan_steps(5000)
 
 
 def test_random_numbers_of_the_training_stay_the_same() -> None:

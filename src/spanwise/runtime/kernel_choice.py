@@ -9,7 +9,8 @@ from collections.abc import Callable, Sequence
 import torch
 from torch import Tensor
 
-from spanwise.core.errors import SpanwiseWarning
+from spanwise.core.errors import SpanwiseError, SpanwiseWarning
+from spanwise.runtime.device import is_main_process
 
 SWITCH = "SPANWISE_KERNELS"
 MIN_STEPS = 2000  # of a training; compiling takes longer than the kernels save in fewer steps
@@ -21,8 +22,10 @@ _reported: set[str] = set()  # reasons that a warning has given
 
 
 def plan_steps(count: int | None) -> None:
-    """Set the number of optimiser steps of the training that starts now."""
+    """Set the number of optimiser steps of the training that starts now, and check the switch."""
     global _planned_steps
+    if (switch := os.environ.get(SWITCH, "")) not in ("", "0", "1"):
+        raise SpanwiseError(f"environment variable {SWITCH}={switch}: expected 0 (no kernels) or 1 (for any number of steps)")
     _planned_steps = count
 
 
@@ -42,9 +45,10 @@ def kernels_agree(
 ) -> bool:  # fmt: skip
     """Whether kernels compute the results and gradients of ``reference``, a function of PyTorch, without dropout.
 
-    The gradients of all inputs of floats are compared, if there are any. Triton may lack a C compiler, support for the device,
-    or memory for a block. Without kernels, training is slower but the same, so any error is a reason not to
-    use them, which a warning reports. Random numbers of the training stay the same.
+    The gradients of all inputs of floats are compared, if there are any. Triton may be missing, or lack a C
+    compiler, support for the device, or memory for a block. Without kernels, training is slower but the same,
+    so any error is a reason not to use them, which one warning reports. Random numbers of the training stay
+    the same.
     """
     device = inputs[0].device
     try:
@@ -58,9 +62,13 @@ def kernels_agree(
         reason = f"results differ from PyTorch by {error:.2g} of the largest value"
     except Exception as problem:  # of many kinds
         reason = f"{type(problem).__name__}: {problem}".splitlines()[0]
-    if reason not in _reported:  # without Triton, all kernels have the same reason
+        if isinstance(problem, ModuleNotFoundError) and problem.name == "triton":
+            name, reason = "Triton", "Triton is not installed"  # for all kernels
+    if reason not in _reported and is_main_process():
         _reported.add(reason)
-        warnings.warn(f"training without the {name} kernels, which is slower: {reason}", SpanwiseWarning, stacklevel=2)
+        message = f"training without the {name} kernels, which is slower: {reason}"
+        advice = f"{SWITCH}=0 trains without kernels and without this warning"
+        warnings.warn(f"{message}; {advice}", SpanwiseWarning, stacklevel=2)
     return False
 
 
