@@ -10,7 +10,7 @@ from typing import Any
 import peer_environments
 import peers
 import pytest
-from peers import Contender, ContenderError, Field, Library
+from peer_contenders import WORKER, Contender, ContenderError, Field, Library
 
 from spanwise.core.types import Entity, Sentence
 
@@ -203,7 +203,7 @@ def test_training_may_have_fewer_turns_than_prediction(start: Any) -> None:
 def test_spanwise_predicts_with_its_export(
     job: dict[str, Any], tiny_bert: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.syspath_prepend(str(peers.WORKER.parent))
+    monkeypatch.syspath_prepend(str(WORKER.parent))
     from job import Job, read  # type: ignore[import-not-found]
     from spanwise_model import Peer  # type: ignore[import-not-found]
 
