@@ -179,7 +179,7 @@ def test_each_library_has_its_own_environment(tmp_path: Path, monkeypatch: pytes
     assert {library.environment for library in peers.PEERS.values()} == set(peer_environments.REQUIREMENTS)
 
 
-def test_exports_are_contenders_of_their_own() -> None:
+def test_exports_are_separate_contenders() -> None:
     assert peers.spanwise_contenders(["spanner"], int8=False, dev=None)["spanner"].options == {"recipe": "spanner"}
     exported = peers.spanwise_contenders(["spanner"], int8=True, dev="dev.jsonl")
     assert list(exported) == ["spanner_int8"]
