@@ -97,6 +97,7 @@ def test_kernels_pass_their_comparison_with_pytorch(branch_type: torch.dtype, mo
 def test_other_classes_of_linear_layers_compute_separately(monkeypatch: pytest.MonkeyPatch) -> None:
     """Such as those of adapters, which add another product."""
     monkeypatch.setattr(residual_norm_module, "_works", lambda *arguments: True)
+    monkeypatch.setenv("SPANWISE_KERNELS", "1")  # an earlier training in this process may have been short
 
     class OnGpu(Tensor):
         is_cuda = True
