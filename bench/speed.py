@@ -115,7 +115,7 @@ def make_trainer(recipe: str, corpus: Corpus, folder: Path, arguments: argparse.
 def time_training(trainers: Mapping[str, Trainer], source: str, arguments: argparse.Namespace) -> Times:
     ours = {recipe: OurLoop(trainer) for recipe, trainer in trainers.items()}
     tagger = trainers["seqner"]
-    bare = BareLoop(source, tagger, tagger.optimizer.param_groups[0]["initial_lr"])
+    bare = BareLoop(source, tagger, tagger.steps.optimizer.param_groups[0]["initial_lr"])
     times: Times = {}
     for step in range(WARM_UP + arguments.steps):
         chosen = [tagger.batches.sentences[number] for number in tagger.batches.batches[step]]
