@@ -18,6 +18,8 @@ from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 from torch.overrides import TorchFunctionMode
 
+from spanwise.runtime.cpu_linear import linear_add, linear_gelu
+
 CONFIG = "config.json"
 # Keys that do not change what the model computes. Any other key is a reason to use the library.
 _UNUSED = frozenset((
@@ -149,7 +151,7 @@ class _Layer(nn.Module):
         )
         mixed = scaled_dot_product_attention(query, key, value, attn_mask=mask).transpose(1, 2).flatten(2)
         states = self.attention.output(mixed, states)  # type: ignore[operator]
-        inner = self.intermediate.intermediate_act_fn(self.intermediate.dense(states))  # type: ignore[operator]
+        inner = linear_gelu(states, self.intermediate.dense)  # type: ignore[arg-type]
         output: Tensor = self.output(inner, states)
         return output
 
@@ -163,7 +165,7 @@ class _Residual(nn.Module):
         self.LayerNorm = nn.LayerNorm(width, eps=epsilon)
 
     def forward(self, states: Tensor, before: Tensor) -> Tensor:
-        normalized: Tensor = self.LayerNorm(self.dense(states) + before)
+        normalized: Tensor = self.LayerNorm(linear_add(states, self.dense, before))
         return normalized
 
 

@@ -19,6 +19,7 @@ from spanwise.models.model import Model
 from spanwise.prediction.base import BasePredictor, score_scale
 from spanwise.prediction.encoding import encode_batches
 from spanwise.prediction.streaming import stream_in_chunks
+from spanwise.runtime.cpu_linear import use_cpu_linear
 from spanwise.runtime.device import full_precision, should_use_cuda
 
 
@@ -27,7 +28,10 @@ class Predictor(BasePredictor):
 
     def __init__(self, model: Model, device: str = "auto") -> None:
         super().__init__()
-        self.model = model.to("cuda" if should_use_cuda(device) else "cpu").eval()
+        is_on_gpu = should_use_cuda(device)
+        self.model = model.to("cuda" if is_on_gpu else "cpu").eval()
+        if not is_on_gpu:
+            use_cpu_linear(self.model)
         self.types, self.needs_spans = model.labels.entities, model.needs_spans
         self.finds_relations = model.head.prediction_head.finds_relations
         self.relation_types = model.labels.relations if self.finds_relations else ()
