@@ -15,8 +15,9 @@ from tiny import DEEP_WORD, FILLERS, LONG, WINDOW, assert_close, encoded, mixed_
 from torch import Tensor
 
 from spanwise import Sentence, SpanwiseError
+from spanwise.encoders.subword_layout import longest_input
 from spanwise.encoders.subwords import DEEP, Subwords
-from spanwise.encoders.transformer import TransformerEncoder, _limit
+from spanwise.encoders.transformer import TransformerEncoder
 from spanwise.encoders.transformer_settings import TransformerSettings
 from spanwise.encoders.windows import windows
 
@@ -195,9 +196,9 @@ def test_the_limit_of_models_that_number_positions_from_the_padding_index(tiny_r
     encoder = transformer(tiny_roberta)
     assert encoder.window == WINDOW
     encoder.tokenizer.model_max_length = 10**6
-    assert _limit(encoder.model, encoder.tokenizer) == WINDOW
+    assert longest_input(encoder.model, encoder.tokenizer) == WINDOW
     encoder.model.config.max_position_embeddings = -1  # means no limit in some models
-    assert _limit(encoder.model, encoder.tokenizer) == 10**6
+    assert longest_input(encoder.model, encoder.tokenizer) == 10**6
     states = encoded(encoder, encoder.prepare([LONG]))
     assert torch.isfinite(states.words).all()
 

@@ -11,7 +11,6 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from spanwise.config.validation import validate_settings
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder, TokenStates
@@ -23,7 +22,8 @@ from spanwise.encoders.prediction_bert import CONFIG, PredictionBert, read_bert_
 from spanwise.encoders.prediction_tokenizer import copy_tokenizer_files, read_prediction_tokenizer
 from spanwise.encoders.pretrained import load_pretrained
 from spanwise.encoders.residual_norm import use_fast_norms
-from spanwise.encoders.subword_indexing import SubwordIndexer, SubwordSettings
+from spanwise.encoders.subword_indexing import SubwordIndexer
+from spanwise.encoders.subword_layout import subword_settings
 from spanwise.encoders.subwords import DEEP, Ints, Subwords
 from spanwise.encoders.token_types import simplify_token_types
 from spanwise.encoders.transformer_settings import TransformerSettings
@@ -52,7 +52,7 @@ class TransformerEncoder(Encoder):
         depth = getattr(model.config, "num_hidden_layers", settings.layers)
         if settings.layers > depth:
             raise SpanwiseError(f"layers={settings.layers}, but the encoder has {depth} layers")
-        self.indexer = SubwordIndexer(WordTokenizer.of(tokenizer), _subword_settings(settings, model, tokenizer))
+        self.indexer = SubwordIndexer(WordTokenizer.of(tokenizer), subword_settings(settings, model, tokenizer))
         self._is_recordable = model.config.model_type in RECORDABLE
         self._mask_type = torch.bool if self._is_recordable else torch.long  # other architectures do arithmetic with the mask
         self._mask_id, self._special_ids = tokenizer.mask_token_id, sorted(set(tokenizer.all_special_ids))
@@ -274,29 +274,3 @@ class TransformerEncoder(Encoder):
             return subwords.amax(1)
         weight = (torch.arange(index.shape[1], device=flat.device) < counts.unsqueeze(1)) / counts.unsqueeze(1)
         return (subwords * weight.to(flat.dtype).unsqueeze(-1)).sum(1)
-
-
-def _subword_settings(settings: TransformerSettings, model: Any, tokenizer: Any) -> SubwordSettings:
-    marked = tokenizer("a", return_special_tokens_mask=True)
-    ids, inner = marked["input_ids"], [i for i, special in enumerate(marked["special_tokens_mask"]) if not special]
-    if not inner:
-        raise SpanwiseError(f"encoder {settings.name}: the tokenizer returns no subwords for a word")
-    layout = {
-        "before": ids[: inner[0]],
-        "after": ids[inner[-1] + 1 :],
-        "padding": tokenizer.pad_token_id or 0,
-        "window": min(_limit(model, tokenizer), settings.window or 1 << 30),
-        "pooling": settings.pooling,
-        "context": settings.context,
-    }
-    return validate_settings(SubwordSettings, layout, f"encoder {settings.name}")
-
-
-def _limit(model: Any, tokenizer: Any) -> int:
-    """The longest input of the model in subwords. RoBERTa models number positions from the padding index on."""
-    positions = getattr(model.config, "max_position_embeddings", None) or -1
-    table = getattr(getattr(model, "embeddings", None), "position_embeddings", None)
-    padding = getattr(table, "padding_idx", None)
-    if padding is not None:
-        positions -= padding + 1
-    return int(min(positions if positions > 0 else 1 << 30, tokenizer.model_max_length))
