@@ -63,7 +63,7 @@ def test_repeated_sentences_come_last() -> None:
 
 def test_models_that_only_type_given_spans_are_refused() -> None:
     config = Choices("sng", "static", "typing").resolve()
-    with pytest.raises(SpanwiseError, match="a simulation needs models that find entities"):
+    with pytest.raises(SpanwiseError, match="a simulation needs models that predict entities"):
         Simulation(tiny.corpus(40), config, Criteria(10))
 
 

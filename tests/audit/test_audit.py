@@ -241,6 +241,6 @@ def test_the_default_encoder_is_replaced_if_it_does_not_cover_the_text(
 def test_an_audit_that_cannot_start_leaves_nothing(tmp_path: Path) -> None:
     with pytest.raises(SpanwiseError, match="deep spans need the layers of a transformer"):
         audit(corpus(60), tmp_path / "audit", recipe="deep-span", encoder="static", log=quiet)
-    with pytest.raises(SpanwiseError, match="an audit needs models that find entities"):
+    with pytest.raises(SpanwiseError, match="an audit needs models that predict entities"):
         audit(corpus(60), tmp_path / "audit", recipe="sng", encoder="static", overrides=["head.task=typing"], log=quiet)
     assert not (tmp_path / "audit").exists()

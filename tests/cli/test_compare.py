@@ -201,4 +201,4 @@ def test_typing_models_cannot_be_compared(run: Runner, files: dict[str, Path], t
     write(tmp_path / "corpus/test.jsonl", GOLD)
     result = run("compare", files["one"], tmp_path / "typing", "--data", tmp_path / "corpus", "--device", "cpu")
     assert result.code == 2
-    assert "types given spans and finds no entities" in result.err
+    assert "types given spans and predicts no entities" in result.err

@@ -57,7 +57,7 @@ def test_warning_without_token(run: Runner, no_service: FakePredictor, options: 
 def test_typing_models_are_not_served(run: Runner, no_service: FakePredictor) -> None:
     no_service.needs_spans = True
     result = run("serve", "MODEL", "--port", "0")
-    assert (result.code, result.err) == (2, "this model types given spans; only models that find entities can be served\n")
+    assert (result.code, result.err) == (2, "this model types given spans; only models that predict entities can be served\n")
 
 
 def test_errors_are_one_line(run: Runner, tmp_path: Path) -> None:

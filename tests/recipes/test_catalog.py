@@ -155,7 +155,7 @@ def test_errors_in_a_branch_name_the_section() -> None:
     assert bundled("head.span.kind=bundle") == "head.span: expected a span head, found bundle, a joint head"
     assert "head bundle: alpha: input should be less than or equal to 1, found 1.5" in bundled("head.alpha=1.5")
     assert "head bundle: branch: input should be 'sequence' or 'span', found 'both'" in bundled("head.branch=both")
-    assert bundled("head.alpha=1") == "head: alpha 1 gives no weight to the span branch, which is to predict"
+    assert bundled("head.alpha=1") == "head: alpha 1 gives no weight to the span branch, which predicts"
     assert bundled("head.alpha=0", "head.branch=sequence").startswith("head: alpha 0 gives no weight to the sequence branch")
 
 

@@ -29,15 +29,15 @@ SATURATION = {"both": 0.2, "diversity": 1.0}  # how fast a word that has been ch
 
 @dataclass(frozen=True)
 class Criteria:
-    """What to choose.
+    """How many texts to choose for annotation, and how.
 
     Args:
         count: number of sentences or documents.
         strategy: a key of ``STRATEGIES``.
         unit: ``sentence`` or ``document``.
-        preferred: weights of entity types that are wanted, such as rare ones.
+        preferred: weights of entity types to prefer, such as rare ones.
         per_word: divide by the number of words, if the cost of annotation grows with it.
-        seed: of random choice, and of ties.
+        seed: seed of random choice and of ties.
     """
 
     count: int = 100
@@ -107,7 +107,7 @@ def choose(
     predictor: BasePredictor | None, sentences: Iterable[Sentence], criteria: Criteria, pool: Pool | None = None, *,
     batch_size: int = 64,
 ) -> list[Candidate]:  # fmt: skip
-    """Choose from a pool of any size; memory holds the shortlist and a hash of each sentence.
+    """Choose texts to annotate from a pool of any size; memory holds the shortlist and a hash of each sentence.
 
     ``pool`` knows which texts are already annotated and counts what was read. The result is in the order of
     choice, the most valuable first.

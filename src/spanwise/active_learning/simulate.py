@@ -48,7 +48,7 @@ class Simulation:
 
     def __post_init__(self) -> None:
         if self.config.head.get("task") == "typing":
-            raise SpanwiseError("a simulation needs models that find entities; --task typing and head.task=typing do not")
+            raise SpanwiseError("a simulation needs models that predict entities; --task typing and head.task=typing do not")
 
     def run(self, limit: int | None = None) -> Iterator[Round]:
         """Yield a round for each size of the training set, up to ``limit`` sentences or all of them."""

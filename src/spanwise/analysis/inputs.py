@@ -112,7 +112,7 @@ def input_from_model(
     predictor = load_torch(run, options.device)
     model = predictor.model
     if model.needs_spans and other_systems:
-        raise SpanwiseError(f"{run}: this model types given spans and finds no entities, so it has no F1 to compare")
+        raise SpanwiseError(f"{run}: this model types given spans and predicts no entities, so it has no F1 to compare")
     gold_ledger = Ledger()
     result = predict_split(
         predictor, data, split=options.split, format=options.data_format, ledger=gold_ledger,

@@ -1,4 +1,4 @@
-"""What an engine does: annotate shards in some number of processes, and report what happens."""
+"""The interface of engines, which annotate shards in some number of processes and report events."""
 
 from __future__ import annotations
 

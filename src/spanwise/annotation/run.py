@@ -77,7 +77,7 @@ def annotate(
     ray: str | None = None,
     listener: Listener | None = None,
 ) -> Summary:
-    """Annotate a file, a folder or a glob of files into a folder, and resume what an earlier call left unfinished.
+    """Annotate a file, a folder or a glob of files into a folder, or resume an earlier call.
 
     See ``spanwise annotate`` for the options. Rows that fail are written to ``_errors`` in the output.
     """

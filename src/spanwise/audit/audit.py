@@ -121,7 +121,7 @@ def _configure(choices: Choices, folder: AuditFolder, old: Mapping[str, Any] | N
     resumed = None if old is None else validate_settings(Config, old.get("config"), f"{folder.record_file}: config")
     config = choices.resolve(resumed=resumed)
     if config.head.get("task") == "typing":
-        raise SpanwiseError("an audit needs models that find entities; --task typing and head.task=typing do not")
+        raise SpanwiseError("an audit needs models that predict entities; --task typing and head.task=typing do not")
     return _with_epochs(config, sentence_count)
 
 

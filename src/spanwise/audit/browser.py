@@ -78,7 +78,7 @@ def _mention(entity: Entity, sentence: Sentence) -> str:
 
 
 def describe_evidence(item: Suggestion) -> str:
-    """What a score rests on: the probabilities of the models, and how the string is annotated elsewhere."""
+    """The reasons for a score: the probabilities of the models, and how the string is annotated elsewhere."""
     details, parts = item.details, []
     for name, word in (("gold_probability", "gold"), ("suggested_probability", "suggestion")):
         if details.get(name) not in (None, ""):

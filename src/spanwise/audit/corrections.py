@@ -16,7 +16,7 @@ SentenceKeys = Mapping[str, tuple[str, Sentence]]
 
 @dataclass
 class Changes:
-    """What corrections change: counts by kind, and one line for each changed entity."""
+    """The changes of corrections: counts by kind, and one line for each changed entity."""
 
     counts: Counter[str] = field(default_factory=Counter)
     lines: list[str] = field(default_factory=list)

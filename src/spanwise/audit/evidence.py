@@ -1,4 +1,4 @@
-"""What the models of a cross-validation say about each sentence: mean log-odds of spans and types."""
+"""Outputs of the models of a cross-validation for each sentence: mean log-odds of spans and types."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 
 from spanwise.audit.span_scores import MIN_PROBABILITY, SpanScores
 
-LIMIT = 12.0  # log-odds beyond say no more than "certain"
+LIMIT = 12.0  # larger log-odds mean the same: the model is certain
 UNSCORED = float(np.log(MIN_PROBABILITY / 2))  # log-odds of a span that a model did not store
 
 #: Log-odds by start, end and index of the type.

@@ -1,4 +1,4 @@
-"""Numbers that describe a candidate: what the models say, and how the corpus treats the same words elsewhere."""
+"""Features of a candidate: outputs of the models, and annotations of the same words elsewhere in the corpus."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ class Features:
         yield float(any(character.isdigit() for word in words for character in word))
 
     def details(self, index: int, candidate: Candidate) -> dict[str, Any]:
-        """What the score of a candidate rests on, for people."""
+        """The probabilities and counts that explain the score of a candidate to a reader."""
         details: dict[str, Any] = {}
         for name, key, odds in (
             ("gold", candidate.gold, candidate.gold_odds),

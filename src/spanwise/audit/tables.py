@@ -19,7 +19,7 @@ TEXT = (
 
 
 def consistency_section(sentences: Sequence[Sentence], names: Sequence[str]) -> Section:
-    """What counting finds in gold alone. ``names`` are those of the sentences."""
+    """Inconsistencies that counting detects in gold alone. ``names`` are those of the sentences."""
     tables = {
         "strings": _strings(sentences, names),
         "duplicates": _duplicates(sentences, names),

@@ -1,4 +1,4 @@
-"""The sentences of an audit with what gold and the models say about them, as index tuples."""
+"""The sentences of an audit with gold and the outputs of the models, as index tuples."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ class PackedBatch:
 
     @property
     def key(self) -> tuple[tuple[bool, str, torch.dtype, torch.Size, int, int], ...]:
-        """What batches of the same shapes have in common."""
+        """The key that batches of the same shapes share."""
         return tuple(self.layout)
 
     def view(self, memory: Tensor) -> Batch:

@@ -60,11 +60,12 @@ def analyze(
     device: DeviceOption = "auto",
     threads: ThreadsOption = None,
 ) -> None:
-    """Analyse the errors of a model on DATA, or of any system's predictions.
+    """Analyse the errors of a model or of predictions.
 
-    Writes report.html, figures (PNG and SVG), tables (CSV) and numbers.json to DIR. With --pred and
-    --gold, the sections that need the model are omitted. For several runs (several --pred, or a
-    folder written by `spanwise train --seeds`) the report also has the mean and deviation of tables.
+    Pass MODEL and DATA, or --pred and --gold. Writes report.html, figures (PNG and SVG), tables
+    (CSV) and numbers.json to DIR. With --pred, sections that need the model are omitted. For several
+    runs (several --pred, or a folder written by `spanwise train --seeds`), the report also has the
+    mean and deviation of tables.
     """
     from spanwise.prediction.outputs import parse_thresholds
     from spanwise.prediction.systems import parse_systems

@@ -45,11 +45,11 @@ def annotate(
     threads: ThreadsOption = None,
     json_file: JsonOption = None,
 ) -> None:
-    """Annotate large tables of texts: every row, with predicted entities and relations.
+    """Annotate large tables of texts with entities and relations.
 
     The output is a folder of shards with all columns of the input and a list of entities per row.
-    Shards are written atomically: after an interruption, the same command finishes the missing
-    ones. Rows that fail are written to OUTPUT/_errors with the reason, and the exit code is 1.
+    After an interruption, run the same command again to annotate the missing shards. Rows that fail
+    are written to OUTPUT/_errors with the reason, and the exit code is 1.
     """
     from spanwise.annotation.run import annotate as run
     from spanwise.cli.annotation_progress import AnnotationProgress

@@ -58,12 +58,12 @@ def compare(
     threads: ThreadsOption = None,
     json_file: JsonOption = None,
 ) -> None:
-    """Compare systems on the same gold annotations, with significance tests.
+    """Compare systems on the same data, with significance tests.
 
-    Also counts the entities that only one system finds, and gives the recall of all systems
-    combined. The F1 of a system with several runs (seeds) is their mean; runs are paired in order.
-    --buckets and --errors compare the other systems with the first. A folder written by `spanwise
-    train --seeds` is a system with several runs.
+    Also counts the entities that only one system predicts, and the recall of all systems combined.
+    The F1 of a system with several runs (seeds) is their mean; runs are paired in order. A folder
+    written by `spanwise train --seeds` is a system with several runs. --buckets and --errors compare
+    the other systems with the first.
     """
     from rich.console import Console
 

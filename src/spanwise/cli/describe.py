@@ -19,9 +19,10 @@ def describe(
     encoding: EncodingOption = None,
     json_file: JsonOption = None,
 ) -> None:
-    """Describe annotated data and its likely errors, or a trained model.
+    """Describe annotated data or a trained model.
 
-    Without DATA or MODEL, list the models that are installed as packages.
+    For data, also lists likely annotation errors. Without DATA or MODEL, lists the models that are
+    installed as packages.
     """
     source_format = with_encoding(source_format, encoding)
     check_target(json_file, data)

@@ -52,11 +52,11 @@ def distill(
     source_format: FromOption = None,
     encoding: EncodingOption = None,
 ) -> None:
-    """Train a model that learns from the probabilities of trained models, its teachers.
+    """Train a model that learns from trained models, its teachers.
 
-    Distil several models into one, or a large model into a small one. On DATA the student learns
-    from gold and from the mean probabilities of the teachers (--set training.gold_weight=0.5), on
-    unlabelled text from the probabilities only. All other options are those of train.
+    Distil several models into one, or a large model into a small one. On DATA, the student learns
+    from gold and from the mean probabilities of the teachers (--set training.gold_weight=0.5). On
+    unlabelled text, it learns from the probabilities only. All other options are those of train.
     """
     from spanwise.cli.training_report import print_next_commands, print_scores
     from spanwise.recipes.resolve import Choices

@@ -74,11 +74,11 @@ def evaluate(
     threads: ThreadsOption = None,
     json_file: JsonOption = None,
 ) -> None:
-    """Score a model on DATA, or any system's predictions (--pred) against --gold.
+    """Score a model on DATA, or predictions against gold.
 
-    Sentences are paired by id, or in order if the format has no ids; the entities of an unpaired
-    gold sentence count as missed. An entity is correct if its type and all its words are, a
-    relation if its type and both its entities are.
+    Pass MODEL and DATA, or --pred and --gold. Sentences are paired by id, or in order if the format
+    has no ids; the entities of an unpaired gold sentence count as missed. An entity is correct if
+    its type and all its words are correct; a relation, if its type and both entities are correct.
     """
     from spanwise.corpora.splits import read_train_split
     from spanwise.formats import Ledger

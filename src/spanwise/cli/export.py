@@ -31,12 +31,13 @@ def export(
     ] = None,
     threads: ThreadsOption = None,
 ) -> None:
-    """Export a trained model without checkpoints and unused branches, or as ONNX graphs.
+    """Export a trained model for prediction, in torch or ONNX.
 
-    With --onnx the model runs in onnxruntime without torch. The export compares the predictions of
-    both on the test split of DATA, or on the bundled corpus.
+    The exported model has no checkpoints and no unused branches. With --onnx, it runs in onnxruntime
+    without torch. The export compares the predictions of both on the test split of DATA, or on the
+    bundled corpus.
 
-    With --int8 several quantisations are scored on dev, the fastest first, until one loses at most
+    With --int8, quantisations are scored on dev, the fastest first, until one loses at most
     --max-loss. If none does, the model stays in float32.
     """
     from spanwise.core.errors import SpanwiseError

@@ -16,7 +16,7 @@ label_studio = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 @label_studio.callback(invoke_without_command=True)
 def overview(context: typer.Context) -> None:
-    """Prepare a project of Label Studio; spanwise serve --label-studio connects a model to it."""
+    """Prepare a project of Label Studio."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
@@ -30,11 +30,12 @@ def config(
     source_format: FromOption = None,
     encoding: EncodingOption = None,
 ) -> None:
-    """Write the labelling configuration (XML) for the types and relations of data or a model.
+    """Write the labelling configuration (XML) for the types of data or a model.
 
-    Paste it into a project: Settings, Labeling Interface, Code. Each type gets a label and a
-    colour, each type of relation an entry. The text of a task is data.text, as in tasks that
-    spanwise predict --to label_studio writes.
+    Paste it into a project: Settings, Labeling Interface, Code. Each entity type gets a label with a
+    colour, each relation type an entry. The text of a task is data.text, as in tasks written by
+    `spanwise predict --to label_studio`. `spanwise serve --label-studio` connects a model to the
+    project.
     """
     from spanwise.files.writing import atomic_output
     from spanwise.formats import Ledger

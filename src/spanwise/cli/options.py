@@ -66,7 +66,7 @@ def _use_threads(count: int | None) -> int | None:
 
 ThreadsOption = Annotated[
     int | None,
-    typer.Option("--threads", metavar="N", min=1, callback=_use_threads, help="CPU threads; the available cores by default."),
+    typer.Option("--threads", metavar="N", min=1, callback=_use_threads, help="CPU threads; all available cores by default."),
 ]
 DeviceOption = Annotated[str, typer.Option("--device", metavar="cpu|cuda|auto", help="Device to run the model on.")]
 JsonOption = Annotated[

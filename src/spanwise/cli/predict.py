@@ -50,13 +50,13 @@ def predict(
     source_format: FromOrTextOption = None,
     encoding: EncodingOption = None,
 ) -> None:
-    """Predict entities and relations in raw text or annotated data.
+    """Predict entities and relations in texts or annotated data.
 
     Raw text (.txt files, standard input, any file with --from text, JSON records with a text) is
     split into sentences and words; a line end always ends a sentence. Annotated data keeps its
     words, order and ids; repeated ids get a number. Its annotations are ignored, except by models
-    that type given spans. All files of a folder are read. Annotations that the output format
-    cannot represent are dropped and counted.
+    that type given spans. All files of a folder are read. Predictions that the output format cannot
+    represent are dropped and counted.
     """
     from spanwise.runtime.collection import paused_collection
 

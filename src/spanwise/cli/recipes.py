@@ -22,7 +22,7 @@ def recipes(
         str | None, typer.Option("--encoder", metavar="NAME", help="Encoder to explain, as for `spanwise train`.")
     ] = None,
 ) -> None:
-    """List the recipes with their papers and settings, or explain every setting of one.
+    """List the recipes, or explain every setting of one.
 
     Settings are changed with `spanwise train --set SECTION.KEY=VALUE`.
     """

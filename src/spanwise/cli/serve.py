@@ -53,7 +53,7 @@ def serve(
         typer.Option("--allowed-host", metavar="NAME", help="Host name that requests may use; repeatable, * allows all."),
     ] = None,
     label_studio: Annotated[
-        bool, typer.Option("--label-studio", help="Also answer Label Studio, as its machine learning backend.")
+        bool, typer.Option("--label-studio", help="Also serve Label Studio as a machine learning backend.")
     ] = False,
     learn: Annotated[bool, typer.Option("--learn", help="Collect the annotations of Label Studio and train on them.")] = False,
     learn_after: Annotated[
@@ -73,12 +73,12 @@ def serve(
 ) -> None:
     """Serve a model over HTTP: a web page and a JSON API.
 
-    POST /predict returns predictions; /openapi.json describes the API. Concurrent requests are
-    batched. GET /health is for health checks, GET /metrics for Prometheus. Request contents are
-    never logged.
+    POST /predict returns predictions, and GET /openapi.json describes the API. GET /health is for
+    health checks, GET /metrics for Prometheus. Concurrent requests are predicted in batches. Request
+    contents are never logged.
 
-    With --label-studio, the URL of the service can be added as a model to a project of Label Studio. With
-    --learn, a training starts when Label Studio requests it or after N annotations; the new model is
+    With --label-studio, you can connect the URL of the service as a model in Label Studio. With
+    --learn, a new model is trained when Label Studio requests it or after N annotations. It is
     served if it is better on dev.
     """
     from spanwise.core.errors import SpanwiseError

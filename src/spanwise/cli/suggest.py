@@ -41,9 +41,9 @@ def suggest(
     ] = None,
     count: Annotated[int, typer.Option("--count", "-n", metavar="N", min=1, help="Sentences or documents to choose.")] = 100,
     strategy: Annotated[
-        str, typer.Option("--strategy", metavar="both|uncertainty|diversity|random", help="How to choose.")
+        str, typer.Option("--strategy", metavar="both|uncertainty|diversity|random", help="Strategy of the choice.")
     ] = "both",
-    unit: Annotated[str, typer.Option("--unit", metavar="sentence|document", help="What to choose.")] = "sentence",
+    unit: Annotated[str, typer.Option("--unit", metavar="sentence|document", help="Unit to choose.")] = "sentence",
     annotated: Annotated[
         list[Path] | None,
         typer.Option("--annotated", metavar="FILE", help="Skip texts that are in this file or folder. Repeatable."),
@@ -54,7 +54,7 @@ def suggest(
     ] = None,
     prefer: Annotated[
         list[str] | None,
-        typer.Option("--prefer", metavar="TYPE[=WEIGHT]", help="Prefer texts with this rare type; weight 10. Repeatable."),
+        typer.Option("--prefer", metavar="TYPE[=WEIGHT]", help="Prefer texts with this type; default weight 10. Repeatable."),
     ] = None,
     per_word: Annotated[bool, typer.Option("--per-word", help="Divide the score of a text by its number of words.")] = False,
     target_format: Annotated[
@@ -85,15 +85,15 @@ def suggest(
     source_format: FromOrTextOption = None,
     encoding: EncodingOption = None,
 ) -> None:
-    """Choose which texts to annotate next, and write them with the model's predictions.
+    """Choose which texts to annotate next, with predictions.
 
     By default, sentences with many entities and uncertain spans are chosen, but few with the same
-    words. The output can be corrected in an annotation tool: pass --to label_studio, brat or any
-    other format.
+    words. To correct the predictions in an annotation tool, pass --to label_studio, brat or another
+    format.
 
-    With --simulate, MODEL and POOL are not needed: the training sentences of DATA are annotated in
-    rounds of N, a new model is trained in each round (--recipe, --encoder, --epochs, --set), and the
-    learning curve is compared with that of random choice.
+    With --simulate, omit MODEL and POOL. The training sentences of DATA are annotated in rounds of
+    N, and each round trains a new model (--recipe, --encoder, --epochs, --set). The learning curve
+    is compared with that of random choice.
     """
     from spanwise.active_learning.choosing import Criteria, parse_preferred
 

@@ -31,7 +31,8 @@ def train(
     recipe: RecipeOption = None,
     encoder: EncoderOption = None,
     task: Annotated[
-        str | None, typer.Option("--task", metavar="entities|typing", help="Find entities, or type given spans (recipe sng).")
+        str | None,
+        typer.Option("--task", metavar="entities|typing", help="Predict entities, or type given spans (recipe sng)."),
     ] = None,
     epochs: EpochsOption = None,
     batch_size: TrainingBatchOption = None,
@@ -60,7 +61,10 @@ def train(
     source_format: FromOption = None,
     encoding: EncodingOption = None,
 ) -> None:
-    """Train a model on annotated data; write model, scores and settings to a run folder."""
+    """Train a model on annotated data.
+
+    Writes the model, its settings and its scores to a run folder.
+    """
     from spanwise.runtime.launch import start_missing_processes
 
     start_missing_processes()

@@ -16,26 +16,24 @@ TrainingDataArgument = Annotated[
 RunOption = Annotated[Path, typer.Option("--out", metavar="RUN", help="Run folder to write.")]
 RecipeOption = Annotated[
     str | None,
-    typer.Option("--recipe", metavar="NAME", help="System to train; `spanwise recipes` lists them.", show_default="spanwise"),
+    typer.Option("--recipe", metavar="NAME", help="Method to train; `spanwise recipes` lists them.", show_default="spanwise"),
 ]
 EncoderOption = Annotated[
     str | None,
-    typer.Option(
-        "--encoder", metavar="NAME", help="static, minilm, a model folder, or hf:NAME on the hub; offline by default."
-    ),
+    typer.Option("--encoder", metavar="NAME", help="Encoder: static, minilm, a model folder, or hf:NAME on the hub."),
 ]
 EpochsOption = Annotated[
     int | None,
-    typer.Option("--epochs", metavar="N", min=1, help="Training epochs; 6 to 100 by default, depending on the data."),
+    typer.Option("--epochs", metavar="N", min=1, help="Training epochs; by default 6 to 100, depending on the data."),
 ]
 TrainingBatchOption = Annotated[
     int | None,
-    typer.Option("--batch-size", metavar="N", min=1, help="Sentences per batch; 8 to 32 by default, depending on the data."),
+    typer.Option("--batch-size", metavar="N", min=1, help="Sentences per batch; by default 8 to 32, depending on the data."),
 ]
 SeedOption = Annotated[int | None, typer.Option("--seed", metavar="N", min=0, help="Random seed.")]
 ResumeOption = Annotated[bool, typer.Option("--resume", help="Resume an interrupted run with its settings.")]
 DeterministicOption = Annotated[
-    bool, typer.Option("--deterministic", help="Repeat a training on a GPU bit for bit, also when resumed; slower.")
+    bool, typer.Option("--deterministic", help="Give the same weights on every run on a GPU; slower.")
 ]
 InitOption = Annotated[Path | None, typer.Option("--init", metavar="RUN", help="Start from the weights of this trained model.")]
 TrackOption = Annotated[

@@ -44,7 +44,7 @@ def train(
     min_count: Annotated[int, typer.Option("--min-count", metavar="N", min=1, help="Minimum count of a word.")] = 1,
     iterations: Annotated[int, typer.Option("--iterations", metavar="N", min=1, help="Training iterations.")] = 50,
     optimizer: Annotated[
-        str, typer.Option("--optimizer", metavar="published|adagrad", help="The steps of the authors' program, or AdaGrad.")
+        str, typer.Option("--optimizer", metavar="published|adagrad", help="Optimiser of the authors' program, or AdaGrad.")
     ] = "published",
     threads: Annotated[
         int | None, typer.Option("--threads", metavar="N", min=1, help="CPU cores to use; all by default.")

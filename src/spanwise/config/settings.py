@@ -48,7 +48,7 @@ class TrainingSettings(BaseModel):
         default=0.5,
         ge=0,
         le=1,
-        description="weight of gold in training sentences; the probabilities of teachers (spanwise distill) have the rest",
+        description="weight of gold in training sentences; teachers (spanwise distill) have the rest",
     )
     marked_share: float = Field(
         default=0.2,
@@ -63,21 +63,19 @@ class TrainingSettings(BaseModel):
     accumulate: int = Field(default=1, ge=1, description="batches per optimiser step")
     precision: Literal["auto", "fp32", "bf16", "fp16"] = Field(
         default="auto",
-        description="number format of training; auto: bf16 on a GPU for large encoders and for deep spans, else fp32",
+        description="number format; auto: bf16 on a GPU for large encoders and deep spans, else fp32",
     )
     patience: int | None = Field(
         default=None,
         ge=1,
-        description="stop after this many epochs without a better dev score; by default 60 % of automatic epochs",
+        description="epochs without a better dev score before stopping; by default 60 % of automatic epochs",
     )
     selection: Literal["best", "last"] | None = Field(
         default=None,
-        description="keep the best epoch on dev, or the last; by default the last of automatic epochs if dev is tiny",
+        description="epoch to keep: the best on dev, or the last; by default last if epochs are automatic and dev is tiny",
     )
     seed: int = Field(default=1, ge=0, lt=2**63, description="seed of all random numbers")
-    deterministic: bool = Field(
-        default=False, description="repeat a training on a GPU bit for bit, also when it is resumed; slower"
-    )
+    deterministic: bool = Field(default=False, description="give the same weights on every run on a GPU; slower")
     checkpoint_steps: int | None = Field(
         default=None, ge=1, description="steps between checkpoints; there is always one after each epoch"
     )

@@ -134,7 +134,11 @@ def _note_unused_files(files: dict[str, list[Path]], ledger: Ledger | None) -> N
 
 
 def read_corpus(path: str | Path, format: str | None = None, ledger: Ledger | None = None) -> Corpus:
-    """Read all splits of a corpus into memory."""
+    """Read all splits of a corpus into memory.
+
+    ``path`` is a folder with files or folders named train, dev and test, or one file. The format is
+    detected by default.
+    """
     path = Path(path)
     return Corpus({split: tuple(stream) for split, stream in open_splits(path, format, ledger).items()}, name=path.name)
 

@@ -1,6 +1,6 @@
 """Calibration of prediction scores, and the threshold with the best F1.
 
-A threshold only removes predictions. To find entities that the system itself drops, let it propose
+A threshold only removes predictions. To get entities that the system itself drops, let it propose
 as many candidates as possible; ``--find-threshold`` does this for heads with a threshold.
 """
 

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from spanwise.core.types import Sentence, Span
 
-# What is compared: a tuple that starts with a type. Items are kept in sets, so that duplicates count once.
+# An item to compare: a tuple that starts with a type. Items are kept in sets, so that duplicates count once.
 Item: TypeAlias = tuple[Any, ...]
 EntityItem: TypeAlias = tuple[str, tuple[Span, ...]]
 

@@ -51,7 +51,7 @@ class BundleSettings(HeadSettings):
             if family != name:
                 raise SpanwiseError(f"head.{name}: expected a {name} head, found {values['kind']}, a {family} head")
         if not self.weights[self.branch]:
-            raise SpanwiseError(f"head: alpha {self.alpha:g} gives no weight to the {self.branch} branch, which is to predict")
+            raise SpanwiseError(f"head: alpha {self.alpha:g} gives no weight to the {self.branch} branch, which predicts")
         return self
 
     def resolve(self, sentences: Sequence[Sentence]) -> Self:

@@ -29,7 +29,7 @@ class TagTransitions:
 
 @dataclass(frozen=True, kw_only=True)
 class RelationGraph:
-    """What is needed to trace the layer of a relation head that scores pairs of decoded entities.
+    """The layer of a relation head that scores pairs of decoded entities, with the data to trace it.
 
     ``compute`` receives the states and these inputs: ``sentence``, ``start``, ``end`` and ``label`` of
     the entities [S], and ``pair_first`` and ``pair_second`` [P], which are indices of entities. It
@@ -44,7 +44,7 @@ class RelationGraph:
 
 @dataclass(frozen=True, kw_only=True)
 class OnnxGraph:
-    """What ``spanwise export --onnx`` needs to trace a head and to decode what the graph returns.
+    """The data that ``spanwise export --onnx`` needs to trace a head and to decode the outputs of its graph.
 
     ``compute`` is traced. It receives the states and these inputs: ``sentence``, ``start`` and
     ``end`` of all spans whose width is in ``span_widths`` (empty tensors if there is none) and, with

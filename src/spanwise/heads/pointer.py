@@ -131,7 +131,7 @@ class Pointer(UnitHead, HasThreshold, HasSpanProbabilities, LearnsProbabilities,
         return Losses(values.sum(1), states.mask.any(1) * float(types))
 
     def _open_terms(self, targets: Mapping[str, Tensor], tiles: Tiles, scores: Tensor) -> Tensor | None:
-        """What the loss needs of open spans, in the shape of the scores: weights, or probabilities of unmarked entities."""
+        """The open spans for the loss, in the shape of the scores: weights, or probabilities of unmarked entities."""
         if (known := Known.select(targets)) is None:
             return None
         is_open = known.is_open(*tiles.spans(torch.arange(tiles.cells, device=scores.device))).view(scores.shape)

@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class RoundRequest:
-    """What to train on: the base data and the first ``changes`` changes of the collection, from the weights of ``model``."""
+    """The data of a training: base data and the first ``changes`` changes of the collection, from the weights of ``model``."""
 
     model: str
     changes: int

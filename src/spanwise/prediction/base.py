@@ -72,10 +72,12 @@ class BasePredictor(ABC):
         score of about 0.8, four in five should be correct. ``threshold`` refers to these scores.
 
         ``threshold`` drops entities and relations with a lower score. A mapping sets it by type;
-        other types use the model's default threshold, which is also used by default: the one of its
-        head, or those that ``spanwise evaluate --find-threshold --save`` stored. A value below the
-        head's makes the model predict more. ``overlap`` is "nested" (the default: all predictions), "flat" (the most
-        probable of overlapping entities) or "outermost" (no entity inside another).
+        other types use the model's default. The default is the threshold of the head, or the one
+        that ``spanwise evaluate --find-threshold --save`` stored. A lower value returns more
+        predictions.
+
+        ``overlap`` is "nested" (the default: all predictions), "flat" (the most probable of
+        overlapping entities) or "outermost" (no entity inside another).
 
         ``splitter`` maps a text to its sentences, each a list of character ranges of its words.
 

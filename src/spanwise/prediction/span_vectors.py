@@ -55,7 +55,7 @@ def span_probabilities(
     batch_size: int = 64,
     context: Sequence[Sentence] = (),
 ) -> list[SentenceVectors]:
-    """Type probabilities instead of vectors; heads that find entities add NONE as the last column."""
+    """Type probabilities instead of vectors; heads that predict entities add NONE as the last column."""
     head = find_ability(model.head, HasSpanProbabilities)
     if head is None:
         raise SpanwiseError(f"the head {head_values(model.head)['kind']} has no span probabilities")

@@ -85,7 +85,7 @@ def system_predictions(
 
         predictor = load(path, device)
         if predictor.needs_spans:
-            raise SpanwiseError(f"{path}: this model types given spans and finds no entities, so it has no F1 to compare")
+            raise SpanwiseError(f"{path}: this model types given spans and predicts no entities, so it has no F1 to compare")
         yield predict_split(predictor, data, split=split, format=data_format).predicted
 
 

@@ -88,7 +88,7 @@ def _quota(folder: Path, *, is_unified: bool) -> tuple[int, int]:
 
 
 def _siblings(cpus: Set[int]) -> dict[int, str]:
-    """The CPUs that share a physical core with each CPU, where the system says so."""
+    """The CPUs that share a physical core with each CPU, if the system reports them."""
     siblings = {}
     for cpu in cpus:
         try:

@@ -29,7 +29,7 @@ class ServedModel:
 
 @dataclass
 class Service:
-    """What the routes of a service share. ``on_replacement`` is called after ``model`` was replaced."""
+    """The state that the routes of a service share. ``on_replacement`` is called after ``model`` was replaced."""
 
     model: ServedModel
     limits: Limits

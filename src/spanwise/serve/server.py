@@ -63,7 +63,7 @@ def serve(
     with open_listener(host, port) as listener:
         predictor = load(source, device)
         if predictor.needs_spans:
-            raise SpanwiseError("this model types given spans; only models that find entities can be served")
+            raise SpanwiseError("this model types given spans; only models that predict entities can be served")
         predictor.predict("A warm-up sentence, so that the first request is not slow.")
         hosts = AllowedHosts((host, *allowed_hosts)) if allowed_hosts or is_loopback(listener) else None
         title = title or printable(Path(source).resolve().name)

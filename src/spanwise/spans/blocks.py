@@ -50,7 +50,7 @@ class Blocks(ABC):
 
     @cached_property
     def index(self) -> SpanIndex:
-        """What kernels need to find the words of spans and the spans of words."""
+        """Tables that kernels need to look up the words of spans and the spans of words."""
         length = self.shape[1]
         word = torch.arange(self.shape[0] * length, device=self.start.device)
         first_word = self.sentence * length + self.start

@@ -126,7 +126,7 @@ def _check_teacher(folder: Path, labels: Labels) -> bool:
         Model.load(folder)  # raises an error that explains what is missing
     head = run.read_config().head
     if head.get("task") == "typing":
-        raise SpanwiseError(f"{folder}: types given spans and cannot teach a model that finds entities")
+        raise SpanwiseError(f"{folder}: types given spans and cannot teach a model that predicts entities")
     known = Labels.from_json(read_json(run.labels_file), str(run.labels_file))
     if missing := [type for type in labels.entities if type not in known.entities]:
         listed = ", ".join(missing[:5]) + f" and {len(missing) - 5} more" * (len(missing) > 5)

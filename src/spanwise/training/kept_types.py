@@ -35,7 +35,7 @@ def missing_types(folder: Path, corpus: Corpus) -> tuple[str, ...]:
     if not run.labels_file.is_file():
         Model.load(run.path)  # raises an error that explains what is missing
     if run.read_config().head.get("task") == "typing":
-        raise SpanwiseError(f"{folder}: types given spans; --keep-types needs a model that finds entities")
+        raise SpanwiseError(f"{folder}: types given spans; --keep-types needs a model that predicts entities")
     labels = Labels.from_json(read_json(run.labels_file), str(run.labels_file))
     annotated = annotated_types(corpus["train"])
     return tuple(type for type in labels.entities if type not in annotated)

@@ -87,7 +87,10 @@ def train(
     unlabelled: Iterable[str | Path] = (),
     **settings: Any,
 ) -> Run:
-    """Train a recipe on data and write everything to the run folder ``out``.
+    """Train a model and write it with its settings and scores to the run folder ``out``.
+
+    ``spanwise.train("DATA", "RUN")`` chooses all settings from the data. Use the model with
+    ``spanwise.load("RUN")``.
 
     Args:
         data: a corpus, a folder with train, dev and test files, or one file.
@@ -108,7 +111,7 @@ def train(
         teachers: trained models whose probabilities to learn, next to gold (see ``distill``).
         unlabelled: with teachers, files of text to learn from as well.
         settings: training settings, such as ``epochs``, ``batch_size`` and ``seed`` (see ``TrainingSettings``). Epochs,
-            batch size and patience follow from the number of training sentences by default.
+            batch size and patience depend on the number of training sentences by default.
     """
     choices = Choices(recipe, encoder, task, tuple(overrides), settings)
     options = RunOptions(
@@ -119,12 +122,12 @@ def train(
 
 
 def distill(teachers: Iterable[str | Path], data: str | Path | Corpus, out: str | Path, **options: Any) -> Run:
-    """Train a student with the probabilities of trained models, the teachers, and write it to ``out``.
+    """Train a student that learns from trained models, the teachers, and write it to ``out``.
 
     Use it to turn several models into one of the same size, or a large model into a small one. The
-    student may have any recipe and encoder. It learns from the training data, where the setting
-    ``gold_weight`` weighs gold against the mean probabilities of the teachers, and from ``unlabelled``
-    text, where it learns the probabilities only. ``options`` are those of ``train``.
+    student may have any recipe and encoder. In the training data it learns from gold and from the mean
+    probabilities of the teachers; the setting ``gold_weight`` is the weight of gold. In ``unlabelled``
+    text it learns from the probabilities only. ``options`` are those of ``train``.
     """
     teachers = tuple(teachers)
     if not teachers:
@@ -242,7 +245,7 @@ def _train(
 
 
 def _make_record(config: Config, corpus: Corpus, options: RunOptions) -> TrainingRecord:
-    """What a resumed run needs to know; conditions follow when the device is known."""
+    """The record that a resumed run needs; conditions are added when the device is known."""
     init = None if options.init is None else str(Path(options.init).absolute())
     return TrainingRecord(
         config, fingerprints(corpus), init, teachers=options.teachers, unlabelled=options.unlabelled,

@@ -1,4 +1,4 @@
-"""What a model learns from: gold and, in subclasses, the predictions of other models."""
+"""The targets of a training: gold and, in subclasses, the predictions of other models."""
 
 from __future__ import annotations
 
@@ -33,5 +33,5 @@ class Supervision:
         return self.corpus["train"]
 
     def to_report(self) -> dict[str, Any]:
-        """What the report of the run says about other models."""
+        """The records of other models in the report of the run."""
         return {}

@@ -67,7 +67,7 @@ class TeacherOutputs:
 
 
 def describe_teacher(folder: Path) -> dict[str, Any]:
-    """What a report says about a teacher; the digest identifies its weights."""
+    """The record of a teacher in a report; the digest identifies its weights."""
     config = RunFolder(folder).read_config()
     with RunFolder(folder).weights_file.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()[:16]

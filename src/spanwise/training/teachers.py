@@ -33,7 +33,7 @@ EntityKey: TypeAlias = tuple[str, tuple[Span, ...]]
 
 
 class Opinion(NamedTuple):
-    """What one teacher, or all of them, predict in a sentence.
+    """The predictions of one teacher, or the mean of all teachers, for a sentence.
 
     ``spans`` are probabilities of contiguous entities. ``predictions`` are entities and relations, for
     the parts of a student that learn only labels.
