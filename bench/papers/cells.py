@@ -15,7 +15,7 @@ from spanwise.analysis.sample import correct_entities
 from spanwise.analysis.span_sample import span_sample
 from spanwise.analysis.vector_tables import measure_vectors
 from spanwise.core.types import Corpus
-from spanwise.corpora.splits import ensure_dev_split
+from spanwise.corpora.splits import ensure_dev_split, find_split_files
 from spanwise.evaluation import TrainIndex, analyze_errors, bucket_scores
 from spanwise.evaluation.differences import mean_error_rates, mean_overlap_rates
 from spanwise.heads.abilities import HasSpanVectors, find_ability
@@ -96,15 +96,23 @@ def run_cell(
     table: Table, cell: Cell, data: Path, runs: Path, *,
     encoder: str | None, is_small: bool, overrides: Sequence[str], device: str,
 ) -> dict[str, Any]:  # fmt: skip
-    """Train a cell, unless its run exists, and return its record."""
+    """Train a cell, unless its run exists, and return its record.
+
+    If the labels of test are not public (CLUENER), the dev split is test, and training cuts another one from train.
+    """
     table = table.owner(cell.system)
     system = table.systems[cell.system]
-    source: Path | Corpus = data / cell.corpus
+    folder = data / cell.corpus
+    source: Path | Corpus = folder
     rates = SMALL if is_small and not system.get("keep_rates") else ()
     settings = [*table.corpus_set.get(cell.corpus, ()), *system.get("set", ()), *rates, *overrides]
+    split = "test" if "test" in find_split_files(folder) else "dev"
     if table.folds:
-        corpus = read_data(source, None, print)
-        source, _ = ensure_dev_split(dict(cut_folds(corpus, data / cell.corpus / "folds.json"))[cell.seed])
+        corpus = read_data(folder, None, print)
+        source, _ = ensure_dev_split(dict(cut_folds(corpus, folder / "folds.json"))[cell.seed])
+    elif split == "dev":
+        corpus = read_data(folder, None, print)
+        source = Corpus({"train": corpus["train"], "test": corpus["dev"]}, corpus.name)
     out = runs / table.name.replace(":", "-") / cell.name
     report = out / "run.json"
     if not report.is_file():
@@ -115,20 +123,18 @@ def run_cell(
     record = json.loads(report.read_text(encoding="utf-8"))
     result = {"table": table.name, **vars(cell), "settings": settings, "scores": record["scores"]["test"]}
     result |= {key: record.get(key) for key in ("epochs", "best_epoch", "seconds", "parameters")}
-    return (
-        result if table.folds else result | measure(out, data / cell.corpus, device, with_vectors=cell.system in table.vectors)
-    )
+    return result if table.folds else result | measure(out, folder, split, device, with_vectors=cell.system in table.vectors)
 
 
-def measure(run: Path, data: Path, device: str, *, with_vectors: bool) -> dict[str, Any]:
-    """Predict the test split and compute buckets, errors and, if requested, measures of span vectors."""
+def measure(run: Path, data: Path, split: str, device: str, *, with_vectors: bool) -> dict[str, Any]:
+    """Predict a split and compute buckets, errors and, if requested, measures of span vectors."""
     predictor = load_torch(run, device)
     head = predictor.model.head.prediction_head
     span_head = find_ability(head, SpanHead)
     numbers: dict[str, Any] = {"epsilon": None if span_head is None else span_head.max_width}
     if predictor.model.needs_spans:
         return numbers
-    result = predict_split(predictor, data, split="test")
+    result = predict_split(predictor, data, split=split)
     gold, predicted, train_index = result.gold, result.predicted, TrainIndex(result.train or ())
     numbers["unreachable"] = sum(map(head.count_unreachable, gold))
 

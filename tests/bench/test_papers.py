@@ -66,6 +66,22 @@ def test_a_cell_is_trained_and_measured_once(tmp_path: Path, monkeypatch: pytest
     assert "| tiny | a b | 12.30 / 50.00 | – / " in capsys.readouterr().out
 
 
+def test_dev_is_scored_where_test_has_no_public_labels(tmp_path: Path, capsys: Any) -> None:
+    folder = tmp_path / "tiny"
+    folder.mkdir()
+    splits = corpus(30, 10, 1).splits
+    for split in ("train", "dev"):
+        write(splits[split], folder / f"{split}.jsonl")
+    table = Table("x:table1", "X", ("tiny",), {"a": {"recipe": "spanner", "set": ["training.epochs=1", *STATIC]}}, {}, {})
+    record = cells.run_cell(
+        table, cells.Cell("tiny", "a", 1), tmp_path, tmp_path / "runs",
+        encoder="static", is_small=False, overrides=(), device="cpu",
+    )  # fmt: skip
+    assert record["scores"]["sentences"] == len(splits["dev"])
+    assert sum(record["support"].values()) == record["scores"]["micro"]["support"] > 0
+    assert "using 5 of 30 training sentences as dev" in capsys.readouterr().out  # the epoch is not chosen on the scored split
+
+
 def test_reports_give_means_and_deviations() -> None:
     table = Table("x:table1", "X", ("c",), {"a": {"recipe": "spanner"}}, {"F1": "scores.f1"}, {"c": {"a": [70.0]}}, note="N")
     records = [{"corpus": "c", "system": "a", "seed": 1, "scores": {"f1": f1}, "epsilon": 7} for f1 in (0.6, 0.7)]
