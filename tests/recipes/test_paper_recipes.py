@@ -48,6 +48,7 @@ BUNDLE = {
     "training.warmup": 0.1, "training.weight_decay": 0.01, "training.schedule": "linear", "head.alpha": 0.1,
     "head.span.max_width": 7, "head.span.negatives": 100, "head.span.dropout": 0.1, "head.span.representation": "hybrid",
     "head.span.decoding": "flat", "head.sequence.dropout": 0.1, "head.sequence.tagging": "softmax",
+    "head.sequence.constrained": False,
 }  # fmt: skip
 # Deep Span Representations, appendix C and Table 7 (GENIA).
 DEEP = {
