@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -16,7 +16,7 @@ from spanwise.analysis.span_sample import span_sample
 from spanwise.analysis.vector_tables import measure_vectors
 from spanwise.core.types import Corpus
 from spanwise.corpora.splits import ensure_dev_split, find_split_files
-from spanwise.evaluation import TrainIndex, analyze_errors, bucket_scores
+from spanwise.evaluation import Bucket, TrainIndex, analyze_errors, bucket_scores
 from spanwise.evaluation.differences import mean_error_rates, mean_overlap_rates
 from spanwise.heads.abilities import HasSpanVectors, find_ability
 from spanwise.heads.span_head import SpanHead
@@ -138,15 +138,15 @@ def measure(run: Path, data: Path, split: str, device: str, *, with_vectors: boo
     gold, predicted, train_index = result.gold, result.predicted, TrainIndex(result.train or ())
     numbers["unreachable"] = sum(map(head.count_unreachable, gold))
 
-    def buckets(attribute: str, **options: Any) -> dict[str, Any]:
-        return {b.name: b.score.f1 for b in bucket_scores(gold, predicted, train_index, attribute=attribute, **options)}
+    def buckets(attribute: str, **options: Any) -> dict[str, float | None]:
+        return f1_by_bucket(bucket_scores(gold, predicted, train_index, attribute=attribute, **options))
 
     numbers["buckets"] = {name: buckets(name) for name in ("eLen", "tLen", "eCon", "eDen", "nesting")}
     numbers["literal"] = {name: buckets(name, use_paper_definition=True) for name in ("eCon", "eDen")}
     groups = bucket_scores(gold, predicted, attribute="eLen", cuts=[cut for cut in LENGTHS.values() if cut])
-    numbers["lengths"] = {name: bucket.score.f1 for name, bucket in zip(LENGTHS, groups, strict=True)}
+    numbers["lengths"] = f1_by_bucket(groups, LENGTHS)
     single = bucket_scores(gold, predicted, attribute="eLen", cuts=list(range(1, 20)))
-    numbers["length"] = {str(n): bucket.score.f1 for n, bucket in enumerate(single, 1)}
+    numbers["length"] = f1_by_bucket(single, map(str, range(1, 21)))
     numbers["support"] = {name: bucket.score.support for name, bucket in zip(LENGTHS, groups, strict=True)}
     errors = analyze_errors(gold, predicted)
     numbers["errors"] = {**mean_error_rates([errors]), **mean_overlap_rates([errors])}
@@ -158,3 +158,9 @@ def measure(run: Path, data: Path, split: str, device: str, *, with_vectors: boo
         numbers["vectors"] = {f"{of}: {measure}": value for of, measure, value in tables["summary"].rows}
         numbers["overlaps"] = {row[0]: row[2] for row in tables["overlaps"].rows}
     return numbers
+
+
+def f1_by_bucket(buckets: Sequence[Bucket], names: Iterable[str] = ()) -> dict[str, float | None]:
+    """Return the F1 of each bucket under its name, or under ``names``; None if gold has no entities in the bucket."""
+    names = tuple(names) or [bucket.name for bucket in buckets]
+    return {name: b.score.f1 if b.score.support else None for name, b in zip(names, buckets, strict=True)}

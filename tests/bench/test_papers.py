@@ -61,6 +61,9 @@ def test_a_cell_is_trained_and_measured_once(tmp_path: Path, monkeypatch: pytest
     record = json.loads(path.read_text())
     assert (path.name, record["epsilon"], record["seed"]) == ("x-table1--tiny-a_b-1.json", 3, 1)
     assert papers.find(record, "overlaps.strong overlap") is not None
+    assert record["support"]["10+"] == 0
+    assert record["lengths"]["10+"] is record["length"]["20"] is record["buckets"]["eDen"]["XS"] is None
+    assert record["lengths"]["1-4"] is not None
     path.write_text(json.dumps(record | {"scores": {"micro": {"f1": 0.5}}}))
     papers.main()  # reads the record
     assert "| tiny | a b | 12.30 / 50.00 | – / " in capsys.readouterr().out
