@@ -85,6 +85,17 @@ def test_dev_is_scored_where_test_has_no_public_labels(tmp_path: Path, capsys: A
     assert "using 5 of 30 training sentences as dev" in capsys.readouterr().out  # the epoch is not chosen on the scored split
 
 
+def test_a_cell_that_cannot_be_trained_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    table = Table("x:table1", "X", ("no_corpus",), {"a": {"recipe": "spanner"}}, {"F1": "f1"}, {"no_corpus": {"a": [12.3]}})
+    monkeypatch.setattr(Table, "read", classmethod(lambda cls, name: table))
+    monkeypatch.setattr(papers, "table_names", lambda: ["x:table1"])
+    monkeypatch.setattr(sys, "argv", ["run.py", "x:table1", "--data", str(tmp_path), "--out", str(tmp_path / "out")])
+    papers.main()
+    output = capsys.readouterr().out
+    assert f"no_corpus-a-1 is skipped: {tmp_path / 'no_corpus'}: no such file or folder" in output
+    assert "| no_corpus | a | 12.30 / – | – | 0 |" in output
+
+
 def test_reports_give_means_and_deviations() -> None:
     table = Table("x:table1", "X", ("c",), {"a": {"recipe": "spanner"}}, {"F1": "scores.f1"}, {"c": {"a": [70.0]}}, note="N")
     records = [{"corpus": "c", "system": "a", "seed": 1, "scores": {"f1": f1}, "epsilon": 7} for f1 in (0.6, 0.7)]
