@@ -70,6 +70,10 @@ class Table:
         """The table under whose name a system is trained and stored: this one, or one that it shares systems with."""
         return next((table for table in map(Table.read, self.shares) if system in table.systems), self)
 
+    def settings(self, cell: Cell) -> list[str]:
+        """The settings of a cell's corpus and of its system, which take precedence."""
+        return [*self.corpus_set.get(cell.corpus, ()), *self.systems[cell.system].get("set", ())]
+
     def cells(self, seeds: Sequence[int] = ()) -> list[Cell]:
         numbers = tuple(seeds) or (tuple(range(10)) if self.folds else self.seeds)
         return [Cell(*key) for key in product(self.corpora, self.systems, numbers)]
@@ -105,7 +109,7 @@ def run_cell(
     folder = data / cell.corpus
     source: Path | Corpus = folder
     rates = SMALL if is_small and not system.get("keep_rates") else ()
-    settings = [*table.corpus_set.get(cell.corpus, ()), *system.get("set", ()), *rates, *overrides]
+    settings = [*table.settings(cell), *rates, *overrides]
     split = "test" if "test" in find_split_files(folder) else "dev"
     if table.folds:
         corpus = read_data(folder, None, print)

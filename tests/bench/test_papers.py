@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parents[2] / "bench" / "papers"))
 
 import cells
 import run as papers
-from cells import SMALL, Table
+from cells import SMALL, Cell, Table
 
 
 @pytest.mark.parametrize("name", cells.table_names())
@@ -35,6 +35,20 @@ def test_tables_are_valid(name: str) -> None:
         same = set(table.systems) & set(Table.read(shared).systems)
         assert same
         assert all(table.systems[system] == Table.read(shared).systems[system] for system in same)
+
+
+@pytest.mark.parametrize(
+    ("name", "system", "corpus", "values"),
+    [
+        ("bundling:table3", "SpanNER", "ncbi_disease", ["head.span.max_width=7", "training.batch_size=16"]),  # Table 2
+        ("bundling:table6", "BL-SpanNER", "conll04", ["head.span.max_width=10", "training.batch_size=2"]),
+        ("bundling:figure6", "SpanNER, pooling", "conll04", ["head.span.max_width=10", "training.batch_size=2"]),
+        ("sng:table2", "sng-paper", "nerel", ["training.epochs=1500"]),  # Table 1
+    ],
+)
+def test_settings_of_a_corpus_are_those_of_the_paper(name: str, system: str, corpus: str, values: list[str]) -> None:
+    settings = Table.read(name).owner(system).settings(Cell(corpus, system, 1))
+    assert settings[: len(values)] == values
 
 
 def test_a_cell_is_trained_and_measured_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
