@@ -32,7 +32,7 @@ LOCATE = {
     "head.softness": 1.0, "head.filter_weight": 1.0, "head.regressor_weight": 0.1, "head.classifier_weight": 1.0,
     "head.dropout": 0.5, "encoder.hidden": 512, "encoder.parts.1.word_size": 100, "encoder.parts.1.pos_size": 50,
     "encoder.parts.1.char_hidden": 25, "encoder.parts.1.word_dropout": 0.0, "encoder.parts.1.freeze_words": True,
-    "encoder.parts.0.layers": 4,
+    "encoder.parts.0.layers": 4, "training.schedule": "linear",
 }  # fmt: skip
 WINDOWS = [1, 2, 3, 4, 5, 6, 7, 9, 11, 13, 15]
 
@@ -54,13 +54,14 @@ BUNDLE = {
 DEEP = {
     "training.epochs": 30, "training.batch_size": 16, "training.encoder_rate": 4e-5, "training.head_rate": 2e-3,
     "training.warmup": 0.2, "training.clip": 5.0, "training.schedule": "linear", "head.smoothing": 0.1, "head.dropout": 0.4,
-    "head.unit": "subwords", "encoder.context": "document",
+    "head.unit": "subwords", "encoder.context": "document", "head.smoothing_distance": 1, "head.hidden_dropout": 0.2,
 }  # fmt: skip
 # A Span-level Strategy for Nested NER, Table 1; the sizes are those of the author's program.
 SNG = {
     "training.epochs": 600, "training.head_rate": 1e-3, "encoder.glove.dim": 300, "encoder.glove.optimizer": "published",
-    "encoder.freeze_words": True,
-    "head.task": "typing", "head.fragments": "separate",
+    "encoder.freeze_words": True, "encoder.glove.window": 15, "encoder.glove.x_max": 10, "encoder.glove.min_count": 1,
+    "encoder.glove.iterations": 500, "head.task": "typing", "head.fragments": "separate", "head.hidden": 200,
+    "head.dropout": 0.0, "training.schedule": "constant", "training.warmup": 0.0,
 }  # fmt: skip
 
 PAPERS: dict[str, dict[str, Any]] = {
@@ -75,7 +76,7 @@ PAPERS: dict[str, dict[str, Any]] = {
     "bl-spanner-paper": {**BUNDLE, "head.branch": "span"},
     "deep-span-paper": {
         **DEEP, "head.max_width": 18, "head.aggregation": "max", "head.lstm": 200, "head.lstm_dropout": 0.5, "head.hidden": 300,
-        "head.single_lstm": True,
+        "head.single_lstm": True, "head.share_weights": False,
     },
     "biaffine-paper": {**DEEP, "head.size": 150},
     "sng-paper": SNG,
