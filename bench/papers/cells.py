@@ -100,7 +100,7 @@ def run_cell(
     table: Table, cell: Cell, data: Path, runs: Path, *,
     encoder: str | None, is_small: bool, overrides: Sequence[str], device: str,
 ) -> dict[str, Any]:  # fmt: skip
-    """Train a cell, unless its run exists, and return its record.
+    """Train a cell, unless its run exists, and return its record; an interrupted run is resumed.
 
     If the labels of test are not public (CLUENER), the dev split is test, and training cuts another one from train.
     """
@@ -123,6 +123,7 @@ def run_cell(
         train(
             source, out, recipe=system["recipe"], encoder=encoder if system.get("encoder", True) else None,
             task=system.get("task"), overrides=settings, device=device, seed=1 if table.folds else cell.seed,
+            resume=out.is_dir(),
         )  # fmt: skip
     record = json.loads(report.read_text(encoding="utf-8"))
     result = {"table": table.name, **vars(cell), "settings": settings, "scores": record["scores"]["test"]}

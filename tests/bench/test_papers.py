@@ -12,6 +12,7 @@ from tiny import STATIC, corpus
 
 from spanwise.formats import write
 from spanwise.recipes.resolve import resolve_config
+from spanwise.training.run import train
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "bench" / "papers"))
 
@@ -114,6 +115,29 @@ def test_dev_is_scored_where_test_has_no_public_labels(tmp_path: Path, capsys: A
     assert record["scores"]["sentences"] == len(splits["dev"])
     assert sum(record["support"].values()) == record["scores"]["micro"]["support"] > 0
     assert "using 5 of 30 training sentences as dev" in capsys.readouterr().out  # the epoch is not chosen on the scored split
+
+
+def test_an_interrupted_cell_is_resumed(tmp_path: Path, capsys: Any) -> None:
+    (tmp_path / "tiny").mkdir()
+    for split, sentences in corpus(30, 10, 10).splits.items():
+        write(sentences, tmp_path / "tiny" / f"{split}.jsonl")
+    system = {"recipe": "spanner", "set": ["training.epochs=2", *STATIC]}
+    table, cell = Table("x:table1", "X", ("tiny",), {"a": system}, {}, {}), Cell("tiny", "a", 1)
+
+    def stop(line: str) -> None:
+        if line.startswith("epoch 2"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(
+            tmp_path / "tiny", tmp_path / "runs" / "x-table1" / cell.name, recipe="spanner", encoder="static",
+            overrides=system["set"], device="cpu", seed=1, log=stop,
+        )  # fmt: skip
+    record = cells.run_cell(
+        table, cell, tmp_path, tmp_path / "runs", encoder="static", is_small=False, overrides=(), device="cpu"
+    )  # fmt: skip
+    assert record["epochs"] == 2
+    assert "epoch 1:" not in capsys.readouterr().out
 
 
 def test_a_cell_that_cannot_be_trained_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
