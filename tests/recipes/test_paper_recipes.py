@@ -11,6 +11,7 @@ from tiny import corpus, with_relations
 
 from spanwise.batching.batches import make_batch
 from spanwise.config.settings import Config
+from spanwise.encoders.transformer_settings import TransformerSettings
 from spanwise.models.model import Model
 from spanwise.recipes.catalog import configure, recipes
 
@@ -99,6 +100,13 @@ def value_of(config: Config, path: str) -> Any:
 def test_settings_are_those_of_the_paper(recipe: str) -> None:
     config = configure(recipe, encoder=None if recipe == "sng-paper" else "somebody/some-model")
     assert {path: value_of(config, path) for path in PAPERS[recipe]} == PAPERS[recipe]
+
+
+@pytest.mark.parametrize("recipe", ["bl-seqner-paper", "bl-spanner-paper"])
+def test_words_are_the_maximum_of_their_subwords(recipe: str) -> None:
+    """Bundling Learning, equation 3."""
+    encoder = TransformerSettings(**configure(recipe, encoder="somebody/some-model").encoder)
+    assert (encoder.pooling, encoder.layers, encoder.context) == ("max", 1, "sentence")
 
 
 @pytest.mark.parametrize("recipe", sorted(set(PAPERS) - {"sng-paper", "locate-label-paper-ace05", "locate-label-paper-kbp17"}))
