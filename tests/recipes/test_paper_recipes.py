@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from spanwise.encoders.transformer_settings import TransformerSettings
 from spanwise.models.model import Model
 from spanwise.recipes.catalog import configure, recipes
 
+FOLDER = Path(__file__).parents[2] / "src" / "spanwise" / "recipes"
 # Global Pointer, section 4.1: 30 epochs, batch size 32, learning rate 2e-5 for all layers, dropout 0.1.
 POINTER = {
     "training.epochs": 30, "training.batch_size": 32, "training.encoder_rate": 2e-5, "training.head_rate": 2e-5,
@@ -126,10 +128,15 @@ def test_a_training_step(recipe: str, tiny_bert: Path) -> None:
     assert all(gradient is None or bool(gradient.isfinite().all()) for gradient in gradients)
 
 
+@pytest.mark.parametrize("recipe", PAPERS)
+def test_encoders_in_comments_can_be_passed(recipe: str) -> None:
+    names = re.findall(r"--encoder (\S+?)[.,]?\s", (FOLDER / f"{recipe}.yaml").read_text(encoding="utf-8"))
+    assert all(name in ("static", "minilm") or name.startswith("hf:") for name in names), names
+
+
 def test_every_value_of_a_paper_recipe_has_a_source() -> None:
-    folder = Path(__file__).parents[2] / "src" / "spanwise" / "recipes"
     for name in set(PAPERS) - {"sng-paper", "gplinker"}:
-        lines = (folder / f"{name}.yaml").read_text(encoding="utf-8").splitlines()
+        lines = (FOLDER / f"{name}.yaml").read_text(encoding="utf-8").splitlines()
         values = [line.split("#")[0].split(":")[0].strip() for line in lines if ": " in line.split("#")[0] and "#" not in line]
         plain = {"title", "paper", "kind", "branch", "layers", "char_size", "dropout", "- kind", "schedule"}
         assert set(values) <= plain, (name, set(values) - plain)
