@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -15,8 +15,8 @@ from spanwise.analysis.sample import correct_entities
 from spanwise.analysis.span_sample import span_sample
 from spanwise.analysis.vector_tables import measure_vectors
 from spanwise.core.types import Corpus
-from spanwise.corpora.splits import ensure_dev_split
-from spanwise.evaluation import TrainIndex, analyze_errors, bucket_scores
+from spanwise.corpora.splits import ensure_dev_split, find_split_files
+from spanwise.evaluation import Bucket, TrainIndex, analyze_errors, bucket_scores
 from spanwise.evaluation.differences import mean_error_rates, mean_overlap_rates
 from spanwise.heads.abilities import HasSpanVectors, find_ability
 from spanwise.heads.span_head import SpanHead
@@ -70,6 +70,10 @@ class Table:
         """The table under whose name a system is trained and stored: this one, or one that it shares systems with."""
         return next((table for table in map(Table.read, self.shares) if system in table.systems), self)
 
+    def settings(self, cell: Cell) -> list[str]:
+        """The settings of a cell's corpus and of its system, which take precedence."""
+        return [*self.corpus_set.get(cell.corpus, ()), *self.systems[cell.system].get("set", ())]
+
     def cells(self, seeds: Sequence[int] = ()) -> list[Cell]:
         numbers = tuple(seeds) or (tuple(range(10)) if self.folds else self.seeds)
         return [Cell(*key) for key in product(self.corpora, self.systems, numbers)]
@@ -96,51 +100,58 @@ def run_cell(
     table: Table, cell: Cell, data: Path, runs: Path, *,
     encoder: str | None, is_small: bool, overrides: Sequence[str], device: str,
 ) -> dict[str, Any]:  # fmt: skip
-    """Train a cell, unless its run exists, and return its record."""
+    """Train a cell, unless its run exists, and return its record; an interrupted run is resumed.
+
+    If the labels of test are not public (CLUENER), the dev split is test, and training cuts another one from train.
+    """
     table = table.owner(cell.system)
     system = table.systems[cell.system]
-    source: Path | Corpus = data / cell.corpus
+    folder = data / cell.corpus
+    source: Path | Corpus = folder
     rates = SMALL if is_small and not system.get("keep_rates") else ()
-    settings = [*table.corpus_set.get(cell.corpus, ()), *system.get("set", ()), *rates, *overrides]
+    settings = [*table.settings(cell), *rates, *overrides]
+    split = "test" if "test" in find_split_files(folder) else "dev"
     if table.folds:
-        corpus = read_data(source, None, print)
-        source, _ = ensure_dev_split(dict(cut_folds(corpus, data / cell.corpus / "folds.json"))[cell.seed])
+        corpus = read_data(folder, None, print)
+        source, _ = ensure_dev_split(dict(cut_folds(corpus, folder / "folds.json"))[cell.seed])
+    elif split == "dev":
+        corpus = read_data(folder, None, print)
+        source = Corpus({"train": corpus["train"], "test": corpus["dev"]}, corpus.name)
     out = runs / table.name.replace(":", "-") / cell.name
     report = out / "run.json"
     if not report.is_file():
         train(
             source, out, recipe=system["recipe"], encoder=encoder if system.get("encoder", True) else None,
             task=system.get("task"), overrides=settings, device=device, seed=1 if table.folds else cell.seed,
+            resume=out.is_dir(),
         )  # fmt: skip
     record = json.loads(report.read_text(encoding="utf-8"))
     result = {"table": table.name, **vars(cell), "settings": settings, "scores": record["scores"]["test"]}
     result |= {key: record.get(key) for key in ("epochs", "best_epoch", "seconds", "parameters")}
-    return (
-        result if table.folds else result | measure(out, data / cell.corpus, device, with_vectors=cell.system in table.vectors)
-    )
+    return result if table.folds else result | measure(out, folder, split, device, with_vectors=cell.system in table.vectors)
 
 
-def measure(run: Path, data: Path, device: str, *, with_vectors: bool) -> dict[str, Any]:
-    """Predict the test split and compute buckets, errors and, if requested, measures of span vectors."""
+def measure(run: Path, data: Path, split: str, device: str, *, with_vectors: bool) -> dict[str, Any]:
+    """Predict a split and compute buckets, errors and, if requested, measures of span vectors."""
     predictor = load_torch(run, device)
+    if predictor.model.needs_spans:
+        return {"epsilon": None}  # given spans have any width
     head = predictor.model.head.prediction_head
     span_head = find_ability(head, SpanHead)
     numbers: dict[str, Any] = {"epsilon": None if span_head is None else span_head.max_width}
-    if predictor.model.needs_spans:
-        return numbers
-    result = predict_split(predictor, data, split="test")
+    result = predict_split(predictor, data, split=split)
     gold, predicted, train_index = result.gold, result.predicted, TrainIndex(result.train or ())
     numbers["unreachable"] = sum(map(head.count_unreachable, gold))
 
-    def buckets(attribute: str, **options: Any) -> dict[str, Any]:
-        return {b.name: b.score.f1 for b in bucket_scores(gold, predicted, train_index, attribute=attribute, **options)}
+    def buckets(attribute: str, **options: Any) -> dict[str, float | None]:
+        return f1_by_bucket(bucket_scores(gold, predicted, train_index, attribute=attribute, **options))
 
     numbers["buckets"] = {name: buckets(name) for name in ("eLen", "tLen", "eCon", "eDen", "nesting")}
     numbers["literal"] = {name: buckets(name, use_paper_definition=True) for name in ("eCon", "eDen")}
     groups = bucket_scores(gold, predicted, attribute="eLen", cuts=[cut for cut in LENGTHS.values() if cut])
-    numbers["lengths"] = {name: bucket.score.f1 for name, bucket in zip(LENGTHS, groups, strict=True)}
+    numbers["lengths"] = f1_by_bucket(groups, LENGTHS)
     single = bucket_scores(gold, predicted, attribute="eLen", cuts=list(range(1, 20)))
-    numbers["length"] = {str(n): bucket.score.f1 for n, bucket in enumerate(single, 1)}
+    numbers["length"] = f1_by_bucket(single, map(str, range(1, 21)))
     numbers["support"] = {name: bucket.score.support for name, bucket in zip(LENGTHS, groups, strict=True)}
     errors = analyze_errors(gold, predicted)
     numbers["errors"] = {**mean_error_rates([errors]), **mean_overlap_rates([errors])}
@@ -152,3 +163,9 @@ def measure(run: Path, data: Path, device: str, *, with_vectors: bool) -> dict[s
         numbers["vectors"] = {f"{of}: {measure}": value for of, measure, value in tables["summary"].rows}
         numbers["overlaps"] = {row[0]: row[2] for row in tables["overlaps"].rows}
     return numbers
+
+
+def f1_by_bucket(buckets: Sequence[Bucket], names: Iterable[str] = ()) -> dict[str, float | None]:
+    """Return the F1 of each bucket under its name, or under ``names``; None if gold has no entities in the bucket."""
+    names = tuple(names) or [bucket.name for bucket in buckets]
+    return {name: b.score.f1 if b.score.support else None for name, b in zip(names, buckets, strict=True)}

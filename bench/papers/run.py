@@ -3,9 +3,10 @@
 python bench/papers/run.py sng:table2 --data DATA [--encoder minilm --small] [--seeds 1,2,3] --out FOLDER
 
 DATA holds one folder per corpus. FOLDER gets the run folders and one small JSON file per cell (a system
-on a corpus with a seed); cells with a file are not trained again. --only SUBSTRING trains the cells whose
-name contains it, so that several machines can share a table; --report only prints. Without --small, the
-settings are the published ones, which need the published encoder and hours of a GPU.
+on a corpus with a seed); cells with a file are not trained again. Cells that the data or the encoder does
+not allow are skipped with a message. --only SUBSTRING trains the cells whose name contains it, so that
+several machines can share a table; --report only prints. Without --small, the settings are the published
+ones, which need the published encoder and hours of a GPU.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ from statistics import fmean, stdev
 from typing import Any
 
 from cells import Table, run_cell, table_names
+
+from spanwise.core.errors import SpanwiseError
 
 
 def main() -> None:
@@ -47,10 +50,14 @@ def main() -> None:
         path = arguments.out / f"{prefix(table.owner(cell.system), arguments.tag)}{cell.name}.json"
         if path.is_file() or arguments.report:
             continue
-        record = run_cell(
-            table, cell, arguments.data, (arguments.runs or arguments.out / "runs") / arguments.tag, encoder=arguments.encoder,
-            is_small=arguments.small, overrides=arguments.overrides, device=arguments.device,
-        )  # fmt: skip
+        try:
+            record = run_cell(
+                table, cell, arguments.data, (arguments.runs or arguments.out / "runs") / arguments.tag,
+                encoder=arguments.encoder, is_small=arguments.small, overrides=arguments.overrides, device=arguments.device,
+            )  # fmt: skip
+        except SpanwiseError as error:  # such as a depth that the encoder does not have
+            print(f"{cell.name} is skipped: {error}")
+            continue
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(json.dumps({**record, "encoder": arguments.encoder}) + "\n", encoding="utf-8")
     owners = {table.owner(system).name: table.owner(system) for system in table.systems}.values()

@@ -12,12 +12,13 @@ from tiny import STATIC, corpus
 
 from spanwise.formats import write
 from spanwise.recipes.resolve import resolve_config
+from spanwise.training.run import train
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "bench" / "papers"))
 
 import cells
 import run as papers
-from cells import SMALL, Table
+from cells import SMALL, Cell, Table
 
 
 @pytest.mark.parametrize("name", cells.table_names())
@@ -35,6 +36,37 @@ def test_tables_are_valid(name: str) -> None:
         same = set(table.systems) & set(Table.read(shared).systems)
         assert same
         assert all(table.systems[system] == Table.read(shared).systems[system] for system in same)
+
+
+def test_published_f1_follows_from_precision_and_recall() -> None:
+    """A digit that is copied wrongly would break this. The papers round, and average over runs."""
+    checked, wrong = 0, []
+    for name in cells.table_names():
+        table = Table.read(name)
+        for corpus_name, systems in table.published.items():
+            for system, values in systems.items():
+                row = dict(zip(table.columns, values, strict=True))
+                if {"P", "R", "F1"} <= row.keys():
+                    precision, recall, f1 = (row[column] or 0.0 for column in ("P", "R", "F1"))
+                    checked += 1
+                    if abs(2 * precision * recall / (precision + recall) - f1) > 0.03:
+                        wrong.append((name, corpus_name, system))
+    assert checked > 10
+    assert wrong == [("bundling:table3", "conll04", "SeqNER")]  # as published: F1 is below precision and recall
+
+
+@pytest.mark.parametrize(
+    ("name", "system", "corpus", "values"),
+    [
+        ("bundling:table3", "SpanNER", "ncbi_disease", ["head.span.max_width=7", "training.batch_size=16"]),  # Table 2
+        ("bundling:table6", "BL-SpanNER", "conll04", ["head.span.max_width=10", "training.batch_size=2"]),
+        ("bundling:figure6", "SpanNER, pooling", "conll04", ["head.span.max_width=10", "training.batch_size=2"]),
+        ("sng:table2", "sng-paper", "nerel", ["training.epochs=1500"]),  # Table 1
+    ],
+)
+def test_settings_of_a_corpus_are_those_of_the_paper(name: str, system: str, corpus: str, values: list[str]) -> None:
+    settings = Table.read(name).owner(system).settings(Cell(corpus, system, 1))
+    assert settings[: len(values)] == values
 
 
 def test_a_cell_is_trained_and_measured_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
@@ -61,9 +93,62 @@ def test_a_cell_is_trained_and_measured_once(tmp_path: Path, monkeypatch: pytest
     record = json.loads(path.read_text())
     assert (path.name, record["epsilon"], record["seed"]) == ("x-table1--tiny-a_b-1.json", 3, 1)
     assert papers.find(record, "overlaps.strong overlap") is not None
+    assert record["support"]["10+"] == 0
+    assert record["lengths"]["10+"] is record["length"]["20"] is record["buckets"]["eDen"]["XS"] is None
+    assert record["lengths"]["1-4"] is not None
     path.write_text(json.dumps(record | {"scores": {"micro": {"f1": 0.5}}}))
     papers.main()  # reads the record
     assert "| tiny | a b | 12.30 / 50.00 | – / " in capsys.readouterr().out
+
+
+def test_dev_is_scored_where_test_has_no_public_labels(tmp_path: Path, capsys: Any) -> None:
+    folder = tmp_path / "tiny"
+    folder.mkdir()
+    splits = corpus(30, 10, 1).splits
+    for split in ("train", "dev"):
+        write(splits[split], folder / f"{split}.jsonl")
+    table = Table("x:table1", "X", ("tiny",), {"a": {"recipe": "spanner", "set": ["training.epochs=1", *STATIC]}}, {}, {})
+    record = cells.run_cell(
+        table, cells.Cell("tiny", "a", 1), tmp_path, tmp_path / "runs",
+        encoder="static", is_small=False, overrides=(), device="cpu",
+    )  # fmt: skip
+    assert record["scores"]["sentences"] == len(splits["dev"])
+    assert sum(record["support"].values()) == record["scores"]["micro"]["support"] > 0
+    assert "using 5 of 30 training sentences as dev" in capsys.readouterr().out  # the epoch is not chosen on the scored split
+
+
+def test_an_interrupted_cell_is_resumed(tmp_path: Path, capsys: Any) -> None:
+    (tmp_path / "tiny").mkdir()
+    for split, sentences in corpus(30, 10, 10).splits.items():
+        write(sentences, tmp_path / "tiny" / f"{split}.jsonl")
+    system = {"recipe": "spanner", "set": ["training.epochs=2", *STATIC]}
+    table, cell = Table("x:table1", "X", ("tiny",), {"a": system}, {}, {}), Cell("tiny", "a", 1)
+
+    def stop(line: str) -> None:
+        if line.startswith("epoch 2"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train(
+            tmp_path / "tiny", tmp_path / "runs" / "x-table1" / cell.name, recipe="spanner", encoder="static",
+            overrides=system["set"], device="cpu", seed=1, log=stop,
+        )  # fmt: skip
+    record = cells.run_cell(
+        table, cell, tmp_path, tmp_path / "runs", encoder="static", is_small=False, overrides=(), device="cpu"
+    )  # fmt: skip
+    assert record["epochs"] == 2
+    assert "epoch 1:" not in capsys.readouterr().out
+
+
+def test_a_cell_that_cannot_be_trained_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    table = Table("x:table1", "X", ("no_corpus",), {"a": {"recipe": "spanner"}}, {"F1": "f1"}, {"no_corpus": {"a": [12.3]}})
+    monkeypatch.setattr(Table, "read", classmethod(lambda cls, name: table))
+    monkeypatch.setattr(papers, "table_names", lambda: ["x:table1"])
+    monkeypatch.setattr(sys, "argv", ["run.py", "x:table1", "--data", str(tmp_path), "--out", str(tmp_path / "out")])
+    papers.main()
+    output = capsys.readouterr().out
+    assert f"no_corpus-a-1 is skipped: {tmp_path / 'no_corpus'}: no such file or folder" in output
+    assert "| no_corpus | a | 12.30 / – | – | 0 |" in output
 
 
 def test_reports_give_means_and_deviations() -> None:

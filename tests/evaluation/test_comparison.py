@@ -179,6 +179,12 @@ def test_buckets_of_several_runs_have_deviations() -> None:
     result = compare_systems(GOLD, {"first": [FIRST, GOLD], "second": [SECOND, SECOND]}, buckets={"eLen": None})
     row = next(line for line in printed(result).splitlines() if line.startswith("first") and "±" in line)
     assert row.split()[:4] == ["first", "83.33", "±", "23.57"]  # 2/3 and 1 in the bucket of single words
+    row = next(line for line in printed(result).splitlines() if line.startswith("second minus") and "±" in line)
+    assert row.split()[4:6] == ["±", "23.57"]  # of the differences; both runs of the second system are equal
+    assert row.split()[-1] == "–"  # gold has no entities of five words
+    assert result.buckets["eLen"]["second"][0].to_json()["deviation"] == pytest.approx(0.2357, abs=1e-4)
+    unequal = bucket_differences(GOLD, [SECOND], [FIRST, GOLD])
+    assert unequal[0].deviation is None
 
 
 def test_all_pairs_of_systems_are_compared() -> None:

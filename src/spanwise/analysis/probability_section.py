@@ -1,4 +1,4 @@
-"""Probability of the gold label: violin and volcano figures of SNG (Wang 2024, sections 3.3 to 3.5)."""
+"""Probability of the gold label: violin and volcano figures of SNG (sections 3.3 to 3.5)."""
 
 from __future__ import annotations
 

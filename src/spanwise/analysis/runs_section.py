@@ -5,21 +5,27 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import fmean, stdev
 
-from spanwise.analysis.section import Cell, Section, Table
+from spanwise.analysis.section import COORDINATES, Cell, Section, Table
 
 
 def runs_section(runs: Sequence[Sequence[Section]]) -> Section:
-    """Average all tables whose rows are the same in all runs; ``runs`` holds the sections of each run."""
+    """Average all tables whose rows are the same in all runs; ``runs`` holds the sections of each run.
+
+    Projected points are not averaged, because the axes of a projection differ between runs.
+    """
     tables = {}
     for section in runs[0]:
         for name, table in section.tables.items():
-            others = [_find_table(sections, section.name, name) for sections in runs[1:]]
-            averaged = average_tables([table, *(other for other in others if other is not None)])
+            copies = [copy for sections in runs if (copy := _find_table(sections, section.name, name)) is not None]
+            if len(copies) < len(runs) or table.columns[-2:] == COORDINATES:
+                continue
+            averaged = average_tables(copies)
             if averaged is not None and len(averaged.columns) > len(table.columns):
                 tables[f"{section.name}-{name}"] = averaged
     text = (
         f"Means over {len(runs)} runs; columns that end in “_sd” are standard deviations. Tables whose rows differ between "
-        "runs, such as lists of errors, are omitted. All other sections of this report show the first run."
+        "runs, such as lists of errors, and points of projections are omitted. All other sections of this report show the "
+        "first run."
     )
     return Section("runs", f"Mean and deviation of {len(runs)} runs", text, tables)
 

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Cell: TypeAlias = str | int | float | None
+COORDINATES = ("x", "y")  # the last columns of tables of projected points
 
 
 @dataclass(frozen=True, slots=True)

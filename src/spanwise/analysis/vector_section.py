@@ -14,7 +14,7 @@ from spanwise.analysis.figures.overlaps import overlaps_figure
 from spanwise.analysis.figures.scatter import scatter_figure
 from spanwise.analysis.projection import PROJECTIONS, Projection, pca, project
 from spanwise.analysis.sample import NO_ENTITY, CorrectEntities
-from spanwise.analysis.section import Plot, Section, Table
+from spanwise.analysis.section import COORDINATES, Plot, Section, Table
 from spanwise.analysis.span_sample import SpanSample, span_sample
 from spanwise.analysis.vector_tables import measure_vectors
 from spanwise.core.types import Sentence
@@ -88,12 +88,12 @@ def _add_projection(
         labels = ["entity"] * len(sample.vectors) + [NO_ENTITY] * len(sample.other_vectors)
         figures["pca_all"] = Plot(lambda: scatter_figure(all_vectors, labels, axis, grey=NO_ENTITY), CAPTIONS["pca_all"])
         rows = tuple((label, x, y) for label, (x, y) in zip(labels, all_vectors.points.tolist(), strict=True))
-        tables["pca_all"] = Table(("class", "x", "y"), rows, "Points of the PCA figure with other spans")
+        tables["pca_all"] = Table(("class", *COORDINATES), rows, "Points of the PCA figure with other spans")
 
 
 def scatter_table(projection: Projection, types: Sequence[str], is_found: npt.NDArray[np.bool_], title: str) -> Table:
     rows = zip(types, is_found.tolist(), *projection.points.T.tolist(), strict=True)
-    return Table(("type", "found", "x", "y"), tuple((type, int(correct), x, y) for type, correct, x, y in rows), title)
+    return Table(("type", "found", *COORDINATES), tuple((type, int(correct), x, y) for type, correct, x, y in rows), title)
 
 
 def _text(sample: SpanSample, types: Sequence[str], cosines: ClassCosines) -> str:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from spanwise.evaluation.bootstrap import MIN_UNITS
 from spanwise.evaluation.comparison import SystemPair, SystemsComparison
 from spanwise.evaluation.differences import BucketDifference
-from spanwise.evaluation.significance import RunScores
 from spanwise.evaluation.table import display_name, percent, plain_table
 
 if TYPE_CHECKING:
@@ -108,18 +107,20 @@ def _errors(result: SystemsComparison) -> Table:
 
 
 def _buckets(attribute: str, differences: Mapping[str, tuple[BucketDifference, ...]], first: str) -> Table:
+    """F1 of the first system, and the differences of the others to it; a dash for buckets without gold entities."""
     buckets = next(iter(differences.values()))
     table = plain_table(f"F1 by {attribute}", *(bucket.name for bucket in buckets))
     _add(table, "support", *(f"{bucket.support:,}" for bucket in buckets))
-    _add(table, first, *(_mean_and_deviation(bucket.second) for bucket in buckets))
+    scores = (percent(b.second.mean) + _plus_minus(b.second.deviation) if b.support else "–" for b in buckets)
+    _add(table, first, *scores)
     for name, system_buckets in differences.items():
-        cells = []
-        for bucket in system_buckets:
-            is_significant = bucket.interval is not None and not bucket.interval.low <= 0 <= bucket.interval.high
-            deviation = "" if bucket.first.deviation is None else f" ± {percent(bucket.first.deviation)}"
-            cells.append(_signed(bucket.difference) + ("*" if is_significant else "") + deviation)
-        _add(table, f"{name} minus {first}", *cells)
+        _add(table, f"{name} minus {first}", *(_difference(b) if b.support else "–" for b in system_buckets))
     return table
+
+
+def _difference(bucket: BucketDifference) -> str:
+    is_significant = bucket.interval is not None and not bucket.interval.low <= 0 <= bucket.interval.high
+    return _signed(bucket.difference) + ("*" if is_significant else "") + _plus_minus(bucket.deviation)
 
 
 def _add(table: Table, name: str, *cells: str) -> None:
@@ -128,8 +129,8 @@ def _add(table: Table, name: str, *cells: str) -> None:
     table.add_row(Text(display_name(name)), *cells)
 
 
-def _mean_and_deviation(runs: RunScores) -> str:
-    return percent(runs.mean) + ("" if runs.deviation is None else f" ± {percent(runs.deviation)}")
+def _plus_minus(deviation: float | None) -> str:
+    return "" if deviation is None else f" ± {percent(deviation)}"
 
 
 def _signed(share: float) -> str:

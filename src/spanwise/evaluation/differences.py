@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
+from statistics import fmean, stdev
 from typing import Any
 
 from spanwise.core.errors import SpanwiseError
@@ -32,6 +32,13 @@ class BucketDifference(BucketRange):
     difference: float
     interval: Interval | None
 
+    @property
+    def deviation(self) -> float | None:
+        """Standard deviation of the differences of runs, paired in order; None for a single run or unequal numbers."""
+        if len(self.first.f1) != len(self.second.f1) or len(self.first.f1) < 2:
+            return None
+        return stdev(first - second for first, second in zip(self.first.f1, self.second.f1, strict=True))
+
     def to_json(self) -> dict[str, Any]:
         return {
             **super().to_json(),
@@ -39,6 +46,7 @@ class BucketDifference(BucketRange):
             "first": self.first.to_json(),
             "second": self.second.to_json(),
             "difference": self.difference,
+            "deviation": self.deviation,
             "interval": None if self.interval is None else self.interval.to_json(),
         }
 

@@ -1,4 +1,4 @@
-"""SNG: a BiLSTM with attention over the words of each span (Wang 2024, section 3)."""
+"""SNG: a BiLSTM with attention over the words of each span (section 2 of the paper)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Sng(SpanClassifier):
     every sentence. ``task: typing`` has no NONE class and no candidates: the sentences come with
     entities, of any width and any number of fragments, and each gets a type.
 
-    Paper: Wang, "SNG", 2024, section 3.
+    Paper: "A Span-level Strategy for Nested Named Entity Recognition" (SNG), section 2.
 
     Use it to type given spans, or with a static encoder on a CPU. For entity recognition with a
     transformer, prefer ``SpanNer`` or ``Biaffine``.
