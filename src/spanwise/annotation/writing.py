@@ -106,8 +106,7 @@ class ParquetWriter(ShardWriter):
         try:
             (self._layout or Layout.infer(records, self.added)).table(records)
         except (pa.ArrowException, ValueError, OverflowError, TypeError):
-            layouts = [self._layout or Layout.infer([record], self.added) for record in records]
-            checked = [layout.problem(record) for layout, record in zip(layouts, records, strict=True)]
+            checked = (Layout.problem(record, self._layout, self.added) for record in records)
             problems = {position: problem for position, problem in enumerate(checked) if problem is not None}
             return [record for position, record in enumerate(records) if position not in problems], problems
         return records, {}
