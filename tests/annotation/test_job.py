@@ -153,3 +153,24 @@ def test_json_rows_as_parquet(model: Path, tmp_path: Path, monkeypatch: pytest.M
     assert list(result[0]) == ["text", "a", "b", "entities"]
     assert [row["b"] for row in result][2] == {"c": 1}
     assert [error["row"].get("d") for error in errors_of(tmp_path / "out")] == [1, None]
+
+
+def test_rows_with_times_that_python_does_not_have(model: Path, tmp_path: Path) -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    times = {
+        "nanoseconds": pa.array([1, 1], pa.timestamp("ns")), "far": pa.array([2**50, 2**50], pa.timestamp("ms", "UTC")),
+        "nested": pa.array([[{"at": 1}], [{"at": 1}]], pa.list_(pa.struct([("at", pa.time64("ns"))]))),
+        "duration": pa.array([3, 3], pa.duration("ns")),
+    }  # fmt: skip
+    table = pa.table({"text": ["Oslo", None], **times})
+    pq.write_table(table, tmp_path / "in.parquet")
+    for format in ("parquet", "jsonl"):
+        summary = run(model, tmp_path / "in.parquet", tmp_path / format, format=format)
+        assert (summary["rows"], summary["errors"], summary["failed_shards"]) == (1, 1, [])
+        (error,) = errors_of(tmp_path / format)
+        assert error["row"]["nanoseconds"] == "1970-01-01 00:00:00.000000001"
+        assert error["row"]["nested"] == [{"at": "00:00:00.000000001"}]
+        assert (type(error["row"]["far"]), error["row"]["duration"]) == (str, "3")
+    assert pq.read_table(tmp_path / "parquet").drop_columns("entities").equals(table.slice(0, 1))
+    (row,) = rows_of(tmp_path / "jsonl")
+    assert row["nanoseconds"] == "1970-01-01 00:00:00.000000001"

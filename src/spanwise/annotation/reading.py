@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from spanwise.annotation.arrow import import_pyarrow
+from spanwise.annotation.arrow import import_pyarrow, to_rows
 from spanwise.annotation.records import ENTITIES, RELATIONS, Row
 from spanwise.annotation.shards import Shard
 from spanwise.annotation.sources import PARQUET, TEXT, WARC, open_lines
@@ -42,8 +42,7 @@ class ArrowRows(Rows):
     batch: Any = None
 
     def records(self, indices: Sequence[int]) -> list[Row]:
-        rows: list[Row] = self.table(indices).to_pylist()
-        return rows
+        return to_rows(self.table(indices))
 
     def table(self, indices: Sequence[int]) -> Any:
         """Return some rows as a pyarrow ``Table``."""
