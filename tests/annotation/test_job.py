@@ -174,3 +174,20 @@ def test_rows_with_times_that_python_does_not_have(model: Path, tmp_path: Path) 
     assert pq.read_table(tmp_path / "parquet").drop_columns("entities").equals(table.slice(0, 1))
     (row,) = rows_of(tmp_path / "jsonl")
     assert row["nanoseconds"] == "1970-01-01 00:00:00.000000001"
+
+
+def test_shards_without_rows_do_not_hide_the_columns_of_others(model: Path, tmp_path: Path) -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    (tmp_path / "tables").mkdir()
+    full = pa.table({"n": [1], "text": ["Oslo"]})
+    pq.write_table(full.slice(0, 0), tmp_path / "tables" / "a.parquet")
+    pq.write_table(full, tmp_path / "tables" / "b.parquet")
+    (tmp_path / "lines").mkdir()
+    (tmp_path / "lines" / "a.jsonl").touch()
+    (tmp_path / "lines" / "b.jsonl").write_text('{"n": 1, "text": "Oslo"}\n', encoding="utf-8")
+    (tmp_path / "lines" / "c.jsonl").write_text('{"n": 1, "text": null}\n', encoding="utf-8")
+    for name, errors in (("tables", 0), ("lines", 1)):
+        for finished in (0, 2 + errors):
+            summary = run(model, tmp_path / name, tmp_path / "out" / name, format="parquet")
+            assert (summary["rows"], summary["errors"], summary["finished_before"]) == (1, errors, finished)
+        assert pq.read_table(tmp_path / "out" / name).drop_columns("entities").equals(full)

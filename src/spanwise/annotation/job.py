@@ -99,7 +99,7 @@ class JobFolder:
             raise SpanwiseError(
                 f"{shard.source.path}: has changed since it was annotated into {self.path}; choose another folder"
             )
-        return counts if self.data_file(shard).is_file() else None
+        return counts if not counts.rows or self.data_file(shard).is_file() else None
 
     def finish(self, shard: Shard, result: ShardResult, fingerprint: str) -> None:
         """Record that a shard is finished. Its files are already in place."""

@@ -39,15 +39,14 @@ class Rows(ABC):
 class ArrowRows(Rows):
     """Rows of a parquet file; all columns keep their types."""
 
-    batch: Any = None
+    all_rows: Any = None  # a pyarrow ``Table``
 
     def records(self, indices: Sequence[int]) -> list[Row]:
         return to_rows(self.table(indices))
 
     def table(self, indices: Sequence[int]) -> Any:
         """Return some rows as a pyarrow ``Table``."""
-        pa = import_pyarrow()
-        table = pa.Table.from_batches([self.batch])
+        pa, table = import_pyarrow(), self.all_rows
         return table if len(indices) == len(table) else table.take(pa.array(indices, pa.int64()))
 
 
@@ -90,8 +89,11 @@ def _parquet_rows(shard: Shard, text_column: str) -> Iterator[Rows]:
             part = batch.slice(start, max(0, min(stop, len(batch)) - start))
             if len(part):
                 texts = part.column(names.index(text_column)).to_pylist()
-                yield ArrowRows(texts, list(range(first + start, first + start + len(part))), batch=part)
+                places = list(range(first + start, first + start + len(part)))
+                yield ArrowRows(texts, places, all_rows=pa.Table.from_batches([part]))
             first += len(batch)
+        if not file.metadata.num_rows:  # the output has the same columns
+            yield ArrowRows([], [], all_rows=file.schema_arrow.empty_table())
 
 
 def _groups(metadata: Any, start: int, stop: int | None) -> tuple[list[int], int]:

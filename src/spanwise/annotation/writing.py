@@ -32,6 +32,11 @@ class ShardWriter(ABC):
     @abstractmethod
     def close(self) -> None: ...
 
+    @property
+    def has_columns(self) -> bool:
+        """Whether the columns of the input are known. A parquet file without them would hide those of other shards."""
+        return True
+
     def columns(self, annotations: Sequence[Annotation], indices: Sequence[int]) -> Mapping[str, list[Any]]:
         chosen = (annotations[index] for index in indices)
         return to_columns(chosen, with_relations=self.with_relations, with_errors=False)  # type: ignore[return-value]
@@ -99,6 +104,10 @@ class ParquetWriter(ShardWriter):
         if self._writer is None:
             self._start()
         self._writer.close()
+
+    @property
+    def has_columns(self) -> bool:
+        return self._layout is None or len(self._layout.schema) > len(self.added)
 
     def _check(self, records: list[Row]) -> tuple[list[Row], Problems]:
         """Split rows into those that can be written and the problems of the others."""
