@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 from annotating import KeywordPredictor, errors_of, model_folder, rows_of
@@ -107,6 +108,15 @@ def test_outputs_that_would_do_harm_are_refused(model: Path, data: Path, tmp_pat
         run(model, data, data)
     with JobFolder(tmp_path / "out", ".jsonl").lock(), pytest.raises(SpanwiseError, match="is annotating into this folder"):
         run(model, data, tmp_path / "out")
+
+
+def test_an_output_inside_the_input_folder_can_be_resumed(model: Path, data: Path, keywords: KeywordPredictor) -> None:
+    first = run(model, data, data / "out")
+    next((data / "out" / "_done").rglob("a-00001.json")).unlink()
+    assert run(model, data, data / "out") == {**first, "finished_before": first["shards"] - 1, "seconds": ANY}
+    assert len(rows_of(data / "out")) == 40
+    with pytest.raises(SpanwiseError, match="contains the input"):
+        run(model, data / "out", data / "out")
 
 
 def test_wrong_options_are_refused(model: Path, data: Path, tmp_path: Path) -> None:

@@ -57,6 +57,11 @@ class JobFolder:
     def note_file(self, shard: Shard) -> Path:
         return self.path / "_started" / f"{shard.name}.json"
 
+    @staticmethod
+    def is_job(path: Path) -> bool:
+        """Whether a folder is the output of an annotation."""
+        return (path / SETTINGS).is_file()
+
     def open(self, settings: Mapping[str, Any]) -> None:
         """Create the folder, or check that it was annotated with the same settings."""
         file = self.path / SETTINGS

@@ -84,11 +84,10 @@ def annotate(
     from spanwise.annotation.choice import choose_engine, choose_precision
 
     started, listener = time.perf_counter(), listener or Listener()
-    sources = find_sources(str(source))
-    format = check_format(format, sources)
     output = Path(output).expanduser()
     check_output(output, [Path(model)])
-    check_separate(output, sources)
+    sources = select_inputs(find_sources(str(source)), output)
+    format = check_format(format, sources)
     folder = model_folder(model)
     job = JobFolder(output, WRITERS[format].suffix)
     check_first_rows(sources, text_column)
@@ -143,12 +142,13 @@ def check_format(format: str | None, sources: Sequence[Source]) -> str:
     return format
 
 
-def check_separate(output: Path, sources: Sequence[Source]) -> None:
-    """Refuse an output folder that contains the input or is inside its folder."""
+def select_inputs(sources: Sequence[Source], output: Path) -> list[Source]:
+    """Omit the shards of an earlier run, if the output is inside the folder of the input; refuse other files in it."""
     target = output.resolve()
-    for source in sources:
-        if source.path.resolve().is_relative_to(target):
-            raise SpanwiseError(f"{output}: contains the input {source.path}; choose another folder")
+    is_inside = [source.path.resolve().is_relative_to(target) for source in sources]
+    if any(is_inside) and (all(is_inside) or not JobFolder.is_job(output)):
+        raise SpanwiseError(f"{output}: contains the input {sources[is_inside.index(True)].path}; choose another folder")
+    return [source for source, inside in zip(sources, is_inside, strict=True) if not inside]
 
 
 def check_first_rows(sources: Sequence[Source], text_column: str) -> None:
