@@ -10,7 +10,7 @@ from unittest.mock import ANY
 import pytest
 from annotating import KeywordPredictor, errors_of, model_folder, rows_of
 
-from spanwise.annotation.job import JobFolder
+from spanwise.annotation.job import SETTINGS, JobFolder
 from spanwise.annotation.run import annotate
 from spanwise.core.errors import SpanwiseError
 
@@ -117,6 +117,14 @@ def test_an_output_inside_the_input_folder_can_be_resumed(model: Path, data: Pat
     assert len(rows_of(data / "out")) == 40
     with pytest.raises(SpanwiseError, match="contains the input"):
         run(model, data / "out", data / "out")
+
+
+def test_a_kill_while_the_settings_are_written_does_not_block_the_folder(model: Path, data: Path, tmp_path: Path) -> None:
+    leftover = tmp_path / "out" / f".{SETTINGS}.abcd1234"
+    leftover.mkdir(parents=True)
+    (leftover / SETTINGS).write_text('{"mod')
+    assert run(model, data, tmp_path / "out")["rows"] == 40
+    assert not leftover.exists()
 
 
 def test_wrong_options_are_refused(model: Path, data: Path, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from spanwise.annotation.shards import Shard
 from spanwise.core.errors import SpanwiseError
 from spanwise.files.locks import LOCK_NAME, LocksUnavailableError, lock_holder, try_lock
 from spanwise.files.reading import read_json
+from spanwise.files.work_folders import remove_leftovers
 from spanwise.files.writing import write_json
 
 SETTINGS = "_annotation.json"
@@ -135,6 +136,7 @@ class JobFolder:
         if lock is None:
             raise SpanwiseError(f"{self.path}: {lock_holder(self.path)} is annotating into this folder; wait for it or stop it")
         try:
+            remove_leftovers(self.path)  # settings that a killed process did not finish
             yield
         finally:
             lock.release()
