@@ -41,6 +41,13 @@ def test_every_row_of_a_parquet_file_is_in_one_shard(tmp_path: Path) -> None:
     assert len(texts(tmp_path / "a.parquet", 300)) > 3
 
 
+@pytest.mark.parametrize(("name", "line"), [("a.txt", "Oslo"), ("a.jsonl", '{"text": "Oslo"}'), ("a.txt.gz", "Oslo")])
+def test_a_byte_order_mark_is_not_part_of_the_first_row(tmp_path: Path, name: str, line: str) -> None:
+    content = f"{line}\r\n{line}\r\n".encode("utf-8-sig")
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    assert texts(tmp_path / name, 1000) == [["Oslo", "Oslo"]]
+
+
 def test_compressed_lines(tmp_path: Path) -> None:
     pa = pytest.importorskip("pyarrow")
     content = b'{"text": "one"}\n\n{"text": "two"}'

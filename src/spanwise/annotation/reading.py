@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -122,6 +123,8 @@ def check_columns(names: Sequence[str], text_column: str, source: str) -> None:
 def _line_rows(shard: Shard, text_column: str) -> Iterator[ParsedRow]:
     parse = _parse_text if shard.source.format == TEXT else _parse_json
     for place, line in open_lines(shard.source, shard.start, shard.stop):
+        if place == 0:
+            line = line.removeprefix(BOM_UTF8)
         if line.strip() or shard.source.format == TEXT:
             row, problem = parse(line, text_column)
             yield place, row, problem, len(line)
