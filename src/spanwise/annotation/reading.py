@@ -16,7 +16,7 @@ from spanwise.annotation.sources import PARQUET, TEXT, WARC, open_lines
 from spanwise.annotation.warc import ParsedRow, read_archive
 from spanwise.core.errors import FormatError, SpanwiseError
 
-ROWS, TEXT_BYTES = 2048, 8 << 20  # of a batch: the first limit that is reached
+ROWS, TEXT_BYTES = 2048, 8 << 20  # of a batch: the first limit that is reached; parquet uses the mean size of rows
 
 
 @dataclass
@@ -85,7 +85,7 @@ def _parquet_rows(shard: Shard, text_column: str) -> Iterator[Rows]:
         names = file.schema_arrow.names
         check_columns(names, text_column, str(shard.source.path))
         groups, first = _groups(file.metadata, shard.start, shard.stop)
-        for batch in file.iter_batches(batch_size=ROWS, row_groups=groups):
+        for batch in file.iter_batches(batch_size=_batch_rows(file.metadata), row_groups=groups):
             start, stop = max(shard.start - first, 0), len(batch) if shard.stop is None else shard.stop - first
             part = batch.slice(start, max(0, min(stop, len(batch)) - start))
             if len(part):
@@ -95,6 +95,13 @@ def _parquet_rows(shard: Shard, text_column: str) -> Iterator[Rows]:
             first += len(batch)
         if not file.metadata.num_rows:  # the output has the same columns
             yield ArrowRows([], [], all_rows=file.schema_arrow.empty_table())
+
+
+def _batch_rows(metadata: Any) -> int:
+    """The number of rows that have about ``TEXT_BYTES``, at most ``ROWS``."""
+    size = sum(metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups))
+    rows: int = metadata.num_rows * TEXT_BYTES // max(1, size)
+    return min(ROWS, max(1, rows))
 
 
 def _groups(metadata: Any, start: int, stop: int | None) -> tuple[list[int], int]:
