@@ -19,6 +19,10 @@ from spanwise.core.errors import FormatError, SpanwiseError
 ROWS, TEXT_BYTES = 2048, 8 << 20  # of a batch: the first limit that is reached; parquet uses the mean size of rows
 
 
+class ColumnError(FormatError):
+    """A file without the text column, or with a column that would be overwritten."""
+
+
 @dataclass
 class Rows(ABC):
     """Consecutive rows of a shard.
@@ -121,10 +125,10 @@ def _groups(metadata: Any, start: int, stop: int | None) -> tuple[list[int], int
 def check_columns(names: Sequence[str], text_column: str, source: str) -> None:
     """Check that the text column exists and that no column would be overwritten."""
     if text_column not in names:
-        raise FormatError(source, None, f"no column {text_column!r}; pass --text-column with one of {', '.join(names)}")
+        raise ColumnError(source, None, f"no column {text_column!r}; pass --text-column with one of {', '.join(names)}")
     for name in (ENTITIES, RELATIONS):
         if name in names:
-            raise FormatError(source, None, f"already has a column {name!r}; rename it")
+            raise ColumnError(source, None, f"already has a column {name!r}; rename it")
 
 
 def _line_rows(shard: Shard, text_column: str) -> Iterator[ParsedRow]:

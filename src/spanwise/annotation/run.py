@@ -11,7 +11,7 @@ from typing import Any
 
 from spanwise.annotation.engine import Engine, Event, ModelSettings, Note, Progress, ShardDone
 from spanwise.annotation.job import JobFolder, ShardResult
-from spanwise.annotation.reading import check_columns, read_rows
+from spanwise.annotation.reading import ColumnError, check_columns, read_rows
 from spanwise.annotation.shard_work import ShardWork
 from spanwise.annotation.shards import Shard, choose_shard_size, plan_shards
 from spanwise.annotation.sources import PARQUET, Source, find_sources
@@ -156,9 +156,9 @@ def check_first_rows(sources: Sequence[Source], text_column: str) -> None:
     source = sources[0]
     try:
         rows = next(read_rows(Shard(source, 0, None, source.name), text_column), None)
-    except FormatError as error:
-        if "column" in error.problem:
-            raise
+    except ColumnError:
+        raise
+    except FormatError:
         return  # a damaged file; its shard reports it
     if rows is None or not rows.problems or len(rows.problems) < len(rows.texts):
         return
