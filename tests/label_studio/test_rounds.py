@@ -30,7 +30,7 @@ def collect(folder: Path, texts: dict[str, list[tuple[int, int, str]]], types: s
     for number, (text, spans) in enumerate(texts.items(), 1):
         result = [requests.region(start, end, text[start:end], label, f"r{start}") for start, end, label in spans]
         message = requests.saved(number, result, text=text, task_id=number) | {"project": requests.project(types)}
-        [change] = saved_changes(messages.validate(messages.AnnotationsSaved, message))
+        [change], _ = saved_changes(messages.validate(messages.AnnotationsSaved, message))
         collection.add(change)
     return RoundRequest("run", collection.count, str(collection.path))
 
