@@ -74,6 +74,19 @@ def test_suggestions_that_do_not_fit_the_data_are_refused(suggestion: Suggestion
         apply_suggestions(sentence_keys(CORPUS), [suggestion])
 
 
+def test_suggestions_for_other_words_are_refused(tmp_path: Path) -> None:
+    """The data was changed after the audit: the words of a sentence are other ones."""
+    write_json_suggestions([MISSING], sentence_keys(CORPUS), tmp_path / "suggestions.json")
+    write([LIVES, RAINS, Sentence("a", ("In", "Lima"))], tmp_path / "data.jsonl")
+    with pytest.raises(SpanwiseError, match="a#2: the suggested 'Place' is “Lima”, but these words of the data are “In”"):
+        apply_corrections(tmp_path / "suggestions.json", tmp_path / "data.jsonl", tmp_path / "new.jsonl")
+    records = json.loads((tmp_path / "suggestions.json").read_text())
+    records[0]["suggestion"] = {"type": "Place", "spans": [[1, 2]]}  # moved by a person
+    (tmp_path / "suggestions.json").write_text(json.dumps(records))
+    out, _, _ = apply_corrections(tmp_path / "suggestions.json", tmp_path / "data.jsonl", tmp_path / "new.jsonl")
+    assert list(read(out))[2].entities == (Entity("Place", ((1, 2),)),)
+
+
 def test_suggestions_are_written_in_the_documented_shape_and_read(tmp_path: Path) -> None:
     path = tmp_path / "suggestions.json"
     write_json_suggestions(ALL, sentence_keys(CORPUS), path)
