@@ -142,14 +142,17 @@ def test_wrong_options_are_refused(model: Path, data: Path, tmp_path: Path) -> N
 def test_parquet_keeps_the_types_of_columns(model: Path, tmp_path: Path) -> None:
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     table = pa.table(
-        {"n": pa.array([1, 2, 3], pa.uint8()), "text": ["Oslo", None, "x"], "when": pa.array([0, 1, 2], pa.date32())}
-    )
+        {"n": pa.array([1, 2, 3], pa.uint8()), "text": ["Oslo", None, "x"], "when": pa.array([0, 1, 2], pa.date32()),
+         "kind": pa.array(["a", "b", "a"]).dictionary_encode(), "pairs": pa.array([[("k", 1)]] * 3, pa.map_(pa.string(), pa.int8())),
+         "view": pa.array(["a", "b", "c"], pa.string_view())}
+    ).replace_schema_metadata({"key": "value"})  # fmt: skip
     pq.write_table(table, tmp_path / "in.parquet")
     summary = run(model, tmp_path / "in.parquet", tmp_path / "out")
     assert (summary["rows"], summary["errors"]) == (2, 1)
     result = pq.read_table(tmp_path / "out")
-    assert result.schema.field("n").type == pa.uint8()
-    assert result.column("n").to_pylist() == [1, 3]
+    assert result.drop_columns("entities").schema.equals(table.schema)
+    assert result.schema.metadata == {b"key": b"value"}
+    assert result.drop_columns("entities").to_pylist() == [table.to_pylist()[index] for index in (0, 2)]
     assert [len(entities) for entities in result.column("entities").to_pylist()] == [1, 0]
     (error,) = errors_of(tmp_path / "out")
     assert (error["place"], error["row"]["n"]) == (1, 2)

@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 from spanwise.annotation.arrow import import_pyarrow, to_rows
@@ -50,9 +51,11 @@ class ArrowRows(Rows):
         return to_rows(self.table(indices))
 
     def table(self, indices: Sequence[int]) -> Any:
-        """Return some rows as a pyarrow ``Table``."""
-        pa, table = import_pyarrow(), self.all_rows
-        return table if len(indices) == len(table) else table.take(pa.array(indices, pa.int64()))
+        """Return some rows, in ascending order, as a pyarrow ``Table``."""
+        # Slices of consecutive rows: ``Table.take`` does not support all types.
+        runs = [[index for _, index in run] for _, run in groupby(enumerate(indices), lambda pair: pair[1] - pair[0])]
+        slices = [self.all_rows.slice(run[0], len(run)) for run in runs]
+        return import_pyarrow().concat_tables(slices) if slices else self.all_rows.slice(0, 0)
 
 
 @dataclass
