@@ -139,6 +139,14 @@ def test_wrong_options_are_refused(model: Path, data: Path, tmp_path: Path) -> N
         assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_json_array_is_refused(model: Path, tmp_path: Path, indent: int | None) -> None:
+    (tmp_path / "in.json").write_text(json.dumps([{"text": "Oslo"}, {"text": "Quito"}], indent=indent), encoding="utf-8")
+    with pytest.raises(SpanwiseError, match=r"in.json: is a JSON array; expected JSON lines"):
+        run(model, tmp_path / "in.json", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
 def test_parquet_keeps_the_types_of_columns(model: Path, tmp_path: Path) -> None:
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     table = pa.table(

@@ -152,7 +152,7 @@ def select_inputs(sources: Sequence[Source], output: Path) -> list[Source]:
 
 
 def check_first_rows(sources: Sequence[Source], text_column: str) -> None:
-    """Refuse an input whose first rows have no text column, before the model is loaded."""
+    """Refuse an input whose first rows have no text column, or that is a JSON array, before the model is loaded."""
     source = sources[0]
     try:
         rows = next(read_rows(Shard(source, 0, None, source.name), text_column), None)
@@ -160,10 +160,13 @@ def check_first_rows(sources: Sequence[Source], text_column: str) -> None:
         raise
     except FormatError:
         return  # a damaged file; its shard reports it
-    if rows is None or not rows.problems or len(rows.problems) < len(rows.texts):
+    if rows is None or 0 not in rows.problems:
         return
     record = rows.records([0])[0]
-    if "line" not in record:
+    if list(record) == ["line"]:  # not a JSON object
+        if isinstance(record["line"], list) or str(record["line"]).lstrip().startswith("["):
+            raise FormatError(source.path, None, "is a JSON array; expected JSON lines, with one object per line")
+    elif len(rows.problems) == len(rows.texts):
         check_columns(list(record), text_column, str(source.path))
 
 
