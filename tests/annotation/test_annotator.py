@@ -84,3 +84,14 @@ def test_the_result_has_the_container_of_the_batch(kind: str) -> None:
 def test_a_missing_column_is_reported() -> None:
     with pytest.raises(SpanwiseError, match="no column 'text'; the columns are body"):
         Annotator(KeywordPredictor())({"body": ["x"]})
+
+
+@pytest.mark.parametrize("kind", ["columns", "rows", "table"])
+def test_a_column_of_the_batch_is_not_overwritten(kind: str) -> None:
+    batch: Any = {"text": ["Oslo"], "entities": [1]}
+    if kind == "rows":
+        batch = [{"text": "Oslo", "error": None}]
+    elif kind == "table":
+        batch = pytest.importorskip("pyarrow").table(batch)
+    with pytest.raises(SpanwiseError, match=r"already have a column '(entities|error)'; rename it"):
+        Annotator(KeywordPredictor())(batch)

@@ -54,6 +54,19 @@ def test_a_damaged_file_fails_alone_and_is_annotated_after_its_repair(model: Pat
     assert (summary["rows"], summary["finished_before"], summary["failed_shards"]) == (153, 1, [])
 
 
+def test_a_damaged_first_file_does_not_refuse_the_job(model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pa = pytest.importorskip("pyarrow")
+    write_rows(tmp_path / "data" / "b.jsonl", ["Oslo"])
+    (tmp_path / "data" / "a.parquet").write_bytes(b"PAR1 no parquet PAR1")
+
+    def fail(*arguments: object) -> None:
+        raise OSError("Invalid column metadata (corrupt file?)")
+
+    monkeypatch.setattr(pa.parquet, "ParquetFile", fail)
+    summary = run(model, tmp_path / "data", tmp_path / "out")
+    assert (summary["rows"], len(summary["failed_shards"])) == (1, 1)
+
+
 def test_rows_that_cannot_be_annotated_are_written_with_their_reason(model: Path, tmp_path: Path) -> None:
     write_rows(tmp_path / "data" / "a.jsonl", ["Oslo", None, "boom", 3, "Quito"])
     summary = run(model, tmp_path / "data", tmp_path / "out")

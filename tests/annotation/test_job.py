@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 from annotating import KeywordPredictor, errors_of, model_folder, rows_of
 
-from spanwise.annotation.job import JobFolder
+from spanwise.annotation.job import SETTINGS, JobFolder
 from spanwise.annotation.run import annotate
 from spanwise.core.errors import SpanwiseError
 
@@ -109,6 +110,23 @@ def test_outputs_that_would_do_harm_are_refused(model: Path, data: Path, tmp_pat
         run(model, data, tmp_path / "out")
 
 
+def test_an_output_inside_the_input_folder_can_be_resumed(model: Path, data: Path, keywords: KeywordPredictor) -> None:
+    first = run(model, data, data / "out")
+    next((data / "out" / "_done").rglob("a-00001.json")).unlink()
+    assert run(model, data, data / "out") == {**first, "finished_before": first["shards"] - 1, "seconds": ANY}
+    assert len(rows_of(data / "out")) == 40
+    with pytest.raises(SpanwiseError, match="contains the input"):
+        run(model, data / "out", data / "out")
+
+
+def test_a_kill_while_the_settings_are_written_does_not_block_the_folder(model: Path, data: Path, tmp_path: Path) -> None:
+    leftover = tmp_path / "out" / f".{SETTINGS}.abcd1234"
+    leftover.mkdir(parents=True)
+    (leftover / SETTINGS).write_text('{"mod')
+    assert run(model, data, tmp_path / "out")["rows"] == 40
+    assert not leftover.exists()
+
+
 def test_wrong_options_are_refused(model: Path, data: Path, tmp_path: Path) -> None:
     for changes, problem in (
         ({"text_column": "body"}, "no column 'body'; pass --text-column with one of id, text, tags"),
@@ -121,17 +139,28 @@ def test_wrong_options_are_refused(model: Path, data: Path, tmp_path: Path) -> N
         assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("indent", [None, 2])
+def test_a_json_array_is_refused(model: Path, tmp_path: Path, indent: int | None) -> None:
+    (tmp_path / "in.json").write_text(json.dumps([{"text": "Oslo"}, {"text": "Quito"}], indent=indent), encoding="utf-8")
+    with pytest.raises(SpanwiseError, match=r"in.json: is a JSON array; expected JSON lines"):
+        run(model, tmp_path / "in.json", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
 def test_parquet_keeps_the_types_of_columns(model: Path, tmp_path: Path) -> None:
     pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     table = pa.table(
-        {"n": pa.array([1, 2, 3], pa.uint8()), "text": ["Oslo", None, "x"], "when": pa.array([0, 1, 2], pa.date32())}
-    )
+        {"n": pa.array([1, 2, 3], pa.uint8()), "text": ["Oslo", None, "x"], "when": pa.array([0, 1, 2], pa.date32()),
+         "kind": pa.array(["a", "b", "a"]).dictionary_encode(), "pairs": pa.array([[("k", 1)]] * 3, pa.map_(pa.string(), pa.int8())),
+         "view": pa.array(["a", "b", "c"], pa.string_view())}
+    ).replace_schema_metadata({"key": "value"})  # fmt: skip
     pq.write_table(table, tmp_path / "in.parquet")
     summary = run(model, tmp_path / "in.parquet", tmp_path / "out")
     assert (summary["rows"], summary["errors"]) == (2, 1)
     result = pq.read_table(tmp_path / "out")
-    assert result.schema.field("n").type == pa.uint8()
-    assert result.column("n").to_pylist() == [1, 3]
+    assert result.drop_columns("entities").schema.equals(table.schema)
+    assert result.schema.metadata == {b"key": b"value"}
+    assert result.drop_columns("entities").to_pylist() == [table.to_pylist()[index] for index in (0, 2)]
     assert [len(entities) for entities in result.column("entities").to_pylist()] == [1, 0]
     (error,) = errors_of(tmp_path / "out")
     assert (error["place"], error["row"]["n"]) == (1, 2)
@@ -153,3 +182,41 @@ def test_json_rows_as_parquet(model: Path, tmp_path: Path, monkeypatch: pytest.M
     assert list(result[0]) == ["text", "a", "b", "entities"]
     assert [row["b"] for row in result][2] == {"c": 1}
     assert [error["row"].get("d") for error in errors_of(tmp_path / "out")] == [1, None]
+
+
+def test_rows_with_times_that_python_does_not_have(model: Path, tmp_path: Path) -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    times = {
+        "nanoseconds": pa.array([1, 1], pa.timestamp("ns")), "far": pa.array([2**50, 2**50], pa.timestamp("ms", "UTC")),
+        "nested": pa.array([[{"at": 1}], [{"at": 1}]], pa.list_(pa.struct([("at", pa.time64("ns"))]))),
+        "duration": pa.array([3, 3], pa.duration("ns")),
+    }  # fmt: skip
+    table = pa.table({"text": ["Oslo", None], **times})
+    pq.write_table(table, tmp_path / "in.parquet")
+    for format in ("parquet", "jsonl"):
+        summary = run(model, tmp_path / "in.parquet", tmp_path / format, format=format)
+        assert (summary["rows"], summary["errors"], summary["failed_shards"]) == (1, 1, [])
+        (error,) = errors_of(tmp_path / format)
+        assert error["row"]["nanoseconds"] == "1970-01-01 00:00:00.000000001"
+        assert error["row"]["nested"] == [{"at": "00:00:00.000000001"}]
+        assert (type(error["row"]["far"]), error["row"]["duration"]) == (str, "3")
+    assert pq.read_table(tmp_path / "parquet").drop_columns("entities").equals(table.slice(0, 1))
+    (row,) = rows_of(tmp_path / "jsonl")
+    assert row["nanoseconds"] == "1970-01-01 00:00:00.000000001"
+
+
+def test_shards_without_rows_do_not_hide_the_columns_of_others(model: Path, tmp_path: Path) -> None:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    (tmp_path / "tables").mkdir()
+    full = pa.table({"n": [1], "text": ["Oslo"]})
+    pq.write_table(full.slice(0, 0), tmp_path / "tables" / "a.parquet")
+    pq.write_table(full, tmp_path / "tables" / "b.parquet")
+    (tmp_path / "lines").mkdir()
+    (tmp_path / "lines" / "a.jsonl").touch()
+    (tmp_path / "lines" / "b.jsonl").write_text('{"n": 1, "text": "Oslo"}\n', encoding="utf-8")
+    (tmp_path / "lines" / "c.jsonl").write_text('{"n": 1, "text": null}\n', encoding="utf-8")
+    for name, errors in (("tables", 0), ("lines", 1)):
+        for finished in (0, 2 + errors):
+            summary = run(model, tmp_path / name, tmp_path / "out" / name, format="parquet")
+            assert (summary["rows"], summary["errors"], summary["finished_before"]) == (1, errors, finished)
+        assert pq.read_table(tmp_path / "out" / name).drop_columns("entities").equals(full)

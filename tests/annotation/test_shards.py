@@ -41,6 +41,28 @@ def test_every_row_of_a_parquet_file_is_in_one_shard(tmp_path: Path) -> None:
     assert len(texts(tmp_path / "a.parquet", 300)) > 3
 
 
+@pytest.mark.parametrize("format", ["parquet", "jsonl"])
+def test_batches_of_long_texts_are_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, format: str) -> None:
+    monkeypatch.setattr("spanwise.annotation.reading.TEXT_BYTES", 10_000)
+    rows = [{"text": f"{n} " * 500} for n in range(1000, 1020)]
+    if format == "parquet":
+        pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+        pq.write_table(pa.Table.from_pylist(rows), tmp_path / "a.parquet", row_group_size=8)
+    else:
+        (tmp_path / "a.jsonl").write_text("\n".join(map(json.dumps, rows)), encoding="utf-8")
+    (shard,) = plan_shards(find_sources(str(tmp_path)), 1_000_000)
+    batches = [batch.texts for batch in read_rows(shard, "text")]
+    assert [text for batch in batches for text in batch] == [row["text"] for row in rows]
+    assert max(map(len, batches)) <= 4
+
+
+@pytest.mark.parametrize(("name", "line"), [("a.txt", "Oslo"), ("a.jsonl", '{"text": "Oslo"}'), ("a.txt.gz", "Oslo")])
+def test_a_byte_order_mark_is_not_part_of_the_first_row(tmp_path: Path, name: str, line: str) -> None:
+    content = f"{line}\r\n{line}\r\n".encode("utf-8-sig")
+    (tmp_path / name).write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
+    assert texts(tmp_path / name, 1000) == [["Oslo", "Oslo"]]
+
+
 def test_compressed_lines(tmp_path: Path) -> None:
     pa = pytest.importorskip("pyarrow")
     content = b'{"text": "one"}\n\n{"text": "two"}'

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import pytest
 
 from spanwise.audit.duplicates import ConflictingPair, conflicting_pairs
 from spanwise.audit.habits import boundary_habits
@@ -28,6 +32,15 @@ def test_strings_with_several_labels_list_their_exceptions() -> None:
     (string,) = inconsistent_strings(CORPUS)
     assert (string.words, string.labels) == (("Oslo",), Counter({"Place": 3, "none": 1}))
     assert string.exceptions == ((3, Span(2, 3), ()),)  # not in sentence 5, where it is part of a larger entity
+
+
+@pytest.mark.parametrize("marks", [(), (Span(0, 2),), ("Person",)])
+def test_places_that_a_partial_annotation_leaves_open_are_not_inconsistent(marks: Any) -> None:
+    assert inconsistent_strings([replace(s, annotated=marks) if s.id == "4" else s for s in CORPUS]) == []
+    full = sentence("a", "On Monday Ada went to Oslo", ("Person", 2, 3), ("Place", 5, 6))
+    partial = replace(sentence("b", "On Monday Ada went to Oslo", ("Person", 2, 3)), annotated=marks)
+    assert conflicting_pairs([full, partial]) == []
+    assert len(conflicting_pairs([full, replace(partial, annotated=("Place",))])) == 1
 
 
 def test_counting_suggests_the_most_frequent_label() -> None:

@@ -10,6 +10,9 @@ import pytest
 from spanwise.audit.application import apply_corrections
 from spanwise.audit.correction_files import sentences_to_correct
 from spanwise.audit.corrections import apply_suggestions, correct_corpus
+from spanwise.audit.folder import AuditFolder
+from spanwise.audit.outputs import write_outputs
+from spanwise.audit.result import Audit
 from spanwise.audit.suggestions import Suggestion, read_suggestions, sentence_keys, write_json_suggestions
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Corpus, Entity, Link, Relation, Sentence
@@ -69,6 +72,19 @@ def test_relations_and_links_follow_changed_entities() -> None:
 def test_suggestions_that_do_not_fit_the_data_are_refused(suggestion: Suggestion, problem: str) -> None:
     with pytest.raises(SpanwiseError, match=problem):
         apply_suggestions(sentence_keys(CORPUS), [suggestion])
+
+
+def test_suggestions_for_other_words_are_refused(tmp_path: Path) -> None:
+    """The data was changed after the audit: the words of a sentence are other ones."""
+    write_json_suggestions([MISSING], sentence_keys(CORPUS), tmp_path / "suggestions.json")
+    write([LIVES, RAINS, Sentence("a", ("In", "Lima"))], tmp_path / "data.jsonl")
+    with pytest.raises(SpanwiseError, match="a#2: the suggested 'Place' is “Lima”, but these words of the data are “In”"):
+        apply_corrections(tmp_path / "suggestions.json", tmp_path / "data.jsonl", tmp_path / "new.jsonl")
+    records = json.loads((tmp_path / "suggestions.json").read_text())
+    records[0]["suggestion"] = {"type": "Place", "spans": [[1, 2]]}  # moved by a person
+    (tmp_path / "suggestions.json").write_text(json.dumps(records))
+    out, _, _ = apply_corrections(tmp_path / "suggestions.json", tmp_path / "data.jsonl", tmp_path / "new.jsonl")
+    assert list(read(out))[2].entities == (Entity("Place", ((1, 2),)),)
 
 
 def test_suggestions_are_written_in_the_documented_shape_and_read(tmp_path: Path) -> None:
@@ -154,3 +170,30 @@ def test_a_spurious_entity_that_is_annotated_twice_is_removed() -> None:
     entities = apply_suggestions(keys, [Suggestion("s", "spurious", oslo, None, 0.9, {})])
     corrected, _ = correct_corpus(corpus, keys, entities)
     assert corrected["train"][0].entities == ()
+
+
+def test_discontinuous_entities_that_a_tool_cannot_show_stay(tmp_path: Path) -> None:
+    pain = Entity("Symptom", ((0, 1), (3, 4)))
+    sentence = Sentence("a", ("left", "arm", "and", "leg"), (pain, Entity("Part", ((1, 2),))))
+    keys = sentence_keys(Corpus({"all": (sentence,)}))
+    write([sentence], tmp_path / "data.jsonl")
+    suggestions = [Suggestion("a", "spurious", sentence.entities[1], None, 0.9, {})]
+    write(sentences_to_correct(keys, suggestions, "label_studio"), tmp_path / "tasks.json", "label_studio", lossy=True)
+    out, changes, _ = apply_corrections(tmp_path / "tasks.json", tmp_path / "data.jsonl", tmp_path / "new.jsonl")
+    assert next(iter(read(out))).entities == (pain,)
+    assert changes.counts == {"removed": 1}
+    # A format that has them shows that they were deleted.
+    write([Sentence("a", sentence.words)], tmp_path / "corrected.jsonl")
+    out, _, _ = apply_corrections(tmp_path / "corrected.jsonl", tmp_path / "data.jsonl", tmp_path / "new.jsonl")
+    assert next(iter(read(out))).entities == ()
+
+
+def test_a_format_that_would_lose_entities_is_not_written(tmp_path: Path) -> None:
+    nested = Sentence("a", ("Bank", "of", "Oslo"), (Entity("Org", ((0, 3),)), Entity("Place", ((2, 3),))))
+    corpus = Corpus({"all": (nested,)})
+    audit = Audit(corpus, sentence_keys(corpus), [Suggestion("a", "missing", None, Entity("Word", ((0, 1),)), 0.9, {})])
+    with pytest.raises(SpanwiseError, match=r"conll cannot represent .* which --apply would then remove"):
+        write_outputs(audit, AuditFolder(tmp_path), "conll", print)
+    assert (tmp_path / "suggestions.json").is_file()
+    assert not list(tmp_path.glob("to-correct*"))
+    assert [path.name for path in write_outputs(audit, AuditFolder(tmp_path), "brat", print)][-1] == "to-correct"

@@ -107,7 +107,7 @@ def test_offsets_in_html(client: TestClient) -> None:
         for start in SHOWN
     ]
     message = requests.saved(result=annotated) | {"project": requests.project(requests.HYPERTEXT), "task": task}
-    [change] = saved_changes(messages.validate(messages.AnnotationsSaved, message))
+    [change], _ = saved_changes(messages.validate(messages.AnnotationsSaved, message))
     sentences = list(change.sentences(Path("page"), 1, Ledger()))
     entities = [sentence.text_of(entity) for sentence in sentences for entity in sentence.entities]
     assert entities == ["New York"] * len(SHOWN)

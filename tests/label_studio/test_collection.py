@@ -20,7 +20,7 @@ from spanwise.label_studio.collection import Change, Collection, read_sentences
 
 
 def change(id: int = 1, **options: object) -> Change:
-    [converted] = saved_changes(messages.validate(messages.AnnotationsSaved, requests.saved(id, **options)))  # type: ignore[arg-type]
+    [converted], _ = saved_changes(messages.validate(messages.AnnotationsSaved, requests.saved(id, **options)))  # type: ignore[arg-type]
     return converted
 
 
@@ -41,6 +41,17 @@ def test_an_annotation_becomes_a_sentence(tmp_path: Path) -> None:
     assert entities(sentence) == [("Person", "Ann Lee"), ("Place", "Oslo")]
     assert [(relation.type, relation.head, relation.tail) for relation in sentence.relations] == [("lives_in", 0, 1)]
     assert (sentence.document, sentence.extra) == ("label-studio-1-1", None)
+
+
+def test_half_of_an_emoji_in_the_text_of_a_region(tmp_path: Path) -> None:
+    """A selection in a browser may end between the two UTF-16 units of a character."""
+    collection = Collection(tmp_path)
+    regions = [requests.region(17, 23, "Oslo \ud83d", "Place"), requests.region(0, 3, "Ann", "Person", "b")]
+    assert collection.add(change(result=regions))
+    [[sentence]] = sentences(Collection(tmp_path)).values()
+    assert entities(sentence) == [("Place", "Oslo 😀"), ("Person", "Ann")]
+    message = messages.validate(messages.AnnotationsSaved, requests.saved(result=[requests.region(0, 3, "Ann", "\ud800")]))
+    assert saved_changes(message) == ([], ["annotation 1: unpaired surrogate; expected valid Unicode"])
 
 
 def test_each_change_is_stored_once(tmp_path: Path) -> None:

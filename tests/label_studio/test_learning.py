@@ -123,6 +123,15 @@ def test_wrong_webhooks_are_refused_and_not_stored(start: Callable[..., Any], me
         assert client.get("/learning").json()["annotations"] == 0
 
 
+def test_a_wrong_annotation_does_not_prevent_others_from_being_stored(start: Callable[..., Any]) -> None:
+    message = requests.saved(action="ANNOTATIONS_CREATED")
+    wrong = message["annotation"] | {"id": 2, "result": [requests.region(0, 99, "x", "Person")]}
+    message["annotation"], message["task"] = [wrong, message["annotation"]], [message["task"]] * 2
+    with start() as client:
+        assert "annotation 2: Person [0, 99] is outside" in send(client, message, 422)["error"]
+        assert client.get("/learning").json()["annotations"] == 1
+
+
 def test_a_better_model_is_served(start: Callable[..., Any], tmp_path: Path) -> None:
     with start(BETTER) as client:
         send(client, requests.saved())

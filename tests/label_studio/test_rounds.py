@@ -11,7 +11,7 @@ import pytest
 import tiny
 
 from spanwise.core.errors import SpanwiseError
-from spanwise.core.types import Corpus, Entity, Sentence
+from spanwise.core.types import Corpus, Entity, Relation, Sentence
 from spanwise.corpora.splits import read_corpus
 from spanwise.formats import write
 from spanwise.label_studio import messages, train_round
@@ -30,7 +30,7 @@ def collect(folder: Path, texts: dict[str, list[tuple[int, int, str]]], types: s
     for number, (text, spans) in enumerate(texts.items(), 1):
         result = [requests.region(start, end, text[start:end], label, f"r{start}") for start, end, label in spans]
         message = requests.saved(number, result, text=text, task_id=number) | {"project": requests.project(types)}
-        [change] = saved_changes(messages.validate(messages.AnnotationsSaved, message))
+        [change], _ = saved_changes(messages.validate(messages.AnnotationsSaved, message))
         collection.add(change)
     return RoundRequest("run", collection.count, str(collection.path))
 
@@ -71,6 +71,20 @@ def test_types_without_a_label_are_not_counted_as_annotated(tmp_path: Path) -> N
     base = save(tmp_path / "base", train=[Sentence("1", ("Aspirin", "helps"), (drug,))], dev=[Sentence("2", ("No",))])
     corpus = round_corpus(replace(collect(tmp_path, {"Bob came": [(0, 3, "Person")]}), data=str(base)), tiny.quiet)
     assert [sentence.annotated for sentence in corpus["train"]] == [None, ("Person", "Place")]
+
+
+def test_a_correction_keeps_what_the_project_cannot_show(tmp_path: Path) -> None:
+    """The project has no label for drugs, and Label Studio no discontinuous entities."""
+    ann, aspirin, pair = Entity("Person", ((0, 1),)), Entity("Drug", ((2, 3),)), Entity("Person", ((0, 1), (4, 5)))
+    words, relations = ("Ann", "takes", "Aspirin", "in", "Oslo"), (Relation("takes", 0, 1), Relation("same", 0, 2))
+    original = Sentence("1", words, (ann, aspirin, pair), relations)
+    base = save(tmp_path / "base", train=[original], dev=[Sentence("2", ("No",))])
+    texts = {original.text: [(0, 3, "Person"), (21, 25, "Place")]}
+    corpus = round_corpus(replace(collect(tmp_path, texts), data=str(base)), tiny.quiet)
+    (sentence,) = corpus["train"]
+    assert sentence.entities == (ann, Entity("Place", ((4, 5),)), aspirin, pair)
+    assert sentence.relations == (Relation("takes", 0, 2), Relation("same", 0, 3))
+    assert sentence.annotated is None
 
 
 def test_without_base_data_dev_is_a_fixed_part_of_the_tasks(tmp_path: Path) -> None:

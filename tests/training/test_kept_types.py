@@ -9,12 +9,13 @@ from pathlib import Path
 import pytest
 import torch
 from interruptions import Interrupted, interrupt
-from tiny import STATIC, corpus, digest, fit
+from tiny import METHODS, STATIC, corpus, digest, fit, model, with_relations
 
 from spanwise import Corpus, SpanwiseError, evaluate, load
 from spanwise.cli import main
+from spanwise.core.types import Entity
 from spanwise.recipes.resolve import Choices
-from spanwise.training.init_weights import copy_types
+from spanwise.training.init_weights import copy_types, initialize_from
 from spanwise.training.run import RunOptions
 from spanwise.training.seeds import train_seeds
 from spanwise.training.steps import TrainingSteps
@@ -150,8 +151,24 @@ def test_weights_of_types_are_copied_to_the_same_types() -> None:
     blocks = copy_types(torch.zeros(9), torch.arange(1.0, 7.0), old, new)
     assert blocks is not None
     assert blocks.tolist() == [1, 2, 3, 0, 0, 0, 4, 5, 6]
+    halves = copy_types(torch.zeros(6), torch.arange(1.0, 5.0), old, new)  # first words, then last words
+    assert halves is not None
+    assert halves.tolist() == [1, 0, 2, 3, 0, 4]
     square = copy_types(torch.zeros(4, 4), torch.ones(3, 3), old, new)
     assert square is not None
     assert square.sum() == 9
     assert square[1].sum() == 0
     assert copy_types(torch.zeros(5), torch.ones(3), old, new) is None
+
+
+@pytest.mark.parametrize("recipe", [name for name in METHODS if "-paper" not in name and "deep" not in name])
+def test_the_head_of_every_method_is_copied_if_there_are_more_types(recipe: str, tmp_path: Path) -> None:
+    """All weights of the old types have the same values after ``--init``, so that these types are scored as before."""
+    data = with_relations(corpus(24))
+    last = [replace(s, entities=(*s.entities, Entity("New", ((len(s.words) - 1, len(s.words)),)))) for s in data["train"]]
+    old = model("static", recipe, ("encoder.pos_size=0",), data=data)
+    new = model("static", recipe, ("encoder.pos_size=0",), data=Corpus({**data.splits, "train": tuple(last)}), seed=1)
+    old.save(tmp_path)
+    line = initialize_from(new, tmp_path)
+    count = len(new.head.state_dict())
+    assert f"and {count} of {count} weight tensors of the head" in line

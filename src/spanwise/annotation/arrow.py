@@ -1,4 +1,4 @@
-"""Columns of predictions in pyarrow."""
+"""Columns of predictions in pyarrow, and rows of pyarrow as dictionaries."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from spanwise.annotation.records import ENTITIES, RELATIONS
+from spanwise.annotation.records import ENTITIES, RELATIONS, Row
 from spanwise.core.errors import SpanwiseError
 
 NEEDS_PYARROW = "parquet and zstd need pyarrow; run pip install 'spanwise[annotate]'"
@@ -41,3 +41,34 @@ def append_columns(table: Any, columns: Mapping[str, list[Any]]) -> Any:
     for name, values in columns.items():
         table = table.append_column(name, pa.array(values, column_types().get(name, pa.string())))
     return table
+
+
+def to_rows(table: Any) -> list[Row]:
+    """Return the rows of a ``Table``. Times that Python does not have (nanoseconds, the year 30000) are texts or numbers."""
+    columns = [_values(column) for column in table.columns]
+    return [dict(zip(table.column_names, values, strict=True)) for values in zip(*columns, strict=True)]
+
+
+def _values(column: Any) -> list[Any]:
+    try:
+        return list(column.to_pylist())
+    except (ValueError, OverflowError):
+        return [_value(scalar) for scalar in column]
+
+
+def _value(scalar: Any) -> Any:
+    """The value of a scalar; one that Python cannot represent is a text, or else its number."""
+    pa = import_pyarrow()
+    try:
+        return scalar.as_py()
+    except (ValueError, OverflowError):
+        if isinstance(scalar, pa.StructScalar):
+            return {name: _value(value) for name, value in scalar.items()}
+        if isinstance(scalar, pa.ListScalar):
+            return [_value(value) for value in scalar.values]
+        if isinstance(scalar, pa.DictionaryScalar):
+            return _value(scalar.value)
+    try:
+        return scalar.cast(pa.string()).as_py()
+    except pa.ArrowException:  # a duration, or an unknown time zone
+        return scalar.value

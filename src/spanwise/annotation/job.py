@@ -18,6 +18,7 @@ from spanwise.annotation.shards import Shard
 from spanwise.core.errors import SpanwiseError
 from spanwise.files.locks import LOCK_NAME, LocksUnavailableError, lock_holder, try_lock
 from spanwise.files.reading import read_json
+from spanwise.files.work_folders import remove_leftovers
 from spanwise.files.writing import write_json
 
 SETTINGS = "_annotation.json"
@@ -56,6 +57,11 @@ class JobFolder:
 
     def note_file(self, shard: Shard) -> Path:
         return self.path / "_started" / f"{shard.name}.json"
+
+    @staticmethod
+    def is_job(path: Path) -> bool:
+        """Whether a folder is the output of an annotation."""
+        return (path / SETTINGS).is_file()
 
     def open(self, settings: Mapping[str, Any]) -> None:
         """Create the folder, or check that it was annotated with the same settings."""
@@ -99,7 +105,7 @@ class JobFolder:
             raise SpanwiseError(
                 f"{shard.source.path}: has changed since it was annotated into {self.path}; choose another folder"
             )
-        return counts if self.data_file(shard).is_file() else None
+        return counts if not counts.rows or self.data_file(shard).is_file() else None
 
     def finish(self, shard: Shard, result: ShardResult, fingerprint: str) -> None:
         """Record that a shard is finished. Its files are already in place."""
@@ -130,6 +136,7 @@ class JobFolder:
         if lock is None:
             raise SpanwiseError(f"{self.path}: {lock_holder(self.path)} is annotating into this folder; wait for it or stop it")
         try:
+            remove_leftovers(self.path)  # settings that a killed process did not finish
             yield
         finally:
             lock.release()

@@ -13,7 +13,7 @@ from spanwise.annotation.records import Row
 
 @dataclass(frozen=True)
 class Layout:
-    """The columns of a table. Those in ``json_columns`` have values of several types and hold JSON."""
+    """The columns of a table. Those in ``json_columns`` have values that no type of parquet covers, and hold JSON."""
 
     schema: Any
     json_columns: frozenset[str]
@@ -23,17 +23,19 @@ class Layout:
         """Infer the columns of rows; the ``added`` columns have fixed types and come last."""
         pa = import_pyarrow()
         names = [name for name in dict.fromkeys(name for row in rows for name in row) if name not in added]
-        fields, mixed = [], set()
+        fields, json_columns = [], set()
         for name in names:
             try:
                 kind = pa.array([row.get(name) for row in rows]).type
+                is_json = not _is_writable(kind)
             except UnicodeEncodeError:  # a lone surrogate, which ``problem`` reports
-                kind = pa.string()
+                kind, is_json = pa.string(), False
             except (pa.ArrowException, OverflowError):  # values of several types, or a number of more than 64 bits
-                kind = pa.string()
-                mixed.add(name)
-            fields.append((name, kind))
-        return cls(pa.schema([*fields, *((name, column_types()[name]) for name in added)]), frozenset(mixed))
+                is_json = True
+            if is_json:
+                json_columns.add(name)
+            fields.append((name, pa.string() if is_json else kind))
+        return cls(pa.schema([*fields, *((name, column_types()[name]) for name in added)]), frozenset(json_columns))
 
     def table(self, rows: Sequence[Row]) -> Any:
         """Return the rows as a table; raise an error of pyarrow, or ``ValueError``, if a value does not fit."""
@@ -41,20 +43,49 @@ class Layout:
         for name in (name for row in rows for name in row):
             if name not in self.schema.names:
                 raise ValueError(f"the column {name!r} is not in the earlier rows")
-        arrays = [pa.array(self._values(field.name, rows), field.type) for field in self.schema]
-        return pa.table(arrays, schema=self.schema)
+        return pa.table([self._array(field, rows) for field in self.schema], schema=self.schema)
 
-    def _values(self, name: str, rows: Iterable[Row]) -> list[Any]:
-        values = [row.get(name) for row in rows]
-        if name not in self.json_columns:
-            return values
-        return [None if value is None else json.dumps(value, ensure_ascii=False) for value in values]
+    def _array(self, field: Any, rows: Iterable[Row]) -> Any:
+        pa = import_pyarrow()
+        values = [row.get(field.name) for row in rows]
+        if field.name in self.json_columns:
+            values = [None if value is None else json.dumps(value, ensure_ascii=False) for value in values]
+        array = pa.array(values)
+        if array.type == field.type:
+            return array
+        if not _fits(array.type, field.type):  # pyarrow would drop keys, cut 2.5 to 2 and split texts into letters
+            raise ValueError(f"the column {field.name!r} has values of type {field.type}, not {array.type}")
+        return pa.array(values, field.type)
 
-    def problem(self, row: Row) -> str | None:
-        """Why a row does not fit the columns."""
+    @classmethod
+    def problem(cls, row: Row, layout: Layout | None, added: Sequence[str]) -> str | None:
+        """Why a row cannot be written, or does not fit the columns of ``layout``."""
         try:
-            self.table([row])
+            (layout or cls.infer([row], added)).table([row])
         except (import_pyarrow().ArrowException, ValueError, OverflowError, TypeError) as error:
             reason = next(iter(str(error).splitlines()), "")
             return f"does not fit the parquet columns of the first rows: {reason}; use --format jsonl"
         return None
+
+
+def _fits(kind: Any, column: Any) -> bool:
+    """Whether a column can hold all values of a type unchanged."""
+    types = import_pyarrow().types
+    if types.is_null(kind) or kind == column:
+        return True
+    if types.is_integer(kind):
+        return bool(types.is_floating(column))  # pyarrow refuses integers that are not exact
+    if types.is_list(kind) and types.is_list(column):
+        return _fits(kind.value_type, column.value_type)
+    if types.is_struct(kind) and types.is_struct(column):
+        columns = {field.name: field.type for field in column}
+        return all(field.name in columns and _fits(field.type, columns[field.name]) for field in kind)
+    return False
+
+
+def _is_writable(kind: Any) -> bool:
+    """Whether parquet has the type: it has no structs without fields, the type of ``{}``."""
+    types = import_pyarrow().types
+    if types.is_list(kind):
+        return _is_writable(kind.value_type)
+    return not types.is_struct(kind) or (len(kind) > 0 and all(_is_writable(field.type) for field in kind))

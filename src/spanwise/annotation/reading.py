@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
+from codecs import BOM_UTF8
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
-from spanwise.annotation.arrow import import_pyarrow
+from spanwise.annotation.arrow import import_pyarrow, to_rows
 from spanwise.annotation.records import ENTITIES, RELATIONS, Row
 from spanwise.annotation.shards import Shard
 from spanwise.annotation.sources import PARQUET, TEXT, WARC, open_lines
 from spanwise.annotation.warc import ParsedRow, read_archive
 from spanwise.core.errors import FormatError, SpanwiseError
 
-ROWS, TEXT_BYTES = 2048, 8 << 20  # of a batch: the first limit that is reached
+ROWS, TEXT_BYTES = 2048, 8 << 20  # of a batch: the first limit that is reached; parquet uses the mean size of rows
+
+
+class ColumnError(FormatError):
+    """A file without the text column, or with a column that would be overwritten."""
 
 
 @dataclass
@@ -39,17 +45,17 @@ class Rows(ABC):
 class ArrowRows(Rows):
     """Rows of a parquet file; all columns keep their types."""
 
-    batch: Any = None
+    all_rows: Any = None  # a pyarrow ``Table``
 
     def records(self, indices: Sequence[int]) -> list[Row]:
-        rows: list[Row] = self.table(indices).to_pylist()
-        return rows
+        return to_rows(self.table(indices))
 
     def table(self, indices: Sequence[int]) -> Any:
-        """Return some rows as a pyarrow ``Table``."""
-        pa = import_pyarrow()
-        table = pa.Table.from_batches([self.batch])
-        return table if len(indices) == len(table) else table.take(pa.array(indices, pa.int64()))
+        """Return some rows, in ascending order, as a pyarrow ``Table``."""
+        # Slices of consecutive rows: ``Table.take`` does not support all types.
+        runs = [[index for _, index in run] for _, run in groupby(enumerate(indices), lambda pair: pair[1] - pair[0])]
+        slices = [self.all_rows.slice(run[0], len(run)) for run in runs]
+        return import_pyarrow().concat_tables(slices) if slices else self.all_rows.slice(0, 0)
 
 
 @dataclass
@@ -86,13 +92,23 @@ def _parquet_rows(shard: Shard, text_column: str) -> Iterator[Rows]:
         names = file.schema_arrow.names
         check_columns(names, text_column, str(shard.source.path))
         groups, first = _groups(file.metadata, shard.start, shard.stop)
-        for batch in file.iter_batches(batch_size=ROWS, row_groups=groups):
+        for batch in file.iter_batches(batch_size=_batch_rows(file.metadata), row_groups=groups):
             start, stop = max(shard.start - first, 0), len(batch) if shard.stop is None else shard.stop - first
             part = batch.slice(start, max(0, min(stop, len(batch)) - start))
             if len(part):
                 texts = part.column(names.index(text_column)).to_pylist()
-                yield ArrowRows(texts, list(range(first + start, first + start + len(part))), batch=part)
+                places = list(range(first + start, first + start + len(part)))
+                yield ArrowRows(texts, places, all_rows=pa.Table.from_batches([part]))
             first += len(batch)
+        if not file.metadata.num_rows:  # the output has the same columns
+            yield ArrowRows([], [], all_rows=file.schema_arrow.empty_table())
+
+
+def _batch_rows(metadata: Any) -> int:
+    """The number of rows that have about ``TEXT_BYTES``, at most ``ROWS``."""
+    size = sum(metadata.row_group(group).total_byte_size for group in range(metadata.num_row_groups))
+    rows: int = metadata.num_rows * TEXT_BYTES // max(1, size)
+    return min(ROWS, max(1, rows))
 
 
 def _groups(metadata: Any, start: int, stop: int | None) -> tuple[list[int], int]:
@@ -112,15 +128,17 @@ def _groups(metadata: Any, start: int, stop: int | None) -> tuple[list[int], int
 def check_columns(names: Sequence[str], text_column: str, source: str) -> None:
     """Check that the text column exists and that no column would be overwritten."""
     if text_column not in names:
-        raise FormatError(source, None, f"no column {text_column!r}; pass --text-column with one of {', '.join(names)}")
+        raise ColumnError(source, None, f"no column {text_column!r}; pass --text-column with one of {', '.join(names)}")
     for name in (ENTITIES, RELATIONS):
         if name in names:
-            raise FormatError(source, None, f"already has a column {name!r}; rename it")
+            raise ColumnError(source, None, f"already has a column {name!r}; rename it")
 
 
 def _line_rows(shard: Shard, text_column: str) -> Iterator[ParsedRow]:
     parse = _parse_text if shard.source.format == TEXT else _parse_json
     for place, line in open_lines(shard.source, shard.start, shard.stop):
+        if place == 0:
+            line = line.removeprefix(BOM_UTF8)
         if line.strip() or shard.source.format == TEXT:
             row, problem = parse(line, text_column)
             yield place, row, problem, len(line)

@@ -11,7 +11,7 @@ from typing import Any
 
 from spanwise.annotation.engine import Engine, Event, ModelSettings, Note, Progress, ShardDone
 from spanwise.annotation.job import JobFolder, ShardResult
-from spanwise.annotation.reading import check_columns, read_rows
+from spanwise.annotation.reading import ColumnError, check_columns, read_rows
 from spanwise.annotation.shard_work import ShardWork
 from spanwise.annotation.shards import Shard, choose_shard_size, plan_shards
 from spanwise.annotation.sources import PARQUET, Source, find_sources
@@ -84,11 +84,10 @@ def annotate(
     from spanwise.annotation.choice import choose_engine, choose_precision
 
     started, listener = time.perf_counter(), listener or Listener()
-    sources = find_sources(str(source))
-    format = check_format(format, sources)
     output = Path(output).expanduser()
     check_output(output, [Path(model)])
-    check_separate(output, sources)
+    sources = select_inputs(find_sources(str(source)), output)
+    format = check_format(format, sources)
     folder = model_folder(model)
     job = JobFolder(output, WRITERS[format].suffix)
     check_first_rows(sources, text_column)
@@ -143,27 +142,31 @@ def check_format(format: str | None, sources: Sequence[Source]) -> str:
     return format
 
 
-def check_separate(output: Path, sources: Sequence[Source]) -> None:
-    """Refuse an output folder that contains the input or is inside its folder."""
+def select_inputs(sources: Sequence[Source], output: Path) -> list[Source]:
+    """Omit the shards of an earlier run, if the output is inside the folder of the input; refuse other files in it."""
     target = output.resolve()
-    for source in sources:
-        if source.path.resolve().is_relative_to(target):
-            raise SpanwiseError(f"{output}: contains the input {source.path}; choose another folder")
+    is_inside = [source.path.resolve().is_relative_to(target) for source in sources]
+    if any(is_inside) and (all(is_inside) or not JobFolder.is_job(output)):
+        raise SpanwiseError(f"{output}: contains the input {sources[is_inside.index(True)].path}; choose another folder")
+    return [source for source, inside in zip(sources, is_inside, strict=True) if not inside]
 
 
 def check_first_rows(sources: Sequence[Source], text_column: str) -> None:
-    """Refuse an input whose first rows have no text column, before the model is loaded."""
+    """Refuse an input whose first rows have no text column, or that is a JSON array, before the model is loaded."""
     source = sources[0]
     try:
         rows = next(read_rows(Shard(source, 0, None, source.name), text_column), None)
-    except FormatError as error:
-        if "column" in error.problem:
-            raise
+    except ColumnError:
+        raise
+    except FormatError:
         return  # a damaged file; its shard reports it
-    if rows is None or not rows.problems or len(rows.problems) < len(rows.texts):
+    if rows is None or 0 not in rows.problems:
         return
     record = rows.records([0])[0]
-    if "line" not in record:
+    if list(record) == ["line"]:  # not a JSON object
+        if isinstance(record["line"], list) or str(record["line"]).lstrip().startswith("["):
+            raise FormatError(source.path, None, "is a JSON array; expected JSON lines, with one object per line")
+    elif len(rows.problems) == len(rows.texts):
         check_columns(list(record), text_column, str(source.path))
 
 

@@ -43,8 +43,8 @@ class ShardWork:
         fingerprint = shard.fingerprint
         note = StartNote.read(self.folder.note_file(shard))
         result = ShardResult()
-        errors_file = self.folder.errors_file(shard)
-        data = atomic_output(make_parent(self.folder.data_file(shard)))
+        data_file, errors_file = self.folder.data_file(shard), self.folder.errors_file(shard)
+        data = atomic_output(make_parent(data_file))
         with data as path, SpooledTemporaryFile(MAX_MEMORY) as errors, manual_collection() as collect_garbage:
             writer = WRITERS[self.format](path, with_relations=annotator.predictor.finds_relations)
             try:
@@ -62,6 +62,8 @@ class ShardWork:
                 errors.seek(0)
                 with atomic_output(make_parent(errors_file)) as errors_path, errors_path.open("wb") as sink:
                     shutil.copyfileobj(errors, sink)
+        if not writer.has_columns:
+            data_file.unlink()
         if not result.errors:  # remove those of an earlier attempt
             with suppress(FileNotFoundError):
                 errors_file.unlink()

@@ -20,7 +20,7 @@ def column_of(batch: Batch, name: str) -> list[Any]:
     """
     if isinstance(batch, Sequence):
         return [row.get(name) for row in batch]
-    names = list(batch if isinstance(batch, Mapping) else batch.schema.names if _is_arrow(batch) else batch.columns)
+    names = _column_names(batch)
     if name not in names:
         raise SpanwiseError(f"no column {name!r}; the columns are {', '.join(map(str, names)) or 'none'}")
     column = batch[name]
@@ -37,6 +37,8 @@ def with_columns(batch: BatchT, columns: Columns) -> BatchT:
     [{'text': 'a', 'entities': []}]
     """
     added = cast(Mapping[str, list[Any]], columns)
+    if taken := [name for name in _column_names(batch) if name in added]:
+        raise SpanwiseError(f"the rows already have a column {taken[0]!r}; rename it")
     if _is_arrow(batch):
         from spanwise.annotation.arrow import append_columns
 
@@ -52,6 +54,12 @@ def with_columns(batch: BatchT, columns: Columns) -> BatchT:
     frame = cast(Any, batch)
     series = {name: pandas.Series(values, index=frame.index, dtype=object) for name, values in added.items()}
     return cast(BatchT, frame.assign(**series))
+
+
+def _column_names(batch: Batch) -> list[Any]:
+    if isinstance(batch, Sequence):
+        return list(dict.fromkeys(name for row in batch for name in row))
+    return list(batch if isinstance(batch, Mapping) else batch.schema.names if _is_arrow(batch) else batch.columns)
 
 
 def _is_arrow(batch: Any) -> bool:

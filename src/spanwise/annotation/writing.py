@@ -32,6 +32,11 @@ class ShardWriter(ABC):
     @abstractmethod
     def close(self) -> None: ...
 
+    @property
+    def has_columns(self) -> bool:
+        """Whether the columns of the input are known. A parquet file without them would hide those of other shards."""
+        return True
+
     def columns(self, annotations: Sequence[Annotation], indices: Sequence[int]) -> Mapping[str, list[Any]]:
         chosen = (annotations[index] for index in indices)
         return to_columns(chosen, with_relations=self.with_relations, with_errors=False)  # type: ignore[return-value]
@@ -100,14 +105,17 @@ class ParquetWriter(ShardWriter):
             self._start()
         self._writer.close()
 
+    @property
+    def has_columns(self) -> bool:
+        return self._layout is None or len(self._layout.schema) > len(self.added)
+
     def _check(self, records: list[Row]) -> tuple[list[Row], Problems]:
         """Split rows into those that can be written and the problems of the others."""
         pa = import_pyarrow()
         try:
             (self._layout or Layout.infer(records, self.added)).table(records)
         except (pa.ArrowException, ValueError, OverflowError, TypeError):
-            layouts = [self._layout or Layout.infer([record], self.added) for record in records]
-            checked = [layout.problem(record) for layout, record in zip(layouts, records, strict=True)]
+            checked = (Layout.problem(record, self._layout, self.added) for record in records)
             problems = {position: problem for position, problem in enumerate(checked) if problem is not None}
             return [record for position, record in enumerate(records) if position not in problems], problems
         return records, {}

@@ -43,7 +43,7 @@ def apply_corrections(
     if is_suggestion_file(corrections):
         entities = apply_suggestions(keys, read_suggestions(corrections))
     else:
-        entities = read_corrected(corrections, None, keys, ledger)
+        entities = read_corrected(corrections, keys, ledger)
     corrected, changes = correct_corpus(corpus, keys, entities)
     splits = {**corpus.splits, **corrected.splits}
     write_splits(splits, out, target_format, source=data, ledger=ledger, lossy=lossy, reopen=lambda: splits)

@@ -11,7 +11,7 @@ from spanwise.audit.corrections import SentenceKeys, apply_suggestions
 from spanwise.audit.suggestions import Suggestion
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Entity, Sentence, Span
-from spanwise.formats import Ledger, read
+from spanwise.formats import Ledger, detect, read
 
 MODEL_VERSION = "spanwise audit"  # marks predictions in Label Studio that nobody has looked at
 
@@ -57,25 +57,30 @@ def describe(item: Suggestion, sentence: Sentence) -> str:
     return f"{item.kind} ({item.score:.2f}): {' → '.join(names)}"
 
 
-def read_corrected(path: Path, format: str | None, keys: SentenceKeys, ledger: Ledger) -> dict[str, tuple[Entity, ...]]:
+def read_corrected(path: Path, keys: SentenceKeys, ledger: Ledger) -> dict[str, tuple[Entity, ...]]:
     """Read corrected sentences in any format; return their entities over the words of the data.
 
     The sentences may have other words, if the tool stores characters. Tasks of Label Studio that have only
-    the predictions of the audit are skipped: nobody has looked at them.
+    the predictions of the audit are skipped: nobody has looked at them. Discontinuous entities of the data
+    stay if the format has none, as in Label Studio: nobody could see them.
     """
+    format = detect(path)
+    hides_discontinuous = "discontinuous" not in format.supports
     by_text: defaultdict[str, list[str]] = defaultdict(list)
     for key, (_, sentence) in keys.items():
         by_text[sentence.text.strip()].append(key)
     entities: dict[str, list[Entity]] = {}
-    for sentence in read(path, format, ledger):
+    for sentence in read(path, format.name, ledger):
         extra = sentence.extra or {}
         prediction = extra.get("prediction")
         if isinstance(prediction, Mapping) and prediction.get("model_version") == MODEL_VERSION:
             ledger.note("sentences without a submitted annotation, not changed")
             continue
         key = _find_key(sentence, keys, by_text, path)
-        corrected = entities.setdefault(key, [])
-        corrected += [entity for entity in _translate(sentence, keys[key][1]) if entity not in corrected]
+        original = keys[key][1]
+        hidden = [entity for entity in original.entities if hides_discontinuous and entity.is_discontinuous]
+        corrected = entities.setdefault(key, hidden)
+        corrected += [entity for entity in _translate(sentence, original) if entity not in corrected]
     return {key: tuple(values) for key, values in entities.items()}
 
 

@@ -42,9 +42,7 @@ def apply_suggestions(keys: SentenceKeys, suggestions: Iterable[Suggestion]) -> 
             raise SpanwiseError(f"the data has no sentence {item.sentence!r}; pass the data that was audited")
         sentence = keys[item.sentence][1]
         current = entities.setdefault(item.sentence, list(dict.fromkeys(sentence.entities)))
-        if item.suggestion is not None and item.suggestion.range.end > len(sentence.words):
-            problem = f"ends at word {item.suggestion.range.end}, but the sentence has {len(sentence.words)} words"
-            raise SpanwiseError(f"{item.sentence}: the suggested {item.suggestion.type!r} {problem}")
+        _check_words(item, sentence)
         if item.gold is None:
             if item.suggestion is not None and item.suggestion not in current:
                 current.append(item.suggestion)
@@ -58,6 +56,21 @@ def apply_suggestions(keys: SentenceKeys, suggestions: Iterable[Suggestion]) -> 
             is_new = item.suggestion is not None and item.suggestion not in others
             current[position : position + 1] = [replace(item.gold, **_values(item.suggestion))] if is_new else []  # type: ignore[arg-type]
     return {key: tuple(values) for key, values in entities.items()}
+
+
+def _check_words(item: Suggestion, sentence: Sentence) -> None:
+    """Refuse a suggestion for other words than those of the data, which was perhaps changed since the audit."""
+    for entity, name in ((item.gold, "gold"), (item.suggestion, "suggested")):
+        if entity is None:
+            continue
+        if entity.range.end > len(sentence.words):
+            problem = f"ends at word {entity.range.end}, but the sentence has {len(sentence.words)} words"
+            raise SpanwiseError(f"{item.sentence}: the {name} {entity.type!r} {problem}")
+        expected, text = item.details.get(f"{name}_text"), sentence.text_of(entity)
+        if expected is not None and expected.split() != text.split():
+            problem = f"is “{expected}”, but these words of the data are “{text}”"
+            advice = "pass the data that was audited; if you moved the entity, remove its text"
+            raise SpanwiseError(f"{item.sentence}: the {name} {entity.type!r} {problem}; {advice}")
 
 
 def _values(entity: Entity | None) -> dict[str, object]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from spanwise.core.partial import is_known, known_ends
 from spanwise.core.types import Entity, Sentence
 
 MIN_WORDS = 6  # shorter sentences that differ in a word are not near-duplicates
@@ -29,7 +30,7 @@ def conflicting_pairs(sentences: Sequence[Sentence]) -> list[ConflictingPair]:
 
     Two sentences are near-duplicates if they have the same number of words and differ in at most one of
     them, without regard to case and to the values of numbers. Entities that contain the word in which the
-    sentences differ are not compared.
+    sentences differ are not compared, nor are those that the other sentence leaves open.
     """
     groups: defaultdict[int, list[int]] = defaultdict(list)
     normalised = [tuple(_DIGITS.sub("0", word.casefold()) for word in sentence.words) for sentence in sentences]
@@ -67,10 +68,15 @@ def _compare(
         {entity for entity in sentences[index].entities if different.isdisjoint(entity.word_indices)}
         for index in (first, second)
     ]
-    if entities[0] == entities[1]:
-        return None
-    only = [
-        tuple(sorted(mine - other, key=lambda entity: (entity.fragments, entity.type)))
-        for mine, other in (entities, entities[::-1])
-    ]
-    return ConflictingPair(first, second, only[0], only[1])
+    only_first, only_second = (
+        _known(sentences[other], mine - theirs)
+        for mine, theirs, other in ((entities[0], entities[1], second), (entities[1], entities[0], first))
+    )
+    return ConflictingPair(first, second, only_first, only_second) if only_first or only_second else None
+
+
+def _known(sentence: Sentence, entities: Iterable[Entity]) -> tuple[Entity, ...]:
+    """The entities that would have been annotated in a sentence with the same words, in order."""
+    ends = known_ends(sentence)
+    known = (entity for entity in entities if is_known(sentence, entity, ends))
+    return tuple(sorted(known, key=lambda entity: (entity.fragments, entity.type)))

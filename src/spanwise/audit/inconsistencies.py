@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from spanwise.audit.strings import Words
+from spanwise.core.partial import known_ends, known_types
 from spanwise.core.types import Entity, Sentence, Span
 
 NO_TYPE = "none"  # the label of an occurrence without an entity
@@ -36,7 +37,7 @@ def inconsistent_strings(sentences: Sequence[Sentence]) -> list[InconsistentStri
     """All strings that are an entity somewhere and are labelled differently elsewhere, the clearest first.
 
     An occurrence inside a larger entity is not counted as one without an entity, because a corpus without
-    nested entities cannot annotate it.
+    nested entities cannot annotate it. Neither is one that a partial annotation leaves open.
     """
     entities: defaultdict[str, set[Words]] = defaultdict(set)  # by first word
     for sentence in sentences:
@@ -63,12 +64,13 @@ def _occurrences(sentence: Sentence, entities: dict[str, set[Words]]) -> Iterato
     for entity in sentence.entities:
         if not entity.is_discontinuous:
             types[entity.range].append(entity.type)
+    ends = [0] * len(sentence.words) if known_types(sentence) is not None else known_ends(sentence)
     for start, word in enumerate(sentence.words):
         for words in entities.get(word, ()):
             span = Span(start, start + len(words))
             if sentence.words[start : span.end] != words:
                 continue
-            if span in types or not any(other.overlaps(span) for other in types):
+            if span in types or (span.end <= ends[start] and not any(other.overlaps(span) for other in types)):
                 yield words, span, tuple(sorted(types.get(span, ())))
 
 

@@ -147,7 +147,8 @@ def read_suggestions(path: Path) -> list[Suggestion]:
         gold, suggestion = (_read_entity(valid[name], path, line) for name in ("gold", "suggestion"))
         if gold is None and suggestion is None:
             raise FormatError(path, line, "gold and suggestion are both null; expected an entity in at least one of them")
-        suggestions.append(Suggestion(valid["sentence"], valid["kind"], gold, suggestion, 1.0, {}))
+        texts = {"gold_text": (valid["gold"] or {}).get("text"), "suggested_text": (valid["suggestion"] or {}).get("text")}
+        suggestions.append(Suggestion(valid["sentence"], valid["kind"], gold, suggestion, 1.0, texts))
     return suggestions
 
 

@@ -124,8 +124,9 @@ class Backend(Extension):
             return {"status": learner.train(service)}
         if learner is None:
             return {"status": "ignored"}
+        problems: list[str] = []
         if action in SAVED:
-            changes = await asyncio.to_thread(saved_changes, messages.validate(messages.AnnotationsSaved, value))
+            changes, problems = await asyncio.to_thread(saved_changes, messages.validate(messages.AnnotationsSaved, value))
         elif action == "ANNOTATIONS_DELETED":
             deleted = messages.validate(messages.AnnotationsDeleted, value)
             changes = [Change(deleted.project.id, item.id, is_deleted=True) for item in deleted.annotations]
@@ -136,27 +137,40 @@ class Backend(Extension):
         else:
             return {"status": "ignored"}
         stored = [await learner.add(change, service) for change in changes]
+        if problems:
+            raise RequestError(422, problems[0])
         return {"status": "stored" if any(stored) else "known", "annotations": learner.collection.annotations}
 
 
-def saved_changes(message: messages.AnnotationsSaved) -> list[Change]:
-    """Convert saved annotations; raise an error if one of them cannot be read."""
+def saved_changes(message: messages.AnnotationsSaved) -> tuple[list[Change], list[str]]:
+    """Convert saved annotations; return also the problems of those that cannot be read."""
     project = message.project
     if project.label_config is None:
         raise RequestError(422, f"project {project.id} is unknown: expected its label_config")
     if len(message.annotation) != len(message.task):
         raise RequestError(422, f"expected a task for each of the {len(message.annotation):,} annotations")
     configuration = parse_configuration(project.label_config)
-    changes = []
+    changes, problems = [], []
     for annotation, task in zip(message.annotation, message.task, strict=True):
-        text = text_of(task.data, configuration, task.id)
-        change = Change(
-            project.id, annotation.id, task.id, text.text, simplify_results(annotation.result or [], text, configuration),
-            configuration.types, annotation.updated_at, bool(annotation.was_cancelled), bool(annotation.ground_truth),
-        )  # fmt: skip
         try:
-            list(change.sentences(Path("annotation"), 1, Ledger()))
+            changes.append(_saved_change(annotation, task, project.id, configuration))
         except FormatError as error:
-            raise RequestError(422, f"annotation {annotation.id}: {error.problem}") from None
-        changes.append(change)
-    return changes
+            problems.append(f"annotation {annotation.id}: {error.problem}")
+        except UnicodeEncodeError:
+            problems.append(f"annotation {annotation.id}: unpaired surrogate; expected valid Unicode")
+        except SpanwiseError as error:
+            problems.append(str(error))
+    return changes, problems
+
+
+def _saved_change(
+    annotation: messages.Annotation, task: messages.Task, project: int, configuration: Configuration
+) -> Change:  # fmt: skip
+    text = text_of(task.data, configuration, task.id)
+    change = Change(
+        project, annotation.id, task.id, text.text, simplify_results(annotation.result or [], text, configuration),
+        configuration.types, annotation.updated_at, bool(annotation.was_cancelled), bool(annotation.ground_truth),
+    )  # fmt: skip
+    change.to_line().encode()
+    list(change.sentences(Path("annotation"), 1, Ledger()))
+    return change

@@ -54,9 +54,13 @@ class Change:
 
     @classmethod
     def from_json(cls, record: Any, path: Path, line: int) -> Change:
-        if not isinstance(record, dict) or not record.keys() <= _KEYS or not {"project", "annotation"} <= record.keys():
+        if not isinstance(record, dict) or not record.keys() <= _KEYS or not record.keys() >= _REQUIRED:
             raise FormatError(path, line, "not a change of an annotation; restore the file from a backup or move it away")
         return cls(**record)
+
+    def to_line(self) -> str:
+        """The change as JSON, without empty values."""
+        return to_json({key: value for key, value in asdict(self).items() if value or key in _REQUIRED})
 
     def sentences(self, path: Path, line: int, ledger: Ledger) -> Iterator[Sentence]:
         """Yield the annotated sentences; raise ``SpanwiseError`` if a region is invalid."""
@@ -68,6 +72,7 @@ class Change:
 
 
 _KEYS = {field.name for field in fields(Change)}
+_REQUIRED = {"project", "annotation"}
 
 
 class Collection:
@@ -110,7 +115,7 @@ class Collection:
         with self._lock:
             if not self._is_new(change):
                 return False
-            self._append(to_json({key: value for key, value in asdict(change).items() if value or key in _REQUIRED}))
+            self._append(change.to_line())
             self._remember(change)
             return True
 
@@ -142,9 +147,6 @@ class Collection:
     def _remember(self, change: Change) -> None:
         self._changes.append(change.key)
         self._latest[change.key] = change
-
-
-_REQUIRED = {"project", "annotation"}
 
 
 def read_changes(path: Path, count: int | None = None) -> Iterator[Change]:

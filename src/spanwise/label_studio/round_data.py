@@ -8,6 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from spanwise.core.errors import SpanwiseError
+from spanwise.core.partial import known_types
 from spanwise.core.types import Corpus, Sentence
 from spanwise.corpora.splits import ensure_dev_split, read_corpus
 from spanwise.files.reading import read_json
@@ -24,7 +25,8 @@ def round_corpus(request: RoundRequest, log: Callable[[str], None]) -> Corpus:
 
     The dev split of the base data is used unchanged. Without base data, about a fifth of the tasks is
     dev, chosen by a hash of their number. A collected sentence that is also in dev or test of the base
-    data is not used for training. One that is in train replaces it, because it is a correction.
+    data is not used for training. One that is in train replaces it, because it is a correction; what
+    Label Studio did not show there stays.
     """
     ledger = Ledger()
     documents = list(read_sentences(Path(request.annotations), request.changes, ledger))
@@ -42,6 +44,8 @@ def round_corpus(request: RoundRequest, log: Callable[[str], None]) -> Corpus:
     used = [sentence for sentence in collected if sentence.words not in held_out]
     corrected = _words(used)
     train = [sentence for sentence in base["train"] if sentence.words not in corrected]
+    originals = {sentence.words: sentence for sentence in base["train"]}
+    used = [_keep_hidden(sentence, originals.get(sentence.words)) for sentence in used]
     log(
         f"training on {len(train):,} sentences of the base data and {len(used):,} collected ones; "
         f"{len(base['train']) - len(train):,} replaced, {len(collected) - len(used):,} skipped, which are in dev or test"
@@ -70,6 +74,24 @@ def _mark_partial(sentence: Sentence, annotated: Iterable[str], types: set[str])
     """Mark a sentence of a project without labels for some types: these may occur in it."""
     labels = sorted(set(annotated))
     return sentence if types <= set(labels) else replace(sentence, annotated=tuple(labels))
+
+
+def _keep_hidden(sentence: Sentence, original: Sentence | None) -> Sentence:
+    """Keep what a project cannot show of the original: types without a label, discontinuous entities, their relations."""
+    if original is None:
+        return sentence
+    labels = known_types(sentence)
+    hidden = {e for e in original.entities if e.is_discontinuous or (labels is not None and e.type not in labels)}
+    entities = (*sentence.entities, *(entity for entity in dict.fromkeys(original.entities) if entity in hidden))
+    index = {entity: position for position, entity in enumerate(entities)}
+    ends = [(relation, original.entities[relation.head], original.entities[relation.tail]) for relation in original.relations]
+    relations = [
+        replace(relation, head=index[head], tail=index[tail])
+        for relation, head, tail in ends
+        if hidden & {head, tail} and head in index and tail in index
+    ]
+    annotated = None if original.annotated is None else sentence.annotated
+    return replace(sentence, entities=entities, relations=(*sentence.relations, *relations), annotated=annotated)
 
 
 def _words(sentences: Iterable[Sentence]) -> set[tuple[str, ...]]:

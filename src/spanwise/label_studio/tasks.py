@@ -25,11 +25,18 @@ def text_of(data: dict[str, Any], configuration: Configuration, task: object) ->
     if not isinstance(value, str):
         keys = ", ".join(map(repr, sorted(data))) or "none"
         raise SpanwiseError(f"task {task}: expected a text in data.{configuration.key}; the keys of data are {keys}"[:500])
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        raise SpanwiseError(f"task {task}: data.{configuration.key}: unpaired surrogate; expected valid Unicode") from None
+    if not _is_unicode(value):
+        raise SpanwiseError(f"task {task}: data.{configuration.key}: unpaired surrogate; expected valid Unicode")
     return html_text(value) if configuration.is_html else TaskText(value)
+
+
+def _is_unicode(text: str) -> bool:
+    """Whether a text has no unpaired surrogates, which UTF-8 cannot store."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def to_prediction(sentences: Iterable[Sentence], text: TaskText, configuration: Configuration, version: str) -> dict[str, Any]:
@@ -82,7 +89,7 @@ def simplify_results(results: Sequence[dict[str, Any]], text: TaskText, configur
             if text.inserted and all(type(offset) is int for offset in region.values()) and len(region) == 2:
                 region["start"], region["end"] = text.from_label_studio(Span(region["start"], region["end"]))
             region["labels"] = value.get(kind) or value.get("labels")
-            if isinstance(value.get("text"), str):
+            if isinstance(value.get("text"), str) and _is_unicode(value["text"]):  # not half of an emoji
                 region["text"] = value["text"]
             simplified.append({"id": result.get("id"), "type": "labels", "to_name": TEXT, "value": region})
     return simplified

@@ -67,7 +67,8 @@ def copy_types(target: Tensor, source: Tensor, old: Sequence[str], new: Sequence
     """Copy a tensor to one of a head with more types; None if the shapes do not follow from the types.
 
     A dimension of a head with C types has C rows, C and one for NONE, one for O and two per type (tags),
-    or a block of rows per type. Rows of new types keep their values.
+    C for first words and C for last words, or a larger block of rows per type. Rows of new types keep
+    their values.
 
     >>> import torch
     >>> copy_types(torch.zeros(4), torch.tensor([1.0, 2.0, 9.0]), ("A", "C"), ("A", "B", "C"))
@@ -92,11 +93,13 @@ def _rows(before: int, after: int, old: Sequence[str], new: Sequence[str]) -> tu
         return torch.arange(before), torch.arange(after)
     size, rest = divmod(after - before, len(new) - len(old)) if len(new) > len(old) else (0, 1)
     others = before - size * len(old)
-    if rest or size < 1 or (others, size == 2) not in ((0, False), (1, True), (1, False)) or (others and size > 2):
+    if rest or size < 1 or others not in (0, 1) or (others and size > 2):
         return None
     first = 1 if (others, size) == (1, 2) else 0  # O is the first tag, NONE the last class
     sides = []
     for types, count in ((old, before), (new, after)):
-        rows = [first + types.index(type) * size + row for type in old for row in range(size)]
+        # The number of rows from one type to the next, and from one row of a type to the next.
+        step, row_step = (1, len(types)) if (others, size) == (0, 2) else (size, 1)
+        rows = [first + types.index(type) * step + row * row_step for type in old for row in range(size)]
         sides.append(torch.tensor([*rows, *([0 if first else count - 1] if others else [])]))
     return sides[0], sides[1]
