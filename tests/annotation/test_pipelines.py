@@ -14,7 +14,7 @@ from annotating import KeywordPredictor, errors_of, rows_of
 
 from spanwise.annotation.engine import ModelSettings
 from spanwise.annotation.job import JobFolder
-from spanwise.annotation.ray_engine import ShardActor, import_ray
+from spanwise.annotation.ray_engine import RayEngine, ShardActor, import_ray
 from spanwise.annotation.run import annotate
 from spanwise.annotation.shard_work import ShardWork
 from spanwise.annotation.shards import plan_shards
@@ -62,6 +62,25 @@ def test_ray_must_be_installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(SpanwiseError, match=r"--ray needs Ray; run pip install 'spanwise\[ray\]'"):
         import_ray()
+
+
+@pytest.mark.parametrize(
+    ("address", "workers", "on_gpu", "sizes"),
+    [
+        ("auto", None, False, {"min_size": 7, "max_size": 100}),
+        ("auto", None, True, {"min_size": 16, "max_size": 100}),
+        ("auto", 3, False, {"size": 3}),
+        ("local", None, False, {"size": 7}),
+    ],
+)
+def test_sizes_of_the_pool_of_actors(
+    tmp_path: Path, address: str, workers: int | None, on_gpu: bool, sizes: dict[str, int]
+) -> None:
+    settings = ModelSettings(str(tmp_path))
+    work = ShardWork(JobFolder(tmp_path / "out", ".jsonl"), "jsonl")
+    engine = RayEngine(work, settings, address=address, workers=workers, on_gpu=on_gpu)
+    assert engine.pool_sizes({"CPU": 8.0, "GPU": 2.0}, 100) == sizes
+    assert max(engine.pool_sizes({"CPU": 8.0, "GPU": 2.0}, 2).values()) == 2  # no more actors than shards
 
 
 def test_ray(model: Path, data: Path, tmp_path: Path) -> None:

@@ -65,19 +65,23 @@ class RayEngine(Engine):
                 ShardActor,
                 fn_constructor_args=(self.work, self.settings, list(shards)),
                 batch_size=1,
-                compute=ray.data.ActorPoolStrategy(size=min(self._size(ray), len(shards))),
+                compute=ray.data.ActorPoolStrategy(**self.pool_sizes(ray.cluster_resources(), len(shards))),
                 **({"num_gpus": 1 / ACTORS_PER_GPU} if self.on_gpu else {"num_cpus": 1}),
             )
             for row in results.iter_rows():
                 self._emit(row, shards, emit)
 
-    def _size(self, ray: Any) -> int:
-        """The number of actors. One CPU stays free, because Ray itself needs one."""
+    def pool_sizes(self, resources: Mapping[str, float], shards: int) -> dict[str, int]:
+        """The sizes of the actor pool: that of ``workers``, or at first one actor per CPU or eight per GPU.
+
+        Without ``workers``, the pool of a cluster grows with it: Ray starts actors on nodes that join, and its
+        autoscaler adds nodes for them. At the start one CPU stays free for Ray itself.
+        """
         if self.workers is not None:
-            return self.workers
-        resources = ray.cluster_resources()
+            return {"size": min(self.workers, shards)}
         count = ACTORS_PER_GPU * resources.get("GPU", 0) if self.on_gpu else resources.get("CPU", 2) - 1
-        return max(1, int(count))
+        size = min(max(1, int(count)), shards)
+        return {"size": size} if self.address == "local" else {"min_size": size, "max_size": shards}
 
     def _emit(self, row: Mapping[str, Any], shards: Sequence[Shard], emit: Emit) -> None:
         shard, result = shards[row["index"]], ShardResult(**json.loads(row["result"]))
