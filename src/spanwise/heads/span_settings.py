@@ -122,7 +122,7 @@ class SpanSettings(HeadSettings):
 
     def _strictest_decoding(self, spans: Sequence[Sequence[Span]]) -> str:
         """The strictest policy that can predict all of these spans."""
-        if any(count_without_crossing(group) < len(set(group)) for group in spans):
+        if any(map(has_crossing, spans)):
             return "overlapping"
         count = len if self.allows_several_types else count_distinct
         return "nested" if any(count_disjoint(group) < count(group) for group in spans) else "flat"
@@ -181,10 +181,23 @@ def count_without_crossing(spans: Iterable[Span]) -> int:
     3
     """
     remaining = set(spans)
-    while remaining:
+    while has_crossing(remaining):
         crossings = {span: sum(map(span.crosses, remaining)) for span in remaining}
-        worst = max(remaining, key=lambda span: (crossings[span], span))
-        if not crossings[worst]:
-            break
-        remaining.remove(worst)
+        remaining.remove(max(remaining, key=lambda span: (crossings[span], span)))
     return len(remaining)
+
+
+def has_crossing(spans: Iterable[Span]) -> bool:
+    """Whether some spans overlap and neither contains the other.
+
+    >>> has_crossing([Span(0, 3), Span(2, 5)]), has_crossing([Span(0, 3), Span(0, 5), Span(1, 3), Span(3, 5)])
+    (True, False)
+    """
+    ends: list[int] = []  # of the spans around the current start, the innermost last
+    for start, end in sorted(spans, key=lambda span: (span.start, -span.end)):
+        while ends and ends[-1] <= start:
+            ends.pop()
+        if ends and ends[-1] < end:
+            return True
+        ends.append(end)
+    return False
