@@ -61,3 +61,18 @@ def test_a_model_without_a_valid_report_scores_files_whole(folder: Path, tmp_pat
         (tmp_path / "run.json").write_text(text)
         model.folder = tmp_path
         assert len(predict_split(model, folder / "mine.jsonl", split="dev").gold) == 20
+
+
+def test_held_out_documents_that_are_split_differently_without_annotations(tmp_path: Path) -> None:
+    """In brat, an entity joins two sentences or cuts a word: without annotations, the text has other sentences."""
+    data = tmp_path / "data"
+    data.mkdir()
+    for number in range(10):
+        (data / f"d{number}.txt").write_text("They left Oslo. Lima and Rome came later. It rained in Cairo.\n")
+        (data / f"d{number}.ann").write_text("T1\tPlace 10 20\tOslo. Lima\nT2\tPlace 25 27\tRo\nT3\tPlace 55 60\tCairo\n")
+    train(data, tmp_path / "run", recipe="global-pointer", encoder="static", epochs=1, overrides=STATIC, device="cpu", log=len)
+    model = load(tmp_path / "run")
+    result = predict_split(model, data, split="dev")
+    assert (len(result.gold), len(result.predicted)) == (2, 3)
+    assert {sentence.document for sentence in result.predicted} == {sentence.document for sentence in result.gold}
+    assert score_model(model, data, split="dev").entities.micro.support == 3
