@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from spanwise.core.errors import SpanwiseWarning
 from spanwise.corpora.splits import ensure_dev_split, read_corpus
 from spanwise.data import bundled_corpus
-from spanwise.formats import write
+from spanwise.formats import Ledger, write
 from spanwise.prediction.load import load
 from spanwise.prediction.scoring import predict_split, score_model
+from spanwise.prediction.systems import parse_systems, system_predictions
 from spanwise.prediction.threshold_search import find_threshold
 from spanwise.testing.encoders import STATIC
 from spanwise.training.run import train
@@ -47,6 +49,13 @@ def test_scores_of_training_data_are_noted(folder: Path) -> None:
     evaluation = score_model(model, folder / "mine.jsonl")
     assert "trained on this data, so the scores are too high; pass --split dev for the 2 sentences" in evaluation.notes[-1]
     assert len(predict_split(model, folder / "mine.jsonl").gold) == 20
+
+
+def test_a_comparison_on_training_data_warns(folder: Path) -> None:
+    (system,), options = parse_systems([str(folder / "run")]), {"format": None, "data_format": None, "ledger": Ledger()}
+    gold = read_corpus(folder / "mine.jsonl")["all"]
+    with pytest.warns(SpanwiseWarning, match="run: trained on this data, so its scores are too high"):
+        list(system_predictions(system, gold, folder / "mine.jsonl", "all", device="cpu", **options))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("split", ["dev", "test"])

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from spanwise.core.errors import SpanwiseError
+from spanwise.core.errors import SpanwiseError, SpanwiseWarning
 from spanwise.core.types import Sentence
 from spanwise.corpora.splits import read_single_split
 from spanwise.decoding.thresholds import Threshold, apply_threshold
@@ -93,7 +94,10 @@ def system_predictions(
             raise SpanwiseError(f"{path}: this model types given spans and finds no entities, so it has no F1 to compare")
         types = (*predictor.types, *predictor.relation_types)
         known = {type: threshold[type] for type in types if type in threshold} if isinstance(threshold, Mapping) else threshold
-        yield predict_split(predictor, data, split=split, format=data_format, threshold=known or 0.0).predicted
+        result = predict_split(predictor, data, split=split, format=data_format, threshold=known or 0.0)
+        if result.notes:
+            warnings.warn(f"{path}: trained on this data, so its scores are too high", SpanwiseWarning, stacklevel=2)
+        yield result.predicted
 
 
 def _parse_system(text: str) -> System:
