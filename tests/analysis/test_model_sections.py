@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import warnings
 from collections.abc import Iterable
@@ -19,9 +20,11 @@ from spanwise.analysis.model_sections import model_sections
 from spanwise.analysis.sample import correct_entities
 from spanwise.analysis.section import Section
 from spanwise.analysis.span_sample import span_sample
+from spanwise.analysis.training_section import training_section
 from spanwise.analysis.vector_section import vector_section
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Entity, Sentence
+from spanwise.evaluation.tasks import EntityTask
 from spanwise.models.model import Model
 from spanwise.prediction.predictor import Predictor, predict
 from spanwise.prediction.scoring import predict_split
@@ -136,6 +139,15 @@ def test_figures_of_a_trained_run_are_drawn_without_warnings(tmp_path: Path) -> 
     calibration = calibration_section(GOLD, predicted)
     assert set(calibration.figures) == {"reliability", "precision_recall"}
     draw([*sections, calibration])
+
+
+def test_of_epochs_with_equal_scores_the_latest_is_the_best(tmp_path: Path) -> None:
+    """Training keeps the latest of them."""
+    rows = [{"epoch": epoch, "step": epoch, "loss": 1.0, "dev": {"f1": f1}} for epoch, f1 in enumerate((0.5, 0.8, 0.8, 0.7), 1)]
+    (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    section = training_section(tmp_path, EntityTask())
+    assert section is not None
+    assert "The best dev F1 of 4 epochs is 0.8000, in epoch 3." in section.text
 
 
 def test_missing_and_broken_metrics(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from math import exp, log
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from spanwise.core.types import Entity, Link, Relation, Sentence
@@ -31,12 +31,18 @@ def test_the_order_of_scores_stays(scale: ScoreScale, one: float, other: float) 
 
 @given(SCALES, SCORES, SCORES)
 def test_a_threshold_selects_the_same_before_and_after_calibration(scale: ScoreScale, score: float, threshold: float) -> None:
-    if 0 < threshold < 1:
+    if threshold > 0:
         bound = scale.lower_bound(threshold)
         if abs(score - bound) > 1e-9:  # rounding of floating-point numbers decides between equal scores
             assert (score >= bound) == (scale.calibrate(score) >= threshold - 1e-12)
     assert scale.lower_bound(0.0) == 0.0
-    assert scale.lower_bound(1.0) == 1.0
+
+
+@given(SCALES, SCORES)
+@example(ScoreScale(2.0), 1.0)
+@example(ScoreScale(0.5), 0.9999)
+def test_the_highest_threshold_keeps_only_scores_of_1(scale: ScoreScale, score: float) -> None:
+    assert (score >= scale.lower_bound(1.0)) == (scale.calibrate(score) == 1)
 
 
 @given(SCALES, st.floats(0.05, 0.95))

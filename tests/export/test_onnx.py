@@ -14,8 +14,10 @@ import torch
 from tiny import WINDOW, mixed_sentences, model, sentences
 
 from spanwise.core.types import Sentence
+from spanwise.corpora.splits import read_corpus
 from spanwise.encoders.base import TokenStates
 from spanwise.encoders.transformer import TransformerEncoder
+from spanwise.evaluation import evaluate
 from spanwise.heads.seqner import SeqNer, SeqnerSettings
 from spanwise.models.model import Model
 from spanwise.prediction.base import BasePredictor
@@ -177,6 +179,19 @@ def test_thresholds(tiny_bert: Path, tmp_path: Path, recipe: str) -> None:
     assert min(counts) > 0
     assert (counts[0] > counts[-1]) == (recipe != "spanner")  # it only predicts the best type of each span
     assert counts[1] < counts[-1]
+
+
+def test_data_whose_words_and_sentences_depend_on_its_annotations(tmp_path: Path) -> None:
+    """Brat has no words: gold has a boundary inside "Rome" and none after "Oslo.", the predictions are the reverse."""
+    model("static").save(tmp_path / "run")
+    (tmp_path / "data" / "test").mkdir(parents=True)
+    (tmp_path / "data" / "test" / "a.txt").write_text("They left Oslo. Lima and Rome came later.\n")
+    (tmp_path / "data" / "test" / "a.ann").write_text("T1\tPlace 10 20\tOslo. Lima\nT2\tPlace 25 27\tRo\n")
+    exported = export_onnx(tmp_path / "run", tmp_path / "onnx", data=tmp_path / "data")
+    gold = read_corpus(tmp_path / "data")["test"]
+    predicted = load(tmp_path / "onnx").predict(Path(tmp_path / "data" / "test" / "a.txt").read_text())
+    f1 = evaluate(gold, predicted).f1
+    assert (exported.sentences, exported.f1) == (2, (f1, f1))
 
 
 def test_export_does_not_change_the_model(tiny_bert: Path, tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ import torch.nn.functional as F  # noqa: N812
 
 from spanwise.core.types import Entity, Sentence
 from spanwise.encoders.base import TokenStates
-from spanwise.heads import head_class, head_settings, head_values, make_head
-from spanwise.heads.abilities import HasSpanProbabilities, HasSpanVectors, HasThreshold, find_ability, heads_with
+from spanwise.heads import head_class, head_settings, head_values, make_head, tuned_threshold
+from spanwise.heads.abilities import HasSpanProbabilities, HasSpanVectors, HasThreshold, Tunable, find_ability, heads_with
 from spanwise.heads.base import Labels, Losses
 from spanwise.heads.bundle import Bundle, BundleSettings
 
@@ -183,6 +183,17 @@ def test_settings_of_both_branches_are_resolved_and_saved(encoder: Any) -> None:
     again = make_head(encoder, LABELS, values)  # without training sentences
     assert head_values(again) == values
     assert again.load_state_dict(bundle.state_dict())
+
+
+def test_a_threshold_tuned_on_dev_is_saved(encoder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tuned_threshold, "choose_threshold", lambda gold, predicted: 0.3)
+    grid = {"kind": "grid", "max_width": 2, "decoding": "flat", "channels": 4, "rank": 2}
+    bundle = make_head(encoder, Labels(("A",)), {"kind": "bundle", "span": grid})
+    tunable = find_ability(bundle, Tunable)
+    assert tunable is not None
+    assert tunable.tune([], list)
+    loaded = make_head(encoder, Labels(("A",)), head_values(bundle))
+    assert [head.threshold for head in heads_with(loaded, tuned_threshold.TunedThreshold)] == [0.3]
 
 
 def test_abilities_are_those_of_the_branch_that_predicts(encoder: Any) -> None:

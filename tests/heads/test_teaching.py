@@ -45,7 +45,8 @@ def learner(built: Model) -> LearnsProbabilities:
 
 
 def probabilities(head: LearnsProbabilities, sentence: Sentence) -> dict[tuple[int, int, int], float]:
-    return {(int(s), int(e), int(c)): float(m) for s, e, c, m in zip(*head.target_spans(sentence), strict=True)}
+    (spans,) = head.target_spans([sentence])
+    return {(int(s), int(e), int(c)): float(m) for s, e, c, m in zip(*spans, strict=True)}
 
 
 @torch.no_grad()

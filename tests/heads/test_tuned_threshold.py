@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -69,6 +70,17 @@ def test_dev_scores_use_the_tuned_threshold_and_leave_the_head_unchanged() -> No
     tuned = head.predict_tuned(gold, predicting(head, candidates))
     assert tuned == list(apply_threshold(candidates, choose_threshold(gold, candidates)))
     assert (head.threshold, head.settings.threshold) == (0.5, "dev")
+
+
+def test_the_threshold_does_not_change_discontinuous_entities() -> None:
+    """They are joined from fragments, so wrong ones with a low score are no reason for a higher threshold."""
+    (gold, candidates), head = make_dev(2), make()
+    more = [replace(s, entities=(*s.entities, Entity("B", ((0, 1), (4, 5)), 0.3))) for s in candidates]
+    assert choose_threshold(gold, more) == choose_threshold(gold, candidates)
+    with_discontinuous = head.predict_tuned(gold, predicting(head, more))
+    assert all(sentence.entities[-1].is_discontinuous for sentence in with_discontinuous)
+    contiguous = [replace(sentence, entities=sentence.entities[:-1]) for sentence in with_discontinuous]
+    assert contiguous == head.predict_tuned(gold, predicting(head, candidates))
 
 
 def test_a_given_threshold_stays() -> None:

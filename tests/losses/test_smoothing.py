@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 from itertools import product
+from random import Random
 
 import numpy as np
 import pytest
@@ -21,15 +22,26 @@ Rows = dict[tuple[int, int, int], float]
 def run(
     gold: Iterable[tuple[int, int, int]], length: int, width: int | None = None, epsilon: float = 0.1, distance: int = 1
 ) -> Rows:
-    soft = smooth_boundaries(np.array(sorted(gold), np.int64).reshape(-1, 3), length, width, epsilon, distance)
+    (soft,) = smooth_boundaries([to_array(gold)], [length], width, epsilon, distance)
+    return to_rows(soft)
+
+
+def to_array(gold: Iterable[tuple[int, int, int]]) -> np.ndarray:
+    return np.array(sorted(gold), np.int64).reshape(-1, 3)
+
+
+def to_rows(soft: SoftSpans) -> Rows:
     assert [column.dtype for column in soft] == [np.int64] * 3 + [np.float32]
     keys = list(zip(*(column.tolist() for column in soft[:3]), strict=True))
     assert keys == sorted(set(keys))  # in text order, each span and label once
     return dict(zip(keys, soft.mass.tolist(), strict=True))
 
 
-def reference(gold: Iterable[tuple[int, int, int]], length: int, width: int | None, epsilon: float, distance: int) -> Rows:
-    """Apply the rule to every span of the sentence."""
+def reference(
+    gold: Iterable[tuple[int, int, int]], length: int, width: int | None, epsilon: float, distance: int,
+    unknown: Container[tuple[int, int, int]] = (),
+) -> Rows:  # fmt: skip
+    """Apply the rule to every span of the sentence, except for the ``unknown`` spans and labels."""
     widest = length if width is None else width
     spans = [(s, e) for s in range(length) for e in range(s + 1, length + 1) if e - s <= widest]
     mass: dict[tuple[int, int, int], float] = defaultdict(float)
@@ -37,7 +49,7 @@ def reference(gold: Iterable[tuple[int, int, int]], length: int, width: int | No
         shared = 0.0
         for s, e in spans:
             moved = abs(s - start) + abs(e - end)
-            if epsilon and 1 <= moved <= distance:
+            if epsilon and 1 <= moved <= distance and (s, e, label) not in unknown:
                 share = epsilon / distance / (4 * moved)
                 mass[s, e, label] += share
                 shared += share
@@ -49,9 +61,9 @@ def reference(gold: Iterable[tuple[int, int, int]], length: int, width: int | No
 
 
 @st.composite
-def sentences(draw: st.DrawFn) -> tuple[set[tuple[int, int, int]], int, int | None]:
+def sentences(draw: st.DrawFn, width: int | None = None) -> tuple[set[tuple[int, int, int]], int, int | None]:
     length = draw(st.integers(1, 9))
-    width = draw(st.none() | st.integers(1, 10))
+    width = draw(st.none() | st.integers(1, 10)) if width is None else width
     spans = [(s, e) for s in range(length) for e in range(s + 1, length + 1) if width is None or e - s <= width]
     gold = draw(st.sets(st.tuples(st.sampled_from(spans), st.integers(0, 2)), max_size=6))
     return {(*span, label) for span, label in gold}, length, width
@@ -72,6 +84,29 @@ def test_masses_equal_the_reference(
         sums[start, end] += mass
     assert all(total <= 1 + 1e-6 for total in sums.values())
     assert {(start, end) for start, end, _ in gold} <= set(sums)
+
+
+@settings(deadline=None, max_examples=100)
+@given(st.lists(sentences(width=3), max_size=5), st.sampled_from([0.0, 0.1, 0.5]), st.integers(1, 3), st.randoms())
+def test_sentences_smoothed_together_equal_the_reference(
+    batch: list[tuple[set[tuple[int, int, int]], int, int | None]], epsilon: float, distance: int, random: Random
+) -> None:
+    spans = [(index, s, e, label) for index in range(5) for s in range(9) for e in range(s + 1, 10) for label in range(3)]
+    unknown = set(random.sample(spans, random.randrange(len(spans))))
+
+    def is_known(*columns: np.ndarray) -> np.ndarray:
+        rows = zip(*(column.ravel().tolist() for column in columns), strict=True)
+        return np.array([row not in unknown for row in rows], bool).reshape(columns[0].shape)
+
+    gold, lengths = [to_array(rows) for rows, _, _ in batch], [length for _, length, _ in batch]
+    together = smooth_boundaries(gold, lengths, 3, epsilon, distance, is_known)
+    assert len(together) == len(batch)
+    for index, (soft, (rows, length, width)) in enumerate(zip(together, batch, strict=True)):
+        hidden = {span[1:] for span in unknown if span[0] == index}
+        assert to_rows(soft) == pytest.approx(reference(rows, length, width, epsilon, distance, hidden), abs=1e-6)
+    # The sentences of a batch do not change each other's masses in any bit.
+    for soft, rows, length in zip(smooth_boundaries(gold, lengths, 3, epsilon, distance), gold, lengths, strict=True):
+        assert to_rows(soft) == to_rows(*smooth_boundaries([rows], [length], 3, epsilon, distance))
 
 
 def test_neighbours_inside_a_sentence() -> None:

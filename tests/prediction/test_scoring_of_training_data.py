@@ -6,11 +6,13 @@ from pathlib import Path
 
 import pytest
 
+from spanwise.core.errors import SpanwiseWarning
 from spanwise.corpora.splits import ensure_dev_split, read_corpus
 from spanwise.data import bundled_corpus
-from spanwise.formats import write
+from spanwise.formats import Ledger, write
 from spanwise.prediction.load import load
 from spanwise.prediction.scoring import predict_split, score_model
+from spanwise.prediction.systems import parse_systems, system_predictions
 from spanwise.prediction.threshold_search import find_threshold
 from spanwise.testing.encoders import STATIC
 from spanwise.training.run import train
@@ -49,6 +51,13 @@ def test_scores_of_training_data_are_noted(folder: Path) -> None:
     assert len(predict_split(model, folder / "mine.jsonl").gold) == 20
 
 
+def test_a_comparison_on_training_data_warns(folder: Path) -> None:
+    (system,), options = parse_systems([str(folder / "run")]), {"format": None, "data_format": None, "ledger": Ledger()}
+    gold = read_corpus(folder / "mine.jsonl")["all"]
+    with pytest.warns(SpanwiseWarning, match="run: trained on this data, so its scores are too high"):
+        list(system_predictions(system, gold, folder / "mine.jsonl", "all", device="cpu", **options))  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("split", ["dev", "test"])
 def test_any_other_file_is_scored_whole(folder: Path, split: str) -> None:
     result = predict_split(load(folder / "run"), folder / "other.jsonl", split=split)
@@ -61,3 +70,18 @@ def test_a_model_without_a_valid_report_scores_files_whole(folder: Path, tmp_pat
         (tmp_path / "run.json").write_text(text)
         model.folder = tmp_path
         assert len(predict_split(model, folder / "mine.jsonl", split="dev").gold) == 20
+
+
+def test_held_out_documents_that_are_split_differently_without_annotations(tmp_path: Path) -> None:
+    """In brat, an entity joins two sentences or cuts a word: without annotations, the text has other sentences."""
+    data = tmp_path / "data"
+    data.mkdir()
+    for number in range(10):
+        (data / f"d{number}.txt").write_text("They left Oslo. Lima and Rome came later. It rained in Cairo.\n")
+        (data / f"d{number}.ann").write_text("T1\tPlace 10 20\tOslo. Lima\nT2\tPlace 25 27\tRo\nT3\tPlace 55 60\tCairo\n")
+    train(data, tmp_path / "run", recipe="global-pointer", encoder="static", epochs=1, overrides=STATIC, device="cpu", log=len)
+    model = load(tmp_path / "run")
+    result = predict_split(model, data, split="dev")
+    assert (len(result.gold), len(result.predicted)) == (2, 3)
+    assert {sentence.document for sentence in result.predicted} == {sentence.document for sentence in result.gold}
+    assert score_model(model, data, split="dev").entities.micro.support == 3

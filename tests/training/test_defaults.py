@@ -10,6 +10,7 @@ import pytest
 from tiny import STATIC, corpus, fit
 
 from spanwise.config.settings import MAX_EPOCHS, MIN_DEV_ENTITIES, MIN_EPOCHS, TRAINING_STEPS, TrainingSettings
+from spanwise.evaluation.tasks import EntityTask
 from spanwise.models.model import Model
 from spanwise.recipes.resolve import resolve_config
 
@@ -62,6 +63,13 @@ def test_the_last_epoch_is_kept_on_request(tmp_path: Path) -> None:
     assert json.loads((run.folder / "run.json").read_text())["best_epoch"] == 3
     assert any("keeping the last epoch" in line for line in lines)
     assert not any("(best)" in line for line in lines)
+
+
+def test_patience_counts_from_the_best_epoch_if_the_last_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scores = iter([0.8, 0.6, 0.7, 0.6, 0.7])
+    monkeypatch.setattr(EntityTask, "selection_score", lambda self, dev: next(scores))
+    run = fit(tmp_path / "run", epochs=5, overrides=["training.selection=last", "training.patience=3"])
+    assert json.loads((run.folder / "run.json").read_text())["best_epoch"] == 4
 
 
 def test_a_training_without_options_uses_the_recipe_spanwise() -> None:

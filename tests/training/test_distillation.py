@@ -9,10 +9,11 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+import discontinuous_corpus as reports
 import pytest
 import torch
 from interruptions import Interrupted, interrupt
-from tiny import STATIC, corpus, digest, fit, quiet, sentences, with_relations
+from tiny import STATIC, corpus, digest, fit, model, quiet, sentences, with_relations
 
 from spanwise import Corpus, Entity, Sentence, SpanwiseError, distill, write
 from spanwise.cli import main
@@ -22,6 +23,7 @@ from spanwise.models.model import Model
 from spanwise.prediction.predictor import predict
 from spanwise.prediction.span_vectors import span_probabilities
 from spanwise.training.data import UNLABELLED, add_unlabelled, all_sentences
+from spanwise.training.distillation import check_student
 from spanwise.training.loop import Trainer
 from spanwise.training.steps import TrainingSteps
 from spanwise.training.teachers import ask_teachers
@@ -84,6 +86,31 @@ def test_opinions_are_means_over_the_teachers(teachers: dict[str, Path]) -> None
             assert mean >= 0.5
         count += len(opinion.predictions.entities)
     assert count >= 5
+
+
+def test_discontinuous_entities_are_those_that_most_teachers_with_fragments_predict(tmp_path: Path) -> None:
+    data = reports.corpus(40, 5, 6)
+    for name, overrides in (("joins", ()), ("also", ()), ("none", ("head.discontinuous=false",))):
+        built = model("static", "grid", overrides, data=data)
+        if name != "none":
+            with torch.no_grad():  # many fragments and links, with a score above 0.7
+                built.head.get_parameter("links.grid.classifier.bias").fill_(1.0)
+                built.head.get_parameter("links.grid.classifier.weight").fill_(0.0)
+                built.head.get_parameter("typing.typing.bias")[0] = 9.0
+        built.save(tmp_path / name)
+    inputs = [Sentence("s", ("left", "and", "right", "knee"))]
+
+    def joined(*names: str) -> list[list[Entity]]:
+        opinions = ask_teachers([tmp_path / name for name in names], built.labels, inputs, log=quiet)
+        return [[entity for entity in opinion.predictions.entities if entity.is_discontinuous] for opinion in opinions]
+
+    assert any(joined("joins"))
+    assert joined("joins", "none") == joined("joins", "also") == joined("joins")
+    assert not any(joined("none"))
+    student = model("static", "grid", data=data)
+    assert not check_student(student, [str(tmp_path / "joins"), str(tmp_path / "none")], has_unlabelled=True)
+    (note,) = check_student(student, [str(tmp_path / "none")], has_unlabelled=True)
+    assert note.startswith("no teacher predicts discontinuous entities of ")
 
 
 def test_a_student_learns_from_unlabelled_text(teachers: dict[str, Path], text: Path, tmp_path: Path) -> None:

@@ -11,15 +11,18 @@ import torch
 from interruptions import Interrupted, interrupt
 from tiny import METHODS, STATIC, corpus, digest, fit, model, with_relations
 
-from spanwise import Corpus, SpanwiseError, evaluate, load
+from spanwise import Corpus, Entity, Sentence, SpanwiseError, evaluate, load
 from spanwise.cli import main
-from spanwise.core.types import Entity
+from spanwise.decoding.decode import Predictions
 from spanwise.recipes.resolve import Choices
 from spanwise.training.init_weights import copy_types, initialize_from
+from spanwise.training.kept_types import KeptTypes
 from spanwise.training.run import RunOptions
 from spanwise.training.seeds import train_seeds
 from spanwise.training.steps import TrainingSteps
 from spanwise.training.sweep import train_sweep
+from spanwise.training.teacher_outputs import TeacherOutputs
+from spanwise.training.teachers import Opinion, to_spans
 
 OLD, NEW = ("Drug",), ("Place",)
 WORDS_ONLY = ("encoder.char_hidden=0", "encoder.layers=0")  # the corpus needs no context
@@ -56,6 +59,20 @@ def test_old_types_are_kept(recipe: str, tmp_path: Path) -> None:
     assert run.scores["dev"]["micro"]["precision"] > 0.8
     fit(tmp_path / "plain", only(*NEW), **options)
     assert recalls(tmp_path / "plain").get("Drug", 0.0) == 0.0
+
+
+@pytest.mark.parametrize("recipe", ["grid", "seqner"])
+def test_discontinuous_entities_of_kept_types_are_learned(recipe: str) -> None:
+    """Probabilities are of contiguous spans; the fragments of others are learned from the entities of a sentence."""
+    gold = Sentence("s", ("left", "and", "right", "knee"), (Entity("Drug", ((1, 2),)),))
+    predicted = (Entity("Site", ((0, 1), (3, 4)), 0.9), Entity("Site", ((2, 4),), 0.6))
+    opinion = Opinion(to_spans([(2, 4, 0, 0.6)]), Predictions(predicted))
+    kept = KeptTypes(Corpus({"train": (gold,)}), TeacherOutputs([opinion], types=("Site",)))
+    student = model("static", recipe, data=kept.corpus)
+    (sentence,) = kept.sentences(student)
+    learned = predicted[:1] if recipe == "grid" else predicted
+    assert sentence.entities == (*gold.entities, *learned)
+    assert student.head.discontinuous_types == (("Site",) if recipe == "grid" else ())
 
 
 def test_a_run_with_kept_types_is_resumed_without_the_old_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -155,9 +155,9 @@ def _predictions(
     for system in systems:
         runs = system_predictions(
             system, gold, data, options.split, format=options.pred_format, data_format=options.data_format,
-            ledger=options.ledger, device=options.device,
+            ledger=options.ledger, device=options.device, threshold=options.threshold,
         )  # fmt: skip
-        predictions[system.name] = [list(apply_threshold(run, options.threshold)) for run in runs]
+        predictions[system.name] = list(runs)
     return predictions
 
 

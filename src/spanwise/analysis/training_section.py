@@ -30,7 +30,7 @@ def training_section(run: Path, task: Task) -> Section | None:
         raise SpanwiseError(f"{path}: cannot read the metrics: {' '.join(str(error).split())}") from None
     if not rows:
         return None
-    best = max(range(len(rows)), key=lambda index: (scores[index], -epochs[index]))
+    best = max(range(len(rows)), key=lambda index: (scores[index], epochs[index]))  # of equal ones the latest, as training
     metric = f"dev {task.metric}"
     table = Table(
         ("epoch", *names, metric),

@@ -8,7 +8,6 @@ sentences and nearly the same length. Every batch of a class is padded to these 
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
@@ -29,14 +28,17 @@ def common_sizes(batches: Sequence[Ints], costs: Ints, table: SizeTable) -> list
     >>> common_sizes([np.array([0]), np.array([1]), np.array([0]), np.array([2])], np.array([5, 7, 33]), table)[0]
     {'rows': 8, 'words': 8}
     """
-    keys = [(len(batch), pad_length(int(costs[batch].max(initial=1)))) for batch in batches]
-    counts = Counter(keys)
-    recorded = {key for key, count in counts.most_common(MAX_CLASSES) if count >= MIN_BATCHES}
-    largest: dict[tuple[int, int], dict[str, int]] = {}
-    sizes = [table.of_batch(batch) if key in recorded else None for batch, key in zip(batches, keys, strict=True)]
-    for key, batch_sizes in zip(keys, sizes, strict=True):
-        if batch_sizes is not None:
-            current = largest.setdefault(key, batch_sizes)
-            largest[key] = {name: max(size, current[name]) for name, size in batch_sizes.items()}
-    rounded = {key: {name: pad_length(size) for name, size in common.items()} for key, common in largest.items()}
-    return [None if batch_sizes is None else rounded[key] for key, batch_sizes in zip(keys, sizes, strict=True)]
+    classes: dict[tuple[int, int], list[int]] = {}  # the batches of each
+    for number, batch in enumerate(batches):
+        classes.setdefault((len(batch), pad_length(int(costs[batch].max(initial=1)))), []).append(number)
+    largest = sorted(classes.values(), key=len, reverse=True)[:MAX_CLASSES]
+    batch_table = table.of_batches(batches)
+    columns = {**batch_table.sums, **batch_table.maxima}
+    sizes: list[dict[str, int] | None] = [None] * len(batches)
+    for numbers in largest:
+        regular = [n for n in numbers if batch_table.is_regular is None or batch_table.is_regular[n]]
+        if len(numbers) >= MIN_BATCHES and regular:
+            common = {name: pad_length(int(column[regular].max())) for name, column in columns.items()}
+            for number in regular:
+                sizes[number] = common
+    return sizes

@@ -51,7 +51,7 @@ class ScoreScale:
         >>> scale.lower_bound(scale.calibrate(0.61)) <= 0.61 < scale.lower_bound(scale.calibrate(0.61) + 1e-5)
         True
         """
-        if self.is_identity or not 0 < threshold < 1:
+        if self.is_identity or not 0 < threshold <= 1:
             return threshold
         bound = _sigmoid((log_odds(threshold - HALF_STEP) - self.bias) * self.temperature)
         return bound if bound <= 1 - HALF_STEP else 1 + HALF_STEP  # even a score of 1 may have a lower calibrated value

@@ -18,7 +18,7 @@ Ints = npt.NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class SizeTable:
-    """Sizes by sentence; those of a batch are ``sums`` or ``maxima`` over its sentences.
+    """Sizes by sentence or by batch; those of a batch are ``sums`` or ``maxima`` over its sentences.
 
     A sentence for which ``is_regular`` is False has no fixed shape, for example if it needs several rows.
     """
@@ -37,12 +37,17 @@ class SizeTable:
         sums, maxima = ({prefix + name: column for name, column in columns.items()} for columns in (self.sums, self.maxima))
         return SizeTable(sums, maxima, self.is_regular)
 
-    def of_batch(self, indices: Ints) -> dict[str, int] | None:
-        """The sizes of a batch; None if it has no fixed shape."""
-        if self.is_regular is not None and not self.is_regular[indices].all():
-            return None
-        sums = {name: int(column[indices].sum()) for name, column in self.sums.items()}
-        return sums | {name: int(column[indices].max(initial=0)) for name, column in self.maxima.items()}
+    def of_batches(self, batches: Sequence[Ints]) -> SizeTable:
+        """The sizes of batches, given by the indices of their sentences; no batch is empty."""
+        if not batches:
+            return self
+        sentences = np.concatenate(batches)
+        starts = np.cumsum([0, *map(len, batches[:-1])])
+        return SizeTable(
+            {name: np.add.reduceat(column[sentences], starts) for name, column in self.sums.items()},
+            {name: np.maximum.reduceat(column[sentences], starts) for name, column in self.maxima.items()},
+            None if self.is_regular is None else np.logical_and.reduceat(self.is_regular[sentences], starts),
+        )
 
 
 def pad_to(tensor: Tensor, shape: Sequence[int], value: float | bool) -> Tensor:

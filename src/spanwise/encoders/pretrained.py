@@ -11,6 +11,7 @@ from typing import Any
 
 from spanwise.core.errors import SpanwiseError
 from spanwise.encoders.tokenizer_files import check_tokenizer_file
+from spanwise.runtime.collection import paused_collection
 from spanwise.runtime.hub import hub_name, is_hub_reachable
 
 # Installable packages with weights: alias to import name and folder of the model.
@@ -55,6 +56,7 @@ def resolve(name: str) -> str:
     )
 
 
+@paused_collection()  # importing the library takes much longer with it
 def load_pretrained(name: str, folder: Path | None = None) -> tuple[Any, Any]:
     """The model and tokenizer of a name. From a run's ``folder`` only the architecture is loaded, without weights."""
     from transformers import AutoConfig, AutoModel, AutoTokenizer

@@ -74,8 +74,8 @@ class LearnsProbabilities(Head):
     """Learns probabilities of spans, as other models give them (see ``TaughtSentence``), not only entities."""
 
     @abstractmethod
-    def target_spans(self, sentence: Sentence) -> SoftSpans:
-        """The spans of a sentence and the probabilities that the head learns for them; others have the probability 0."""
+    def target_spans(self, sentences: Sequence[Sentence]) -> list[SoftSpans]:
+        """The spans of each sentence and the probabilities that the head learns for them; others have the probability 0."""
 
 
 class Tunable(Head):

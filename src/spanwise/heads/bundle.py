@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -12,7 +12,8 @@ from torch import Tensor, nn
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder, TokenStates
-from spanwise.heads import head_class, make_head, resolve_head_values, wrapped_head_settings
+from spanwise.heads import head_class, head_values, make_head, resolve_head_values, wrapped_head_settings
+from spanwise.heads.abilities import Tunable, find_ability
 from spanwise.heads.base import Head, HeadSettings, Labels, Losses
 from spanwise.heads.wrapper import HeadWrapper, name_targets, select_targets
 
@@ -60,7 +61,7 @@ class BundleSettings(HeadSettings):
         return self.model_copy(update=update)
 
 
-class Bundle(HeadWrapper):
+class Bundle(HeadWrapper, Tunable):
     """Trains a sequence head and a span head on one encoder; one of them predicts.
 
     The loss is L = alpha * L_sequence + (1 - alpha) * L_span, each a mean per instance (Eq. 19). A
@@ -115,3 +116,15 @@ class Bundle(HeadWrapper):
             name: (weights[name], head.loss(states, select_targets(targets, name))) for name, head in self.branches.items()
         }
         return Losses.weighted_sum(terms)
+
+    def tune(self, gold: Sequence[Sentence], predict: Callable[[], Iterable[Sentence]]) -> bool:
+        """Tune the branch that predicts, and keep its settings in those of the bundle."""
+        tunable = find_ability(self.prediction_head, Tunable)
+        if tunable is None or not tunable.tune(gold, predict):
+            return False
+        self.settings = self.settings.model_copy(update={self.settings.branch: head_values(self.prediction_head)})
+        return True
+
+    def predict_tuned(self, gold: Sequence[Sentence], predict: Callable[[], Iterable[Sentence]]) -> list[Sentence]:
+        tunable = find_ability(self.prediction_head, Tunable)
+        return list(predict()) if tunable is None else tunable.predict_tuned(gold, predict)

@@ -25,7 +25,7 @@ from spanwise.heads.sentence_cache import Ints, SentenceCache
 from spanwise.heads.span_head import SpanHead, sentence_indices
 from spanwise.losses.focal import boundary_loss, focal, open_softmax_focal, soft_weights, softmax_focal
 from spanwise.losses.partial import open_weight
-from spanwise.losses.smoothing import smooth_boundaries
+from spanwise.losses.smoothing import sum_masses
 from spanwise.spans.boundary_mlp import BoundaryMlp
 from spanwise.spans.candidates import grid, packed
 from spanwise.spans.matching import PackedSpans, match_spans
@@ -145,7 +145,8 @@ class LocateLabel(SpanHead, HasThreshold, HasSpanVectors, HasSpanProbabilities, 
         return {"gold": spans, "classes": classes}
 
     def _gold_with_classes(self, sentence: Sentence) -> Gold:
-        start, end, label, mass = smooth_boundaries(self._gold(sentence), len(sentence.words), None, epsilon=0.0, distance=1)
+        gold = self._gold(sentence)
+        start, end, label, mass = sum_masses(gold, np.ones(len(gold)))
         spans, row = np.unique(np.stack((start, end), 1), axis=0, return_inverse=True)
         classes = np.zeros((len(spans), self.none + 1), np.float32)
         classes[row.reshape(-1), label] = mass

@@ -101,11 +101,11 @@ class Pointer(UnitHead, HasThreshold, HasSpanProbabilities, LearnsProbabilities,
         if not gold:
             return self.word_targets(sentences)
         has_teachers = any(isinstance(sentence, TaughtSentence) for sentence in sentences)
-        rows = pack_soft_spans([self._soft(sentence) for sentence in sentences]) if has_teachers else self.gold(sentences)
+        rows = pack_soft_spans(self.target_spans(sentences)) if has_teachers else self.gold(sentences)
         return rows | self.known_targets(sentences)
 
-    def target_spans(self, sentence: Sentence) -> SoftSpans:
-        return self._soft(sentence)
+    def target_spans(self, sentences: Sequence[Sentence]) -> list[SoftSpans]:
+        return [self._soft(sentence) for sentence in sentences]
 
     @property
     def is_recordable(self) -> bool:

@@ -15,7 +15,7 @@ from spanwise.encoders.fixed_shapes import SizeTable, pad_to
 from spanwise.heads.abilities import LearnsProbabilities
 from spanwise.heads.base import Head, Labels
 from spanwise.heads.partial import Known, is_weighed, known_targets
-from spanwise.heads.sentence_cache import Ints, SentenceCache
+from spanwise.heads.sentence_cache import BatchCache, Ints, SentenceCache
 from spanwise.heads.span_settings import SoftmaxSettings, SpanSettings, count_disjoint, count_without_crossing
 from spanwise.losses.smoothing import SoftSpans, smooth_boundaries
 from spanwise.losses.teaching import TaughtSentence, mix_targets
@@ -104,36 +104,42 @@ class SoftmaxHead(SpanHead, LearnsProbabilities):
     def __init__(self, labels: Labels, settings: SoftmaxSettings) -> None:
         super().__init__(labels, settings)
         self.none = len(labels.entities)
-        self._smoothed = SentenceCache(self._smoothed_spans)
+        self._smoothed = BatchCache(self._smoothed_spans)
 
-    def target_spans(self, sentence: Sentence) -> SoftSpans:
-        return self._smoothed(sentence)
+    def target_spans(self, sentences: Sequence[Sentence]) -> list[SoftSpans]:
+        return self._smoothed(sentences)
 
     def smoothed_gold(self, sentences: Sequence[Sentence]) -> tuple[Ints, SoftSpans]:
         """The smoothed gold of a batch, packed: the sentence index of each row, and the rows."""
-        return concatenate_soft_spans([self._smoothed(sentence) for sentence in sentences])
+        return concatenate_soft_spans(self._smoothed(sentences))
 
     def smoothed_targets(self, sentences: Sequence[Sentence]) -> dict[str, Tensor]:
         """The smoothed gold of a batch as tensors: ``sentence``, ``start``, ``end``, ``label``, ``mass``, and marks."""
-        return pack_soft_spans([self._smoothed(sentence) for sentence in sentences]) | self.known_targets(sentences)
+        return pack_soft_spans(self._smoothed(sentences)) | self.known_targets(sentences)
 
-    def _is_known(self, sentence: Sentence) -> Callable[[Ints, Ints, Ints], npt.NDArray[np.bool_]]:
-        """Whether spans of a sentence are known: no probability is given to those that count for nothing."""
-        ends, types, _ = Known(**self.known_targets([sentence]))
-        known_end, known_type = ends[0].numpy(), types[0].numpy()
-        return lambda start, end, label: (end <= known_end[start]) & known_type[label]
+    def _is_known(self, sentences: Sequence[Sentence]) -> Callable[[Ints, Ints, Ints, Ints], npt.NDArray[np.bool_]] | None:
+        """Whether spans of sentences are known: no probability is given to those that count for nothing."""
+        known = Known.select(self.known_targets(sentences))
+        if known is None:
+            return None
+        ends, types, _ = (column.numpy() for column in known)
+        weighed = np.array([is_weighed(sentence, self.marked_share) for sentence in sentences], bool)
+        return lambda sentence, start, end, label: weighed[sentence] | ((end <= ends[sentence, start]) & types[sentence, label])
 
-    def _smoothed_spans(self, sentence: Sentence) -> SoftSpans:
-        settings, length, gold = self.settings, self.length(sentence), self._gold(sentence)
-        is_known = None if is_weighed(sentence, self.marked_share) else self._is_known(sentence)
-        distance = settings.smoothing_distance
-        smoothed = smooth_boundaries(gold, length, self.max_width, settings.smoothing, distance, is_known)
-        return self.with_teacher(smoothed, sentence, has_one_type=True)
+    def _smoothed_spans(self, sentences: Sequence[Sentence]) -> list[SoftSpans]:
+        settings, is_known = self.settings, self._is_known(sentences)
+        gold, lengths = [self._gold(sentence) for sentence in sentences], [self.length(sentence) for sentence in sentences]
+        smoothed = smooth_boundaries(
+            gold, lengths, self.max_width, settings.smoothing, settings.smoothing_distance, is_known
+        )  # fmt: skip
+        return [
+            self.with_teacher(spans, sentence, has_one_type=True) for spans, sentence in zip(smoothed, sentences, strict=True)
+        ]
 
 
 def row_sizes(head: LearnsProbabilities, sentences: Sequence[Sentence]) -> SizeTable:
     """The number of ``rows`` that each sentence adds to the targets."""
-    return SizeTable({"rows": np.array([len(head.target_spans(sentence).start) for sentence in sentences], np.int64)}, {})
+    return SizeTable({"rows": np.array([len(spans.start) for spans in head.target_spans(sentences)], np.int64)}, {})
 
 
 def pad_soft_spans(targets: Mapping[str, Tensor], rows: int) -> dict[str, Tensor]:

@@ -122,7 +122,7 @@ class SpanSettings(HeadSettings):
 
     def _strictest_decoding(self, spans: Sequence[Sequence[Span]]) -> str:
         """The strictest policy that can predict all of these spans."""
-        if any(count_without_crossing(group) < len(set(group)) for group in spans):
+        if any(map(has_crossing, spans)):
             return "overlapping"
         count = len if self.allows_several_types else count_distinct
         return "nested" if any(count_disjoint(group) < count(group) for group in spans) else "flat"
@@ -175,16 +175,36 @@ def count_disjoint(spans: Iterable[Span]) -> int:
 
 
 def count_without_crossing(spans: Iterable[Span]) -> int:
-    """How many spans remain after repeatedly removing the one that crosses the most others.
+    """The size of the largest set of distinct spans that do not cross.
 
     >>> count_without_crossing([Span(0, 3), Span(2, 5), Span(4, 7), Span(0, 9)])
     3
     """
-    remaining = set(spans)
-    while remaining:
-        crossings = {span: sum(map(span.crosses, remaining)) for span in remaining}
-        worst = max(remaining, key=lambda span: (crossings[span], span))
-        if not crossings[worst]:
-            break
-        remaining.remove(worst)
-    return len(remaining)
+    distinct = set(spans)
+    if not has_crossing(distinct):
+        return len(distinct)
+    # Below the whole range, spans that do not cross leave a point that cuts none of them.
+    points = sorted({boundary for span in distinct for boundary in span})
+    largest: dict[tuple[int, int], int] = {}  # among the spans between two points
+    for width in range(1, len(points)):
+        for first in range(len(points) - width):
+            last = first + width
+            inside = max((largest[first, middle] + largest[middle, last] for middle in range(first + 1, last)), default=0)
+            largest[first, last] = inside + (Span(points[first], points[last]) in distinct)
+    return largest[0, len(points) - 1]
+
+
+def has_crossing(spans: Iterable[Span]) -> bool:
+    """Whether some spans overlap and neither contains the other.
+
+    >>> has_crossing([Span(0, 3), Span(2, 5)]), has_crossing([Span(0, 3), Span(0, 5), Span(1, 3), Span(3, 5)])
+    (True, False)
+    """
+    ends: list[int] = []  # of the spans around the current start, the innermost last
+    for start, end in sorted(spans, key=lambda span: (span.start, -span.end)):
+        while ends and ends[-1] <= start:
+            ends.pop()
+        if ends and ends[-1] < end:
+            return True
+        ends.append(end)
+    return False

@@ -113,7 +113,7 @@ class SpanNer(UnitHead, SpanClassifier, HasFixedShapes):
     def size_table(self, sentences: Sequence[Sentence]) -> SizeTable:
         lengths = np.array([self.length(sentence) for sentence in sentences], np.int64)
         cells = np.maximum(lengths[:, None] - np.arange(self.widest), 0).sum(1)
-        soft = [self.target_spans(sentence) for sentence in sentences]
+        soft = self.target_spans(sentences)
         gold = np.array([len(set(zip(spans.start.tolist(), spans.end.tolist(), strict=True))) for spans in soft], np.int64)
         spans = gold + np.minimum(cells - gold, self.settings.negatives)
         return SizeTable({"spans": spans}, {}).join(row_sizes(self, sentences))

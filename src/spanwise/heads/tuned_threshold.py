@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from spanwise.core.partial import without_open
-from spanwise.core.types import Sentence
-from spanwise.decoding.thresholds import apply_threshold
+from spanwise.core.types import Sentence, Span
+from spanwise.decoding.thresholds import drop_entities
 from spanwise.evaluation.matching import best_scores
 from spanwise.evaluation.scores import entity_items
 from spanwise.heads.abilities import HasThreshold, Tunable
@@ -40,9 +40,8 @@ class TunedThreshold(HasThreshold, Tunable):
         if not self.is_tuned_on_dev:
             return list(predict())
         predicted = self._candidates(predict)
-        # by type, because relations have their own threshold
-        threshold = dict.fromkeys(self.labels.entities, choose_threshold(gold, predicted))
-        return list(apply_threshold(predicted, threshold))
+        threshold = choose_threshold(gold, predicted)
+        return [_drop_below(sentence, threshold) for sentence in predicted]
 
     def _candidates(self, predict: Callable[[], Iterable[Sentence]]) -> list[Sentence]:
         """Predict with the lowest threshold.
@@ -72,12 +71,23 @@ def choose_threshold(gold: Iterable[Sentence], predicted: Iterable[Sentence]) ->
         items = entity_items(gold_sentence)
         support += len(items)
         scores = best_scores(without_open(gold_sentence, predicted_sentence))
-        rows += [(score, item in items) for item, score in scores.items()]
+        rows += [(score, fragments, (type, fragments) in items) for (type, fragments), score in scores.items()]
     if support < MIN_ENTITIES:
         return DEFAULT_THRESHOLD
 
     def f1(threshold: float) -> float:
-        kept = [is_correct for score, is_correct in rows if score >= threshold]
+        kept = [is_correct for score, fragments, is_correct in rows if _is_kept(fragments, score, threshold)]
         return 2 * sum(kept) / (len(kept) + support)
 
     return max(CANDIDATES, key=lambda threshold: (f1(threshold), -abs(threshold - DEFAULT_THRESHOLD)))
+
+
+def _drop_below(sentence: Sentence, threshold: float) -> Sentence:
+    entities = enumerate(sentence.entities)
+    dropped = [index for index, entity in entities if not _is_kept(entity.fragments, entity.score, threshold)]
+    return drop_entities(sentence, dropped) if dropped else sentence
+
+
+def _is_kept(fragments: Sequence[Span], score: float | None, threshold: float) -> bool:
+    """Whether a head with this threshold predicts an entity: ``Discontinuous`` joins several fragments without it."""
+    return len(fragments) > 1 or (score or 0.0) >= threshold

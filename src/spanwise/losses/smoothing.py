@@ -10,7 +10,8 @@ Without smoothing the same rule defines the targets of a span with two gold type
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -36,29 +37,36 @@ class SoftSpans(NamedTuple):
 
 
 def smooth_boundaries(
-    gold: Ints, length: int, max_width: int | None, epsilon: float, distance: int,
-    is_known: Callable[[Ints, Ints, Ints], npt.NDArray[np.bool_]] | None = None,
-) -> SoftSpans:  # fmt: skip
-    """Smooth the reachable ``gold`` [n, 3] (start, end, label) of a sentence of ``length`` words.
+    gold: Sequence[Ints], lengths: Sequence[int], max_width: int | None, epsilon: float, distance: int,
+    is_known: Callable[[Ints, Ints, Ints, Ints], npt.NDArray[np.bool_]] | None = None,
+) -> list[SoftSpans]:  # fmt: skip
+    """Smooth the reachable ``gold`` [n, 3] (start, end, label) of each sentence of ``lengths`` words.
 
-    Spans for which ``is_known`` (of starts, ends and labels) is False count as spans that do not exist.
+    Spans for which ``is_known`` (of sentence indices, starts, ends and labels) is False count as spans that
+    do not exist. All sentences are smoothed in a few array operations.
 
-    >>> spans = smooth_boundaries(np.array([[0, 1, 7]]), length=2, max_width=None, epsilon=0.1, distance=1)
+    >>> (spans,) = smooth_boundaries([np.array([[0, 1, 7]])], [2], max_width=None, epsilon=0.1, distance=1)
     >>> [(int(s), int(e), round(float(m), 4)) for s, e, _, m in zip(*spans)]
     [(0, 1, 0.975), (0, 2, 0.025)]
     """
-    widest = length if max_width is None else max_width
+    sentence = np.repeat(np.arange(len(gold)), [len(rows) for rows in gold])
+    rows = np.column_stack((sentence, np.concatenate([*gold, np.empty((0, 3), np.int64)])))
     moves = [move for d in range(1, distance + 1) for move in _at_distance(d)] if epsilon else []
-    steps = np.array(moves, np.int64).reshape(-1, 2)
-    share = epsilon / (4 * np.abs(steps).sum(1) * distance)
-    start, end = (gold[:, None, side] + steps[:, side] for side in (0, 1))
-    is_valid = (start >= 0) & (start < end) & (end <= length) & (end - start <= widest)
+    steps = np.array([(0, *move, 0) for move in moves], np.int64).reshape(-1, 4)
+    share = np.broadcast_to(epsilon / (4 * np.abs(steps).sum(1) * distance), (len(rows), len(steps)))
+    neighbours = rows[:, None] + steps
+    index, start, end, label = np.moveaxis(neighbours, 2, 0)
+    length = np.array(lengths, np.int64)[index]
+    is_valid = (start >= 0) & (start < end) & (end <= length)
+    if max_width is not None:
+        is_valid &= end - start <= max_width
     if is_known is not None:
-        is_valid &= is_known(start.clip(0, length - 1), end, np.broadcast_to(gold[:, None, 2], start.shape))
+        is_valid &= is_known(index, start.clip(0, length - 1), end, label)
     remaining = 1 - np.where(is_valid, share, 0.0).sum(1)
-    rows = np.concatenate((gold, np.stack((start, end, np.broadcast_to(gold[:, None, 2], start.shape)), -1)[is_valid]))
-    masses = np.concatenate((remaining, np.broadcast_to(share, start.shape)[is_valid]))
-    return sum_masses(rows, masses)
+    keys, mass = _sum_rows(np.concatenate((rows, neighbours[is_valid])), np.concatenate((remaining, share[is_valid])))
+    cuts = np.searchsorted(keys[0], np.arange(len(gold) + 1)).tolist()
+    columns = (*keys[1:], mass)
+    return [SoftSpans(*(column[first:last] for column in columns)) for first, last in pairwise(cuts)]
 
 
 def sum_masses(rows: Ints, masses: npt.NDArray[np.float64], *, has_one_type: bool = True) -> SoftSpans:
@@ -70,12 +78,22 @@ def sum_masses(rows: Ints, masses: npt.NDArray[np.float64], *, has_one_type: boo
     >>> [(int(s), int(e), int(l), float(m)) for s, e, l, m in zip(*spans)]
     [(0, 1, 1, 1.0), (2, 3, 0, 0.75)]
     """
-    keys, index = np.unique(rows, axis=0, return_inverse=True)
-    mass = np.bincount(index.reshape(-1), masses, len(keys)).astype(np.float64)
+    (start, end, label), mass = _sum_rows(rows, masses, has_one_type=has_one_type)
+    return SoftSpans(start, end, label, mass)
+
+
+def _sum_rows(rows: Ints, masses: npt.NDArray[np.float64], *, has_one_type: bool = True) -> tuple[Ints, Floats]:
+    """``sum_masses`` of rows whose last column is the label: the columns of the distinct rows, and their masses."""
+    order = np.lexsort(rows.T[::-1])
+    keys, masses = rows[order], masses[order]
+    # Whether a row differs from the one before it in a column or an earlier one.
+    is_new = np.logical_or.accumulate(np.diff(keys, axis=0, prepend=keys[:1] - 1) != 0, axis=1)
+    mass = np.bincount(is_new[:, -1].cumsum() - 1, masses)
+    keys, is_new = keys[is_new[:, -1]], is_new[is_new[:, -1]]
     if has_one_type:
-        _, span = np.unique(keys[:, :2], axis=0, return_inverse=True)
-        mass = mass / np.maximum(np.bincount(span.reshape(-1), mass, len(keys)), 1.0)[span.reshape(-1)]
-    return SoftSpans(keys[:, 0], keys[:, 1], keys[:, 2], np.minimum(mass, 1.0).astype(np.float32))
+        span = is_new[:, -2].cumsum() - 1
+        mass = mass / np.maximum(np.bincount(span, mass), 1.0)[span]
+    return np.ascontiguousarray(keys.T), np.minimum(mass, 1.0).astype(np.float32)
 
 
 def _at_distance(d: int) -> list[tuple[int, int]]:

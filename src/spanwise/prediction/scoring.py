@@ -94,11 +94,22 @@ def predict_split(
         inputs = list(corpus[split])
     elif split in unannotated:
         inputs = [sentence for sentence in unannotated[split] if sentence.document in documents]
-    else:  # a part of the only split
-        held_out = {(sentence.document, sentence.id) for sentence in corpus[split]}
-        inputs = [sentence for sentence in context if (sentence.document, sentence.id) in held_out]
+    else:
+        inputs = _select_held_out(context, corpus, split)
     predicted = predictor.stream(inputs, threshold=threshold, batch_size=batch_size, context=context)
     return PredictedSplit(corpus, split, list(predicted), notes)
+
+
+def _select_held_out(unannotated: Iterable[Sentence], corpus: Corpus, split: str) -> list[Sentence]:
+    """Select the sentences of a part of the only split, read without annotations.
+
+    Of whole documents all sentences are selected, because some formats split the text differently
+    without annotations; others are selected by id.
+    """
+    ids = {(sentence.document, sentence.id) for sentence in corpus[split]}
+    shared = {sentence.document for name in corpus if name != split for sentence in corpus[name]}
+    whole = {document for document, _ in ids} - shared
+    return [s for s in unannotated if s.document in whole or (s.document, s.id) in ids]
 
 
 def _as_trained(corpus: Corpus, predictor: BasePredictor) -> Corpus | None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from spanwise.core.errors import SpanwiseError
+from spanwise.core.errors import SpanwiseError, SpanwiseWarning
 from spanwise.core.types import Sentence
 from spanwise.corpora.splits import read_single_split
+from spanwise.decoding.thresholds import Threshold, apply_threshold
 from spanwise.evaluation.pairing import pair
 from spanwise.files.reading import read_json
 from spanwise.files.writing import is_stream
@@ -74,11 +76,15 @@ def system_predictions(
     data_format: str | None,
     ledger: Ledger,
     device: str,
+    threshold: Threshold = 0.0,
 ) -> Iterator[list[Sentence]]:
-    """Yield the predictions of each run: read from a file, or predicted for a split of ``data``."""
+    """Yield the predictions of each run that reach a threshold: read from a file, or predicted for a split of ``data``.
+
+    Thresholds of types that a model does not know are ignored.
+    """
     for path in system.paths:
         if not RunFolder(path).is_run:
-            yield read_predictions(path, gold, format, ledger)
+            yield list(apply_threshold(read_predictions(path, gold, format, ledger), threshold))
             continue
         from spanwise.prediction.load import load
         from spanwise.prediction.scoring import predict_split
@@ -86,7 +92,12 @@ def system_predictions(
         predictor = load(path, device)
         if predictor.needs_spans:
             raise SpanwiseError(f"{path}: this model types given spans and predicts no entities, so it has no F1 to compare")
-        yield predict_split(predictor, data, split=split, format=data_format).predicted
+        types = (*predictor.types, *predictor.relation_types)
+        known = {type: threshold[type] for type in types if type in threshold} if isinstance(threshold, Mapping) else threshold
+        result = predict_split(predictor, data, split=split, format=data_format, threshold=known or 0.0)
+        if result.notes:
+            warnings.warn(f"{path}: trained on this data, so its scores are too high", SpanwiseWarning, stacklevel=2)
+        yield result.predicted
 
 
 def _parse_system(text: str) -> System:

@@ -15,6 +15,7 @@ from spanwise.encoders.word_tokenizer import WordTokenizer
 from spanwise.heads import head_class
 from spanwise.models.model import Model
 from spanwise.recipes.catalog import encoder_name, encoder_values
+from spanwise.runtime.collection import paused_collection
 from spanwise.training.checks import check_corpus, check_coverage, is_covered
 from spanwise.training.data import labelled, with_all_words
 from spanwise.training.init_weights import initialize_from
@@ -51,6 +52,7 @@ def build_model(
     return model
 
 
+@paused_collection()
 def report_problems(model: Model, supervision: Supervision, log: Callable[[str], None]) -> list[str]:
     """Log what the model cannot learn from the data, and return it for the report."""
     corpus = supervision.corpus

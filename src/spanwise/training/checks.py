@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import islice
 
 from spanwise.core.partial import known_types
 from spanwise.core.types import Corpus, Entity, Sentence, Span
@@ -46,7 +46,8 @@ def is_covered(sentences: Sequence[Sentence], tokenize: WordTokenizer) -> bool:
 
 def _share_of_uncovered_words(sentences: Sequence[Sentence], tokenize: WordTokenizer) -> float:
     """The share of words with letters that contain an unknown subword, or have no subword longer than a character."""
-    words = [word for word in chain.from_iterable(s.words for s in sentences) if any(map(str.isalpha, word))][:COVERAGE_SAMPLE]
+    has_letter = (word for sentence in sentences for word in sentence.words if any(map(str.isalpha, word)))
+    words = list(islice(has_letter, COVERAGE_SAMPLE))
     counts = Counter(words)
     uncovered = 0
     for (ids, _), (word, count) in zip(tokenize([[word] for word in counts]), counts.items(), strict=True):

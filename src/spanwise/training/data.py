@@ -12,10 +12,12 @@ from spanwise.corpora.splits import ensure_dev_split, read_corpus
 from spanwise.formats import Ledger
 from spanwise.inputs.sources import read_inputs
 from spanwise.prediction.windows import split_into_windows
+from spanwise.runtime.collection import paused_collection
 
 UNLABELLED = "unlabelled"  # the split of a corpus with the sentences without gold
 
 
+@paused_collection()
 def read_training_corpus(data: str | Path | Corpus, format: str | None, log: Callable[[str], None]) -> Corpus:
     """Read data and make sure that it has training sentences and a dev split."""
     corpus, note = ensure_dev_split(read_data(data, format, log))

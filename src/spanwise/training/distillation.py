@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from spanwise.config.settings import iter_sections
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Corpus, Sentence
 from spanwise.files.reading import read_json
@@ -98,6 +99,7 @@ def check_student(student: Model, teachers: Sequence[str], *, has_unlabelled: bo
     if student.needs_spans:
         raise SpanwiseError("a model that types given spans cannot be distilled; train it with spanwise train")
     find_relations = [_check_teacher(Path(folder), student.labels) for folder in teachers]
+    linked = {type for folder in teachers for type in _discontinuous_types(Path(folder))}
     kind, notes = head_values(student.head)["kind"], []
     if student.head.finds_relations:
         if has_unlabelled and not any(find_relations):
@@ -107,6 +109,11 @@ def check_student(student: Model, teachers: Sequence[str], *, has_unlabelled: bo
             )
         more = " and, in unlabelled text, from relations that most teachers predict" if has_unlabelled else " only"
         notes.append(f"relations are learned from gold{more}")
+    if has_unlabelled and (missing := [type for type in student.head.discontinuous_types if type not in linked]):
+        notes.append(
+            f"no teacher predicts discontinuous entities of {', '.join(missing)}: in unlabelled text, the student learns that "
+            "there are none"
+        )
     if find_ability(student.head, LearnsProbabilities) is None:
         if not has_unlabelled:
             raise SpanwiseError(
@@ -117,6 +124,12 @@ def check_student(student: Model, teachers: Sequence[str], *, has_unlabelled: bo
             f"from entities to which the teachers give {MIN_VOTE:g} or more"
         )
     return notes
+
+
+def _discontinuous_types(folder: Path) -> set[str]:
+    """The types of a teacher whose entities may have several fragments, also those of a head inside its head."""
+    sections = iter_sections("head", RunFolder(folder).read_config().head)
+    return {type for _, values in sections for type in values.get("discontinuous") or ()}
 
 
 def _check_teacher(folder: Path, labels: Labels) -> bool:

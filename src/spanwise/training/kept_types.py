@@ -80,7 +80,9 @@ class KeptTypes(Supervision):
                 result.append(completed)
                 continue
             spans = next(opinions).spans
-            marked = replace(completed, entities=gold.entities)
+            # The probabilities are of contiguous entities, so the others stay.
+            more = (entity for entity in completed.entities[len(gold.entities) :] if entity.is_discontinuous)
+            marked = replace(completed, entities=(*gold.entities, *more))
             result.append(TaughtSentence.teach(marked, spans._replace(label=index[spans.label]), None))
         return result
 

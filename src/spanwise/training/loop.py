@@ -223,7 +223,7 @@ class Trainer:
             self.last_improvement = self.epoch
         elif score < self.best_score and self.settings.selection == "best":
             return False
-        self.best_score, self.best_epoch = score, self.epoch
+        self.best_score, self.best_epoch = max(score, self.best_score), self.epoch
         return True
 
     def _is_out_of_patience(self) -> bool:

@@ -17,7 +17,7 @@ from spanwise.core.types import Entity, Relation, Sentence, Span
 from spanwise.decoding.decode import Policy, Predictions, add_entities, decode
 from spanwise.encoders.base import TokenStates
 from spanwise.heads.abilities import CachesSentences, HasSpanProbabilities, find_ability, heads_with
-from spanwise.heads.base import Labels
+from spanwise.heads.base import Head, Labels
 from spanwise.losses.smoothing import SoftSpans
 from spanwise.models.model import Model
 from spanwise.prediction.encoding import encode_batches
@@ -52,6 +52,20 @@ class _Votes:
     relations: Counter[tuple[str, EntityKey, EntityKey]] = field(default_factory=Counter)
 
 
+@dataclass
+class _Voters:
+    """How many teachers predict entities, relations, and discontinuous entities of each type."""
+
+    entities: int = 0
+    relations: int = 0
+    discontinuous: Counter[str] = field(default_factory=Counter)
+
+    def add(self, head: Head) -> None:
+        self.entities += 1
+        self.relations += head.finds_relations
+        self.discontinuous.update(head.discontinuous_types)
+
+
 def ask_teachers(
     teachers: Sequence[Path], labels: Labels, sentences: Sequence[Sentence], *, policy: Policy = "nested",
     context: Sequence[Sentence] = (), device: str = "auto", log: Callable[[str], None] = print,
@@ -61,17 +75,16 @@ def ask_teachers(
     One teacher is in memory at a time. ``labels`` are the types of the student, which all teachers
     must know; other types of theirs are ignored. ``policy`` decides between overlapping predictions.
     """
-    votes = [_Votes(to_spans(())) for _ in sentences]
-    relation_teachers = 0
+    votes, voters = [_Votes(to_spans(())) for _ in sentences], _Voters()
     for number, folder in enumerate(teachers, 1):
         model = Model.load(folder)
         log(f"teacher {number} of {len(teachers)}: {folder} reads {len(sentences):,} sentences")
-        relation_teachers += model.head.prediction_head.finds_relations
+        voters.add(model.head.prediction_head)
         model = model.to("cuda" if should_use_cuda(device) else "cpu")
         with _progress(len(sentences)):
             for vote, opinion in zip(votes, opinions(model, labels, sentences, context), strict=True):
                 _add(vote, opinion, labels)
-    return [_summarise(vote, labels, len(teachers), relation_teachers, policy) for vote in votes]
+    return [_summarise(vote, labels, voters, policy) for vote in votes]
 
 
 def opinions(model: Model, labels: Labels, sentences: Sequence[Sentence], context: Sequence[Sentence]) -> Iterator[Opinion]:
@@ -159,24 +172,24 @@ def _sum(left: SoftSpans, right: SoftSpans) -> SoftSpans:
     return SoftSpans(keys[:, 0], keys[:, 1], keys[:, 2], sums)
 
 
-def _summarise(vote: _Votes, labels: Labels, teachers: int, relation_teachers: int, policy: Policy) -> Opinion:
-    """The mean probabilities, and what most teachers predict."""
-    spans = vote.spans._replace(mass=(vote.spans.mass / teachers).astype(np.float32))
+def _summarise(vote: _Votes, labels: Labels, voters: _Voters, policy: Policy) -> Opinion:
+    """The mean probabilities, and what most of the teachers predict that can predict it."""
+    spans = vote.spans._replace(mass=(vote.spans.mass / voters.entities).astype(np.float32))
     spans = spans.select(spans.mass >= MIN_PROBABILITY)
     chosen = spans.select(spans.mass >= MIN_VOTE)
     sentence = np.zeros(len(chosen.start), np.int64)
     (entities,) = decode(sentence, *chosen, count=1, types=labels.entities, policy=policy)
     more = [
-        Entity(type, fragments, score=round(total / teachers, 6))
+        Entity(type, fragments, score=round(mean, 6))
         for (type, fragments), total in sorted(vote.discontinuous.items())
-        if total / teachers >= MIN_VOTE
+        if (mean := total / voters.discontinuous[type]) >= MIN_VOTE
     ]
     predictions = add_entities(Predictions(entities), more)
     index = {(entity.type, entity.fragments): position for position, entity in enumerate(predictions.entities)}
     relations = tuple(
         Relation(type, index[head], index[tail])
         for (type, head, tail), count in sorted(vote.relations.items())
-        if head in index and tail in index and count / relation_teachers >= MIN_VOTE
+        if head in index and tail in index and count / voters.relations >= MIN_VOTE
     )
     return Opinion(spans, Predictions(predictions.entities, relations))
 

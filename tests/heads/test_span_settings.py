@@ -1,0 +1,27 @@
+"""Settings of span heads that follow from the training entities, compared with slow references."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from spanwise.core.types import Span
+from spanwise.heads.span_settings import count_without_crossing, has_crossing
+
+spans = st.lists(st.tuples(st.integers(0, 8), st.integers(1, 6)).map(lambda pair: Span(pair[0], sum(pair))), max_size=8)
+
+
+@given(spans)
+def test_crossing_spans_are_detected(group: list[Span]) -> None:
+    crosses = any(one.crosses(other) for one, other in combinations(group, 2))
+    assert has_crossing(group) == crosses
+
+
+@given(spans)
+@example([Span(3, 8), Span(4, 9), Span(4, 6), Span(7, 9), Span(3, 5)])  # removing the worst span first leaves only two
+def test_the_largest_set_without_crossing_spans(group: list[Span]) -> None:
+    distinct = set(group)
+    sizes = (size for size in range(len(distinct), 0, -1) if any(not has_crossing(c) for c in combinations(distinct, size)))
+    assert count_without_crossing(group) == next(sizes, 0)
