@@ -66,12 +66,15 @@ def test_the_example_is_a_recipe_and_keeps_the_contract(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("_installed")
 def test_the_command_line_lists_and_names_the_example(capsys: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(SystemExit) as end:
-        main(["recipes"])
-    assert not end.value.code
-    listing = capsys.readouterr().out
-    assert "mean-span\n    Mean-pooled spans, a small example of a head\n    docs/extending.md\n    head.{" in listing
-    assert "hidden=150" in listing
+    outputs = []
+    for arguments in (["recipes"], ["recipes", "mean-span"]):
+        with pytest.raises(SystemExit) as end:
+            main(arguments)
+        assert not end.value.code
+        outputs.append(capsys.readouterr().out)
+    listing, settings = outputs
+    assert "mean-span\n    Mean-pooled spans, a small example of a head\n    docs/extending.md\n" in listing
+    assert re.search(r"^  head\.hidden +150\b", settings, re.MULTILINE)
 
 
 def test_commands_of_the_readme_are_those_of_the_page() -> None:

@@ -32,6 +32,14 @@ def test_every_setting_of_head_encoder_and_training_has_a_meaning() -> None:
     assert not unexplained
 
 
+def test_the_list_starts_with_the_default_and_fits_a_terminal() -> None:
+    lines = shown().splitlines()
+    names = [line for line in lines if line and not line.startswith(" ")][:-1]
+    assert names[0] == "spanwise (default)"
+    assert names[1:] == sorted(set(recipes()) - {"spanwise"})
+    assert max(map(len, lines)) <= 100
+
+
 def test_a_recipe_explains_every_setting_with_default_and_meaning() -> None:
     output = shown("biaffine")
     assert "Boundary Smoothing" in output  # title and paper

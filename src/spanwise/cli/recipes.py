@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
+    from spanwise.config.settings import Config
     from spanwise.recipes.explanation import Setting
 
 WIDTH = 100
@@ -26,26 +27,21 @@ def recipes(
 
     Settings are changed with `spanwise train --set SECTION.KEY=VALUE`.
     """
+    from spanwise.recipes.catalog import DEFAULT_RECIPE, configure
     from spanwise.recipes.catalog import recipes as known
 
     if name is not None:
         _explain(name, encoder)
         return
-    for recipe in known():
-        _list(recipe)
+    for recipe in sorted(known(), key=lambda name: (name != DEFAULT_RECIPE, name)):
+        _print_title(f"{recipe} (default)" if recipe == DEFAULT_RECIPE else recipe, configure(recipe))
     typer.echo("\nspanwise recipes NAME explains every setting of a recipe")
 
 
-def _list(name: str) -> None:
-    from spanwise.config.settings import iter_sections
-    from spanwise.heads import head_settings
-    from spanwise.recipes.catalog import configure
-
-    config = configure(name)
-    typer.echo("\n    ".join(filter(None, (name, config.title, config.paper))))
-    for section, settings in iter_sections("head", head_settings(config.head).resolve(()).model_dump()):
-        values = ", ".join(f"{key}={value}" for key, value in settings.items())
-        typer.echo(f"    {section}.{{{values}}}")
+def _print_title(name: str, config: Config) -> None:
+    typer.echo(name)
+    for line in filter(None, (config.title, config.paper)):
+        typer.echo(textwrap.fill(line, WIDTH, initial_indent="    ", subsequent_indent="    "))
 
 
 def _explain(name: str, encoder: str | None) -> None:
@@ -53,8 +49,7 @@ def _explain(name: str, encoder: str | None) -> None:
     from spanwise.recipes.explanation import explain_settings
 
     config = configure(name, encoder=encoder)
-    for line in filter(None, (name, config.title, config.paper)):
-        typer.echo(textwrap.fill(line, WIDTH, initial_indent="" if line == name else "    ", subsequent_indent="    "))
+    _print_title(name, config)
     for section in explain_settings(config):
         typer.echo(f"\n{section.title}")
         for setting in section.settings:
@@ -63,9 +58,11 @@ def _explain(name: str, encoder: str | None) -> None:
 
 
 def _format_setting(setting: Setting) -> str:
-    """One or more lines: key, value and, if it differs, the default, then the meaning."""
+    """One or more lines: key, value, the default if it differs, and the meaning, which other packages may omit."""
     default = "" if setting.default in (None, setting.value) else f" (default: {setting.default})"
     start = f"  {setting.key:<32} {setting.value}{default}"
+    if not setting.meaning:
+        return start
     indent = " " * MEANING_COLUMN
     if len(start) + 2 <= MEANING_COLUMN:
         return textwrap.fill(setting.meaning, WIDTH, initial_indent=f"{start:<{MEANING_COLUMN}}", subsequent_indent=indent)
