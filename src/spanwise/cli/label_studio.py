@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -36,7 +35,7 @@ def config(
     colour, each type of relation an entry. The text of a task is data.text, as in tasks that
     spanwise predict --to label_studio writes.
     """
-    from spanwise.files.writing import atomic_output
+    from spanwise.files.writing import atomic_output, standard_output
     from spanwise.formats import Ledger
     from spanwise.label_studio.configuration import read_types, write_configuration
 
@@ -44,7 +43,7 @@ def config(
     ledger = Ledger()
     configuration = write_configuration(*read_types(data, with_encoding(source_format, encoding), ledger))
     if output is None or str(output) == "-":
-        sys.stdout.write(configuration)
+        standard_output().write(configuration)
     else:
         with atomic_output(output) as temporary:
             temporary.write_text(configuration, encoding="utf-8")

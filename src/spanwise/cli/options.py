@@ -106,12 +106,12 @@ def _input_files(path: Path) -> list[Path]:
 
 def show(json_file: Path | None, to_json: Callable[[], Any], print_text: Callable[[], None]) -> None:
     """Write the result as JSON if requested; print it unless the JSON goes to standard output."""
-    from spanwise.files.writing import atomic_output
+    from spanwise.files.writing import atomic_output, standard_output
 
     if json_file is not None:
         text = json.dumps(to_json(), ensure_ascii=False, indent=1) + "\n"
         if str(json_file) == "-":
-            sys.stdout.write(text)
+            standard_output().write(text)
             return
         with atomic_output(json_file) as temporary:
             temporary.write_text(text, encoding="utf-8")

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -125,6 +127,13 @@ def open_output(path: Path) -> Iterator[IO[str]]:
     """Open a UTF-8 file for writing, with ``\\n`` line ends on every system."""
     with path.open("w", encoding="utf-8", newline="\n") as file:
         yield file
+
+
+def standard_output() -> IO[str]:
+    """Return standard output for data, in UTF-8 in any locale; text for people keeps the locale's encoding."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8", errors="strict")
+    return sys.stdout
 
 
 def to_json(item: Any) -> str:

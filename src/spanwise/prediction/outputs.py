@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +10,7 @@ from spanwise.core.errors import SpanwiseError, unknown_name
 from spanwise.core.types import Sentence
 from spanwise.decoding.thresholds import Threshold
 from spanwise.files.names import printable
-from spanwise.files.writing import atomic_output, open_output, to_json
+from spanwise.files.writing import atomic_output, open_output, standard_output, to_json
 from spanwise.formats import Ledger, write
 from spanwise.formats.jsonl import to_record
 from spanwise.formats.registry import names_format, output_format
@@ -98,8 +97,9 @@ def _with_model_name(sentences: Iterable[Sentence], model: str) -> Iterator[Sent
 
 def print_predictions(sentences: Iterable[Sentence]) -> None:
     """Print predictions as JSON lines, with the text and character offsets of each entity."""
+    output = standard_output()
     for sentence in sentences:
-        sys.stdout.write(to_json(to_record(_with_characters(sentence))) + "\n")
+        output.write(to_json(to_record(_with_characters(sentence))) + "\n")
 
 
 def _with_characters(sentence: Sentence) -> Sentence:
