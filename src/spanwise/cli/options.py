@@ -74,6 +74,13 @@ JsonOption = Annotated[
 ]
 
 
+def dash_as_standard_output(path: Path | None) -> Path | None:
+    """Called with the path of an output: ``-`` is standard output, as for inputs it is standard input."""
+    from spanwise.files.writing import STANDARD_OUTPUT
+
+    return STANDARD_OUTPUT if path is not None and str(path) == "-" else path
+
+
 def with_encoding(format: str | None, encoding: str | None) -> str | None:
     """Return the format with the encoding of its files as an option."""
     if encoding is None:

@@ -8,7 +8,7 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, Any
 
@@ -16,6 +16,8 @@ from spanwise.core.errors import SpanwiseError
 from spanwise.files.disk import DiskFullError, disk_full_problem, flush, flush_tree, temporary_folder
 from spanwise.files.locks import remove_stale_lock
 from spanwise.files.work_folders import old_output, remove_leftovers, work_folder
+
+STANDARD_OUTPUT = Path("/dev/stdout")
 
 
 @contextmanager
@@ -109,7 +111,7 @@ def _output_error(path: Path, error: Exception) -> Exception:
 
 def _copy_to_stream(source: Path, path: Path) -> None:
     try:
-        with source.open("rb") as file, path.open("wb") as sink:
+        with source.open("rb") as file, _open_stream(path) as sink:
             shutil.copyfileobj(file, sink)
     except BrokenPipeError:
         raise
@@ -117,9 +119,17 @@ def _copy_to_stream(source: Path, path: Path) -> None:
         raise SpanwiseError(f"{path}: not written: {error.strerror or error}") from None
 
 
+def _open_stream(path: Path) -> AbstractContextManager[IO[bytes]]:
+    """Open a device or pipe. Standard output is open already: a file that it is redirected to keeps its content."""
+    if path != STANDARD_OUTPUT or not isinstance(sys.stdout, io.TextIOWrapper):  # a notebook replaces standard output
+        return path.open("wb")
+    sys.stdout.flush()
+    return nullcontext(sys.stdout.buffer)
+
+
 def is_stream(path: Path) -> bool:
-    """Return True for a device or a pipe, which is written to and never replaced."""
-    return path.exists() and not path.is_file() and not path.is_dir()
+    """Return True for a device, a pipe or standard output, which is written to and never replaced."""
+    return path == STANDARD_OUTPUT or (path.exists() and not path.is_file() and not path.is_dir())
 
 
 @contextmanager
