@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from cli_runner import Runner
 
+from spanwise.audit.folder import AuditFolder, AuditRecord
 from spanwise.core.types import Entity, Sentence
 from spanwise.formats import read, write
 
@@ -21,10 +22,13 @@ def folder(tmp_path: Path) -> Path:
     write([IN_OSLO, Sentence("b", ("Lima",))], tmp_path / "data.jsonl")
     folder = tmp_path / "audit"
     folder.mkdir()
-    (folder / "audit.json").write_text(json.dumps({"data": str(tmp_path / "data.jsonl"), "format": None, "split": None}))
+    record = AuditRecord(
+        spanwise="0", data=str(tmp_path / "data.jsonl"), format=None, split=None, fingerprint="", folds=2, repeats=1, config={}
+    )
+    AuditFolder(folder).write_record(record)
     entity = {"type": "Place", "spans": [[1, 2]], "text": "Oslo"}
-    record = {"sentence": "a", "kind": "missing", "gold": None, "suggestion": entity, "score": 0.9}
-    (folder / "suggestions.json").write_text(json.dumps([record]))
+    suggestion = {"sentence": "a", "kind": "missing", "gold": None, "suggestion": entity, "score": 0.9}
+    (folder / "suggestions.json").write_text(json.dumps([suggestion]))
     return folder
 
 

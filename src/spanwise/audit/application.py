@@ -27,11 +27,11 @@ def apply_corrections(
     """
     if not corrections.exists():
         raise SpanwiseError(f"{corrections}: no such file or folder")
-    record = AuditFolder(corrections.absolute().parent).read_record() or {}
+    record = AuditFolder(corrections.absolute().parent).read_record()
     if data is None:
-        if not record.get("data"):
+        if record is None or record.data is None:
             raise SpanwiseError(f"{corrections}: not in the folder of an audit; pass the data that was audited as DATA")
-        data, data_format = Path(record["data"]), data_format or record.get("format")
+        data, data_format = Path(record.data), data_format or record.format
     is_corpus = bool(find_split_files(data))
     if out is None:
         out = corrections.absolute().parent / ("corrected" if is_corpus else "corrected.jsonl")
@@ -39,7 +39,7 @@ def apply_corrections(
 
     ledger = Ledger()
     corpus = read_corpus(data, data_format, ledger)
-    keys = sentence_keys(audited_part(corpus, record.get("split"), data))
+    keys = sentence_keys(audited_part(corpus, None if record is None else record.split, data))
     if is_suggestion_file(corrections):
         entities = apply_suggestions(keys, read_suggestions(corrections))
     else:
