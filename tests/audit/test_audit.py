@@ -195,6 +195,22 @@ def test_an_empty_record_is_reported(data: Path, tmp_path: Path) -> None:
     assert (tmp_path / "audit.json").exists()
 
 
+def test_a_resumed_audit_reads_the_data_in_the_same_format(tmp_path: Path) -> None:
+    lines = [
+        json.dumps({"id": sentence.id, "tokens": ["Ü", *sentence.words]}, ensure_ascii=False)
+        for sentence in corpus(30)["train"]
+    ]
+    (tmp_path / "data.jsonl").write_text("\n".join(lines), encoding="latin-1")
+    record = {
+        "spanwise": "0", "data": None, "format": ":encoding=latin-1", "split": None, "fingerprint": "", "folds": 2, "repeats": 1,
+        "config": {},
+    }  # fmt: skip
+    (tmp_path / "audit").mkdir()
+    (tmp_path / "audit" / "audit.json").write_text(json.dumps(record))
+    with pytest.raises(SpanwiseError, match="the data is too small to audit: it has 30 sentences with 0 entities"):
+        audit(tmp_path / "data.jsonl", tmp_path / "audit", resume=True, log=quiet)
+
+
 def test_other_data_or_settings_cannot_be_resumed(data: Path, finished: Path) -> None:
     with pytest.raises(SpanwiseError, match="contains an audit; pass --resume"):
         audit(data, finished, **OPTIONS)

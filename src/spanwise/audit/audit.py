@@ -82,7 +82,7 @@ def audit(
         # Read the data. A resumed audit has the same settings as before.
         old = folder.read_record()
         if old is not None:
-            split = split or old.split
+            split, data_format = split or old.split, data_format or old.format
         if folds is None:
             folds = FOLDS if old is None else old.folds
         if repeats is None:
