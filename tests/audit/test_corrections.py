@@ -6,10 +6,14 @@ import json
 from pathlib import Path
 
 import pytest
+from tiny import quiet
 
 from spanwise.audit.application import apply_corrections
 from spanwise.audit.correction_files import sentences_to_correct
 from spanwise.audit.corrections import apply_suggestions, correct_corpus
+from spanwise.audit.folder import AuditFolder, AuditRecord
+from spanwise.audit.outputs import write_outputs
+from spanwise.audit.result import Audit
 from spanwise.audit.suggestions import Suggestion, read_suggestions, sentence_keys, write_json_suggestions
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Corpus, Entity, Link, Relation, Sentence
@@ -154,3 +158,21 @@ def test_a_spurious_entity_that_is_annotated_twice_is_removed() -> None:
     entities = apply_suggestions(keys, [Suggestion("s", "spurious", oslo, None, 0.9, {})])
     corrected, _ = correct_corpus(corpus, keys, entities)
     assert corrected["train"][0].entities == ()
+
+
+def test_sentences_to_correct_are_not_written_in_a_format_that_drops_entities(tmp_path: Path) -> None:
+    """Applied without any edit, such a file would remove the dropped entities from the data."""
+    bank = Sentence("a", ("Bank", "of", "Japan"), (Entity("Organization", ((0, 3),)), Entity("Place", ((2, 3),))))
+    corpus, folder = Corpus({"all": (bank,)}), AuditFolder(tmp_path)
+    write([bank], tmp_path / "data.jsonl")
+    data = str(tmp_path / "data.jsonl")
+    folder.write_record(
+        AuditRecord(spanwise="0", data=data, format=None, split=None, fingerprint="", folds=2, repeats=1, config={})
+    )
+    audit = Audit(corpus, sentence_keys(corpus), [Suggestion("a", "missing", None, Entity("Word", ((0, 1),)), 0.9, {})])
+    with pytest.raises(SpanwiseError, match=r"to-correct\.conll: not written because conll would drop 2 entities .*--resume"):
+        write_outputs(audit, folder, "conll", quiet)
+    assert not (tmp_path / "to-correct.conll").exists()
+    assert (tmp_path / "suggestions.json").exists()
+    file = write_outputs(audit, folder, "jsonl", quiet)[-1]
+    assert apply_corrections(file)[1].counts == {"added": 1}

@@ -13,6 +13,7 @@ from spanwise.audit.folder import AuditFolder
 from spanwise.audit.result import Audit
 from spanwise.audit.suggestions import write_csv_suggestions, write_json_suggestions
 from spanwise.audit.tables import consistency_section
+from spanwise.core.errors import SpanwiseError
 from spanwise.files.writing import atomic_files, atomic_output, open_output
 from spanwise.formats import Format, Ledger
 from spanwise.formats.registry import output_format, write_as
@@ -56,9 +57,12 @@ def _write_corrections(audit: Audit, folder: Path, to: str, edits: EditedFiles, 
     path = folder / (TO_CORRECT if format.writes_folder else TO_CORRECT + format.extensions[0])
     if _should_keep(path, edits, log):
         return []
-    sentences = sentences_to_correct(audit.keys, audit.suggestions, format.name)
+    sentences, ledger = sentences_to_correct(audit.keys, audit.suggestions, format.name), Ledger()
     with atomic_output(path, is_folder=format.writes_folder, may_replace=lambda old: True) as temporary:
-        write_as(format, options, sentences, temporary, Ledger())
+        write_as(format, options, sentences, temporary, ledger)
+        if ledger.lost:  # applied, the file would remove these annotations from the data
+            advice = "run the audit again with --resume and another --to, such as jsonl, which supports everything"
+            raise SpanwiseError(f"{path}: not written because {format.name} would drop {ledger}; {advice}")
         edits.record(temporary)
     return [path]
 
