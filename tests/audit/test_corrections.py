@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -95,7 +96,7 @@ def test_suggestions_are_written_in_the_documented_shape_and_read(tmp_path: Path
         ({"sentence": "a", "kind": "wrong", "gold": None, "suggestion": None}, "kind"),
         ({"sentence": "a", "kind": "missing", "gold": None, "suggestion": None}, "both null"),
         ({"sentence": "a", "kind": "missing", "gold": None, "suggestion": {"type": "X"}}, "spans"),
-        ({"sentence": "a", "kind": "missing", "gold": None, "suggestion": {"type": "X", "spans": [[2, 1]]}}, "greater than"),
+        ({"sentence": "a", "kind": "missing", "gold": None, "suggestion": {"type": "X", "spans": [[2, 1]]}}, "start < end"),
     ],
 )
 def test_wrong_records_are_refused(tmp_path: Path, record: object, problem: str) -> None:
@@ -176,3 +177,28 @@ def test_sentences_to_correct_are_not_written_in_a_format_that_drops_entities(tm
     assert (tmp_path / "suggestions.json").exists()
     file = write_outputs(audit, folder, "jsonl", quiet)[-1]
     assert apply_corrections(file)[1].counts == {"added": 1}
+
+
+RECORD = '{"sentence": "a", "kind": "spurious", "gold": {"type": "Person", "spans": [[0, 1]]}, "suggestion": null}'
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (f"[\n{RECORD},\n]", ":3: not JSON: Expecting value"),
+        (f"[\n{RECORD},\n{RECORD[:-30]}", ":3: not JSON: "),
+        (f"[\n{RECORD.replace('kind', 'type')}]", ":2: kind: field required"),
+        (f"[\n{RECORD.replace('[0, 1]', '[0, 1, 2]')}]", r":2: \[0, 1, 2\] is not a half-open range of words"),
+        (f"[\n{RECORD.replace('[0, 1]', '[-1, 1]')}]", r":2: \[-1, 1\] is not a half-open range of words; expected 0 <= start"),
+        (f"[{RECORD}, {RECORD}]", ": a: the data has no 'Person' from word 0 to 1"),
+        ("[" + RECORD.replace('"a"', '"c"') + "]", ": the data has no sentence 'c'"),
+    ],
+)
+def test_mistakes_in_an_edited_list_of_suggestions_are_reported_with_their_place(
+    tmp_path: Path, text: str, problem: str
+) -> None:
+    write(CORPUS["all"], tmp_path / "data.jsonl")
+    file = tmp_path / "suggestions.json"
+    file.write_text(text)
+    with pytest.raises(SpanwiseError, match=f"^{re.escape(str(file))}{problem}"):
+        apply_corrections(file, tmp_path / "data.jsonl", tmp_path / "out.jsonl")

@@ -41,7 +41,11 @@ def apply_corrections(
     corpus = read_corpus(data, data_format, ledger)
     keys = sentence_keys(audited_part(corpus, None if record is None else record.split, data))
     if is_suggestion_file(corrections):
-        entities = apply_suggestions(keys, read_suggestions(corrections))
+        suggestions = read_suggestions(corrections)
+        try:
+            entities = apply_suggestions(keys, suggestions)
+        except SpanwiseError as error:
+            raise SpanwiseError(f"{corrections}: {error}") from None
     else:
         entities = read_corrected(corrections, None, keys, ledger)
     corrected, changes = correct_corpus(corpus, keys, entities)
