@@ -78,3 +78,19 @@ def test_corrections_do_not_overwrite_the_data(run: Runner, folder: Path, tmp_pa
         result = run("audit", "--apply", folder / "suggestions.json", "--out", target)
         assert (result.code, result.err) == (2, f"{target}: the output would overwrite an input; choose another output\n")
     assert (tmp_path / "data.jsonl").read_bytes() == before
+
+
+def test_options_that_would_have_no_effect_are_refused(run: Runner, folder: Path, tmp_path: Path) -> None:
+    result = run("audit", "--apply", folder / "suggestions.json", "--split", "train", "--batch-size", 8, "--resume")
+    assert result.code == 2
+    assert "--apply corrects DATA without auditing it: omit --split, --batch-size, --resume (see" in result.err
+    assert "--lossy needs --apply" in run("audit", tmp_path / "data.jsonl", "--out", tmp_path / "out", "--lossy").err
+    assert not (folder / "corrected.jsonl").exists()
+
+
+def test_the_folder_of_an_audit_is_not_a_correction(run: Runner, folder: Path) -> None:
+    result = run("audit", "--apply", folder)
+    assert (result.code, result.err) == (
+        2,
+        f"{folder}: is the folder of an audit; pass a file in it, such as suggestions.json\n",
+    )

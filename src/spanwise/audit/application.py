@@ -27,6 +27,8 @@ def apply_corrections(
     """
     if not corrections.exists():
         raise SpanwiseError(f"{corrections}: no such file or folder")
+    if AuditFolder(corrections).record_file.is_file():
+        raise SpanwiseError(f"{corrections}: is the folder of an audit; pass a file in it, such as suggestions.json")
     record = AuditFolder(corrections.absolute().parent).read_record()
     if data is None:
         if record is None or record.data is None:
