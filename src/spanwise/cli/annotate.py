@@ -56,12 +56,16 @@ def annotate(
     from spanwise.prediction.outputs import parse_thresholds
 
     check_target(json_file, Path(model), Path(source), output)
-    with AnnotationProgress() as progress:
-        summary = run(
-            model, source, output, text_column=text_column, format=format, threshold=parse_thresholds(threshold or ()),
-            overlap=overlap, batch_size=batch_size, device=device, precision=precision, workers=workers, threads=threads,
-            shard_size=shard_size, ray=ray, listener=progress,
-        )  # fmt: skip
+    try:
+        with AnnotationProgress() as progress:
+            summary = run(
+                model, source, output, text_column=text_column, format=format, threshold=parse_thresholds(threshold or ()),
+                overlap=overlap, batch_size=batch_size, device=device, precision=precision, workers=workers, threads=threads,
+                shard_size=shard_size, ray=ray, listener=progress,
+            )  # fmt: skip
+    except KeyboardInterrupt:
+        typer.echo("spanwise: interrupted; run the same command again to continue", err=True)
+        raise SystemExit(130) from None
 
     def print_summary() -> None:
         counts = summary.counts
