@@ -92,3 +92,10 @@ def test_an_interrupted_command_says_how_to_continue(
     monkeypatch.setattr("spanwise.annotation.run.annotate", interrupt)
     result = run("annotate", model, data, tmp_path / "out")
     assert (result.code, result.err) == (130, "spanwise: interrupted; run the same command again to continue\n")
+
+
+def test_a_shard_size_in_megabytes_is_refused(run: Runner, model: Path, data: Path, tmp_path: Path) -> None:
+    """Shards of 32 bytes would be thousands of files, most of them empty."""
+    result = run("annotate", model, data, tmp_path / "out", "--shard-size", 32)
+    assert (result.code, "greater than or equal to 1024" in result.err) == (2, True)
+    assert not (tmp_path / "out").exists()

@@ -38,7 +38,7 @@ def annotate(
     ] = None,
     shard_size: Annotated[
         int | None,
-        typer.Option("--shard-size", metavar="BYTES", min=1, help="Size of the shards; 1 to 32 MB by default."),
+        typer.Option("--shard-size", metavar="BYTES", min=1024, help="Size of the shards; 1 to 32 MB by default."),
     ] = None,
     batch_size: BatchOption = 64,
     device: DeviceOption = "auto",
