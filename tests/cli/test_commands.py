@@ -198,7 +198,27 @@ def test_convert_prints_counts(run: Runner, tmp_path: Path) -> None:
 def test_write_errors_have_no_traceback(run: Runner, tmp_path: Path) -> None:
     result = run("convert", FOLDER / "dev.jsonl", tmp_path / "no" / "such" / "out.jsonl")
     assert result.code == 2
-    assert result.err == f"{tmp_path / 'no' / 'such'}: no such folder\n"
+    assert result.err == f"{tmp_path / 'no' / 'such'}: no such folder; create it first\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "describe missing.jsonl --json no/out.json",
+        "evaluate missing data.jsonl --json no/out.json",
+        "compare a=data.jsonl b=data.jsonl --gold missing.jsonl --json no/out.json",
+        "annotate missing data.jsonl out --json no/out.json",
+        "suggest missing data.jsonl --output no/out.jsonl",
+    ],
+)
+def test_a_missing_output_folder_is_reported_before_any_work(
+    run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: str
+) -> None:
+    """Nothing is read or loaded yet: other arguments are wrong too."""
+    monkeypatch.chdir(tmp_path)
+    Path("data.jsonl").write_text('{"tokens": ["a"]}\n')
+    result = run(*arguments.split())
+    assert (result.code, result.err) == (2, f"{tmp_path / 'no'}: no such folder; create it first\n")
 
 
 def test_formats_command(run: Runner) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from spanwise.cli.options import BatchOption, DeviceOption, JsonOption, ThreadsOption, ThresholdsOption, check_target, show
+from spanwise.cli.options import BatchOption, DeviceOption, JsonOption, ThreadsOption, ThresholdsOption, check_target_file, show
 
 
 def annotate(
@@ -55,7 +55,7 @@ def annotate(
     from spanwise.cli.annotation_progress import AnnotationProgress
     from spanwise.prediction.outputs import parse_thresholds
 
-    check_target(json_file, Path(model), Path(source), output)
+    check_target_file(json_file, Path(model), Path(source), output)
     try:
         with AnnotationProgress() as progress:
             summary = run(

@@ -99,6 +99,15 @@ def check_target(target: Path | None, *inputs: Path | None) -> None:
         check_output(target, paths if target.is_dir() else [file for path in paths for file in _input_files(path)])
 
 
+def check_target_file(target: Path | None, *inputs: Path | None) -> None:
+    """Refuse an output as ``check_target`` does, or because its folder is missing."""
+    from spanwise.files.writing import check_parent
+
+    check_target(target, *inputs)
+    if target is not None and str(target) != "-":
+        check_parent(target)
+
+
 def _input_files(path: Path) -> list[Path]:
     """The files of a corpus folder that are read; the folder may also hold other files."""
     from spanwise.corpora.splits import find_split_files

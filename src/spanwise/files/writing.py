@@ -39,14 +39,13 @@ def atomic_output(
         return
     if path.is_symlink():
         path = path.resolve()
-    parent = path.absolute().parent
-    if not parent.is_dir():
-        raise SpanwiseError(f"{parent}: no such folder")
+    parent = check_parent(path)
     remove_leftovers(parent)
     if is_folder and path.is_dir():
         remove_stale_lock(path)
     if path.is_dir() and (not is_folder or (any(path.iterdir()) and not may_replace(path))):
-        raise SpanwiseError(f"{path}: {'the folder is not empty' if is_folder else 'expected a file, found a folder'}")
+        problem = "the folder is not empty; choose another folder" if is_folder else "expected a file, found a folder"
+        raise SpanwiseError(f"{path}: {problem}")
     if is_folder and path.exists() and not path.is_dir():
         raise SpanwiseError(f"{path}: expected a folder, found a file")
     with _output_errors(path), work_folder(path) as work:
@@ -62,6 +61,14 @@ def atomic_output(
                 path.rmdir()
         temporary.replace(path)  # fails if files were added to an empty folder in the meantime
         flush(parent)
+
+
+def check_parent(path: Path) -> Path:
+    """Return the folder that an output will be in; a missing one is an error."""
+    parent = path.absolute().parent
+    if not parent.is_dir():
+        raise SpanwiseError(f"{parent}: no such folder; create it first")
+    return parent
 
 
 @contextmanager
