@@ -253,3 +253,10 @@ def test_convert_reads_a_pipe(tmp_path: Path, options: list[str]) -> None:
     command = [sys.executable, "-c", code, "convert", "/dev/stdin", str(tmp_path / "x.jsonl"), *options]
     done = subprocess.run(command, input=b'{"tokens": ["a"]}\n' * 20_000, capture_output=True, check=True)
     assert done.stdout.startswith(b"all: 20,000 sentences, 0 entities")
+
+
+@pytest.mark.parametrize("command", ["train DATA", "vectors train CORPUS"])
+def test_an_option_without_its_value_names_the_command(run: Runner, command: str) -> None:
+    result = run(*command.split(), "--out")
+    name = f"spanwise {command.rpartition(' ')[0]}"
+    assert (result.code, result.err) == (2, f"{name}: option '--out' requires an argument (see {name} --help)\n")
