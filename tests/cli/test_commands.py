@@ -260,3 +260,16 @@ def test_an_option_without_its_value_names_the_command(run: Runner, command: str
     result = run(*command.split(), "--out")
     name = f"spanwise {command.rpartition(' ')[0]}"
     assert (result.code, result.err) == (2, f"{name}: option '--out' requires an argument (see {name} --help)\n")
+
+
+def test_training_data_without_sentences_is_named(run: Runner, tmp_path: Path) -> None:
+    (tmp_path / "empty.jsonl").touch()
+    result = run("train", tmp_path / "empty.jsonl", "--out", tmp_path / "out", "--encoder", "static")
+    message = f"{tmp_path / 'empty.jsonl'}: the training data has no sentences\n"
+    assert (result.code, result.out, result.err) == (2, "", message)
+
+
+def test_gold_without_sentences_is_named(run: Runner, model: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty.jsonl").touch()
+    result = run("evaluate", model, tmp_path / "empty.jsonl")
+    assert (result.code, result.err) == (2, f"{tmp_path / 'empty.jsonl'}: no sentences; expected gold annotations\n")
