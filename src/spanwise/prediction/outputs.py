@@ -26,12 +26,12 @@ def parse_thresholds(texts: Iterable[str]) -> Threshold:
     """
     for_all, by_type = 0.0, {}
     for text in texts:
-        name, _, value = text.rpartition("=")
+        name, equals, value = text.rpartition("=")
         try:
             score = float(value)
         except ValueError:
             score = -1.0
-        if not 0 <= score <= 1:
+        if not 0 <= score <= 1 or (equals and not name):
             raise SpanwiseError(f"threshold {text!r}: expected a number from 0 to 1, or TYPE=NUMBER")
         if name:
             by_type[name] = score
