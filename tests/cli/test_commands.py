@@ -211,7 +211,7 @@ def test_write_errors_have_no_traceback(run: Runner, tmp_path: Path) -> None:
         "suggest missing data.jsonl --output no/out.jsonl",
     ],
 )
-def test_a_missing_output_folder_is_reported_before_any_work(
+def test_an_impossible_output_is_reported_before_any_work(
     run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: str
 ) -> None:
     """Nothing is read or loaded yet: other arguments are wrong too."""
@@ -219,6 +219,9 @@ def test_a_missing_output_folder_is_reported_before_any_work(
     Path("data.jsonl").write_text('{"tokens": ["a"]}\n')
     result = run(*arguments.split())
     assert (result.code, result.err) == (2, f"{tmp_path / 'no'}: no such folder; create it first\n")
+    Path("no/out.json").mkdir(parents=True)
+    Path("no/out.jsonl").mkdir()
+    assert run(*arguments.split()).err.endswith(": expected a file, found a folder\n")
 
 
 def test_formats_command(run: Runner) -> None:

@@ -100,12 +100,12 @@ def check_target(target: Path | None, *inputs: Path | None) -> None:
 
 
 def check_target_file(target: Path | None, *inputs: Path | None) -> None:
-    """Refuse an output as ``check_target`` does, or because its folder is missing."""
-    from spanwise.files.writing import check_parent
+    """Refuse an output as ``check_target`` does, or because no file can have its path."""
+    from spanwise.files.writing import check_new_output
 
     check_target(target, *inputs)
     if target is not None and str(target) != "-":
-        check_parent(target)
+        check_new_output(target)
 
 
 def _input_files(path: Path) -> list[Path]:

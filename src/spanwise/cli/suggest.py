@@ -16,7 +16,6 @@ from spanwise.cli.options import (
     ThreadsOption,
     ThresholdsOption,
     check_target,
-    check_target_file,
     dash_as_standard_output,
     print_ledger,
     with_encoding,
@@ -164,7 +163,7 @@ def _suggest(
     thresholds = parse_thresholds(threshold)
     check_output_format(output, target_format)
     skipped_paths = (*input_paths(annotated.paths, annotated.format), *map(Path, annotated.paths))
-    check_target_file(output, Path(model), *input_paths(pool, source_format), *skipped_paths)
+    check_target(output, Path(model), *input_paths(pool, source_format), *skipped_paths)
     check_input_formats(pool, source_format)
     annotated.check()
     # Choose.

@@ -41,13 +41,7 @@ def atomic_output(
         path = path.resolve()
     parent = check_parent(path)
     remove_leftovers(parent)
-    if is_folder and path.is_dir():
-        remove_stale_lock(path)
-    if path.is_dir() and (not is_folder or (any(path.iterdir()) and not may_replace(path))):
-        problem = "the folder is not empty; choose another folder" if is_folder else "expected a file, found a folder"
-        raise SpanwiseError(f"{path}: {problem}")
-    if is_folder and path.exists() and not path.is_dir():
-        raise SpanwiseError(f"{path}: expected a folder, found a file")
+    _check_replaceable(path, is_folder, may_replace)
     with _output_errors(path), work_folder(path) as work:
         temporary = work / path.name
         if is_folder:
@@ -69,6 +63,23 @@ def check_parent(path: Path) -> Path:
     if not parent.is_dir():
         raise SpanwiseError(f"{parent}: no such folder; create it first")
     return parent
+
+
+def check_new_output(path: Path, *, is_folder: bool = False) -> None:
+    """Raise the errors of ``atomic_output`` on a path before the work that it would lose."""
+    if not is_stream(path) or is_folder:
+        check_parent(path)
+        _check_replaceable(path, is_folder, lambda folder: False)
+
+
+def _check_replaceable(path: Path, is_folder: bool, may_replace: Callable[[Path], bool]) -> None:
+    if is_folder and path.is_dir():
+        remove_stale_lock(path)
+    if path.is_dir() and (not is_folder or (any(path.iterdir()) and not may_replace(path))):
+        problem = "the folder is not empty; choose another folder" if is_folder else "expected a file, found a folder"
+        raise SpanwiseError(f"{path}: {problem}")
+    if is_folder and path.exists() and not path.is_dir():
+        raise SpanwiseError(f"{path}: expected a folder, found a file")
 
 
 @contextmanager

@@ -10,7 +10,7 @@ from spanwise.core.errors import SpanwiseError, unknown_name
 from spanwise.core.types import Sentence
 from spanwise.decoding.thresholds import Threshold
 from spanwise.files.names import printable
-from spanwise.files.writing import atomic_output, open_output, standard_output, to_json
+from spanwise.files.writing import atomic_output, check_new_output, open_output, standard_output, to_json
 from spanwise.formats import Ledger, write
 from spanwise.formats.jsonl import to_record
 from spanwise.formats.registry import names_format, output_format
@@ -62,8 +62,9 @@ def check_output_format(output: Path | None, format: str | None) -> None:
     if output is None:
         if format not in (None, "jsonl"):
             raise SpanwiseError("--to needs --output; standard output is jsonl")
-    elif not _is_page(output, format):
-        output_format(output, format, also=(HTML,))
+        return
+    is_folder = not _is_page(output, format) and output_format(output, format, also=(HTML,))[0].writes_folder
+    check_new_output(output, is_folder=is_folder)
 
 
 def write_predictions(
