@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
+import subprocess
+import sys
 from multiprocessing import forkserver
 from pathlib import Path
 
@@ -23,6 +26,30 @@ def test_files_of_the_current_folder_are_not_imported(monkeypatch: pytest.Monkey
     process_context("model")
     assert seen == ["1"]
     assert "PYTHONSAFEPATH" not in os.environ
+
+
+@pytest.mark.skipif("forkserver" not in multiprocessing.get_all_start_methods(), reason="this system has no fork server")
+def test_the_server_that_starts_workers_survives_interrupts() -> None:
+    """Ctrl+C reaches all processes of a terminal, also while the server imports its modules."""
+    code = """
+import os, signal, time
+from multiprocessing import forkserver
+from spanwise.annotation.pool import process_context
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may ignore it
+context = process_context("model")
+os.kill(forkserver._forkserver._forkserver_pid, signal.SIGINT)
+worker = context.Process(target=time.sleep, args=(0,))
+worker.start()
+worker.join()
+assert worker.exitcode == 0
+try:
+    os.kill(os.getpid(), signal.SIGINT)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("interrupted\n", "")
 
 
 def test_processes_that_cannot_be_started_are_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -163,11 +163,52 @@ def test_rejected_suggestions_stay_rejected_in_a_resumed_audit(
     assert (audited / "report.html").exists()
 
 
-def test_a_damaged_record_is_reported(data: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        ({"data": 5}, "data: input should be a valid string, found 5"),
+        ({"format": ["jsonl"]}, "format: input should be a valid string"),
+        ({"folds": None}, "folds: input should be a valid integer, found None"),
+        ({"folds": 2.5}, "folds: input should be a valid integer"),
+        ({"repeats": 0}, "repeats: input should be greater than or equal to 1, found 0"),
+        ({"config": None}, "config: input should be a valid dictionary"),
+        ({"written": {"suggestions.json": None}}, "written.suggestions.json: input should be a valid list, found None"),
+    ],
+)
+def test_a_damaged_record_is_reported(
+    data: Path, audited: Path, change: dict[str, Any], problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = audited / "audit.json"
+    damaged = json.dumps(json.loads(file.read_text()) | change)
+    file.write_text(damaged)
+    for arguments in ((str(data), "--out", str(audited), "--resume"), ("--apply", str(audited / "suggestions.json"))):
+        with pytest.raises(SystemExit) as exit:
+            main(["audit", *arguments])
+        assert (exit.value.code, capsys.readouterr().err.startswith(f"{file}: {problem}")) == (2, True)
+    assert file.read_text() == damaged
+
+
+def test_an_empty_record_is_reported(data: Path, tmp_path: Path) -> None:
     (tmp_path / "audit.json").write_text("{}")
-    with pytest.raises(SpanwiseError, match=r"audit\.json: config: input should be a valid dictionary"):
+    with pytest.raises(SpanwiseError, match=r"audit\.json: spanwise: field required"):
         audit(data, tmp_path, resume=True, log=quiet)
     assert (tmp_path / "audit.json").exists()
+
+
+def test_a_resumed_audit_reads_the_data_in_the_same_format(tmp_path: Path) -> None:
+    lines = [
+        json.dumps({"id": sentence.id, "tokens": ["Ü", *sentence.words]}, ensure_ascii=False)
+        for sentence in corpus(30)["train"]
+    ]
+    (tmp_path / "data.jsonl").write_text("\n".join(lines), encoding="latin-1")
+    record = {
+        "spanwise": "0", "data": None, "format": ":encoding=latin-1", "split": None, "fingerprint": "", "folds": 2, "repeats": 1,
+        "config": {},
+    }  # fmt: skip
+    (tmp_path / "audit").mkdir()
+    (tmp_path / "audit" / "audit.json").write_text(json.dumps(record))
+    with pytest.raises(SpanwiseError, match="the data is too small to audit: it has 30 sentences with 0 entities"):
+        audit(tmp_path / "data.jsonl", tmp_path / "audit", resume=True, log=quiet)
 
 
 def test_other_data_or_settings_cannot_be_resumed(data: Path, finished: Path) -> None:
@@ -197,6 +238,7 @@ def test_a_damaged_fold_is_reported(data: Path, finished: Path, tmp_path: Path) 
         ([Sentence(str(index), ("a",)) for index in range(30)], 5, "30 sentences with 0 entities"),
         ([Sentence(str(index), ("a",) * 9, (Entity("X", ((index, index + 1),)),)) for index in range(9)], 5, "at least 10"),
         (list(corpus(60)["train"]), 1, "--folds 1: expected 2 or more"),
+        (list(corpus(60)["train"]), 0, "--folds 0: expected 2 or more"),
     ],
 )
 def test_data_that_is_too_small_is_refused(sentences: list[Sentence], folds: int, problem: str, tmp_path: Path) -> None:

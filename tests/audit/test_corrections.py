@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
+from tiny import quiet
 
 from spanwise.audit.application import apply_corrections
 from spanwise.audit.correction_files import sentences_to_correct
 from spanwise.audit.corrections import apply_suggestions, correct_corpus
-from spanwise.audit.folder import AuditFolder
+from spanwise.audit.folder import AuditFolder, AuditRecord
 from spanwise.audit.outputs import write_outputs
 from spanwise.audit.result import Audit
 from spanwise.audit.suggestions import Suggestion, read_suggestions, sentence_keys, write_json_suggestions
@@ -107,7 +109,7 @@ def test_suggestions_are_written_in_the_documented_shape_and_read(tmp_path: Path
         ({"sentence": "a", "kind": "wrong", "gold": None, "suggestion": None}, "kind"),
         ({"sentence": "a", "kind": "missing", "gold": None, "suggestion": None}, "both null"),
         ({"sentence": "a", "kind": "missing", "gold": None, "suggestion": {"type": "X"}}, "spans"),
-        ({"sentence": "a", "kind": "missing", "gold": None, "suggestion": {"type": "X", "spans": [[2, 1]]}}, "greater than"),
+        ({"sentence": "a", "kind": "missing", "gold": None, "suggestion": {"type": "X", "spans": [[2, 1]]}}, "start < end"),
     ],
 )
 def test_wrong_records_are_refused(tmp_path: Path, record: object, problem: str) -> None:
@@ -189,11 +191,43 @@ def test_discontinuous_entities_that_a_tool_cannot_show_stay(tmp_path: Path) -> 
 
 
 def test_a_format_that_would_lose_entities_is_not_written(tmp_path: Path) -> None:
-    nested = Sentence("a", ("Bank", "of", "Oslo"), (Entity("Org", ((0, 3),)), Entity("Place", ((2, 3),))))
-    corpus = Corpus({"all": (nested,)})
+    """Applied without any edit, such a file would remove the lost entities from the data."""
+    bank = Sentence("a", ("Bank", "of", "Oslo"), (Entity("Organization", ((0, 3),)), Entity("Place", ((2, 3),))))
+    corpus, folder = Corpus({"all": (bank,)}), AuditFolder(tmp_path)
+    write([bank], tmp_path / "data.jsonl")
+    data = str(tmp_path / "data.jsonl")
+    folder.write_record(
+        AuditRecord(spanwise="0", data=data, format=None, split=None, fingerprint="", folds=2, repeats=1, config={})
+    )
     audit = Audit(corpus, sentence_keys(corpus), [Suggestion("a", "missing", None, Entity("Word", ((0, 1),)), 0.9, {})])
-    with pytest.raises(SpanwiseError, match=r"conll cannot represent .* which --apply would then remove"):
-        write_outputs(audit, AuditFolder(tmp_path), "conll", print)
+    with pytest.raises(SpanwiseError, match=r"conll cannot represent .* which --apply would then remove; pass --resume"):
+        write_outputs(audit, folder, "conll", quiet)
     assert (tmp_path / "suggestions.json").is_file()
     assert not list(tmp_path.glob("to-correct*"))
-    assert [path.name for path in write_outputs(audit, AuditFolder(tmp_path), "brat", print)][-1] == "to-correct"
+    file = write_outputs(audit, folder, "jsonl", quiet)[-1]
+    assert apply_corrections(file)[1].counts == {"added": 1}
+
+
+RECORD = '{"sentence": "a", "kind": "spurious", "gold": {"type": "Person", "spans": [[0, 1]]}, "suggestion": null}'
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        (f"[\n{RECORD},\n]", ":3: not JSON: Expecting value"),
+        (f"[\n{RECORD},\n{RECORD[:-30]}", ":3: not JSON: "),
+        (f"[\n{RECORD.replace('kind', 'type')}]", ":2: kind: field required"),
+        (f"[\n{RECORD.replace('[0, 1]', '[0, 1, 2]')}]", r":2: \[0, 1, 2\] is not a half-open range of words"),
+        (f"[\n{RECORD.replace('[0, 1]', '[-1, 1]')}]", r":2: \[-1, 1\] is not a half-open range of words; expected 0 <= start"),
+        (f"[{RECORD}, {RECORD}]", ": a: the data has no 'Person' from word 0 to 1"),
+        ("[" + RECORD.replace('"a"', '"c"') + "]", ": the data has no sentence 'c'"),
+    ],
+)
+def test_mistakes_in_an_edited_list_of_suggestions_are_reported_with_their_place(
+    tmp_path: Path, text: str, problem: str
+) -> None:
+    write(CORPUS["all"], tmp_path / "data.jsonl")
+    file = tmp_path / "suggestions.json"
+    file.write_text(text)
+    with pytest.raises(SpanwiseError, match=f"^{re.escape(str(file))}{problem}"):
+        apply_corrections(file, tmp_path / "data.jsonl", tmp_path / "out.jsonl")

@@ -81,3 +81,21 @@ def test_progress_shows_rates_and_remaining_time(tmp_path: Path) -> None:
         progress.advance(1000, 5000)
         progress.finish_shard(shards[0])
         assert progress.text == "1 of 2 shards, 1,000 rows, 10 rows/s, 50 words/s, 0:01:40 left"
+
+
+def test_an_interrupted_command_says_how_to_continue(
+    run: Runner, model: Path, data: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(*arguments: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("spanwise.annotation.run.annotate", interrupt)
+    result = run("annotate", model, data, tmp_path / "out")
+    assert (result.code, result.err) == (130, "spanwise: interrupted; run the same command again to continue\n")
+
+
+def test_a_shard_size_in_megabytes_is_refused(run: Runner, model: Path, data: Path, tmp_path: Path) -> None:
+    """Shards of 32 bytes would be thousands of files, most of them empty."""
+    result = run("annotate", model, data, tmp_path / "out", "--shard-size", 32)
+    assert (result.code, "greater than or equal to 1024" in result.err) == (2, True)
+    assert not (tmp_path / "out").exists()

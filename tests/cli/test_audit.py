@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from cli_runner import Runner
 
+from spanwise.audit.folder import AuditFolder, AuditRecord
 from spanwise.core.types import Entity, Sentence
 from spanwise.formats import read, write
 
@@ -21,10 +22,13 @@ def folder(tmp_path: Path) -> Path:
     write([IN_OSLO, Sentence("b", ("Lima",))], tmp_path / "data.jsonl")
     folder = tmp_path / "audit"
     folder.mkdir()
-    (folder / "audit.json").write_text(json.dumps({"data": str(tmp_path / "data.jsonl"), "format": None, "split": None}))
+    record = AuditRecord(
+        spanwise="0", data=str(tmp_path / "data.jsonl"), format=None, split=None, fingerprint="", folds=2, repeats=1, config={}
+    )
+    AuditFolder(folder).write_record(record)
     entity = {"type": "Place", "spans": [[1, 2]], "text": "Oslo"}
-    record = {"sentence": "a", "kind": "missing", "gold": None, "suggestion": entity, "score": 0.9}
-    (folder / "suggestions.json").write_text(json.dumps([record]))
+    suggestion = {"sentence": "a", "kind": "missing", "gold": None, "suggestion": entity, "score": 0.9}
+    (folder / "suggestions.json").write_text(json.dumps([suggestion]))
     return folder
 
 
@@ -74,3 +78,19 @@ def test_corrections_do_not_overwrite_the_data(run: Runner, folder: Path, tmp_pa
         result = run("audit", "--apply", folder / "suggestions.json", "--out", target)
         assert (result.code, result.err) == (2, f"{target}: the output would overwrite an input; choose another output\n")
     assert (tmp_path / "data.jsonl").read_bytes() == before
+
+
+def test_options_that_would_have_no_effect_are_refused(run: Runner, folder: Path, tmp_path: Path) -> None:
+    result = run("audit", "--apply", folder / "suggestions.json", "--split", "train", "--batch-size", 8, "--resume")
+    assert result.code == 2
+    assert "--apply corrects DATA without auditing it: omit --split, --batch-size, --resume (see" in result.err
+    assert "--lossy needs --apply" in run("audit", tmp_path / "data.jsonl", "--out", tmp_path / "out", "--lossy").err
+    assert not (folder / "corrected.jsonl").exists()
+
+
+def test_the_folder_of_an_audit_is_not_a_correction(run: Runner, folder: Path) -> None:
+    result = run("audit", "--apply", folder)
+    assert (result.code, result.err) == (
+        2,
+        f"{folder}: is the folder of an audit; pass a file in it, such as suggestions.json\n",
+    )

@@ -198,7 +198,30 @@ def test_convert_prints_counts(run: Runner, tmp_path: Path) -> None:
 def test_write_errors_have_no_traceback(run: Runner, tmp_path: Path) -> None:
     result = run("convert", FOLDER / "dev.jsonl", tmp_path / "no" / "such" / "out.jsonl")
     assert result.code == 2
-    assert result.err == f"{tmp_path / 'no' / 'such'}: no such folder\n"
+    assert result.err == f"{tmp_path / 'no' / 'such'}: no such folder; create it first\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        "describe missing.jsonl --json no/out.json",
+        "evaluate missing data.jsonl --json no/out.json",
+        "compare a=data.jsonl b=data.jsonl --gold missing.jsonl --json no/out.json",
+        "annotate missing data.jsonl out --json no/out.json",
+        "suggest missing data.jsonl --output no/out.jsonl",
+    ],
+)
+def test_an_impossible_output_is_reported_before_any_work(
+    run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: str
+) -> None:
+    """Nothing is read or loaded yet: other arguments are wrong too."""
+    monkeypatch.chdir(tmp_path)
+    Path("data.jsonl").write_text('{"tokens": ["a"]}\n')
+    result = run(*arguments.split())
+    assert (result.code, result.err) == (2, f"{tmp_path / 'no'}: no such folder; create it first\n")
+    Path("no/out.json").mkdir(parents=True)
+    Path("no/out.jsonl").mkdir()
+    assert run(*arguments.split()).err.endswith(": expected a file, found a folder\n")
 
 
 def test_formats_command(run: Runner) -> None:
@@ -233,3 +256,23 @@ def test_convert_reads_a_pipe(tmp_path: Path, options: list[str]) -> None:
     command = [sys.executable, "-c", code, "convert", "/dev/stdin", str(tmp_path / "x.jsonl"), *options]
     done = subprocess.run(command, input=b'{"tokens": ["a"]}\n' * 20_000, capture_output=True, check=True)
     assert done.stdout.startswith(b"all: 20,000 sentences, 0 entities")
+
+
+@pytest.mark.parametrize("command", ["train DATA", "vectors train CORPUS"])
+def test_an_option_without_its_value_names_the_command(run: Runner, command: str) -> None:
+    result = run(*command.split(), "--out")
+    name = f"spanwise {command.rpartition(' ')[0]}"
+    assert (result.code, result.err) == (2, f"{name}: option '--out' requires an argument (see {name} --help)\n")
+
+
+def test_training_data_without_sentences_is_named(run: Runner, tmp_path: Path) -> None:
+    (tmp_path / "empty.jsonl").touch()
+    result = run("train", tmp_path / "empty.jsonl", "--out", tmp_path / "out", "--encoder", "static")
+    message = f"{tmp_path / 'empty.jsonl'}: the training data has no sentences\n"
+    assert (result.code, result.out, result.err) == (2, "", message)
+
+
+def test_gold_without_sentences_is_named(run: Runner, model: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty.jsonl").touch()
+    result = run("evaluate", model, tmp_path / "empty.jsonl")
+    assert (result.code, result.err) == (2, f"{tmp_path / 'empty.jsonl'}: no sentences; expected gold annotations\n")

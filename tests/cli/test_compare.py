@@ -202,3 +202,13 @@ def test_typing_models_cannot_be_compared(run: Runner, files: dict[str, Path], t
     result = run("compare", files["one"], tmp_path / "typing", "--data", tmp_path / "corpus", "--device", "cpu")
     assert result.code == 2
     assert "types given spans and predicts no entities" in result.err
+
+
+def test_a_sweep_is_not_one_system(run: Runner, files: dict[str, Path], tmp_path: Path) -> None:
+    for name in ("training.seed=1", "training.seed=2"):
+        (tmp_path / "sweep" / name).mkdir(parents=True)
+        (tmp_path / "sweep" / name / "config.yaml").touch()
+    (tmp_path / "sweep" / "sweep.json").write_text("{}")
+    result = run("compare", tmp_path / "sweep", files["one"], "--gold", files["gold"])
+    message = f"{tmp_path / 'sweep'}: is a folder of several runs; pass one of them, or several with commas\n"
+    assert (result.code, result.err) == (2, message)

@@ -78,10 +78,10 @@ def test_export_errors(bundle: Path, tmp_path: Path, run: Runner) -> None:
     (tmp_path / "file").write_text("mine")
     before = sorted(tmp_path.rglob("*"))
     cases = [
-        (bundle, tmp_path / "full", f"{tmp_path / 'full'}: the folder is not empty\n"),
+        (bundle, tmp_path / "full", f"{tmp_path / 'full'}: the folder is not empty; choose another folder\n"),
         (bundle, bundle, f"{bundle}: the output would overwrite a run folder; choose another output\n"),
         (bundle, tmp_path / "file", f"{tmp_path / 'file'}: expected a folder, found a file\n"),
-        (bundle, tmp_path / "no" / "such", f"{tmp_path / 'no'}: no such folder\n"),
+        (bundle, tmp_path / "no" / "such", f"{tmp_path / 'no'}: no such folder; create it first\n"),
         (tmp_path / "full", tmp_path / "new", f"{tmp_path / 'full'}: no trained model here (config.yaml, labels.json, "
          "model.safetensors missing)\n"),
     ]  # fmt: skip

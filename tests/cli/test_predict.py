@@ -285,6 +285,7 @@ def test_partly_annotated_brat_folder(run: Runner, model: Path, tmp_path: Path) 
         (("-", "--output", "x"), ", html)"),
         (("-", "--output", "x.html", "--to", "html:dark=yes"), "html takes no options here, found 'dark=yes'"),
         (("-", "--threshold", "2"), "threshold '2': expected a number from 0 to 1, or TYPE=NUMBER"),
+        (("-", "--threshold", "=0.9"), "threshold '=0.9': expected a number from 0 to 1, or TYPE=NUMBER"),
         (("-", "--threshold", "Drugs=0.5"), "unknown type with a threshold 'Drugs' (did you mean 'Drug'?)"),
         (
             ("-", "--threshold", "0.5", "--threshold", "Drug=0.5"),

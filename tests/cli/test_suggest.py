@@ -154,3 +154,10 @@ def test_a_simulation_replaces_a_default_encoder_that_does_not_cover_the_text(
     result = run("suggest", "--simulate", tmp_path / "zh.jsonl", "--output", tmp_path / "curve")
     assert f"encoder: static, because {tiny_bert} hardly knows the script or language of this data" in result.out
     assert simulated[0].config.encoder == {"kind": "static"}
+
+
+def test_a_folder_that_is_not_empty_is_reported_before_any_work(run: Runner, pool: Path, tmp_path: Path) -> None:
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "a.txt").touch()
+    result = run("suggest", tmp_path / "no-model", pool, "--output", tmp_path / "full", "--to", "brat")
+    assert (result.code, result.err) == (2, f"{tmp_path / 'full'}: the folder is not empty; choose another folder\n")

@@ -47,7 +47,7 @@ def test_train_and_similar(run: Runner, tmp_path: Path) -> None:
     assert len(similar.out.splitlines()) == 3
     second = run("vectors", "train", FOLDER, "--out", out)
     assert second.code == 2
-    assert second.err == f"{out}: the folder is not empty\n"
+    assert second.err == f"{out}: the folder is not empty; choose another folder\n"
 
 
 def test_vectors_are_not_data(run: Runner, vectors: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from spanwise import Corpus, Entity, Sentence, SpanwiseError, bundled_corpus, convert
 from spanwise.core.nesting import nested_spans
-from spanwise.corpora.splits import ensure_dev_split, find_split_files, read_corpus
+from spanwise.corpora.splits import ensure_dev_split, find_split_files, open_splits, read_corpus
 
 
 def sentences(count: int, per_document: int = 0) -> tuple[Sentence, ...]:
@@ -136,3 +136,14 @@ def test_folders_train_dev_and_test_of_several_files_are_a_corpus(tmp_path: Path
     }
     assert [path.name for path in find_split_files(tmp_path)["test"]] == ["part0.conll", "part1.conll"]
     assert convert(tmp_path, tmp_path.with_name("out")).written["train"]["sentences"] == 3
+
+
+def test_runs_of_a_sweep_are_no_splits(tmp_path: Path) -> None:
+    """The names of their folders start with training, which is also the name of a split."""
+    for name in ("training.seed=1", "training.seed=2"):
+        (tmp_path / name).mkdir()
+        for file in ("config.yaml", "labels.json"):
+            (tmp_path / name / file).touch()
+    assert find_split_files(tmp_path) == {}
+    with pytest.raises(SpanwiseError, match=r"training\.seed=1: expected data, found a model$"):
+        open_splits(tmp_path / "training.seed=1")

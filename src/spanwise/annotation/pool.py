@@ -66,16 +66,20 @@ def process_context(model: str) -> Any:
     """
     if "forkserver" not in multiprocessing.get_all_start_methods():
         return multiprocessing.get_context("spawn")
-    from multiprocessing import forkserver
+    from multiprocessing import forkserver, resource_tracker
 
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(["spanwise.annotation.preload", *transformer_modules(Path(model))])
     # Files of the current folder must not replace modules of the server, such as a user's random.py.
     is_safe = "PYTHONSAFEPATH" in os.environ
     os.environ.setdefault("PYTHONSAFEPATH", "1")
+    # Interrupts are for this process: the server inherits the mask. It would print a traceback while it imports.
+    resource_tracker.ensure_running()  # first, because its start unblocks the signal
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         forkserver.ensure_running()
     finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
         if not is_safe:
             del os.environ["PYTHONSAFEPATH"]
     return context

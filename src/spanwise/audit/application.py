@@ -27,11 +27,13 @@ def apply_corrections(
     """
     if not corrections.exists():
         raise SpanwiseError(f"{corrections}: no such file or folder")
-    record = AuditFolder(corrections.absolute().parent).read_record() or {}
+    if AuditFolder(corrections).record_file.is_file():
+        raise SpanwiseError(f"{corrections}: is the folder of an audit; pass a file in it, such as suggestions.json")
+    record = AuditFolder(corrections.absolute().parent).read_record()
     if data is None:
-        if not record.get("data"):
+        if record is None or record.data is None:
             raise SpanwiseError(f"{corrections}: not in the folder of an audit; pass the data that was audited as DATA")
-        data, data_format = Path(record["data"]), data_format or record.get("format")
+        data, data_format = Path(record.data), data_format or record.format
     is_corpus = bool(find_split_files(data))
     if out is None:
         out = corrections.absolute().parent / ("corrected" if is_corpus else "corrected.jsonl")
@@ -39,9 +41,13 @@ def apply_corrections(
 
     ledger = Ledger()
     corpus = read_corpus(data, data_format, ledger)
-    keys = sentence_keys(audited_part(corpus, record.get("split"), data))
+    keys = sentence_keys(audited_part(corpus, None if record is None else record.split, data))
     if is_suggestion_file(corrections):
-        entities = apply_suggestions(keys, read_suggestions(corrections))
+        suggestions = read_suggestions(corrections)
+        try:
+            entities = apply_suggestions(keys, suggestions)
+        except SpanwiseError as error:
+            raise SpanwiseError(f"{corrections}: {error}") from None
     else:
         entities = read_corrected(corrections, keys, ledger)
     corrected, changes = correct_corpus(corpus, keys, entities)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from math import exp
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import Any
 
 from spanwise.audit.cross_validation import cross_validate
 from spanwise.audit.evidence import Evidence
-from spanwise.audit.folder import AuditFolder, check_same_audit
+from spanwise.audit.folder import AuditFolder, AuditRecord, check_same_audit
 from spanwise.audit.outputs import correction_format, write_outputs
 from spanwise.audit.ranking import RankedCandidate, rank_candidates
 from spanwise.audit.result import Audit
@@ -81,10 +81,12 @@ def audit(
     with folder.open(source, should_resume=resume, log=log):
         # Read the data. A resumed audit has the same settings as before.
         old = folder.read_record()
-        defaults = {"split": None, "folds": FOLDS, "repeats": REPEATS, **(old or {})}
-        split = defaults["split"] if split is None else split
-        folds = defaults["folds"] if folds is None else folds
-        repeats = defaults["repeats"] if repeats is None else repeats
+        if old is not None:
+            split, data_format = split or old.split, data_format or old.format
+        if folds is None:
+            folds = FOLDS if old is None else old.folds
+        if repeats is None:
+            repeats = REPEATS if old is None else old.repeats
         corpus = audited_part(read_data(data, data_format, log), split, source or "the data")
         keys = sentence_keys(corpus)
         sentences = [replace(sentence, relations=(), links=()) for _, sentence in keys.values()]
@@ -94,11 +96,11 @@ def audit(
             config = replace_encoder(config, Corpus({"train": tuple(sentences)}), log)
 
         # Record the settings, or check that they are the same.
-        record = {
-            "spanwise": __version__, "data": None if source is None else str(source.absolute()), "format": data_format,
-            "split": split, "fingerprint": fingerprint(sentences), "folds": folds, "repeats": repeats,
-            "config": config.model_dump(mode="json"), "written": (old or {}).get("written", {}),
-        }  # fmt: skip
+        record = AuditRecord(
+            spanwise=__version__, data=None if source is None else str(source.absolute()), format=data_format,
+            split=split, fingerprint=fingerprint(sentences), folds=folds, repeats=repeats,
+            config=config.model_dump(mode="json"), written={} if old is None else old.written,
+        )  # fmt: skip
         if old is not None:
             check_same_audit(folder.path, old, record)
         elif reason := choices.encoder_reason:
@@ -116,9 +118,9 @@ def audit(
         return replace(result, files=write_outputs(result, folder, to, log))
 
 
-def _configure(choices: Choices, folder: AuditFolder, old: Mapping[str, Any] | None, sentence_count: int) -> Config:
+def _configure(choices: Choices, folder: AuditFolder, old: AuditRecord | None, sentence_count: int) -> Config:
     """The configuration of the models, each trained on ``sentence_count`` sentences."""
-    resumed = None if old is None else validate_settings(Config, old.get("config"), f"{folder.record_file}: config")
+    resumed = None if old is None else validate_settings(Config, old.config, f"{folder.record_file}: config")
     config = choices.resolve(resumed=resumed)
     if config.head.get("task") == "typing":
         raise SpanwiseError("an audit needs models that predict entities; --task typing and head.task=typing do not")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from pathlib import Path
-from typing import Any
 
 from spanwise.audit.folder import AuditFolder
 
@@ -18,17 +17,16 @@ class EditedFiles:
     def has_edited(self, name: str) -> bool:
         """Whether a file or folder of this name has other content than the audit ever wrote."""
         path = self._folder.path / name
-        return path.exists() and _digest(path) not in self._read()[1].get(name, [])
+        record = self._folder.read_record()
+        return path.exists() and (record is None or _digest(path) not in record.written.get(name, []))
 
     def record(self, path: Path) -> None:
         """Record a new file or folder before it replaces the old one, so that an interruption cannot come in between."""
-        record, written = self._read()
-        digests = [*written.get(path.name, []), _digest(path)]
-        self._folder.write_record({**record, "written": {**written, path.name: list(dict.fromkeys(digests))}})
-
-    def _read(self) -> tuple[dict[str, Any], dict[str, list[str]]]:
-        record = self._folder.read_record() or {}
-        return record, record.get("written") or {}
+        record = self._folder.read_record()
+        assert record is not None  # written before the first file
+        digests = [*record.written.get(path.name, []), _digest(path)]
+        written = {**record.written, path.name: list(dict.fromkeys(digests))}
+        self._folder.write_record(record.model_copy(update={"written": written}))
 
 
 def _digest(path: Path) -> str:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, Field
+
+from spanwise.config.validation import validate_settings
 from spanwise.core.errors import SpanwiseError
 from spanwise.files.reading import read_json
 from spanwise.files.work_folders import remove_leftovers
@@ -14,6 +17,23 @@ from spanwise.files.writing import write_json
 from spanwise.runs.opening import create_folder
 from spanwise.runs.outputs import check_output
 from spanwise.runs.writer import only_writer
+
+
+class AuditRecord(BaseModel):
+    """The data and settings that an audit was started with, and the digests of each file that it wrote.
+
+    ``config`` is the configuration of the models, and ``fingerprint`` that of the audited sentences.
+    """
+
+    spanwise: str
+    data: str | None
+    format: str | None
+    split: str | None
+    fingerprint: str
+    folds: int = Field(ge=2)
+    repeats: int = Field(ge=1)
+    config: dict[str, Any]
+    written: dict[str, list[str]] = {}
 
 
 class AuditFolder:
@@ -24,11 +44,14 @@ class AuditFolder:
         self.record_file = path / "audit.json"
         self.scores = path / "folds"
 
-    def read_record(self) -> dict[str, Any] | None:
-        return read_json(self.record_file) if self.record_file.is_file() else None
+    def read_record(self) -> AuditRecord | None:
+        """Read the record; None where the file is missing."""
+        if not self.record_file.is_file():
+            return None
+        return validate_settings(AuditRecord, read_json(self.record_file), str(self.record_file))
 
-    def write_record(self, record: Mapping[str, Any]) -> None:
-        write_json(self.record_file, record)
+    def write_record(self, record: AuditRecord) -> None:
+        write_json(self.record_file, record.model_dump())
 
     @contextmanager
     def open(self, data: str | Path | None, *, should_resume: bool, log: Callable[[str], None]) -> Iterator[None]:
@@ -62,9 +85,9 @@ class AuditFolder:
             self.record_file.unlink(missing_ok=True)
 
 
-def check_same_audit(folder: Path, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+def check_same_audit(folder: Path, old: AuditRecord, new: AuditRecord) -> None:
     """Refuse to resume an audit with other data or settings."""
     names = {"fingerprint": "the data", "folds": "--folds", "repeats": "--repeats", "config": "the settings of the models"}
     for key, name in names.items():
-        if old.get(key) != new[key]:
+        if getattr(old, key) != getattr(new, key):
             raise SpanwiseError(f"{folder}: cannot resume: {name} changed since the audit was started; choose another folder")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,10 +14,11 @@ from typing_extensions import TypedDict
 
 from spanwise.analysis.writing import csv_safe
 from spanwise.core.errors import FormatError
-from spanwise.core.types import Corpus, Entity, Sentence, Span
+from spanwise.core.types import Corpus, Entity, Sentence
 from spanwise.corpora.splits import select_split
 from spanwise.files.reading import read_json_records, validate_record
 from spanwise.files.writing import JsonArray, open_output
+from spanwise.formats.shared.sample import Sample
 
 COLUMNS = (
     "rank", "score", "kind", "split", "sentence", "gold_type", "gold_text", "suggested_type", "suggested_text",
@@ -129,14 +129,12 @@ def write_csv_suggestions(suggestions: Sequence[Suggestion], keys: Mapping[str, 
 
 
 def is_suggestion_file(path: Path) -> bool:
-    """Whether a file looks like a list of suggestions, and not like annotated data."""
+    """Whether a file looks like a list of suggestions, perhaps with mistakes, and not like annotated data."""
     if not path.is_file() or path.suffix.lower() not in (".json", ".jsonl"):
         return False
-    try:
-        content = json.loads(path.read_bytes())
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(content, list) and all(isinstance(item, dict) and "kind" in item and "gold" in item for item in content)
+    sample = Sample(path)
+    has_suggestion = any(len(record.keys() & {"kind", "gold", "suggestion"}) > 1 for record in sample.dicts)
+    return has_suggestion or "".join(sample.text.split()) == "[]"
 
 
 def read_suggestions(path: Path) -> list[Suggestion]:
@@ -156,8 +154,8 @@ def _read_entity(record: _EntityRecord | None, path: Path, line: int) -> Entity 
     if record is None:
         return None
     try:
-        return Entity(record["type"], tuple(Span(*span) for span in record["spans"]))
+        return Entity(record["type"], tuple(record["spans"]))  # type: ignore[arg-type]
     except KeyError as error:
         raise FormatError(path, line, f"an entity has no {error.args[0]!r}; expected type and spans") from None
-    except (TypeError, ValueError) as error:
+    except ValueError as error:
         raise FormatError(path, line, str(error)) from None

@@ -49,9 +49,9 @@ def spanwise(
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
     """Run a command. User errors print one line to standard error and exit with code 2."""
     _prepare_process()
+    given = sys.argv[1:] if arguments is None else arguments
     try:
         with _warnings_as_notes():
-            given = sys.argv[1:] if arguments is None else arguments
             with paused_collection():
                 command = _build_command(given[0] if given else "")
             code = command(args=list(given), prog_name="spanwise", standalone_mode=False)
@@ -66,7 +66,7 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
             _fail(str(problem))
         raise
     except _UsageError as error:
-        _fail(_usage_message(error))
+        _fail(_usage_message(error, given))
     except (KeyboardInterrupt, typer.Abort):
         sys.stderr.write("spanwise: interrupted\n")
         sys.exit(130)
@@ -159,11 +159,17 @@ def _exit_from_unraisable(unraisable: sys.UnraisableHookArgs) -> None:
         sys.__unraisablehook__(unraisable)
 
 
-def _usage_message(error: Exception) -> str:
+def _usage_message(error: Exception, arguments: Sequence[str]) -> str:
     message = str(getattr(error, "format_message", error.__str__)()).rstrip(".").removeprefix("Invalid value: ")
     context = getattr(error, "ctx", None)
-    command = context.command_path if context else "spanwise"
+    command = context.command_path if context else " ".join(("spanwise", *_command_names(arguments)))
     return f"{command}: {message[:1].lower()}{message[1:]} (see {command} --help)"
+
+
+def _command_names(arguments: Sequence[str]) -> Sequence[str]:
+    """Return the command that is called; the error of an option without its value does not know it."""
+    first = arguments[0] if arguments else ""
+    return arguments[: 2 if first in GROUPS else int(first in COMMANDS)]
 
 
 def _fail(message: str) -> NoReturn:

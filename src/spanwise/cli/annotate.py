@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from spanwise.cli.options import BatchOption, DeviceOption, JsonOption, ThreadsOption, ThresholdsOption, check_target, show
+from spanwise.cli.options import BatchOption, DeviceOption, JsonOption, ThreadsOption, ThresholdsOption, check_target_file, show
 
 
 def annotate(
@@ -38,7 +38,7 @@ def annotate(
     ] = None,
     shard_size: Annotated[
         int | None,
-        typer.Option("--shard-size", metavar="BYTES", min=1, help="Size of the shards; 1 to 32 MB by default."),
+        typer.Option("--shard-size", metavar="BYTES", min=1024, help="Size of the shards; 1 to 32 MB by default."),
     ] = None,
     batch_size: BatchOption = 64,
     device: DeviceOption = "auto",
@@ -55,13 +55,17 @@ def annotate(
     from spanwise.cli.annotation_progress import AnnotationProgress
     from spanwise.prediction.outputs import parse_thresholds
 
-    check_target(json_file, Path(model), Path(source), output)
-    with AnnotationProgress() as progress:
-        summary = run(
-            model, source, output, text_column=text_column, format=format, threshold=parse_thresholds(threshold or ()),
-            overlap=overlap, batch_size=batch_size, device=device, precision=precision, workers=workers, threads=threads,
-            shard_size=shard_size, ray=ray, listener=progress,
-        )  # fmt: skip
+    check_target_file(json_file, Path(model), Path(source), output)
+    try:
+        with AnnotationProgress() as progress:
+            summary = run(
+                model, source, output, text_column=text_column, format=format, threshold=parse_thresholds(threshold or ()),
+                overlap=overlap, batch_size=batch_size, device=device, precision=precision, workers=workers, threads=threads,
+                shard_size=shard_size, ray=ray, listener=progress,
+            )  # fmt: skip
+    except KeyboardInterrupt:
+        typer.echo("spanwise: interrupted; run the same command again to continue", err=True)
+        raise SystemExit(130) from None
 
     def print_summary() -> None:
         counts = summary.counts

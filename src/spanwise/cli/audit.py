@@ -81,14 +81,22 @@ def audit(
     after you corrected them. It writes the corrected corpus and prints what changed.
     """
     source_format = with_encoding(source_format, encoding)
+    training = {"epochs": epochs, "batch_size": batch_size, "seed": seed}
     if apply is not None:
+        options: dict[str, object] = {
+            "split": split, "folds": folds, "repeats": repeats, "limit": limit, "recipe": recipe, "encoder": encoder,
+            **training, "set": settings or None, "resume": resume or None,
+        }  # fmt: skip
+        if unused := [f"--{name.replace('_', '-')}" for name, value in options.items() if value is not None]:
+            raise typer.BadParameter(f"--apply corrects DATA without auditing it: omit {', '.join(unused)}")
         _apply(apply, data, out, source_format, target_format, lossy=lossy)
         return
+    if lossy:
+        raise typer.BadParameter("--lossy needs --apply")
     if data is None or out is None:
         raise SpanwiseError("spanwise audit: expected DATA and --out DIR (see spanwise audit --help)")
     from spanwise.audit.audit import audit as run
 
-    training = {"epochs": epochs, "batch_size": batch_size, "seed": seed}
     try:
         result = run(
             data, out, split=split, folds=folds, repeats=repeats, recipe=recipe, encoder=encoder, overrides=settings or (),

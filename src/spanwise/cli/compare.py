@@ -17,7 +17,7 @@ from spanwise.cli.options import (
     PredFormatOption,
     SplitOption,
     ThreadsOption,
-    check_target,
+    check_target_file,
     print_ledger,
     show,
     with_encoding,
@@ -82,7 +82,7 @@ def compare(
     attributes, compared, ledger, gold_ledger = parse_buckets(buckets), parse_systems(systems), Ledger(), Ledger()
     if len(compared) < 2:
         raise typer.BadParameter("expected two or more systems")
-    check_target(json_file, source, train, *(path for system in compared for path in system.paths))
+    check_target_file(json_file, source, train, *(path for system in compared for path in system.paths))
     if gold is not None:
         gold_sentences = list(read_single_split(gold, gold_format, gold_ledger))
     else:

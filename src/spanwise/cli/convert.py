@@ -8,12 +8,19 @@ from typing import Annotated
 
 import typer
 
-from spanwise.cli.options import EncodingOption, FromOption, print_ledger, with_encoding
+from spanwise.cli.options import EncodingOption, FromOption, dash_as_standard_output, print_ledger, with_encoding
 
 
 def convert(
     source: Annotated[Path, typer.Argument(metavar="IN", help="File, folder with train/dev/test files, or brat folder.")],
-    target: Annotated[Path, typer.Argument(metavar="OUT", help="File to write; a folder for several splits or brat.")],
+    target: Annotated[
+        Path,
+        typer.Argument(
+            metavar="OUT",
+            callback=dash_as_standard_output,
+            help="File to write, or '-'; a folder for several splits or brat.",
+        ),
+    ],
     source_format: FromOption = None,
     encoding: EncodingOption = None,
     target_format: Annotated[

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from spanwise.cli.options import EncodingOption, FromOption, JsonOption, check_target, print_ledger, show, with_encoding
+from spanwise.cli.options import EncodingOption, FromOption, JsonOption, check_target_file, print_ledger, show, with_encoding
 
 
 def describe(
@@ -25,7 +25,7 @@ def describe(
     installed as packages.
     """
     source_format = with_encoding(source_format, encoding)
-    check_target(json_file, data)
+    check_target_file(json_file, data)
     if data is None:
         _list_models(json_file)
         return

@@ -23,7 +23,7 @@ from spanwise.cli.options import (
     SplitOption,
     ThreadsOption,
     ThresholdsOption,
-    check_target,
+    check_target_file,
     print_ledger,
     show,
     with_encoding,
@@ -91,7 +91,7 @@ def evaluate(
         raise typer.BadParameter("pass either --threshold or --find-threshold")
     if (should_save or is_per_type) and not should_find_threshold:
         raise typer.BadParameter(f"{'--save' if should_save else '--per-type'} needs --find-threshold")
-    check_target(json_file, model, data, pred, gold, train)
+    check_target_file(json_file, model, data, pred, gold, train)
 
     ledger, gold_ledger, saved = Ledger(), Ledger(), ""
     known = None if train is None else read_train_split(train, gold_format, ledger)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -37,7 +36,7 @@ def config(
     `spanwise predict --to label_studio`. `spanwise serve --label-studio` connects a model to the
     project.
     """
-    from spanwise.files.writing import atomic_output
+    from spanwise.files.writing import atomic_output, standard_output
     from spanwise.formats import Ledger
     from spanwise.label_studio.configuration import read_types, write_configuration
 
@@ -45,7 +44,7 @@ def config(
     ledger = Ledger()
     configuration = write_configuration(*read_types(data, with_encoding(source_format, encoding), ledger))
     if output is None or str(output) == "-":
-        sys.stdout.write(configuration)
+        standard_output().write(configuration)
     else:
         with atomic_output(output) as temporary:
             temporary.write_text(configuration, encoding="utf-8")

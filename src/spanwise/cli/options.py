@@ -74,6 +74,13 @@ JsonOption = Annotated[
 ]
 
 
+def dash_as_standard_output(path: Path | None) -> Path | None:
+    """Called with the path of an output: ``-`` is standard output, as for inputs it is standard input."""
+    from spanwise.files.writing import STANDARD_OUTPUT
+
+    return STANDARD_OUTPUT if path is not None and str(path) == "-" else path
+
+
 def with_encoding(format: str | None, encoding: str | None) -> str | None:
     """Return the format with the encoding of its files as an option."""
     if encoding is None:
@@ -92,6 +99,15 @@ def check_target(target: Path | None, *inputs: Path | None) -> None:
         check_output(target, paths if target.is_dir() else [file for path in paths for file in _input_files(path)])
 
 
+def check_target_file(target: Path | None, *inputs: Path | None) -> None:
+    """Refuse an output as ``check_target`` does, or because no file can have its path."""
+    from spanwise.files.writing import check_new_output
+
+    check_target(target, *inputs)
+    if target is not None and str(target) != "-":
+        check_new_output(target)
+
+
 def _input_files(path: Path) -> list[Path]:
     """The files of a corpus folder that are read; the folder may also hold other files."""
     from spanwise.corpora.splits import find_split_files
@@ -106,12 +122,12 @@ def _input_files(path: Path) -> list[Path]:
 
 def show(json_file: Path | None, to_json: Callable[[], Any], print_text: Callable[[], None]) -> None:
     """Write the result as JSON if requested; print it unless the JSON goes to standard output."""
-    from spanwise.files.writing import atomic_output
+    from spanwise.files.writing import atomic_output, standard_output
 
     if json_file is not None:
         text = json.dumps(to_json(), ensure_ascii=False, indent=1) + "\n"
         if str(json_file) == "-":
-            sys.stdout.write(text)
+            standard_output().write(text)
             return
         with atomic_output(json_file) as temporary:
             temporary.write_text(text, encoding="utf-8")

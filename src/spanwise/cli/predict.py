@@ -15,6 +15,7 @@ from spanwise.cli.options import (
     ThreadsOption,
     ThresholdsOption,
     check_target,
+    dash_as_standard_output,
     print_ledger,
     with_encoding,
 )
@@ -32,7 +33,13 @@ def predict(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="File to write; standard output as jsonl by default."),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            callback=dash_as_standard_output,
+            help="File to write; standard output as jsonl by default.",
+        ),
     ] = None,
     target_format: Annotated[
         str | None,
@@ -62,6 +69,7 @@ def predict(
 
     with paused_collection():
         from spanwise.cli.prediction_progress import PredictionProgress, can_show_bar
+        from spanwise.files.writing import is_stream
         from spanwise.formats import Ledger
         from spanwise.inputs.sources import STDIN, check_input_formats, input_paths, read_inputs
         from spanwise.prediction.load import load
@@ -88,4 +96,4 @@ def predict(
     if output is None:
         typer.echo(f"predicted {progress.summary}", err=True)
     else:
-        typer.echo(f"wrote {output}: {progress.summary}")
+        typer.echo(f"wrote {output}: {progress.summary}", err=is_stream(output))

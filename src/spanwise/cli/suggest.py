@@ -16,6 +16,7 @@ from spanwise.cli.options import (
     ThreadsOption,
     ThresholdsOption,
     check_target,
+    dash_as_standard_output,
     print_ledger,
     with_encoding,
 )
@@ -37,7 +38,13 @@ def suggest(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="File to write; with --simulate, the folder of the report."),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            callback=dash_as_standard_output,
+            help="File to write; with --simulate, the folder of the report.",
+        ),
     ] = None,
     count: Annotated[int, typer.Option("--count", "-n", metavar="N", min=1, help="Sentences or documents to choose.")] = 100,
     strategy: Annotated[
@@ -146,6 +153,7 @@ def _suggest(
     from spanwise.active_learning.units import SeenTexts
     from spanwise.cli.prediction_progress import PredictionProgress
     from spanwise.core.errors import SpanwiseError
+    from spanwise.files.writing import is_stream
     from spanwise.formats import Ledger
     from spanwise.inputs.sources import check_input_formats, input_paths, read_inputs
     from spanwise.prediction.load import load
@@ -176,12 +184,14 @@ def _suggest(
         counted = progress.count(predicted)
         write_predictions(counted, output, target_format, types=predictor.types, model=model, ledger=ledger)
     print_ledger(ledger)
+    is_to_stream = is_stream(output)  # the data may go to standard output, so messages go to standard error
     skipped = f", {units.skipped:,} skipped as annotated, repeated or empty" if units.skipped else ""
-    typer.echo(f"read {units.units:,} {criteria.unit}s{skipped}")
+    typer.echo(f"read {units.units:,} {criteria.unit}s{skipped}", err=is_to_stream)
     if len(chosen) < criteria.count:
-        typer.echo(f"fewer than {criteria.count:,} {criteria.unit}s are left to annotate; all of them were chosen")
+        message = f"fewer than {criteria.count:,} {criteria.unit}s are left to annotate; all of them were chosen"
+        typer.echo(message, err=is_to_stream)
     documents = f"{len(chosen):,} documents, " if criteria.unit == "document" else ""
-    typer.echo(f"wrote {output}: {documents}{progress.summary}")
+    typer.echo(f"wrote {output}: {documents}{progress.summary}", err=is_to_stream)
 
 
 def _simulate(

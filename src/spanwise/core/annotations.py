@@ -92,7 +92,7 @@ class Entity:
             if type(start) is not int or type(end) is not int:
                 raise ValueError(f"[{start!r:.30}, {end!r:.30}] is not a half-open range of words; expected integers")
             if start < 0 or end <= start:
-                raise ValueError(f"[{start}, {end}] is not a half-open range of words: the end must be greater than the start")
+                raise ValueError(f"[{start}, {end}] is not a half-open range of words; expected 0 <= start < end")
             if start < last_end:
                 raise ValueError(f"the fragments {[list(f) for f in fragments]} overlap or are out of order")
             has_adjacent = has_adjacent or start == last_end

@@ -13,6 +13,7 @@ from random import Random
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Corpus, Sentence
 from spanwise.formats import Ledger, can_detect, is_companion, read
+from spanwise.runs.folder import RunFolder
 
 _NAMES = {
     "train": "train", "training": "train",
@@ -35,10 +36,13 @@ def split_name(path: Path) -> str | None:
 
 
 def _split_files_in(folder: Path) -> dict[str, list[Path]]:
-    """Return the files (or folders) of each split of a corpus folder; ignore everything else in it."""
+    """Return the files (or folders) of each split of a corpus folder; ignore everything else in it.
+
+    The run training.seed=1 of a sweep is no train split.
+    """
     splits: dict[str, list[Path]] = {}
     for path in sorted(folder.iterdir()):
-        split = None if _is_hidden(Path(path.name)) else split_name(path)
+        split = None if _is_hidden(Path(path.name)) or RunFolder(path).is_run else split_name(path)
         if split:
             splits.setdefault(split, []).append(path)
     for split, paths in splits.items():
@@ -95,6 +99,8 @@ def open_splits(
                 for split, paths in files.items()
             }
         if format is None and not can_detect(path):
+            if RunFolder(path).is_run:
+                raise SpanwiseError(f"{path}: expected data, found a model")
             raise SpanwiseError(f"{path}: found no files named train, dev or test, and no folder format such as brat")
     return {split_name(path) or "all": read(path, format, ledger, with_annotations=with_annotations)}
 

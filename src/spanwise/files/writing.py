@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import shutil
+import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import IO, Any
 
@@ -14,6 +16,8 @@ from spanwise.core.errors import SpanwiseError
 from spanwise.files.disk import DiskFullError, disk_full_problem, flush, flush_tree, temporary_folder
 from spanwise.files.locks import remove_stale_lock
 from spanwise.files.work_folders import old_output, remove_leftovers, work_folder
+
+STANDARD_OUTPUT = Path("/dev/stdout")
 
 
 @contextmanager
@@ -35,16 +39,9 @@ def atomic_output(
         return
     if path.is_symlink():
         path = path.resolve()
-    parent = path.absolute().parent
-    if not parent.is_dir():
-        raise SpanwiseError(f"{parent}: no such folder")
+    parent = check_parent(path)
     remove_leftovers(parent)
-    if is_folder and path.is_dir():
-        remove_stale_lock(path)
-    if path.is_dir() and (not is_folder or (any(path.iterdir()) and not may_replace(path))):
-        raise SpanwiseError(f"{path}: {'the folder is not empty' if is_folder else 'expected a file, found a folder'}")
-    if is_folder and path.exists() and not path.is_dir():
-        raise SpanwiseError(f"{path}: expected a folder, found a file")
+    _check_replaceable(path, is_folder, may_replace)
     with _output_errors(path), work_folder(path) as work:
         temporary = work / path.name
         if is_folder:
@@ -58,6 +55,31 @@ def atomic_output(
                 path.rmdir()
         temporary.replace(path)  # fails if files were added to an empty folder in the meantime
         flush(parent)
+
+
+def check_parent(path: Path) -> Path:
+    """Return the folder that an output will be in; a missing one is an error."""
+    parent = path.absolute().parent
+    if not parent.is_dir():
+        raise SpanwiseError(f"{parent}: no such folder; create it first")
+    return parent
+
+
+def check_new_output(path: Path, *, is_folder: bool = False) -> None:
+    """Raise the errors of ``atomic_output`` on a path before the work that it would lose."""
+    if not is_stream(path) or is_folder:
+        check_parent(path)
+        _check_replaceable(path, is_folder, lambda folder: False)
+
+
+def _check_replaceable(path: Path, is_folder: bool, may_replace: Callable[[Path], bool]) -> None:
+    if is_folder and path.is_dir():
+        remove_stale_lock(path)
+    if path.is_dir() and (not is_folder or (any(path.iterdir()) and not may_replace(path))):
+        problem = "the folder is not empty; choose another folder" if is_folder else "expected a file, found a folder"
+        raise SpanwiseError(f"{path}: {problem}")
+    if is_folder and path.exists() and not path.is_dir():
+        raise SpanwiseError(f"{path}: expected a folder, found a file")
 
 
 @contextmanager
@@ -107,7 +129,7 @@ def _output_error(path: Path, error: Exception) -> Exception:
 
 def _copy_to_stream(source: Path, path: Path) -> None:
     try:
-        with source.open("rb") as file, path.open("wb") as sink:
+        with source.open("rb") as file, _open_stream(path) as sink:
             shutil.copyfileobj(file, sink)
     except BrokenPipeError:
         raise
@@ -115,9 +137,17 @@ def _copy_to_stream(source: Path, path: Path) -> None:
         raise SpanwiseError(f"{path}: not written: {error.strerror or error}") from None
 
 
+def _open_stream(path: Path) -> AbstractContextManager[IO[bytes]]:
+    """Open a device or pipe. Standard output is open already: a file that it is redirected to keeps its content."""
+    if path != STANDARD_OUTPUT or not isinstance(sys.stdout, io.TextIOWrapper):  # a notebook replaces standard output
+        return path.open("wb")
+    sys.stdout.flush()
+    return nullcontext(sys.stdout.buffer)
+
+
 def is_stream(path: Path) -> bool:
-    """Return True for a device or a pipe, which is written to and never replaced."""
-    return path.exists() and not path.is_file() and not path.is_dir()
+    """Return True for a device, a pipe or standard output, which is written to and never replaced."""
+    return path == STANDARD_OUTPUT or (path.exists() and not path.is_file() and not path.is_dir())
 
 
 @contextmanager
@@ -125,6 +155,13 @@ def open_output(path: Path) -> Iterator[IO[str]]:
     """Open a UTF-8 file for writing, with ``\\n`` line ends on every system."""
     with path.open("w", encoding="utf-8", newline="\n") as file:
         yield file
+
+
+def standard_output() -> IO[str]:
+    """Return standard output for data, in UTF-8 in any locale; text for people keeps the locale's encoding."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8", errors="strict")
+    return sys.stdout
 
 
 def to_json(item: Any) -> str:

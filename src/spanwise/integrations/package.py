@@ -18,7 +18,7 @@ from packaging.version import InvalidVersion, Version
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.version import __version__
 from spanwise.files.reading import read_json
-from spanwise.files.writing import atomic_output
+from spanwise.files.writing import atomic_output, check_parent
 from spanwise.integrations.wheel import WheelMetadata, write_wheel
 from spanwise.prediction.load import load, model_folder
 from spanwise.prediction.onnx.record import read_record
@@ -211,5 +211,4 @@ def _check_folder(out: Path) -> None:
     """Refuse a folder that cannot be written, before the model is exported."""
     if out.exists() and not out.is_dir():
         raise SpanwiseError(f"{out}: expected a folder, found a file")
-    if not out.absolute().parent.is_dir():
-        raise SpanwiseError(f"{out.absolute().parent}: no such folder")
+    check_parent(out)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -11,7 +10,7 @@ from spanwise.core.errors import SpanwiseError, unknown_name
 from spanwise.core.types import Sentence
 from spanwise.decoding.thresholds import Threshold
 from spanwise.files.names import printable
-from spanwise.files.writing import atomic_output, open_output, to_json
+from spanwise.files.writing import atomic_output, check_new_output, open_output, standard_output, to_json
 from spanwise.formats import Ledger, write
 from spanwise.formats.jsonl import to_record
 from spanwise.formats.registry import names_format, output_format
@@ -27,12 +26,12 @@ def parse_thresholds(texts: Iterable[str]) -> Threshold:
     """
     for_all, by_type = 0.0, {}
     for text in texts:
-        name, _, value = text.rpartition("=")
+        name, equals, value = text.rpartition("=")
         try:
             score = float(value)
         except ValueError:
             score = -1.0
-        if not 0 <= score <= 1:
+        if not 0 <= score <= 1 or (equals and not name):
             raise SpanwiseError(f"threshold {text!r}: expected a number from 0 to 1, or TYPE=NUMBER")
         if name:
             by_type[name] = score
@@ -63,8 +62,9 @@ def check_output_format(output: Path | None, format: str | None) -> None:
     if output is None:
         if format not in (None, "jsonl"):
             raise SpanwiseError("--to needs --output; standard output is jsonl")
-    elif not _is_page(output, format):
-        output_format(output, format, also=(HTML,))
+        return
+    is_folder = not _is_page(output, format) and output_format(output, format, also=(HTML,))[0].writes_folder
+    check_new_output(output, is_folder=is_folder)
 
 
 def write_predictions(
@@ -98,8 +98,9 @@ def _with_model_name(sentences: Iterable[Sentence], model: str) -> Iterator[Sent
 
 def print_predictions(sentences: Iterable[Sentence]) -> None:
     """Print predictions as JSON lines, with the text and character offsets of each entity."""
+    output = standard_output()
     for sentence in sentences:
-        sys.stdout.write(to_json(to_record(_with_characters(sentence))) + "\n")
+        output.write(to_json(to_record(_with_characters(sentence))) + "\n")
 
 
 def _with_characters(sentence: Sentence) -> Sentence:

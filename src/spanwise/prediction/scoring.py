@@ -86,7 +86,8 @@ def predict_split(
     elif with_dev:
         notes = (TRAINED_ON.format(len(with_dev["dev"])),)
     if not corpus[split]:
-        raise SpanwiseError(f"{data}: {split} has no sentences; expected gold annotations")
+        part = "" if split == "all" else f"{split} has "
+        raise SpanwiseError(f"{data}: {part}no sentences; expected gold annotations")
     unannotated = {name: list(stream) for name, stream in open_splits(data, format, with_annotations=False).items()}
     context = [sentence for sentences in unannotated.values() for sentence in sentences]
     documents = {sentence.document for sentence in corpus[split]}  # a brat folder may hold texts without annotations

@@ -62,6 +62,8 @@ def check_systems(systems: Iterable[System], format: str | None) -> None:
     """Raise an error for a prediction file that cannot be read; called before a model is loaded."""
     for system in systems:
         for path in system.paths:
+            if RunFolder(path).is_group:
+                raise SpanwiseError(f"{path}: is a folder of several runs; pass one of them, or several with commas")
             if not RunFolder(path).is_run and not is_stream(path):
                 next(read_single_split(path, format), None)  # detects the format
 

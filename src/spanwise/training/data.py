@@ -21,10 +21,11 @@ UNLABELLED = "unlabelled"  # the split of a corpus with the sentences without go
 def read_training_corpus(data: str | Path | Corpus, format: str | None, log: Callable[[str], None]) -> Corpus:
     """Read data and make sure that it has training sentences and a dev split."""
     corpus, note = ensure_dev_split(read_data(data, format, log))
+    if not corpus["train"]:
+        source = "" if isinstance(data, Corpus) else f"{data}: "
+        raise SpanwiseError(f"{source}the training data has no sentences")
     if note:
         log(note)
-    if not corpus["train"]:
-        raise SpanwiseError("the training data has no sentences")
     return corpus
 
 
