@@ -40,8 +40,9 @@ class Layout:
     def table(self, rows: Sequence[Row]) -> Any:
         """Return the rows as a table; raise an error of pyarrow, or ``ValueError``, if a value does not fit."""
         pa = import_pyarrow()
+        known = frozenset(self.schema.names)
         for name in (name for row in rows for name in row):
-            if name not in self.schema.names:
+            if name not in known:
                 raise ValueError(f"the column {name!r} is not in the earlier rows")
         return pa.table([self._array(field, rows) for field in self.schema], schema=self.schema)
 
@@ -50,6 +51,8 @@ class Layout:
         values = [row.get(field.name) for row in rows]
         if field.name in self.json_columns:
             values = [None if value is None else json.dumps(value, ensure_ascii=False) for value in values]
+        if field.name in column_types():  # predictions
+            return pa.array(values, field.type)
         array = _to_array(values)
         if array.type == field.type:
             return array
