@@ -190,6 +190,7 @@ def test_rows_with_times_that_python_does_not_have(model: Path, tmp_path: Path) 
         "nanoseconds": pa.array([1, 1], pa.timestamp("ns")), "far": pa.array([2**50, 2**50], pa.timestamp("ms", "UTC")),
         "nested": pa.array([[{"at": 1}], [{"at": 1}]], pa.list_(pa.struct([("at", pa.time64("ns"))]))),
         "duration": pa.array([3, 3], pa.duration("ns")),
+        "map": pa.array([[("a", 1)], [("a", 1000), ("b", 1)]], pa.map_(pa.string(), pa.time64("ns"))),
     }  # fmt: skip
     table = pa.table({"text": ["Oslo", None], **times})
     pq.write_table(table, tmp_path / "in.parquet")
@@ -199,6 +200,7 @@ def test_rows_with_times_that_python_does_not_have(model: Path, tmp_path: Path) 
         (error,) = errors_of(tmp_path / format)
         assert error["row"]["nanoseconds"] == "1970-01-01 00:00:00.000000001"
         assert error["row"]["nested"] == [{"at": "00:00:00.000000001"}]
+        assert error["row"]["map"] == [["a", "00:00:00.000001"], ["b", "00:00:00.000000001"]]  # pairs, as without such times
         assert (type(error["row"]["far"]), error["row"]["duration"]) == (str, "3")
     assert pq.read_table(tmp_path / "parquet").drop_columns("entities").equals(table.slice(0, 1))
     (row,) = rows_of(tmp_path / "jsonl")

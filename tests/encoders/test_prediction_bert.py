@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 import torch
-from tiny import encoded, mixed_sentences, model, transformer
+from tiny import assert_close, encoded, mixed_sentences, model, transformer
 
 from spanwise.encoders.prediction_bert import PredictionBert, read_bert_config
 from spanwise.encoders.prediction_tokenizer import PredictionTokenizer, read_prediction_tokenizer
 from spanwise.encoders.transformer import TransformerEncoder
 from spanwise.prediction.load import load, load_torch
+from spanwise.runtime import cpu_linear
+from spanwise.runtime.cpu_linear import use_cpu_linear
 
 MIXED = mixed_sentences()
 
@@ -32,6 +34,13 @@ def for_prediction(encoder: TransformerEncoder, folder: Path) -> TransformerEnco
     return loaded.eval()
 
 
+@pytest.fixture
+def without_onednn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compute all products with PyTorch, as the library does."""
+    monkeypatch.setattr(cpu_linear, "has_onednn", lambda: False)
+
+
+@pytest.mark.usefixtures("without_onednn")
 @pytest.mark.parametrize("source", ["tiny_bert", "tiny_roberta"])
 @pytest.mark.parametrize("layers", [0, 2])
 def test_states_are_those_of_the_library(request: pytest.FixtureRequest, tmp_path: Path, source: str, layers: int) -> None:
@@ -53,6 +62,22 @@ def test_states_are_those_of_the_library(request: pytest.FixtureRequest, tmp_pat
             assert torch.equal(lower[actual.mask], expected_lower[expected.mask])
 
 
+@torch.no_grad()
+@pytest.mark.parametrize("source", ["tiny_bert", "tiny_roberta"])
+def test_states_of_large_batches(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, source: str
+) -> None:  # fmt: skip
+    """oneDNN computes their products, with other last digits on some processors."""
+    encoder = saved(request.getfixturevalue(source), tmp_path / "run")
+    fast = for_prediction(encoder, tmp_path / "run")
+    use_cpu_linear(fast)
+    monkeypatch.setattr(cpu_linear, "MIN_ROWS", 1)
+    expected, actual = (encoded(one, one.prepare(MIXED)) for one in (encoder, fast))
+    assert_close(actual.words[actual.mask], expected.words[expected.mask])
+    assert_close(actual.cls, expected.cls)
+
+
+@pytest.mark.usefixtures("without_onednn")
 def test_full_masks_are_those_of_the_library(tiny_bert: Path, tmp_path: Path) -> None:
     encoder = saved(tiny_bert, tmp_path / "run")
     fast = for_prediction(encoder, tmp_path / "run")

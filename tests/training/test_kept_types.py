@@ -6,6 +6,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from interruptions import Interrupted, interrupt
@@ -14,6 +15,8 @@ from tiny import METHODS, STATIC, corpus, digest, fit, model, with_relations
 from spanwise import Corpus, Entity, Sentence, SpanwiseError, evaluate, load
 from spanwise.cli import main
 from spanwise.decoding.decode import Predictions
+from spanwise.models.model import Model
+from spanwise.prediction.span_vectors import span_probabilities
 from spanwise.recipes.resolve import Choices
 from spanwise.training.init_weights import copy_types, initialize_from
 from spanwise.training.kept_types import KeptTypes
@@ -178,14 +181,28 @@ def test_weights_of_types_are_copied_to_the_same_types() -> None:
     assert copy_types(torch.zeros(5), torch.ones(3), old, new) is None
 
 
-@pytest.mark.parametrize("recipe", [name for name in METHODS if "-paper" not in name and "deep" not in name])
-def test_the_head_of_every_method_is_copied_if_there_are_more_types(recipe: str, tmp_path: Path) -> None:
-    """All weights of the old types have the same values after ``--init``, so that these types are scored as before."""
+def with_new_type(recipe: str, folder: Path) -> tuple[Model, Model, str]:
+    """A model, one with another type that has its weights, and the line of the log."""
     data = with_relations(corpus(24))
     last = [replace(s, entities=(*s.entities, Entity("New", ((len(s.words) - 1, len(s.words)),)))) for s in data["train"]]
     old = model("static", recipe, ("encoder.pos_size=0",), data=data)
     new = model("static", recipe, ("encoder.pos_size=0",), data=Corpus({**data.splits, "train": tuple(last)}), seed=1)
-    old.save(tmp_path)
-    line = initialize_from(new, tmp_path)
+    old.save(folder)
+    return old, new, initialize_from(new, folder)
+
+
+@pytest.mark.parametrize("recipe", [name for name in METHODS if "-paper" not in name and "deep" not in name])
+def test_the_head_of_every_method_is_copied_if_there_are_more_types(recipe: str, tmp_path: Path) -> None:
+    _, new, line = with_new_type(recipe, tmp_path)
     count = len(new.head.state_dict())
     assert f"and {count} of {count} weight tensors of the head" in line
+
+
+@pytest.mark.parametrize("recipe", ["global-pointer", "efficient-global-pointer"])
+def test_old_types_are_scored_as_before_if_there_are_more_types(recipe: str, tmp_path: Path) -> None:
+    """Types of these heads are independent, so a new one changes no probability."""
+    old, new, _ = with_new_type(recipe, tmp_path)
+    columns = [new.labels.entities.index(type) for type in old.labels.entities]
+    before, after = (span_probabilities(each.eval(), corpus(24)["train"]) for each in (old, new))
+    for one, other in zip(before, after, strict=True):
+        np.testing.assert_allclose(other.vectors[:, columns], one.vectors[:, : len(columns)], atol=1e-6)

@@ -64,6 +64,8 @@ def _value(scalar: Any) -> Any:
     except (ValueError, OverflowError):
         if isinstance(scalar, pa.StructScalar):
             return {name: _value(value) for name, value in scalar.items()}
+        if isinstance(scalar, pa.MapScalar):
+            return [tuple(_value(entry).values()) for entry in scalar.values]
         if isinstance(scalar, pa.ListScalar):
             return [_value(value) for value in scalar.values]
         if isinstance(scalar, pa.DictionaryScalar):

@@ -26,7 +26,7 @@ class Layout:
         fields, json_columns = [], set()
         for name in names:
             try:
-                kind = pa.array([row.get(name) for row in rows]).type
+                kind = _to_array([row.get(name) for row in rows]).type
                 is_json = not _is_writable(kind)
             except UnicodeEncodeError:  # a lone surrogate, which ``problem`` reports
                 kind, is_json = pa.string(), False
@@ -40,8 +40,9 @@ class Layout:
     def table(self, rows: Sequence[Row]) -> Any:
         """Return the rows as a table; raise an error of pyarrow, or ``ValueError``, if a value does not fit."""
         pa = import_pyarrow()
+        known = frozenset(self.schema.names)
         for name in (name for row in rows for name in row):
-            if name not in self.schema.names:
+            if name not in known:
                 raise ValueError(f"the column {name!r} is not in the earlier rows")
         return pa.table([self._array(field, rows) for field in self.schema], schema=self.schema)
 
@@ -50,7 +51,9 @@ class Layout:
         values = [row.get(field.name) for row in rows]
         if field.name in self.json_columns:
             values = [None if value is None else json.dumps(value, ensure_ascii=False) for value in values]
-        array = pa.array(values)
+        if field.name in column_types():  # predictions
+            return pa.array(values, field.type)
+        array = _to_array(values)
         if array.type == field.type:
             return array
         if not _fits(array.type, field.type):  # pyarrow would drop keys, cut 2.5 to 2 and split texts into letters
@@ -66,6 +69,28 @@ class Layout:
             reason = next(iter(str(error).splitlines()), "")
             return f"does not fit the parquet columns of the first rows: {reason}; use --format jsonl"
         return None
+
+
+def _to_array(values: Sequence[Any]) -> Any:
+    """Infer the type of values; raise an error of pyarrow, or ``OverflowError``, if no type has all of them."""
+    pa = import_pyarrow()
+    array = pa.array(values)
+    if _has_boolean_number(values, array.type):
+        raise pa.ArrowTypeError("expected a number, found a boolean")
+    return array
+
+
+def _has_boolean_number(values: Iterable[Any], kind: Any) -> bool:
+    """Whether true or false is among the decimal numbers of values: pyarrow would change it to 1.0 or 0.0."""
+    types = import_pyarrow().types
+    if types.is_floating(kind):
+        return any(isinstance(value, bool) for value in values)
+    if types.is_list(kind):
+        return _has_boolean_number((item for value in values if value is not None for item in value), kind.value_type)
+    if types.is_struct(kind):
+        present = [value for value in values if value is not None]
+        return any(_has_boolean_number((value.get(field.name) for value in present), field.type) for field in kind)
+    return False
 
 
 def _fits(kind: Any, column: Any) -> bool:

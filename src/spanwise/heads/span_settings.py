@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from math import ceil
 from typing import Any, ClassVar, Literal, Self
 
@@ -183,14 +183,27 @@ def count_without_crossing(spans: Iterable[Span]) -> int:
     distinct = set(spans)
     if not has_crossing(distinct):
         return len(distinct)
-    # Below the whole range, spans that do not cross leave a point that cuts none of them.
-    points = sorted({boundary for span in distinct for boundary in span})
+    crossing = sorted(span for span in distinct if any(map(span.crosses, distinct)))
+    groups: list[set[Span]] = []  # spans of different groups do not overlap
+    end = 0
+    for span in crossing:
+        if span.start >= end:
+            groups.append(set())
+        groups[-1].add(span)
+        end = max(end, span.end)
+    return len(distinct) - len(crossing) + sum(map(_count_in_group, groups))
+
+
+def _count_in_group(spans: Set[Span]) -> int:
+    """The same for a few spans; the time grows with the cube of their number."""
+    points = sorted({boundary for span in spans for boundary in span})
     largest: dict[tuple[int, int], int] = {}  # among the spans between two points
     for width in range(1, len(points)):
         for first in range(len(points) - width):
             last = first + width
+            # Below the whole range, spans that do not cross leave a point that cuts none of them.
             inside = max((largest[first, middle] + largest[middle, last] for middle in range(first + 1, last)), default=0)
-            largest[first, last] = inside + (Span(points[first], points[last]) in distinct)
+            largest[first, last] = inside + (Span(points[first], points[last]) in spans)
     return largest[0, len(points) - 1]
 
 
