@@ -119,6 +119,13 @@ def test_an_output_inside_the_input_folder_can_be_resumed(model: Path, data: Pat
         run(model, data / "out", data / "out")
 
 
+def test_a_glob_that_matches_the_output_can_be_resumed(model: Path, data: Path, keywords: KeywordPredictor) -> None:
+    """The names of shards are relative to the folder of the inputs, whether or not there are outputs."""
+    pattern, out = data.parent / "**" / "*.jsonl", data.parent / "out"
+    first = run(model, pattern, out)
+    assert run(model, pattern, out) == {**first, "finished_before": first["shards"], "seconds": ANY}
+
+
 def test_a_kill_while_the_settings_are_written_does_not_block_the_folder(model: Path, data: Path, tmp_path: Path) -> None:
     leftover = tmp_path / "out" / f".{SETTINGS}.abcd1234"
     leftover.mkdir(parents=True)

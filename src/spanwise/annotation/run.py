@@ -86,7 +86,7 @@ def annotate(
     started, listener = time.perf_counter(), listener or Listener()
     output = Path(output).expanduser()
     check_output(output, [Path(model)])
-    sources = select_inputs(find_sources(str(source)), output)
+    sources = find_inputs(str(source), output)
     format = check_format(format, sources)
     folder = model_folder(model)
     job = JobFolder(output, WRITERS[format].suffix)
@@ -142,13 +142,15 @@ def check_format(format: str | None, sources: Sequence[Source]) -> str:
     return format
 
 
-def select_inputs(sources: Sequence[Source], output: Path) -> list[Source]:
-    """Omit the shards of an earlier run, if the output is inside the folder of the input; refuse other files in it."""
+def find_inputs(pattern: str, output: Path) -> list[Source]:
+    """Find the input files, without the shards of an earlier run; refuse an output folder with other inputs."""
     target = output.resolve()
-    is_inside = [source.path.resolve().is_relative_to(target) for source in sources]
-    if any(is_inside) and (all(is_inside) or not JobFolder.is_job(output)):
-        raise SpanwiseError(f"{output}: contains the input {sources[is_inside.index(True)].path}; choose another folder")
-    return [source for source, inside in zip(sources, is_inside, strict=True) if not inside]
+    has_shards = JobFolder.is_job(output) and not Path(pattern).expanduser().resolve().is_relative_to(target)
+    sources = find_sources(pattern, skipped=target if has_shards else None)
+    for source in sources:
+        if source.path.resolve().is_relative_to(target):
+            raise SpanwiseError(f"{output}: contains the input {source.path}; choose another folder")
+    return sources
 
 
 def check_first_rows(sources: Sequence[Source], text_column: str) -> None:

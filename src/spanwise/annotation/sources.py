@@ -47,15 +47,16 @@ class Source:
         return self.path.open("rb")
 
 
-def find_sources(pattern: str) -> list[Source]:
+def find_sources(pattern: str, skipped: Path | None = None) -> list[Source]:
     """Return the input files of a file, a folder or a glob, in a stable order.
 
-    Hidden files, files whose names start with ``_`` and files with other suffixes in a folder are skipped.
+    Hidden files, files whose names start with ``_`` and files with other suffixes in a folder are skipped, and
+    all files in the folder ``skipped``.
     """
     path = Path(pattern).expanduser()
     if path.is_dir():
         files = [file for file in sorted(path.rglob("*")) if file.is_file() and not _is_hidden(file.relative_to(path))]
-        sources = [source for file in files if (source := _source(file, path))]
+        sources = [source for file in _outside(files, skipped) if (source := _source(file, path))]
     elif path.exists():
         sources = [source for source in [_source(path, path.parent)] if source]
         if not sources:
@@ -65,12 +66,17 @@ def find_sources(pattern: str) -> list[Source]:
         files = [file for file in files if file.is_file()]
         if not files and not glob.has_magic(pattern):
             raise SpanwiseError(f"{pattern}: no such file or folder")
+        files = _outside(files, skipped)
         root = _common_folder(files)
         sources = [source for file in files if (source := _source(file, root))]
     if not sources:
         raise SpanwiseError(f"{pattern}: no files to annotate; {EXPECTED}")
     _check_names(sources)
     return sources
+
+
+def _outside(files: Sequence[Path], folder: Path | None) -> list[Path]:
+    return [file for file in files if folder is None or not file.resolve().is_relative_to(folder)]
 
 
 def _source(path: Path, root: Path) -> Source | None:

@@ -56,7 +56,7 @@ def resolve(name: str) -> str:
     )
 
 
-@paused_collection()  # importing the library takes much longer with it
+@paused_collection()  # importing the library takes much longer with garbage collection
 def load_pretrained(name: str, folder: Path | None = None) -> tuple[Any, Any]:
     """The model and tokenizer of a name. From a run's ``folder`` only the architecture is loaded, without weights."""
     from transformers import AutoConfig, AutoModel, AutoTokenizer
