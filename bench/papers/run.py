@@ -1,31 +1,45 @@
-"""Train and score the systems of a table of the five papers, and print the published row next to ours.
+"""Train and score the systems of tables of the five papers, and print the published rows next to ours.
 
 python bench/papers/run.py sng:table2 --data DATA [--encoder minilm --small] [--seeds 1,2,3] --out FOLDER
+python bench/papers/run.py all --jobs 8 --data DATA --encoder minilm --small --out FOLDER
 
 DATA holds one folder per corpus. FOLDER gets the run folders and one small JSON file per cell (a system
-on a corpus with a seed); cells with a file are not trained again. Cells that the data or the encoder does
-not allow are skipped with a message. --only SUBSTRING trains the cells whose name contains it, so that
-several machines can share a table; --report only prints. Without --small, the settings are the published
-ones, which need the published encoder and hours of a GPU.
+on a corpus with a seed); cells with a file are not trained again, and interrupted ones are resumed. Cells
+that the data or the encoder does not allow are skipped with a message. --jobs trains several cells in
+parallel, each with its output in a file in FOLDER/logs. --only SUBSTRING trains the cells whose name
+contains it, so that several machines can share a table; --report only prints. Without --small, the settings
+are the published ones, which need the published encoder and hours of a GPU. The exit code is 1 if a cell
+failed, or if all of them were skipped.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
+import multiprocessing
+import os
+import sys
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import redirect_stderr, redirect_stdout
+from functools import partial
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from cells import Table, run_cell, table_names
+from cells import Cell, Table, run_cell, table_names
 
 from spanwise.core.errors import SpanwiseError
+
+Cells = Mapping[Path, tuple[Table, Cell]]  # by the file of the record
+PRELOADED = ["transformers", "cells", "spanwise.encoders.transformer"]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("name", choices=[*table_names(), "list"], metavar="NAME", help=", ".join(table_names()))
+    names = [*table_names(), "all", "list"]
+    parser.add_argument("names", nargs="+", choices=names, metavar="NAME", help=", ".join(names))
     parser.add_argument("--data", type=Path, default=Path("data"))
     parser.add_argument("--out", type=Path, default=Path("papers"))
     parser.add_argument("--runs", type=Path, help="Run folders; inside --out by default.")
@@ -37,32 +51,83 @@ def main() -> None:
     parser.add_argument("--only", default="", help="Only cells whose name contains this text.")
     parser.add_argument("--tag", default="", help="Name of a variant of the settings, stored and reported separately.")
     parser.add_argument("--report", action="store_true")
+    parser.add_argument("--jobs", type=int, default=1, help="Cells to train at the same time.")
     parser.add_argument("--device", default="auto")
     arguments = parser.parse_args()
-    if arguments.name == "list":
+    if "list" in arguments.names:
         for name in table_names():
             print(f"{name:24} {Table.read(name).title}")
         return
-    table = Table.read(arguments.name)
-    corpora = arguments.corpora or table.corpora
-    cells = [cell for cell in table.cells(arguments.seeds) if arguments.only in cell.name and cell.corpus in corpora]
-    for cell in cells:
-        path = arguments.out / f"{prefix(table.owner(cell.system), arguments.tag)}{cell.name}.json"
-        if path.is_file() or arguments.report:
-            continue
+    tables = [Table.read(name) for name in (table_names() if "all" in arguments.names else arguments.names)]
+    results = [] if arguments.report else list(train_cells(find_cells(tables, arguments), arguments))
+    for table in tables:
+        owners = {table.owner(system).name: table.owner(system) for system in table.systems}.values()
+        paths = [path for owner in owners for path in sorted(arguments.out.glob(f"{prefix(owner, arguments.tag)}*.json"))]
+        print(format_table(table, [json.loads(path.read_text(encoding="utf-8")) for path in paths]), end="\n\n")
+    if "failed" in results or (results and "trained" not in results):
+        sys.exit(1)
+
+
+def find_cells(tables: Sequence[Table], arguments: argparse.Namespace) -> Cells:
+    """The cells to train. Several tables may show the same cell, which is trained once."""
+    cells = {}
+    for table in tables:
+        for cell in table.cells(arguments.seeds):
+            if arguments.only in cell.name and cell.corpus in (arguments.corpora or table.corpora):
+                path = arguments.out / f"{prefix(table.owner(cell.system), arguments.tag)}{cell.name}.json"
+                cells[path] = (table, cell)
+    return {path: cell for path, cell in cells.items() if not path.is_file()}
+
+
+def train_cells(cells: Cells, arguments: argparse.Namespace) -> Iterator[str]:
+    """Train cells and write their records; yield for each whether it is trained, skipped or failed."""
+    if arguments.jobs == 1:
+        for path, (table, cell) in cells.items():
+            yield train_cell(path, table, cell, arguments)
+        return
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    # A new process per cell, forked from one that has imported everything, which saves seconds.
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(PRELOADED)
+    with ProcessPoolExecutor(arguments.jobs, mp_context=context, max_tasks_per_child=1) as pool:
+        task = partial(train_in_background, arguments=arguments)
+        futures = {pool.submit(task, path, *cell): path for path, cell in cells.items()}
         try:
-            record = run_cell(
-                table, cell, arguments.data, (arguments.runs or arguments.out / "runs") / arguments.tag,
-                encoder=arguments.encoder, is_small=arguments.small, overrides=arguments.overrides, device=arguments.device,
-            )  # fmt: skip
-        except SpanwiseError as error:  # such as a depth that the encoder does not have
-            print(f"{cell.name} is skipped: {error}")
-            continue
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps({**record, "encoder": arguments.encoder}) + "\n", encoding="utf-8")
-    owners = {table.owner(system).name: table.owner(system) for system in table.systems}.values()
-    paths = [path for owner in owners for path in sorted(arguments.out.glob(f"{prefix(owner, arguments.tag)}*.json"))]
-    print(format_table(table, [json.loads(path.read_text(encoding="utf-8")) for path in paths]))
+            for future in as_completed(futures):
+                result, last_line = future.result()
+                print(f"{futures[future].stem}: {result}" + (f": {last_line}" if result != "trained" else ""), flush=True)
+                yield result
+        except BaseException:  # such as Ctrl-C: start no other cell
+            pool.shutdown(cancel_futures=True)
+            raise
+
+
+def train_in_background(path: Path, table: Table, cell: Cell, arguments: argparse.Namespace) -> tuple[str, str]:
+    """Train a cell with its output in a file; return the result and the last line of the file."""
+    log = arguments.out / "logs" / f"{path.stem}.log"
+    log.parent.mkdir(parents=True, exist_ok=True)
+    with log.open("w", encoding="utf-8", buffering=1) as file, redirect_stdout(file), redirect_stderr(file):
+        try:
+            result = train_cell(path, table, cell, arguments)
+        except Exception:
+            traceback.print_exc()
+            result = "failed"
+    return result, log.read_text(encoding="utf-8").rstrip().rsplit("\n", 1)[-1]
+
+
+def train_cell(path: Path, table: Table, cell: Cell, arguments: argparse.Namespace) -> str:
+    """Train a cell and write its record."""
+    try:
+        record = run_cell(
+            table, cell, arguments.data, (arguments.runs or arguments.out / "runs") / arguments.tag,
+            encoder=arguments.encoder, is_small=arguments.small, overrides=arguments.overrides, device=arguments.device,
+        )  # fmt: skip
+    except SpanwiseError as error:  # such as a depth that the encoder does not have
+        print(f"{cell.name} is skipped: {error}")
+        return "skipped"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps({**record, "encoder": arguments.encoder}) + "\n", encoding="utf-8")
+    return "trained"
 
 
 def prefix(table: Table, tag: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import sys
 from pathlib import Path
@@ -144,11 +145,39 @@ def test_a_cell_that_cannot_be_trained_is_skipped(tmp_path: Path, monkeypatch: p
     table = Table("x:table1", "X", ("no_corpus",), {"a": {"recipe": "spanner"}}, {"F1": "f1"}, {"no_corpus": {"a": [12.3]}})
     monkeypatch.setattr(Table, "read", classmethod(lambda cls, name: table))
     monkeypatch.setattr(papers, "table_names", lambda: ["x:table1"])
-    monkeypatch.setattr(sys, "argv", ["run.py", "x:table1", "--data", str(tmp_path), "--out", str(tmp_path / "out")])
-    papers.main()
+    arguments = ["run.py", "x:table1", "--data", str(tmp_path), "--out", str(tmp_path / "out")]
+    monkeypatch.setattr(sys, "argv", arguments)
+    with pytest.raises(SystemExit, match="1"):
+        papers.main()
     output = capsys.readouterr().out
-    assert f"no_corpus-a-1 is skipped: {tmp_path / 'no_corpus'}: no such file or folder" in output
+    message = f"no_corpus-a-1 is skipped: {tmp_path / 'no_corpus'}: no such file or folder"
+    assert message in output
     assert "| no_corpus | a | 12.30 / – | – | 0 |" in output
+    # In parallel, the message is in a log file, and printed again.
+    monkeypatch.setattr(sys, "argv", [*arguments, "--jobs", "2"])
+    with pytest.raises(SystemExit, match="1"):
+        papers.main()
+    assert f"x-table1--no_corpus-a-1: skipped: {message}" in capsys.readouterr().out
+    assert message in (tmp_path / "out" / "logs" / "x-table1--no_corpus-a-1.log").read_text()
+
+
+def test_a_cell_of_two_tables_is_trained_once() -> None:
+    arguments = argparse.Namespace(seeds=[], only="conll04", corpora=None, tag="", out=Path("out"))
+    tables = [Table.read(name) for name in ("bundling:table3", "bundling:table6", "bundling:table7")]
+    names = sorted(path.name for path in papers.find_cells(tables, arguments))
+    systems = ("BL-SeqNER", "BL-SpanNER", "SeqNER", "SpanNER")
+    assert names == [f"bundling-table3--conll04-{system}-{seed}.json" for system in systems for seed in (1, 2, 3)]
+
+
+def test_a_failed_cell_does_not_end_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*args: Any) -> str:
+        raise RuntimeError("out of memory")
+
+    monkeypatch.setattr(papers, "train_cell", fail)
+    arguments = argparse.Namespace(out=tmp_path)
+    table = Table("x:table1", "X", ("c",), {"a": {"recipe": "spanner"}}, {}, {})
+    result = papers.train_in_background(tmp_path / "x.json", table, Cell("c", "a", 1), arguments)
+    assert result == ("failed", "RuntimeError: out of memory")
 
 
 def test_reports_give_means_and_deviations() -> None:
