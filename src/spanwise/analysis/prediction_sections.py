@@ -12,6 +12,7 @@ from spanwise.analysis.figures.errors import errors_figure
 from spanwise.analysis.figures.lengths import entity_lengths_figure, sentence_lengths_figure
 from spanwise.analysis.figures.scores import scores_figure
 from spanwise.analysis.section import Cell, Plot, Section, Table
+from spanwise.core.counting import counted
 from spanwise.core.types import Sentence
 from spanwise.evaluation.attributes import ATTRIBUTES
 from spanwise.evaluation.bootstrap import MIN_UNITS
@@ -113,7 +114,9 @@ def errors_section(errors: ErrorAnalysis) -> Section:
     }
     count = sum(errors.counts[type] for type in ERROR_TYPES)
     largest = max(ERROR_TYPES, key=lambda name: errors.counts[name])
-    summary = f"{count:,} errors" + (f"; the most frequent type is “{largest}” ({errors.counts[largest]:,})." if count else ".")
+    summary = counted(count, "error") + (
+        f"; the most frequent type is “{largest}” ({errors.counts[largest]:,})." if count else "."
+    )
     text = (
         f"{summary} A wrong prediction is matched with the missed gold entity that it overlaps: “type” errors have its words, "
         "“boundary” errors its type and some of its words, “both” errors only some of its words. A prediction without a match "

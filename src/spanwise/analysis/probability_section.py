@@ -15,6 +15,7 @@ from spanwise.analysis.projection import pca
 from spanwise.analysis.sample import NO_ENTITY, CorrectEntities, contiguous_entities, sample_sentences
 from spanwise.analysis.section import Plot, Section, Table
 from spanwise.analysis.vector_section import scatter_table
+from spanwise.core.counting import counted
 from spanwise.core.types import Entity, Sentence
 from spanwise.models.model import Model
 from spanwise.prediction.span_vectors import span_probabilities
@@ -207,7 +208,7 @@ def _text(probabilities: GoldProbabilities, volcano: Discrepancy, tags: npt.NDAr
         if selected.any()
     ]
     sentences = [
-        f"This section shows the probability that the model gives to the gold type of {len(is_found):,} gold entities. "
+        f"This section shows the probability that the model gives to the gold type of {counted(len(is_found), 'gold entity')}. "
         f"Its median is {' and '.join(medians)}."
     ]
     if probabilities.unscored:

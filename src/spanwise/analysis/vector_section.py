@@ -17,6 +17,7 @@ from spanwise.analysis.sample import NO_ENTITY, CorrectEntities
 from spanwise.analysis.section import COORDINATES, Plot, Section, Table
 from spanwise.analysis.span_sample import SpanSample, span_sample
 from spanwise.analysis.vector_tables import measure_vectors
+from spanwise.core.counting import counted
 from spanwise.core.types import Sentence
 from spanwise.heads import head_values
 from spanwise.heads.abilities import HasSpanVectors, find_ability
@@ -98,8 +99,8 @@ def scatter_table(projection: Projection, types: Sequence[str], is_found: npt.ND
 
 def _text(sample: SpanSample, types: Sequence[str], cosines: ClassCosines) -> str:
     sentences = [
-        f"These are the vectors that the last layer classifies, for {len(sample.vectors):,} gold entities in "
-        f"{sample.sentences:,} sentences."
+        f"These are the vectors that the last layer classifies, for {counted(len(sample.vectors), 'gold entity')} in "
+        f"{counted(sample.sentences, 'sentence')}."
     ]
     means = [
         ("within a type", cosines.mean_within(types)),

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from spanwise.core.annotations import Entity, Relation, Span
+from spanwise.core.counting import counted
 
 if TYPE_CHECKING:
     from spanwise.core.sentence import Sentence
@@ -33,7 +34,9 @@ def check_annotated(annotated: Iterable[Any], length: int) -> tuple[Span, ...] |
         raise ValueError("annotated must hold either word ranges, as in [[0, 5]], or types, not both")
     for start, end in items:
         if type(start) is not int or type(end) is not int or not 0 <= start < end <= length:
-            raise ValueError(f"annotated: [{start!r:.30}, {end!r:.30}] is not a half-open range of the {length} words")
+            raise ValueError(
+                f"annotated: [{start!r:.30}, {end!r:.30}] is not a half-open range of the {counted(length, 'word')}"
+            )
     return tuple(sorted(Span(*item) for item in items))
 
 
