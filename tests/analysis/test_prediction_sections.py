@@ -23,6 +23,7 @@ from spanwise.analysis.prediction_sections import (
     typing_section,
 )
 from spanwise.analysis.section import Cell, Section, Table
+from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
 from spanwise.evaluation import TrainIndex, analyze_errors, bucket_scores, evaluate
 from spanwise.evaluation.buckets import BucketRange
@@ -251,6 +252,11 @@ def test_missing_sentences_of_other_systems_are_reported() -> None:
     assert section.text.endswith(
         "with one missed entity. half has no predictions for 3 of the 5 sentences; their entities count as missed."
     )
+
+
+def test_systems_have_different_names() -> None:
+    with pytest.raises(SpanwiseError, match="two systems are named 'this'"):
+        difference_section(GOLD, {"this": [GOLD]}, ("this", [PREDICTED]))
 
 
 def test_all_figures_are_drawn() -> None:
