@@ -10,6 +10,7 @@ import typer
 from spanwise.cli.command import Command
 from spanwise.cli.options import EncodingOption, FromOrTextOption, print_ledger, with_encoding
 from spanwise.core.counting import counted
+from spanwise.core.terminal import escape_controls
 
 if TYPE_CHECKING:
     from spanwise.vectors.neighbours import Lookup, Neighbours
@@ -128,4 +129,4 @@ def _lookup(source: Path) -> Lookup:
 
 def _print_neighbours(neighbours: Neighbours) -> None:
     for word, cosine in neighbours:
-        typer.echo(f"{cosine:.4f}  {word}")
+        typer.echo(f"{cosine:.4f}  {escape_controls(word)}")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from spanwise.core.counting import counted
+from spanwise.core.terminal import escape_controls
 from spanwise.evaluation.bootstrap import MIN_UNITS
 from spanwise.evaluation.comparison import SystemPair, SystemsComparison
 from spanwise.evaluation.differences import BucketDifference
@@ -28,11 +29,11 @@ def print_comparison(result: SystemsComparison, console: Console, *, with_errors
         note = (
             f"note: {name} has no predictions for {count:,} of {result.sentences:,} sentences; their entities count as missed"
         )
-        console.print(note, markup=False, highlight=False, soft_wrap=True)
+        console.print(escape_controls(note), markup=False, highlight=False, soft_wrap=True)
     for systems in result.pairs:
         console.print()
         for line in _lines(systems, result.sentences):
-            console.print(line, markup=False, highlight=False, soft_wrap=True)
+            console.print(escape_controls(line), markup=False, highlight=False, soft_wrap=True)
     console.print()
     console.print(_combined(result))
     if with_errors:

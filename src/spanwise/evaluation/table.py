@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from spanwise.core.counting import counted, counted_phrase
+from spanwise.core.terminal import escape_controls
 from spanwise.evaluation.evaluation import Evaluation
 from spanwise.evaluation.relations import RelationScores
 from spanwise.evaluation.relaxed import RelaxedScore
@@ -43,7 +44,7 @@ def print_evaluation(evaluation: Evaluation, console: Console) -> None:
     if evaluation.notes:
         console.print()
     for note in evaluation.notes:
-        console.print(Text(f"note: {note}"), soft_wrap=True)
+        console.print(Text(escape_controls(f"note: {note}")), soft_wrap=True)
 
 
 def _entities(evaluation: Evaluation) -> Table:
