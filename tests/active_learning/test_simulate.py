@@ -109,7 +109,7 @@ def test_curves_end_at_the_target(monkeypatch: pytest.MonkeyPatch) -> None:
         ("both", 6, 4),
         ("random", 6, 8),
     ]
-    assert lines[:2] == ["seed 5: test F1 40.00 with all 9 sentences", "seed 5, both: test F1 10.00 with 1 sentences"]
+    assert lines[:2] == ["seed 5: test F1 40.00 with all 9 sentences", "seed 5, both: test F1 10.00 with 1 sentence"]
     monkeypatch.setattr(Simulation, "run_whole", lambda self: Round(9, 9, 9, {"test": 0.0}))
     with pytest.raises(SpanwiseError, match="has an F1 of 0 on test, so there is no target"):
         simulate_curves(simulation(corpus), [5], log=lines.append)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -12,6 +13,7 @@ from sample_predictions import GOLD, PREDICTED, TRAIN, entity
 from spanwise.analysis.data_section import data_section, settings_section
 from spanwise.analysis.difference_section import difference_section
 from spanwise.analysis.figures.buckets import bucket_range, buckets_figure
+from spanwise.analysis.figures.confusion import confusion_figure
 from spanwise.analysis.figures.scores import scores_figure
 from spanwise.analysis.figures.style import INK, render
 from spanwise.analysis.prediction_sections import (
@@ -23,9 +25,11 @@ from spanwise.analysis.prediction_sections import (
     typing_section,
 )
 from spanwise.analysis.section import Cell, Section, Table
+from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
 from spanwise.evaluation import TrainIndex, analyze_errors, bucket_scores, evaluate
 from spanwise.evaluation.buckets import BucketRange
+from spanwise.evaluation.confusion import Confusion
 from spanwise.evaluation.scores import Score
 from spanwise.evaluation.typing import score_typing
 
@@ -253,6 +257,11 @@ def test_missing_sentences_of_other_systems_are_reported() -> None:
     )
 
 
+def test_systems_have_different_names() -> None:
+    with pytest.raises(SpanwiseError, match="two systems are named 'this'"):
+        difference_section(GOLD, {"this": [GOLD]}, ("this", [PREDICTED]))
+
+
 def test_all_figures_are_drawn() -> None:
     index = TrainIndex(TRAIN)
     sections = [
@@ -297,6 +306,24 @@ def test_figures_of_many_types_with_long_names() -> None:
     errors = analyze_errors([sentence], [sentence])
     sections = [scores_section(evaluate([sentence], [sentence])), errors_section(errors), confusion_section(errors, [])]
     assert count_figures(sections) == 3
+
+
+def test_captions_say_how_many_types_are_drawn() -> None:
+    words = tuple(f"w{number}" for number in range(60))
+    sentence = Sentence("s", words, tuple(entity(f"T{n}", (n, n + 1)) for n in range(60)))
+    errors = analyze_errors([sentence], [sentence])
+    sections = (scores_section(evaluate([sentence], [sentence])), errors_section(errors), confusion_section(errors, ["T0"]))
+    captions = [plot.caption for section in sections for plot in section.figures.values()]
+    limits = [f"Only the first {count} of 60 are drawn; the table has all." for count in (40, 25, 30)]
+    assert [caption[-len(limit) :] for caption, limit in zip(captions, limits, strict=True)] == limits
+    assert "Only" not in scores_section(evaluate(GOLD, PREDICTED)).figures["types"].caption
+
+
+def test_shades_of_the_confusion_matrix_are_shares_of_all_gold_entities(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spanwise.analysis.figures.confusion.MAX_TYPES", 1)
+    confusion = Confusion(Counter({("A", "A"): 2, ("A", "B"): 1}), missed=Counter(A=1))
+    (axes,) = confusion_figure(confusion, ["A", "B"]).axes
+    assert axes.collections[0].get_array().compressed().tolist() == [0.5, 0.25], "“A” as “B” is not shown, but counts"
 
 
 def test_type_names_are_not_math_or_markup() -> None:

@@ -117,6 +117,10 @@ def test_model(tmp_path: Path, run: Runner, monkeypatch: pytest.MonkeyPatch) -> 
     assert result.code == 0, result.err
     assert (tmp_path / "both" / "report.html").read_text() == "seeds on data dev"
     assert "runs" in numbers(tmp_path / "both")
+    write(corpus()["dev"], tmp_path / "seeds.jsonl")
+    against = ("--against", tmp_path / "seeds.jsonl", "--out", tmp_path / "compared", "--device", "cpu")
+    result = run("analyze", seeds, data, "--split", "dev", *against)
+    assert "two systems are named 'seeds'" in result.err
 
 
 def test_the_widest_span_is_stated() -> None:

@@ -65,7 +65,7 @@ def test_failed_rows_give_exit_code_1(run: Runner, model: Path, tmp_path: Path) 
     assert f"2 rows failed; the reasons are in {out / '_errors'}" in result.err
     assert [error["reason"][:14] for error in errors_of(out)] == ["the text is nu", "not valid JSON"]
     result = run("annotate", model, tmp_path / "in.jsonl", out, "--device", "cpu")
-    assert (result.code, "1 of 1 shards are finished" in result.err) == (1, True)
+    assert (result.code, "finished shards: 1 of 1; resuming" in result.err) == (1, True)
     result = run("annotate", model, tmp_path / "in.jsonl", out, "--device", "cpu", "--threshold", "0.9")
     assert (result.code, result.err.count("\n")) == (2, 1)
 

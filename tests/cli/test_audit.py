@@ -46,7 +46,7 @@ def test_corrections_can_be_applied_to_other_data_and_written_in_other_formats(
 ) -> None:
     write([IN_OSLO], tmp_path / "copy.jsonl")
     result = run("audit", tmp_path / "copy.jsonl", "--apply", folder / "suggestions.json", "--out", tmp_path / "new.conll")
-    assert (result.code, result.err) == (0, "note: 1 sentence ids dropped: not stored by conll\n")
+    assert (result.code, result.err) == (0, "note: 1 sentence id dropped: not stored by conll\n")
     assert "Oslo\tB-Place" in (tmp_path / "new.conll").read_text()
 
 

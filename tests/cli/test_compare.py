@@ -43,6 +43,21 @@ def test_table(run: Runner, files: dict[str, Path]) -> None:
     assert "BE-Rate" in result.out
 
 
+@pytest.mark.parametrize(
+    ("buckets", "message"),
+    [("length", "unknown attribute"), ("seen", "training sentences"), ("eLen:0", "one bucket"), ("nesting:2", "no cuts")],
+)
+def test_attributes_are_checked_before_anything_is_predicted(
+    run: Runner, files: dict[str, Path], buckets: str, message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*arguments: object, **options: object) -> None:
+        raise AssertionError("predicted")
+
+    monkeypatch.setattr("spanwise.prediction.systems.system_predictions", fail)
+    result = run("compare", files["one"], files["other"], "--gold", files["gold"], "--buckets", buckets)
+    assert (result.code, message in result.err) == (2, True)
+
+
 def test_attributes_by_the_literal_equations(run: Runner, files: dict[str, Path]) -> None:
     outputs = [
         run(
@@ -101,7 +116,7 @@ def test_train_split_of_the_data_folder(run: Runner, files: dict[str, Path], tmp
     seen = json.loads(result.out)["buckets"]["seen"]["other"]
     assert [(bucket["name"], bucket["support"]) for bucket in seen] == [("seen", 1), ("unseen", 2)]
     bare = run("compare", files["one"], files["other"], "--gold", files["gold"], "--buckets", "seen")
-    assert (bare.code, bare.err) == (2, "the attribute seen needs the training sentences\n")
+    assert (bare.code, bare.err) == (2, "the attribute seen needs the training sentences; pass them as train (--train)\n")
 
 
 def test_predictions_in_another_format(run: Runner, files: dict[str, Path], tmp_path: Path) -> None:

@@ -264,7 +264,7 @@ def test_partly_annotated_brat_folder(run: Runner, model: Path, tmp_path: Path) 
     result = run("predict", model, brat, "--output", out, "--to", "brat")
     assert result.code == 0
     notes = result.err.splitlines()
-    assert notes[0] == "note: 1 files other than .txt and .ann, not read (d.jsonl)"
+    assert notes[0] == "note: 1 file other than .txt and .ann, not read (d.jsonl)"
     assert all("dropped: not stored by brat" in note for note in notes[1:])
     assert sorted(path.relative_to(out).as_posix() for path in out.rglob("*.txt")) == ["a.txt", "more/b.txt", "more/c.txt"]
     assert {(brat / "a.txt").read_bytes()} == {path.read_bytes() for path in out.rglob("*.txt")}

@@ -59,7 +59,7 @@ def test_predictions_on_standard_output_have_no_messages_in_between(run: Runner,
     for command in ("predict", "suggest"):
         result = run(command, model, tmp_path / "a.txt", "--output", "-", "--to", "jsonl")
         assert [json.loads(line)["tokens"] for line in result.out.splitlines()] == [["in", "Oslo"]]
-        assert "wrote /dev/stdout: 1 sentences" in result.err
+        assert "wrote /dev/stdout: 1 sentence," in result.err
 
 
 def test_a_file_that_standard_output_is_appended_to_keeps_its_content(tmp_path: Path) -> None:

@@ -86,10 +86,10 @@ def test_text_and_offsets_with_a_given_text() -> None:
         ({"words": ("a", "")}, "word 1 is empty"),
         ({"words": ("a", "b"), "text": "a c"}, "word 1, 'b', is not in the text"),
         ({"words": ("a", "b"), "text": "a b", "starts": (0, 1)}, "is not at character 1"),
-        ({"words": ("a", "b"), "text": "a b", "starts": (0,)}, "1 word starts for 2 words"),
+        ({"words": ("a", "b"), "text": "a b", "starts": (0,)}, "1 word start for 2 words"),
         ({"words": ("a",), "entities": (Entity("X", ((0, 2),)),)}, "ends at word 2, but the sentence has 1"),
         ({"words": ("a",), "relations": (Relation("R", 0, 1),)}, "refers to entity 0, but the sentence has 0"),
-        ({"words": ("a",), "pos": ("N", "V")}, "2 part-of-speech tags for 1 words"),
+        ({"words": ("a",), "pos": ("N", "V")}, "2 part-of-speech tags for 1 word"),
         (
             {"words": ("a",), "entities": (Entity("X", ((0, 1),)),), "links": (Link("R", 0, 3, 0),)},
             "must have a document",

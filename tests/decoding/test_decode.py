@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -26,9 +27,13 @@ def test_no_spans() -> None:
     assert decoded([], 0) == []
 
 
-def test_scores_that_are_not_numbers_are_refused() -> None:
+@pytest.mark.parametrize(
+    "options", [{}, {"min_scores": {"A": 0.5}}, {"policy": SoftNms(decay=0.9, overlap=0.7, threshold=0.4)}]
+)
+def test_scores_that_are_not_numbers_are_refused(options: dict[str, Any]) -> None:
+    columns = [np.array([value]) for value in (0, 0, 1, 0)]
     with pytest.raises(SpanwiseError, match="not a finite number"):
-        decoded([(0, 0, 1, 0, float("nan"))], 1)
+        decode(*columns, np.array([np.nan], np.float32), count=1, types=("A",), **options)
 
 
 def test_entities_are_in_text_order() -> None:

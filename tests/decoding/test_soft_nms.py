@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections import Counter, defaultdict
 from typing import Any
 
@@ -11,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spanwise.core.types import Span
+from spanwise.decoding import soft_nms
 from spanwise.decoding.decode import decode
 from spanwise.decoding.soft_nms import SoftNms
 
@@ -64,16 +66,33 @@ spans = st.lists(
 )
 
 
+@pytest.mark.parametrize("max_pairs", [0, soft_nms.MAX_PAIRS])
 @given(spans, st.sampled_from([0.4, 0.9]), st.sampled_from([0.3, 0.5, 0.7]), st.sampled_from([0.0, 0.45]), st.randoms())
-def test_equals_algorithm_1(drawn: list[Row], decay: float, near: float, threshold: float, choose: Any) -> None:
+def test_equals_algorithm_1(max_pairs: int, drawn: list[Row], decay: float, near: float, threshold: float, choose: Any) -> None:
     rows = [(sentence, start, start + width, label, score) for sentence, start, width, label, score in drawn]
     expected = []
     for sentence in range(3):
         expected += algorithm_1([row for row in rows if row[0] == sentence], decay, near, threshold)
     choose.shuffle(rows)
-    result = run(rows, decay=decay, overlap=near, threshold=threshold)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(soft_nms, "MAX_PAIRS", max_pairs)
+        result = run(rows, decay=decay, overlap=near, threshold=threshold)
     assert [row[:4] for row in result] == [row[:4] for row in expected]
     assert [row[4] for row in result] == pytest.approx([row[4] for row in expected])
+
+
+def test_memory_does_not_grow_with_the_square_of_the_spans() -> None:
+    """At a low threshold, an untrained model proposes thousands of spans in a long sentence."""
+    count = 3_000
+    start = np.arange(count) // 10
+    columns = np.zeros(count, np.int64), start, start + 1 + np.arange(count) % 10, np.zeros(count, np.int64)
+    tracemalloc.start()
+    try:
+        SoftNms(decay=0.9, overlap=0.7, threshold=0.1)(*columns, np.linspace(0.2, 0.9, count))
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert peak < 1_000 * count, "bytes"
 
 
 def test_duplicates_count_once() -> None:

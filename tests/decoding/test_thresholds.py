@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from spanwise import Entity, Link, Relation, Sentence
-from spanwise.decoding.thresholds import Threshold
+from spanwise.decoding.thresholds import Threshold, best_threshold
 from spanwise.evaluation import apply_threshold, evaluate
 
 WORDS = ("Oslo", "and", "York", "and", "Rome")
@@ -95,3 +96,25 @@ def test_links_keep_their_entities(sentences: list[Sentence], threshold: Thresho
         if {head, tail} <= above and (score is None or score >= threshold)
     ]
     assert linked_types(list(apply_threshold(sentences, threshold))) == expected
+
+
+scored_rows = st.lists(st.tuples(st.sampled_from((0.01, 0.02, 0.1, 0.5, 0.500001, 0.9)), st.booleans()))
+
+
+@given(scored_rows, st.integers(0, 3), st.sampled_from((None, 0.0, 0.02, 0.1)))
+def test_the_best_threshold_is_never_below_the_lowest_one(
+    rows: list[tuple[float, bool]], missed: int, lowest: float | None
+) -> None:
+    """Scores may equal the lowest threshold; those of discontinuous entities may be lower."""
+    support = sum(is_correct for _, is_correct in rows) + missed
+
+    def f1(threshold: float) -> float:
+        kept = [is_correct for score, is_correct in rows if score >= threshold]
+        return 2 * sum(kept) / (len(kept) + support) if kept else 0.0
+
+    best = max((f1(score) for score, _ in rows if lowest is None or score >= lowest), default=0.0)
+    threshold = best_threshold(rows, support, lowest)
+    assert (threshold is None) == (best == 0)
+    if threshold is not None:
+        assert threshold >= (lowest or 0.0)
+        assert f1(threshold) == pytest.approx(best)

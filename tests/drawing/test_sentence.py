@@ -8,11 +8,13 @@ from html import unescape
 from html.parser import HTMLParser
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sample_predictions import SCRIPT, entity
 
 from spanwise.core.types import Entity, Sentence, Span
 from spanwise.drawing import css, draw_sentence, type_colours
-from spanwise.drawing.colours import PALETTE, truncate
+from spanwise.drawing.colours import PALETTE, truncate, truncate_all
 from spanwise.drawing.sentence import entity_levels
 
 
@@ -183,6 +185,14 @@ def test_colours_are_distinct_for_up_to_24_types(count: int) -> None:
 
 def test_truncated_labels_have_the_requested_length() -> None:
     assert [len(truncate("abcdefghij", length)) for length in (3, 4, 9, 10, 20)] == [3, 4, 9, 10, 10]
+
+
+@given(st.lists(st.text("ab", min_size=1, max_size=40), max_size=8), st.integers(12, 24))
+def test_truncated_labels_stay_different(labels: list[str], length: int) -> None:
+    short = truncate_all(labels, length)
+    assert all(len(name) <= length for name in short)
+    assert len(set(short)) == len(set(labels))
+    assert [name for name, label in zip(short, labels, strict=True) if len(label) <= length and name != label] == []
 
 
 def test_style_sheet_loads_no_resources() -> None:

@@ -39,8 +39,8 @@ BROKEN: dict[str, tuple[Callable[[Path], Any], str]] = {
     "empty config": (lambda folder: (folder / "config.json").write_text("{}"), "model_type"),
     "no weights": (lambda folder: (folder / "model.safetensors").unlink(), "no file named model.safetensors"),
     "truncated weights": (lambda folder: (folder / "model.safetensors").write_bytes(b"\x10" * 9), "cannot be loaded"),
-    "missing tensor": (_remove_tensor, "1 weights are missing from its files, for example encoder.layer.1.output.dense.weight"),
-    "wrong shape": (_change_shape, "1 weights are missing from its files, for example encoder.layer.1.output.dense.weight"),
+    "missing tensor": (_remove_tensor, "its files lack 1 weight, for example encoder.layer.1.output.dense.weight"),
+    "wrong shape": (_change_shape, "its files lack 1 weight, for example encoder.layer.1.output.dense.weight"),
     "no tokenizer": (_remove_tokenizer, "no tokenizer found"),
     "encoder-decoder": (lambda folder: (folder / "config.json").write_text('{"model_type": "t5"}'), "expected an encoder"),
 }

@@ -141,7 +141,7 @@ def test_json_and_text() -> None:
     assert result.lines == [
         "best threshold on these predictions: 0.6 (F1 0.8000; without a threshold 0.5714)",
         "  X: 0.6 (F1 0.8000)",
-        "1 of 3 gold entities are not predicted at any threshold",
+        "gold entities that are not predicted at any threshold: 1 of 3",
         "the threshold is chosen and scored on the same predictions; expect a lower F1 on other data",
     ]
     all_wrong = search_threshold(*data([(0.9, False)], missed=1))

@@ -179,7 +179,7 @@ def test_empty_sentences() -> None:
         (
             [sentence("a", "x")],
             [sentence("a", "x y")],
-            "sentence 'a': expected 1 words as in gold, found 2 in the prediction",
+            "sentence 'a': expected 1 word as in gold, found 2 in the prediction",
         ),
         (
             [sentence("a", "x"), sentence("b", "y")],

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from spanwise import evaluate
-from spanwise.core.types import Entity, Relation, Sentence, Span
+from spanwise.core.types import Entity, Link, Relation, Sentence, Span
 from spanwise.evaluation.calibration import calibration, score_at_threshold
 from spanwise.evaluation.errors import analyze_errors
 from spanwise.evaluation.relations import scored_relations
@@ -60,3 +60,38 @@ def test_thresholds_ignore_open_predictions() -> None:
     predicted = [replace(PREDICTED, id=f"s{n}", entities=(entity("Person", 0, 0.42), *[entity("Place", n, 0.41) for n in (5, 6)]), relations=())
                  for n in range(60)]  # fmt: skip
     assert choose_threshold(gold, predicted) == 0.4
+
+
+def document(first: tuple[Entity, ...], second: tuple[Entity, ...], *links: Link, marks: Any = (None, None)) -> list[Sentence]:
+    """Two sentences of a document; the first has the links."""
+    return [
+        Sentence("1", WORDS, first, links=links, document="d", position=0, annotated=marks[0]),
+        Sentence("2", WORDS, second, document="d", position=1, annotated=marks[1]),
+    ]
+
+
+ANN, OSLO, ROME = entity("Person", 0), entity("Place", 2), entity("Place", 6)
+
+
+@pytest.mark.parametrize(
+    ("marks", "first", "second", "link", "predicted", "correct"),
+    [
+        # An open entity before the tail or the head is dropped; the link still has the same entities.
+        ((None, [[2, 3]]), (ANN,), (entity("Word", 1), OSLO), Link("to", 0, 1, 1), 1, 1),
+        (([[0, 1]], None), (entity("Word", 1), ANN), (OSLO,), Link("to", 1, 1, 0), 1, 1),
+        # A link to or from an open entity is open.
+        ((None, [[2, 3]]), (ANN,), (ROME,), Link("to", 0, 1, 0), 0, 0),
+        (([[0, 1]], None), (ROME,), (OSLO,), Link("to", 0, 1, 0), 0, 0),
+        # So is another link between known entities: only complete sentences have all links.
+        ((None, [[2, 3]]), (ANN,), (OSLO,), Link("from", 0, 1, 0), 0, 0),
+        ((None, None), (ANN,), (OSLO,), Link("from", 0, 1, 0), 1, 0),
+    ],
+)
+def test_links_of_partially_annotated_sentences(
+    marks: Any, first: tuple[Entity, ...], second: tuple[Entity, ...], link: Link, predicted: int, correct: int
+) -> None:
+    gold = document((ANN,), (OSLO,), Link("to", 0, 1, 0), marks=marks)
+    relations = evaluate(gold, document(first, second, link), finds_relations=True).relations
+    assert relations is not None
+    micro = relations.strict.micro
+    assert (micro.support, micro.predicted, micro.correct) == (1, predicted, correct)

@@ -175,7 +175,7 @@ def test_options(tmp_path: Path) -> None:
         [{"id": "T1"}, {"id": "T2"}, None, {"id": "T7"}],
         None,
     )
-    assert (ledger.notes["attributes, references and notes, skipped"], ledger.lost) == (8, 0)
+    assert (ledger.notes["additions to entities (attributes, references, notes), skipped"], ledger.lost) == (8, 0)
 
 
 def test_a_folder(tmp_path: Path) -> None:

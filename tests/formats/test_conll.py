@@ -84,7 +84,7 @@ def test_repairs_and_duplicates_are_noted(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "line", "problem"),
     [
-        ("a\tO\nb\n", 2, "found 1 columns, expected more"),
+        ("a\tO\nb\n", 2, "found 1 column, expected more"),
         ("a\tO\nb\tB-X\nc\tX-B\n", 3, "'X-B' in column 1 is not a tag"),
     ],
 )

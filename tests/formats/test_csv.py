@@ -139,7 +139,7 @@ WRONG: dict[str, tuple[str, str]] = {
     "out of range": (HEADER + "d,0,400,Drug,,\n", r"a.csv:2: Drug \[0, 400\] is outside the text of 33 characters"),
     "no number": (HEADER + "d,zero,4,Drug,,\n", "a.csv:2: start: expected a number of characters, or several as in 0;10, found 'zero'"),
     "missing end": (HEADER + "d,0,,Drug,,\n", "a.csv:2: end: expected a number"),
-    "fragments": (HEADER + "d,0;5,4,Drug,,\n", "2 starts, but 1 ends"),
+    "fragments": (HEADER + "d,0;5,4,Drug,,\n", "2 starts, but 1 end"),
     "no type": (HEADER + "d,0,4,,,\n", "the column 'type' is empty"),
     "no document": (HEADER + ",0,4,Drug,,\n", "the column 'document' is empty"),
     "score": (HEADER + "d,0,4,Drug,,nan\n", "score: expected a number, found 'nan'"),

@@ -118,7 +118,7 @@ def test_links_are_written_by_the_position_of_the_other_sentence(workbench: Any)
     ("changes", "problem"),
     [
         ({"sentences": "x"}, "sentences: input should be a valid list"),
-        ({"ner": [[]]}, "ner has 1 lists for 3 sentences"),
+        ({"ner": [[]]}, "ner has 1 list for 3 sentences"),
         ({"ner": [[[4, 5, "X"]], [], []]}, "ner: [4, 5] is outside sentence 0, which covers words 0 to 4 of the document"),
         ({"ner": [[], [[4, 4, "X"]], []]}, "ner: [4, 4] is outside sentence 1, which is empty"),
         ({"ner": [[[1, 0, "X"]], [], []]}, "found [1, 0, 'X']: the start of a span must not exceed its inclusive end"),

@@ -89,7 +89,7 @@ def test_arrays(tmp_path: Path) -> None:
         ('{"text": "a"}', "tokens: field required"),
         ('{"tokens": "a b"}', "tokens: input should be a valid list, found 'a b'"),
         ('{"tokens": ["a"], "entities": [{"type": "X", "start": 0, "end": 1}]}', "entities.0.spans: field required"),
-        ('{"tokens": ["a"], "entities": [{"type": "X", "spans": [[0, 2]]}]}', "ends at word 2, but the sentence has 1 words"),
+        ('{"tokens": ["a"], "entities": [{"type": "X", "spans": [[0, 2]]}]}', "ends at word 2, but the sentence has 1 word"),
         ('{"tokens": ["a"], "entities": [{"type": "X", "spans": [[0, 0]]}]}', "if the ends are inclusive"),
         ('{"tokens": ["a"], "relations": [{"type": "R", "head": 0, "tail": 0}]}', "refers to entity 0, but the sentence has 0"),
         ('{"tokens": ["a"], "text": "b"}', "is not in the text"),

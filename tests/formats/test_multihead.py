@@ -82,9 +82,9 @@ def test_losses_are_counted(workbench: Any) -> None:
         ("#doc 1\n0\ta\tLoc\t['N']\t[0]", 2, "'Loc' is not a tag"),
         ("#doc 1\n0\ta\tO\tN\t[0]", 2, "found 'N' and '[0]', expected two lists"),
         ("#doc 1\n0\ta\tO\t['N']\t[" + "9" * 5000 + "]", 2, "found"),
-        ("#doc 1\n0\ta\tO\t['r', 'q']\t[0]", 2, "found 2 relations and 1 target words"),
+        ("#doc 1\n0\ta\tO\t['r', 'q']\t[0]", 2, "found 2 relations and 1 target word"),
         ("#doc 1\n0\ta\tO\t['']\t[0]", 2, "a relation has no type"),
-        ("#doc 1\n0\ta\tB-X\t['r']\t[1]\n#doc 2", 2, "relation 'r' points to word 1 of 1 words"),
+        ("#doc 1\n0\ta\tB-X\t['r']\t[1]\n#doc 2", 2, "relation 'r' points to word 1 of 1 word"),
     ],
 )
 def test_errors_name_the_line(workbench: Any, rows: str, line: int, problem: str) -> None:

@@ -96,7 +96,7 @@ def test_an_extra_key_of_the_format_itself_is_noted(workbench: Any) -> None:
         ({"tokens": ["a"]}, "entities: field required"),
         (
             {"tokens": ["a"], "entities": [{"type": "X", "start": 0, "end": 2}]},
-            "entity 'X' ends at word 2, but the sentence has 1 words",
+            "entity 'X' ends at word 2, but the sentence has 1 word",
         ),
         ({"tokens": ["a"], "entities": [{"type": "", "start": 0, "end": 1}]}, "an entity's type must be a non-empty string"),
         (

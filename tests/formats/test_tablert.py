@@ -60,7 +60,7 @@ def test_repairs_are_noted(workbench: Any) -> None:
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        ({"tags": ["O"]}, "1 tags for 4 tokens"),
+        ({"tags": ["O"]}, "1 tag for 4 tokens"),
         ({"tags": ["O", "O", "O", "Loc"]}, "'Loc' is not a tag"),
         ({"relations": [{"type": "r", "head": 0, "tail": 2}]}, "relation 'r' refers to entity 2, but the sentence has 2"),
     ],

@@ -108,7 +108,7 @@ def test_webhooks_are_collected_once_and_after_a_restart(start: Callable[..., An
         (requests.saved() | {"project": requests.project("<View>")}, "labelling configuration:1: not XML: no element found"),
         (requests.saved() | {"task": {"id": 1, "data": {}}},
          "task 1: expected a text in data.text; the keys of data are none"),
-        (requests.saved() | {"task": []}, "expected a task for each of the 1 annotations"),
+        (requests.saved() | {"task": []}, "expected a task for each of 1 annotation"),
         (requests.saved(id="x"), "annotation.0.id: Input should be a valid integer, unable to parse string as an integer"),  # type: ignore[arg-type]
         (requests.saved(result=[requests.region(0, 99, "x", "Person")]),
          "annotation 1: Person [0, 99] is outside the text of 24 characters"),

@@ -61,7 +61,7 @@ def test_annotations_join_the_base_data(tmp_path: Path) -> None:
     assert corpus["train"][2].entities == (), "the annotation replaces the sentence of the base data"
     assert words(corpus["dev"]) == ["in Rome"], "unchanged, and not trained on"
     assert lines[-1] == (
-        "training on 1 sentences of the base data and 2 collected ones; 1 replaced, 2 skipped, which are in dev or test"
+        "training on 1 sentence of the base data and 2 collected; 1 replaced, 2 skipped, which are in dev or test"
     )
     assert [sentence.annotated for sentence in corpus["train"]] == [None] * 3
 

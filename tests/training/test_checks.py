@@ -138,7 +138,7 @@ CASES = {
     "all wrong": (
         [make_sentence(("Drug", 0, 2))],
         [make_sentence(("Drug", 4, 5))],
-        "1 entities predicted, none of 1 correct yet",
+        "1 entity predicted, none of 1 correct yet",
     ),
 }
 

@@ -157,7 +157,7 @@ def test_sentences_of_the_data_are_no_unlabelled_text(text: Path, tmp_path: Path
     assert [s.words for s in added[:3]] == [s.words for s in TEXT[:3]]
     assert [" ".join(s.words) for s in added[3:]] == ["Aspirin helps in Quito .", "Nothing here ."]
     assert not any(s.entities for s in added)
-    assert "note: 6 unlabelled sentences are also in the data and are skipped" in lines
+    assert "note: 6 unlabelled sentences that are also in the data, skipped" in lines
     write(data["dev"][:2], tmp_path / "none.jsonl")
     with pytest.raises(SpanwiseError, match=r"none\.jsonl: no unlabelled sentences that are not in the data"):
         add_unlabelled(data, [str(tmp_path / "none.jsonl")], quiet)

@@ -65,7 +65,7 @@ def two_rounds(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, list[str
 
 def test_a_first_model_fills_the_gaps(two_rounds: tuple[Path, list[str]]) -> None:
     folder, lines = two_rounds
-    assert "first round: 60 training sentences have gaps; this model predicts what is missing there" in lines
+    assert "first round: 60 training sentences with gaps; this model predicts what is missing there" in lines
     report = json.loads((folder / "run.json").read_text())
     added = report["gaps"]["added_entities"]
     assert added > 10

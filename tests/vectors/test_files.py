@@ -136,7 +136,7 @@ def test_a_table_with_words_in_parquet(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("values", "words", "problem"),
     [
-        ([[1.0, 2.0]], "the\nof\n", r"expected 1 words, one per row of table\.npy, found 2"),
+        ([[1.0, 2.0]], "the\nof\n", r"expected 1 word, one per row of table\.npy, found 2"),
         ([1.0, 2.0], "the\nof\n", "expected a table of floats with one row per word"),
         ([[1], [2]], "the\nof\n", "expected a table of floats with one row per word"),
         ([["a"], ["b"]], "the\nof\n", "expected a table of floats with one row per word"),

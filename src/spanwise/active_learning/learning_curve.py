@@ -11,6 +11,7 @@ from spanwise.active_learning.simulate import Round, Simulation
 from spanwise.analysis.report import report
 from spanwise.analysis.section import Plot, Section, Table
 from spanwise.analysis.writing import REPORT, is_analysis, render_figures, write_files
+from spanwise.core.counting import counted
 from spanwise.core.errors import SpanwiseError
 from spanwise.files.writing import atomic_output, open_output
 
@@ -51,10 +52,10 @@ def simulate_curves(
         whole = seeded.run_whole()
         if not whole.f1[split]:
             raise SpanwiseError(
-                f"the model that is trained on all {whole.sentences:,} sentences has an F1 of 0 on {split}, so there is no "
-                "target; train longer (--epochs), or use another recipe or encoder"
+                f"the model that is trained on all {counted(whole.sentences, 'sentence')} has an F1 of 0 on {split}, so there "
+                "is no target; train longer (--epochs), or use another recipe or encoder"
             )
-        log(f"seed {seed}: {split} F1 {100 * whole.f1[split]:.2f} with all {whole.sentences:,} sentences")
+        log(f"seed {seed}: {split} F1 {100 * whole.f1[split]:.2f} with all {counted(whole.sentences, 'sentence')}")
         for strategy in dict.fromkeys((simulation.criteria.strategy, RANDOM)):
             preferred = simulation.criteria.preferred if strategy != RANDOM else {}
             criteria = replace(simulation.criteria, strategy=strategy, seed=seed, preferred=preferred)
@@ -62,7 +63,7 @@ def simulate_curves(
             rounds: list[Round] = []
             for row in replace(seeded, criteria=criteria).run(limit):
                 rounds.append(row)
-                log(f"seed {seed}, {strategy}: {split} F1 {100 * row.f1[split]:.2f} with {row.sentences:,} sentences")
+                log(f"seed {seed}, {strategy}: {split} F1 {100 * row.f1[split]:.2f} with {counted(row.sentences, 'sentence')}")
                 if row.f1[split] >= curve.target:
                     break
             curves.append(replace(curve, rounds=rounds))

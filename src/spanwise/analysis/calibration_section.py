@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from spanwise.analysis.figures.reliability import precision_recall_figure, reliability_figure
 from spanwise.analysis.section import Plot, Section, Table
+from spanwise.core.counting import counted
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
 from spanwise.evaluation.calibration import Bin, Calibration, ThresholdScore, calibration
@@ -63,7 +64,7 @@ def _text(result: Calibration) -> str:
     precision = result.unfiltered.precision
     gap = f"{abs(mean_score - precision):.3f} too {'high' if mean_score > precision else 'low'}"
     sentences = [
-        f"The {count:,} predictions have a mean score of {mean_score:.3f} and a precision of {precision:.3f}: on average, "
+        f"The mean score of {counted(count, 'prediction')} is {mean_score:.3f}, and the precision {precision:.3f}: on average, "
         f"scores are {gap}.",
         f"The expected calibration error is {result.expected_error:.3f} over bins of equal width and "
         f"{result.expected_error_equal_count:.3f} over bins of equal count.",

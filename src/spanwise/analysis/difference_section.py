@@ -9,6 +9,7 @@ from spanwise.analysis.figures.buckets import bucket_range
 from spanwise.analysis.figures.difference import Panel, difference_figure
 from spanwise.analysis.prediction_sections import PAPER_ATTRIBUTES, TITLES, bucket_attributes
 from spanwise.analysis.section import Cell, Plot, Section, Table
+from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
 from spanwise.evaluation.bootstrap import MIN_UNITS
 from spanwise.evaluation.buckets import DEFAULT_BUCKETS
@@ -32,6 +33,8 @@ def difference_section(
 ) -> Section:  # fmt: skip
     """Compare each system with the baseline on the same gold data."""
     name, _ = baseline
+    if name in systems:
+        raise SpanwiseError(f"two systems are named {name!r}; rename one of them")
     paired = {system: [pair(gold, run) for run in runs] for system, runs in (*systems.items(), baseline)}
     published_attributes, numeric_attributes = bucket_attributes(train)
 

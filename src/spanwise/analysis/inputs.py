@@ -89,22 +89,21 @@ def input_from_runs(
 ) -> AnalysisInput:
     """Predict one split of the data with a trained model, or with each run of a ``--seeds`` folder."""
     first, *more = seed_runs(source)
-    first_input = input_from_model(first, data, train=train, against=against, options=options)
-    if first != source:
-        first_input = replace(first_input, name=printable(source.absolute().name))
+    name = printable(source.absolute().name)
+    first_input = input_from_model(first, data, train=train, against=against, options=options, name=name)
     others = [input_from_model(run, data, train=train, against=(), options=options) for run in more]
     return replace(first_input, more_runs=others)
 
 
 def input_from_model(
-    run: Path, data: Path, *, train: Path | None, against: Sequence[str], options: InputOptions
+    run: Path, data: Path, *, train: Path | None, against: Sequence[str], options: InputOptions, name: str = ""
 ) -> AnalysisInput:
-    """Load a trained model and predict one split of the data."""
+    """Load a trained model and predict one split of the data; its name is that of its folder by default."""
     from spanwise.analysis.model_sections import model_sections
     from spanwise.prediction.load import load_torch, model_folder
     from spanwise.prediction.scoring import check_split, predict_split
 
-    name = printable(run.absolute().name)
+    name = name or printable(run.absolute().name)
     other_systems = _parse_other_systems(against, name)
     run = model_folder(run)
     check_split(data, options.split, options.data_format)

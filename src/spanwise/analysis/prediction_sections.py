@@ -7,11 +7,15 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from spanwise.analysis.figures.buckets import buckets_figure
+from spanwise.analysis.figures.confusion import MAX_TYPES as MAX_CONFUSED_TYPES
 from spanwise.analysis.figures.confusion import confusion_figure
+from spanwise.analysis.figures.errors import MAX_TYPES as MAX_ERROR_TYPES
 from spanwise.analysis.figures.errors import errors_figure
 from spanwise.analysis.figures.lengths import entity_lengths_figure, sentence_lengths_figure
 from spanwise.analysis.figures.scores import scores_figure
-from spanwise.analysis.section import Cell, Plot, Section, Table
+from spanwise.analysis.figures.style import MAX_BARS
+from spanwise.analysis.section import Cell, Plot, Section, Table, limit_note
+from spanwise.core.counting import counted
 from spanwise.core.types import Sentence
 from spanwise.evaluation.attributes import ATTRIBUTES
 from spanwise.evaluation.bootstrap import MIN_UNITS
@@ -69,7 +73,8 @@ def scores_section(evaluation: Evaluation) -> Section:
     plot = Plot(
         partial(scores_figure, strict.types, strict.micro),
         "F1 of each entity type (bars) with precision (▼) and recall (▲), the most frequent type first. Precision above recall "
-        "means that entities are missed; recall above precision, that too many are predicted.",
+        "means that entities are missed; recall above precision, that too many are predicted."
+        + limit_note(MAX_BARS, len(strict.types)),
     )
     return Section("scores", "Scores", " ".join([text, *_as_sentences(evaluation.notes)]), tables, {"types": plot})
 
@@ -113,7 +118,9 @@ def errors_section(errors: ErrorAnalysis) -> Section:
     }
     count = sum(errors.counts[type] for type in ERROR_TYPES)
     largest = max(ERROR_TYPES, key=lambda name: errors.counts[name])
-    summary = f"{count:,} errors" + (f"; the most frequent type is “{largest}” ({errors.counts[largest]:,})." if count else ".")
+    summary = counted(count, "error") + (
+        f"; the most frequent type is “{largest}” ({errors.counts[largest]:,})." if count else "."
+    )
     text = (
         f"{summary} A wrong prediction is matched with the missed gold entity that it overlaps: “type” errors have its words, "
         "“boundary” errors its type and some of its words, “both” errors only some of its words. A prediction without a match "
@@ -127,7 +134,8 @@ def errors_section(errors: ErrorAnalysis) -> Section:
     plot = Plot(
         partial(errors_figure, errors.counts, by_type, types),
         "Top: number of errors of each error type. Bottom: errors of each entity type (that of the gold entity; of the "
-        "prediction if spurious), coloured by error type; “3 of 10” means 3 errors among 10 gold or spurious entities.",
+        "prediction if spurious), coloured by error type; “3 of 10” means 3 errors among 10 gold or spurious entities."
+        + limit_note(MAX_ERROR_TYPES, len(types)),
     )
     return Section("errors", "Errors", text, tables, {"counts": plot})
 
@@ -150,7 +158,8 @@ def confusion_section(errors: ErrorAnalysis, types: Sequence[str]) -> Section:
     plot = Plot(
         partial(confusion_figure, confusion, names),
         "Confusion matrix: rows are gold types, columns are predicted types. Numbers are counts, shades are shares of the row. "
-        "Errors are off the diagonal; a wrong boundary counts as one missed and one spurious entity.",
+        "Errors are off the diagonal; a wrong boundary counts as one missed and one spurious entity."
+        + limit_note(MAX_CONFUSED_TYPES, len(names)),
     )
     table = Table(("gold", "predicted", "count"), tuple(rows), "Pairs of types")
     return Section("confusion", "Type confusions", text, {"counts": table}, {"matrix": plot})

@@ -9,12 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from spanwise.analysis.figures.scatter import scatter_figure
+from spanwise.analysis.figures.style import MAX_BARS
 from spanwise.analysis.figures.violin import FoundAndMissed, violin_figure
 from spanwise.analysis.figures.volcano import volcano_figure
 from spanwise.analysis.projection import pca
 from spanwise.analysis.sample import NO_ENTITY, CorrectEntities, contiguous_entities, sample_sentences
-from spanwise.analysis.section import Plot, Section, Table
+from spanwise.analysis.section import Plot, Section, Table, limit_note
 from spanwise.analysis.vector_section import scatter_table
+from spanwise.core.counting import counted
 from spanwise.core.types import Entity, Sentence
 from spanwise.models.model import Model
 from spanwise.prediction.span_vectors import span_probabilities
@@ -136,7 +138,7 @@ def probability_section(
         "entities": _entity_table(probabilities, volcano),
     }
     figures = {
-        "violin": Plot(lambda: violin_figure(by_type), CAPTIONS["violin"]),
+        "violin": Plot(lambda: violin_figure(by_type), CAPTIONS["violin"] + limit_note(MAX_BARS, len(by_type))),
         "volcano": Plot(
             lambda: volcano_figure(volcano.ratio, volcano.desire, {tag: tags == tag for tag in TAGS}), CAPTIONS["volcano"]
         ),
@@ -207,7 +209,7 @@ def _text(probabilities: GoldProbabilities, volcano: Discrepancy, tags: npt.NDAr
         if selected.any()
     ]
     sentences = [
-        f"This section shows the probability that the model gives to the gold type of {len(is_found):,} gold entities. "
+        f"This section shows the probability that the model gives to the gold type of {counted(len(is_found), 'gold entity')}. "
         f"Its median is {' and '.join(medians)}."
     ]
     if probabilities.unscored:

@@ -13,6 +13,7 @@ from string import Template
 
 from spanwise.analysis.section import Cell, Plot, Section, Table
 from spanwise.analysis.writing import FIGURES, TABLES, RenderedFigure, file_name
+from spanwise.core.counting import counted
 from spanwise.core.version import __version__
 from spanwise.drawing import css, page_head
 
@@ -98,7 +99,7 @@ def _table(section: Section, name: str, table: Table) -> str:
     )
     body = "".join("<tr>" + "".join(map(_cell, row, is_text)) + "</tr>" for row in shown)
     rest = f", first {len(shown):,} shown" if len(shown) < len(table.rows) else ""
-    note = f"{len(table.rows):,} row{'s' if len(table.rows) != 1 else ''}{rest} · {TABLES}/{file_name(section, name)}.csv"
+    note = f"{counted(len(table.rows), 'row')}{rest} · {TABLES}/{file_name(section, name)}.csv"
     is_open = len(table.rows) <= MAX_OPEN_ROWS or (len(section.tables) == 1 and not section.figures)
     title = table.title or name.replace("_", " ").capitalize()
     return (

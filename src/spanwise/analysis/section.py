@@ -43,6 +43,15 @@ class Plot:
         return render(self.draw(), "png")
 
 
+def limit_note(limit: int, count: int) -> str:
+    """Return the end of a caption, if a figure is limited to the first of several types.
+
+    >>> limit_note(40, 99), limit_note(40, 40)
+    (' Only the first 40 of 99 are drawn; the table has all.', '')
+    """
+    return f" Only the first {limit:,} of {count:,} are drawn; the table has all." if count > limit else ""
+
+
 @dataclass(frozen=True, slots=True)
 class Section:
     """A section of the report.

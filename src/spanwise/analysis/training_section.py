@@ -8,6 +8,7 @@ from typing import Any
 
 from spanwise.analysis.figures.losses import losses_figure
 from spanwise.analysis.section import Plot, Section, Table
+from spanwise.core.counting import counted
 from spanwise.core.errors import SpanwiseError
 from spanwise.evaluation.tasks import Task
 from spanwise.runs.folder import RunFolder
@@ -38,7 +39,7 @@ def training_section(run: Path, task: Task) -> Section | None:
         "Losses and dev scores by epoch",
     )
     first, last = (losses["loss"][index] if "loss" in losses else None for index in (0, -1))
-    text = f"The best {metric} of {len(rows)} epochs is {scores[best]:.4f}, in epoch {epochs[best]}."
+    text = f"The best {metric} of {counted(len(rows), 'epoch')} is {scores[best]:.4f}, in epoch {epochs[best]}."
     if first is not None and last is not None:
         text += f" The training loss was {first:.4g} in the first epoch and {last:.4g} in the last."
     plot = Plot(

@@ -12,11 +12,13 @@ from spanwise.analysis.figures.cosines import cosines_figure
 from spanwise.analysis.figures.norms import norms_figure
 from spanwise.analysis.figures.overlaps import overlaps_figure
 from spanwise.analysis.figures.scatter import scatter_figure
+from spanwise.analysis.figures.style import MAX_BARS
 from spanwise.analysis.projection import PROJECTIONS, Projection, pca, project
 from spanwise.analysis.sample import NO_ENTITY, CorrectEntities
-from spanwise.analysis.section import COORDINATES, Plot, Section, Table
+from spanwise.analysis.section import COORDINATES, Plot, Section, Table, limit_note
 from spanwise.analysis.span_sample import SpanSample, span_sample
 from spanwise.analysis.vector_tables import measure_vectors
+from spanwise.core.counting import counted
 from spanwise.core.types import Sentence
 from spanwise.heads import head_values
 from spanwise.heads.abilities import HasSpanVectors, find_ability
@@ -59,9 +61,15 @@ def vector_section(
     measures = measure_vectors(model, sample, head.class_weights)
     cosines, weight_cosines, tables = measures.cosines, measures.weight_cosines, dict(measures.tables)
     figures = {
-        "norms": Plot(lambda: norms_figure(measures.norms), CAPTIONS["norms"]),
-        "cosines": Plot(lambda: cosines_figure(cosines.classes, cosines.means), CAPTIONS["cosines"]),
-        "weights": Plot(lambda: cosines_figure(weight_cosines.classes, weight_cosines.means), CAPTIONS["weights"]),
+        "norms": Plot(lambda: norms_figure(measures.norms), CAPTIONS["norms"] + limit_note(MAX_BARS, len(measures.norms))),
+        "cosines": Plot(
+            lambda: cosines_figure(cosines.classes, cosines.means),
+            CAPTIONS["cosines"] + limit_note(MAX_BARS, len(cosines.classes)),
+        ),
+        "weights": Plot(
+            lambda: cosines_figure(weight_cosines.classes, weight_cosines.means),
+            CAPTIONS["weights"] + limit_note(MAX_BARS, len(weight_cosines.classes)),
+        ),
     }
     if "overlaps" in tables:
         figures["overlaps"] = Plot(lambda: overlaps_figure(OVERLAPS, sample.cosines), CAPTIONS["overlaps"])
@@ -98,8 +106,8 @@ def scatter_table(projection: Projection, types: Sequence[str], is_found: npt.ND
 
 def _text(sample: SpanSample, types: Sequence[str], cosines: ClassCosines) -> str:
     sentences = [
-        f"These are the vectors that the last layer classifies, for {len(sample.vectors):,} gold entities in "
-        f"{sample.sentences:,} sentences."
+        f"These are the vectors that the last layer classifies, for {counted(len(sample.vectors), 'gold entity')} in "
+        f"{counted(sample.sentences, 'sentence')}."
     ]
     means = [
         ("within a type", cosines.mean_within(types)),

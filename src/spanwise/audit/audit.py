@@ -18,6 +18,7 @@ from spanwise.audit.suggestions import Suggestion, audited_part, sentence_keys
 from spanwise.audit.view import AuditView
 from spanwise.config.settings import Config
 from spanwise.config.validation import validate_settings
+from spanwise.core.counting import counted
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Corpus, Sentence
 from spanwise.core.version import __version__
@@ -142,7 +143,7 @@ def check_size(sentences: Sequence[Sentence], folds: int) -> None:
         raise SpanwiseError(f"--folds {folds}: expected 2 or more; each model is tested on sentences that it has not seen")
     entities = sum(len(sentence.entities) for sentence in sentences)
     if len(sentences) < 2 * folds or entities < MIN_ENTITIES:
-        have = f"{len(sentences):,} sentences with {entities:,} entities"
+        have = f"{counted(len(sentences), 'sentence')} with {counted(entities, 'entity')}"
         need = f"at least {2 * folds} sentences for {folds} folds, and {MIN_ENTITIES} entities"
         raise SpanwiseError(f"the data is too small to audit: it has {have}; expected {need}")
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from spanwise.audit.suggestions import Suggestion
+from spanwise.core.counting import counted
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Corpus, Entity, Sentence
 from spanwise.evaluation.matching import match_errors
@@ -64,7 +65,7 @@ def _check_words(item: Suggestion, sentence: Sentence) -> None:
         if entity is None:
             continue
         if entity.range.end > len(sentence.words):
-            problem = f"ends at word {entity.range.end}, but the sentence has {len(sentence.words)} words"
+            problem = f"ends at word {entity.range.end}, but the sentence has {counted(len(sentence.words), 'word')}"
             raise SpanwiseError(f"{item.sentence}: the {name} {entity.type!r} {problem}")
         expected, text = item.details.get(f"{name}_text"), sentence.text_of(entity)
         if expected is not None and expected.split() != text.split():

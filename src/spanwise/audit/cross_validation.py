@@ -14,6 +14,7 @@ from spanwise.audit.folds import assign_folds
 from spanwise.audit.probes import probe_spans
 from spanwise.audit.span_scores import SpanScores, score_spans
 from spanwise.config.settings import Config
+from spanwise.core.counting import counted
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Corpus, Sentence, Span
 from spanwise.corpora.splits import ensure_dev_split
@@ -57,7 +58,7 @@ def _fold(
     indices = [index for index, number in enumerate(assigned) if number == fold]
     train = tuple(sentence for sentence, number in zip(sentences, assigned, strict=True) if number != fold)
     corpus, _ = ensure_dev_split(Corpus({"train": train}))
-    options.log(f"== {name}: {len(train):,} sentences to train, {len(indices):,} to audit")
+    options.log(f"== {name}: {counted(len(train), 'sentence')} to train, {len(indices):,} to audit")
     config = config.model_copy(update={"training": config.training.model_copy(update={"seed": seed})})
     if run.is_finished:  # interrupted before the scores were written
         shutil.rmtree(run.path)

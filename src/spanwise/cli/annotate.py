@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from spanwise.cli.options import BatchOption, DeviceOption, JsonOption, ThreadsOption, ThresholdsOption, check_target_file, show
+from spanwise.core.counting import counted
 
 
 def annotate(
@@ -69,15 +70,15 @@ def annotate(
 
     def print_summary() -> None:
         counts = summary.counts
-        relations = f", {counts.relations:,} relations" if counts.relations else ""
+        relations = f", {counted(counts.relations, 'relation')}" if counts.relations else ""
         typer.echo(
-            f"wrote {output}: {counts.rows:,} rows, {counts.entities:,} entities{relations}, {summary.shards:,} shards, "
-            f"{progress.speed}{summary.seconds:.1f} s"
+            f"wrote {output}: {counted(counts.rows, 'row')}, {counted(counts.entities, 'entity')}{relations}, "
+            f"{counted(summary.shards, 'shard')}, {progress.speed}{summary.seconds:.1f} s"
         )
         if counts.errors:
-            typer.echo(f"{counts.errors:,} rows failed; the reasons are in {output / '_errors'}", err=True)
+            typer.echo(f"{counted(counts.errors, 'row')} failed; the reasons are in {output / '_errors'}", err=True)
         if summary.failed_shards:
-            typer.echo(f"{len(summary.failed_shards):,} shards failed; run the command again to retry them", err=True)
+            typer.echo(f"{counted(len(summary.failed_shards), 'shard')} failed; run the command again to retry", err=True)
 
     show(json_file, summary.to_json, print_summary)
     if not summary.is_complete:

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from spanwise.annotation.run import Listener
+from spanwise.core.counting import counted
 from spanwise.core.terminal import escape_controls
 from spanwise.runtime.progress import ProgressBar
 
@@ -35,7 +36,7 @@ class AnnotationProgress(Listener):
 
     def start(self, shards: Sequence[Shard], finished: Sequence[Shard]) -> None:
         if finished:
-            sys.stderr.write(f"note: {len(finished):,} of {len(finished) + len(shards):,} shards are finished; resuming\n")
+            sys.stderr.write(f"note: finished shards: {len(finished):,} of {len(finished) + len(shards):,}; resuming\n")
         self.shards, self.total_size = len(shards), sum(shard.size for shard in shards)
         self._started = self._last_line = self._clock()
         self._bar = ProgressBar(len(shards)).__enter__()
@@ -58,7 +59,7 @@ class AnnotationProgress(Listener):
     def rates(self) -> str:
         """Rows, and rows and words per second. The bar adds shards and the remaining time."""
         seconds = max(self._clock() - self._started, 1e-6)
-        return f"{self.rows:,} rows, {self.rows / seconds:,.0f} rows/s, {self.words / seconds:,.0f} words/s"
+        return f"{counted(self.rows, 'row')}, {self.rows / seconds:,.0f} rows/s, {self.words / seconds:,.0f} words/s"
 
     @property
     def text(self) -> str:
@@ -67,7 +68,7 @@ class AnnotationProgress(Listener):
         if self.done_size:
             left = seconds * (self.total_size - self.done_size) / self.done_size
             remaining = f", {int(left) // 3600}:{int(left) // 60 % 60:02}:{int(left) % 60:02} left"
-        return f"{self.done_shards:,} of {self.shards:,} shards, {self.rates}{remaining}"
+        return f"{self.done_shards:,} of {counted(self.shards, 'shard')}, {self.rates}{remaining}"
 
     @property
     def speed(self) -> str:

@@ -15,6 +15,7 @@ from spanwise.cli.training_options import (
     SettingsOption,
     TrainingBatchOption,
 )
+from spanwise.core.counting import counted
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.terminal import escape_controls
 
@@ -107,7 +108,7 @@ def audit(
         typer.echo("spanwise: interrupted; add --resume to the command to continue", err=True)
         raise SystemExit(130) from None
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in result.counts.most_common())
-    typer.echo(f"{len(result.suggestions):,} suggestions{': ' * bool(kinds)}{kinds}")
+    typer.echo(f"{counted(len(result.suggestions), 'suggestion')}{': ' * bool(kinds)}{kinds}")
     typer.echo(f"wrote {', '.join(map(str, result.files))}")
 
 

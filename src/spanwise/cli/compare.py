@@ -68,6 +68,7 @@ def compare(
     from rich.console import Console
 
     from spanwise.corpora.splits import open_splits, read_single_split, read_train_split, select_split
+    from spanwise.evaluation.buckets import check_attribute
     from spanwise.evaluation.comparison import compare_systems
     from spanwise.evaluation.comparison_table import print_comparison
     from spanwise.formats import Ledger
@@ -90,6 +91,8 @@ def compare(
         split = select_split(splits, split, source)
         gold_sentences = list(splits[split])
         train = source if train is None and "train" in splits and split != "train" else train
+    for attribute, count in attributes.items():
+        check_attribute(attribute, count, has_train=train is not None)
     check_systems(compared, pred_format)
     known = None if train is None or not attributes else read_train_split(train, gold_format, ledger)
     predictions = {

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from spanwise.cli.options import EncodingOption, FromOption, dash_as_standard_output, print_ledger, with_encoding
+from spanwise.core.counting import counted
 
 
 def convert(
@@ -50,4 +51,5 @@ def convert(
 
 
 def _format_counts(counts: Mapping[str, int]) -> str:
-    return f"{counts['sentences']:,} sentences, {counts['entities']:,} entities, {counts['relations']:,} relations"
+    nouns = {"sentences": "sentence", "entities": "entity", "relations": "relation"}
+    return ", ".join(counted(counts[name], noun) for name, noun in nouns.items())

@@ -28,6 +28,7 @@ from spanwise.cli.options import (
     show,
     with_encoding,
 )
+from spanwise.core.terminal import escape_controls
 
 if TYPE_CHECKING:
     from spanwise.core.types import Sentence
@@ -122,7 +123,7 @@ def evaluate(
         lambda: _print(evaluation, search),
     )
     if saved:
-        typer.echo(saved, err=str(json_file) == "-")
+        typer.echo(escape_controls(saved), err=str(json_file) == "-")
     print_ledger(gold_ledger)
     print_ledger(ledger)
 
@@ -208,7 +209,7 @@ def _print(evaluation: Evaluation | TypingScores, search: ThresholdSearch | None
     from spanwise.evaluation.typing import print_typing
 
     for line in search.lines if search else ():
-        typer.echo(line)
+        typer.echo(escape_controls(line))
     if isinstance(evaluation, Evaluation):
         print_evaluation(evaluation, Console())
     else:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from spanwise.cli.options import ThreadsOption, check_target
+from spanwise.core.counting import counted
 
 if TYPE_CHECKING:
     from spanwise.export.onnx import OnnxExport
@@ -78,7 +79,7 @@ def summarize(action: str, export: OnnxExport) -> list[str]:
             f"note: every quantisation loses more than {quantization.max_loss:g} F1 on dev, so the model stays in float32; "
             "to accept more, pass --max-loss"
         )
-    where = f"{export.sentences:,} sentences of {export.data}"
+    where = f"{counted(export.sentences, 'sentence')} of {export.data}"
     scores = f"scores differ by at most {export.score_difference:.2g}"
     items = "entities and relations" if export.finds_relations else "entities"
     if export.is_same:

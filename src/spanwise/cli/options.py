@@ -136,7 +136,7 @@ def show(json_file: Path | None, to_json: Callable[[], Any], print_text: Callabl
 
 def print_ledger(ledger: Ledger) -> None:
     """Print repairs and losses of reading and writing to standard error."""
-    for change, count in ledger.notes.items():
-        sys.stderr.write(f"note: {count:,} {escape_controls(change)}\n")
+    for note in ledger.note_lines:
+        sys.stderr.write(f"note: {escape_controls(note)}\n")
     if ledger.lost:
         sys.stderr.write(f"lost: {escape_controls(str(ledger))}\n")

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from spanwise.core.counting import counted
+
 if TYPE_CHECKING:
     from spanwise.core.types import Sentence
 
@@ -27,7 +29,7 @@ class PredictionProgress:
         done = 0
 
         def text() -> str:
-            return f"{done:,} sentences, {done / (time.perf_counter() - self.started):,.0f} sentences/s"
+            return f"{counted(done, 'sentence')}, {done / (time.perf_counter() - self.started):,.0f} sentences/s"
 
         def advance(count: int) -> None:
             nonlocal done
@@ -47,9 +49,9 @@ class PredictionProgress:
 
     @property
     def summary(self) -> str:
-        relations = f", {self.relations:,} relations" if self.relations else ""
+        relations = f", {counted(self.relations, 'relation')}" if self.relations else ""
         seconds = time.perf_counter() - self.started
-        return f"{self.sentences:,} sentences, {self.entities:,} entities{relations}, {seconds:.1f} s"
+        return f"{counted(self.sentences, 'sentence')}, {counted(self.entities, 'entity')}{relations}, {seconds:.1f} s"
 
 
 def can_show_bar(has_output_file: bool) -> bool:

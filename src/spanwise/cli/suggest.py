@@ -21,6 +21,7 @@ from spanwise.cli.options import (
     with_encoding,
 )
 from spanwise.cli.training_options import EncoderOption, EpochsOption, RecipeOption, SeedOption, SettingsOption
+from spanwise.core.counting import counted
 
 if TYPE_CHECKING:
     from spanwise.active_learning.choosing import Criteria
@@ -181,16 +182,16 @@ def _suggest(
             )
             raise SpanwiseError(f"nothing to suggest: {reason}")
         predicted = pre_annotate(predictor, chosen, unit=criteria.unit, threshold=thresholds, batch_size=batch_size)
-        counted = progress.count(predicted)
-        write_predictions(counted, output, target_format, types=predictor.types, model=model, ledger=ledger)
+        written = progress.count(predicted)
+        write_predictions(written, output, target_format, types=predictor.types, model=model, ledger=ledger)
     print_ledger(ledger)
     is_to_stream = is_stream(output)  # the data may go to standard output, so messages go to standard error
     skipped = f", {units.skipped:,} skipped as annotated, repeated or empty" if units.skipped else ""
-    typer.echo(f"read {units.units:,} {criteria.unit}s{skipped}", err=is_to_stream)
+    typer.echo(f"read {counted(units.units, criteria.unit)}{skipped}", err=is_to_stream)
     if len(chosen) < criteria.count:
         message = f"fewer than {criteria.count:,} {criteria.unit}s are left to annotate; all of them were chosen"
         typer.echo(message, err=is_to_stream)
-    documents = f"{len(chosen):,} documents, " if criteria.unit == "document" else ""
+    documents = f"{counted(len(chosen), 'document')}, " if criteria.unit == "document" else ""
     typer.echo(f"wrote {output}: {documents}{progress.summary}", err=is_to_stream)
 
 

@@ -9,6 +9,8 @@ import typer
 
 from spanwise.cli.command import Command
 from spanwise.cli.options import EncodingOption, FromOrTextOption, print_ledger, with_encoding
+from spanwise.core.counting import counted
+from spanwise.core.terminal import escape_controls
 
 if TYPE_CHECKING:
     from spanwise.vectors.neighbours import Lookup, Neighbours
@@ -112,8 +114,10 @@ def convert(
     converted = read_vectors(source)
     dropped = write_vectors(converted, target)
     if dropped:
-        typer.echo(f"note: dropped {dropped:,} words with spaces or line ends, which the format cannot represent", err=True)
-    typer.echo(f"wrote {target} ({len(converted.words) - dropped:,} words, {converted.size} dimensions)")
+        typer.echo(
+            f"note: dropped {counted(dropped, 'word')} with spaces or line ends, which the format cannot represent", err=True
+        )
+    typer.echo(f"wrote {target} ({counted(len(converted.words) - dropped, 'word')}, {counted(converted.size, 'dimension')})")
 
 
 def _lookup(source: Path) -> Lookup:
@@ -125,4 +129,4 @@ def _lookup(source: Path) -> Lookup:
 
 def _print_neighbours(neighbours: Neighbours) -> None:
     for word, cosine in neighbours:
-        typer.echo(f"{cosine:.4f}  {word}")
+        typer.echo(f"{cosine:.4f}  {escape_controls(word)}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from spanwise.core.counting import counted
 from spanwise.core.sentence import Sentence
 
 
@@ -16,7 +17,7 @@ class Corpus(Mapping[str, tuple[Sentence, ...]]):
     >>> len(corpus["train"]), corpus.types
     (1, ())
     >>> corpus
-    Corpus('', train: 1 sentences; 0 types)
+    Corpus('', train: 1 sentence; 0 types)
     """
 
     splits: Mapping[str, tuple[Sentence, ...]]
@@ -24,10 +25,10 @@ class Corpus(Mapping[str, tuple[Sentence, ...]]):
 
     def __repr__(self) -> str:
         """Sizes and types instead of all sentences, so that a corpus fits a screen."""
-        splits = ", ".join(f"{split}: {len(sentences):,} sentences" for split, sentences in self.splits.items())
+        splits = ", ".join(f"{split}: {counted(len(sentences), 'sentence')}" for split, sentences in self.splits.items())
         if not splits:
             return f"Corpus({self.name!r}, no splits)"
-        return f"Corpus({self.name!r}, {splits}; {_listed('types', self.types)}{_listed_relations(self.relation_types)})"
+        return f"Corpus({self.name!r}, {splits}; {_listed('type', self.types)}{_listed_relations(self.relation_types)})"
 
     def __getitem__(self, split: str) -> tuple[Sentence, ...]:
         return self.splits[split]
@@ -54,8 +55,8 @@ class Corpus(Mapping[str, tuple[Sentence, ...]]):
 def _listed(noun: str, names: tuple[str, ...]) -> str:
     """The number of names and the first ten of them, each shortened to 20 characters."""
     shown = ", ".join(name if len(name) <= 20 else f"{name[:19]}…" for name in names[:10])
-    return f"{len(names)} {noun}{': ' * bool(names)}{shown}{', …' * (len(names) > 10)}"
+    return f"{counted(len(names), noun)}{': ' * bool(names)}{shown}{', …' * (len(names) > 10)}"
 
 
 def _listed_relations(names: tuple[str, ...]) -> str:
-    return f"; {_listed('relation types', names)}" if names else ""
+    return f"; {_listed('relation type', names)}" if names else ""

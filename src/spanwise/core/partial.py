@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from spanwise.core.annotations import Entity, Relation, Span
+from spanwise.core.counting import counted
 
 if TYPE_CHECKING:
     from spanwise.core.sentence import Sentence
@@ -33,7 +34,9 @@ def check_annotated(annotated: Iterable[Any], length: int) -> tuple[Span, ...] |
         raise ValueError("annotated must hold either word ranges, as in [[0, 5]], or types, not both")
     for start, end in items:
         if type(start) is not int or type(end) is not int or not 0 <= start < end <= length:
-            raise ValueError(f"annotated: [{start!r:.30}, {end!r:.30}] is not a half-open range of the {length} words")
+            raise ValueError(
+                f"annotated: [{start!r:.30}, {end!r:.30}] is not a half-open range of the {counted(length, 'word')}"
+            )
     return tuple(sorted(Span(*item) for item in items))
 
 
@@ -71,11 +74,26 @@ def is_known(sentence: Sentence, entity: Entity, ends: Sequence[int]) -> bool:
     return (types is None or entity.type in types) and span.end <= ends[span.start]
 
 
+def kept_entities(gold: Sentence, predicted: Sentence) -> dict[int, int]:
+    """Map the indices of the predicted entities that gold does not leave open to their indices among these.
+
+    Predictions that equal an entity of gold are never open.
+    """
+    if gold.annotated is None:
+        return {index: index for index in range(len(predicted.entities))}
+    ends, entities = known_ends(gold), set(gold.entities)
+    kept = (
+        index for index, entity in enumerate(predicted.entities) if entity in entities or is_known(gold, entity, ends)
+    )  # fmt: skip
+    return {old: new for new, old in enumerate(kept)}
+
+
 def without_open(gold: Sentence, predicted: Sentence) -> Sentence:
     """The prediction without entities that gold leaves open, and without relations that it cannot judge.
 
     Predictions that equal an entity of gold stay. Relations between known entities stay if all of the
-    sentence was annotated for their types; others stay only if gold has them.
+    sentence was annotated for their types; others stay only if gold has them. Links, which need both
+    sentences, are dropped.
 
     >>> from spanwise.core.sentence import Sentence
     >>> gold = Sentence("s", ("in", "Oslo", "or", "Rome"), annotated=((0, 2),))
@@ -85,9 +103,7 @@ def without_open(gold: Sentence, predicted: Sentence) -> Sentence:
     """
     if gold.annotated is None:
         return predicted
-    ends, entities = known_ends(gold), set(gold.entities)
-    is_kept = [entity in entities or is_known(gold, entity, ends) for entity in predicted.entities]
-    new = {old: index for index, old in enumerate(place for place, kept in enumerate(is_kept) if kept)}
+    ends, new = known_ends(gold), kept_entities(gold, predicted)
     gold_relations = {_ends_of(gold, relation) for relation in gold.relations}
     relations = tuple(
         Relation(relation.type, new[relation.head], new[relation.tail], relation.score, relation.extra)
@@ -95,10 +111,7 @@ def without_open(gold: Sentence, predicted: Sentence) -> Sentence:
         if relation.head in new and relation.tail in new
         and (_is_known_pair(predicted, relation, ends, gold) or _ends_of(predicted, relation) in gold_relations)
     )  # fmt: skip
-    kept = tuple(predicted.entities[old] for old in new)
-    result = predicted.with_predictions(kept, relations)
-    object.__setattr__(result, "links", predicted.links if len(new) == len(is_kept) else ())
-    return result
+    return predicted.with_predictions(tuple(predicted.entities[old] for old in new), relations)
 
 
 def _ends_of(sentence: Sentence, relation: Relation) -> tuple[str, Entity, Entity]:

@@ -6,6 +6,7 @@ from dataclasses import MISSING, dataclass, field, fields
 from importlib import import_module
 
 from spanwise.core.annotations import Entity, Extra, Link, Relation, Span
+from spanwise.core.counting import counted
 from spanwise.core.partial import check_annotated
 from spanwise.core.word_starts import find_words, joined_starts
 
@@ -68,9 +69,8 @@ class Sentence:
             self._check_starts()
         for entity in self.entities:
             if entity.fragments[-1].end > len(words):
-                raise ValueError(
-                    f"entity {entity.type!r} ends at word {entity.fragments[-1].end}, but the sentence has {len(words)} words"
-                )
+                end, length = entity.fragments[-1].end, counted(len(words), "word")
+                raise ValueError(f"entity {entity.type!r} ends at word {end}, but the sentence has {length}")
         for relation in self.relations:
             self._check_arguments(relation.type, relation.head, relation.tail)
         for link in self.links:
@@ -79,7 +79,7 @@ class Sentence:
                 raise ValueError(f"the sentence of a link ({link.type!r}) must have a document and a position")
         if self.pos is not None:
             if len(self.pos) != len(words):
-                raise ValueError(f"{len(self.pos)} part-of-speech tags for {len(words)} words")
+                raise ValueError(f"{counted(len(self.pos), 'part-of-speech tag')} for {counted(len(words), 'word')}")
             if not all(isinstance(tag, str) for tag in self.pos):
                 raise ValueError("part-of-speech tags must be strings")
         if self.annotated is not None:
@@ -100,7 +100,7 @@ class Sentence:
 
     def _check_starts(self) -> None:
         if len(self.starts) != len(self.words):
-            raise ValueError(f"{len(self.starts)} word starts for {len(self.words)} words")
+            raise ValueError(f"{counted(len(self.starts), 'word start')} for {counted(len(self.words), 'word')}")
         last_end = 0
         for word, start in zip(self.words, self.starts, strict=True):
             if type(start) is not int or start < last_end or not self.text.startswith(word, start):

@@ -55,14 +55,14 @@ def decode(
     >>> [e.range for e in decode(*spans, np.array([0.6, 0.9]), count=1, types=("X",), policy="flat")[0]]
     [Span(start=1, end=3)]
     """
+    if not np.isfinite(score).all():  # before cutoffs, which nan never reaches
+        raise SpanwiseError("the model computed a score that is not a finite number; its files may be damaged")
     spans = (sentence, start, end, label, score, np.zeros_like(score) if log_odds is None else log_odds)
     cutoffs = None if min_scores is None else np.array([min_scores.get(type, 0.0) for type in types])
     if isinstance(policy, SoftNms):
         spans = policy.suppress(*_above(spans, cutoffs))
         policy = policy.policy
     spans = _above(spans, cutoffs)
-    if not np.isfinite(spans[4]).all():
-        raise SpanwiseError("the model computed a score that is not a finite number; its files may be damaged")
     if ((spans[1] < 0) | (spans[2] <= spans[1])).any():
         raise SpanwiseError("the model returned a span that is not a range of words; the end must be greater than the start")
     if policy != "overlapping":

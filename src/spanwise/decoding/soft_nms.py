@@ -12,6 +12,7 @@ from spanwise.core.iou import iou
 
 Ints: TypeAlias = npt.NDArray[np.int64]
 Floats: TypeAlias = npt.NDArray[np.floating[Any]]
+MAX_PAIRS = 1 << 21  # of spans that are compared at once, in a few tens of MB
 Packed: TypeAlias = tuple[Ints, Ints, Ints, Ints, Floats]  # sentence, start, end, label, score
 
 
@@ -86,16 +87,24 @@ class SoftNms:
 
 def suppress_scores(start: Ints, end: Ints, score: Floats, decay: float, overlap: float) -> Floats:
     """Apply Algorithm 1 to padded sentences, [rows, spans] each; a score of 0 marks padding."""
-    near = (iou(start[:, :, None], end[:, :, None], start[:, None], end[:, None]) >= overlap) & (score[:, None] > 0)
-    if decay == 1 or not np.triu(near, 1).any():
+    if decay == 1:
         return score
+    all_near = None  # of few spans, all pairs are compared at once; often none is near
+    if len(score) * score.shape[1] ** 2 <= MAX_PAIRS:
+        all_near = (iou(start[:, :, None], end[:, :, None], start[:, None], end[:, None]) >= overlap) & (score[:, None] > 0)
+        if not np.triu(all_near, 1).any():
+            return score
     rows = np.arange(len(score))
     remaining, final = np.where(score > 0, score, -1.0), score.copy()
     for _ in range(score.shape[1]):
         best = remaining.argmax(1)
         value = remaining[rows, best]
         final[rows, best] = np.where(value > 0, value, final[rows, best])
-        remaining *= np.where(near[rows, best], decay, 1.0)
+        if all_near is not None:
+            near = all_near[rows, best]
+        else:
+            near = iou(start[rows, best, None], end[rows, best, None], start, end) >= overlap
+        remaining *= np.where(near, decay, 1.0)
         remaining[rows, best] = -1.0
     return final
 

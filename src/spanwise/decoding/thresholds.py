@@ -63,19 +63,19 @@ def best_threshold(scored: Iterable[tuple[float, bool]], support: int, lowest: f
     None if no prediction is correct.
 
     ``scored`` holds the score of each prediction and whether it is correct. ``support`` counts the
-    gold items. ``lowest`` is the score above which predictions were made, if known; the result is
-    never below it.
+    gold items. ``lowest`` is the lowest score of which all predictions are known, if there is one; the
+    result is never below it.
 
     >>> best_threshold([(0.9, True), (0.2, False), (0.4, True), (0.7, False)], support=2)
     0.3
     """
-    rows = sorted(scored, reverse=True)
+    rows = sorted((row for row in scored if lowest is None or row[0] >= lowest), reverse=True)
     best, threshold, correct = 0.0, None, 0
     for count, (score, is_correct) in enumerate(rows, 1):
         correct += is_correct
         next_score = rows[count][0] if count < len(rows) else lowest
         f1 = 2 * correct / (count + support)
-        if f1 > best and (next_score is None or next_score < score):  # equal scores stay together
+        if f1 > best and (count == len(rows) or next_score is None or next_score < score):  # equal scores stay together
             middle = score if next_score is None else round((score + next_score) / 2, 6)
             best, threshold = f1, middle if next_score is None or next_score < middle <= score else score
     return threshold

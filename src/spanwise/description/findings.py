@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING
 
+from spanwise.core.counting import counted
 from spanwise.description.boundaries import VERDICTS
 from spanwise.description.duplicates import Example
 from spanwise.description.issues import KINDS, Issue, format_issue
@@ -93,13 +94,13 @@ def _conflicts(description: Description) -> Iterator[Finding]:
 
 def _unseen(kind: str, compare_labels: LabelDifferences) -> Iterator[Finding]:
     for split, names in compare_labels.unseen_in_train.items():
-        yield Finding(f"{split} has {_plural(len(names), f'{kind} type')} that train does not have: {join_names(names)}")
+        yield Finding(f"{split} has {counted(len(names), f'{kind} type')} that train does not have: {join_names(names)}")
 
 
 def _missing(kind: str, compare_labels: LabelDifferences) -> Iterator[Finding]:
     for split, names in compare_labels.missing.items():
         if split != "train":  # types that train lacks are reported by _unseen
-            yield Finding(f"{split} lacks {_plural(len(names), f'{kind} type')} that another split has: {join_names(names)}")
+            yield Finding(f"{split} lacks {counted(len(names), f'{kind} type')} that another split has: {join_names(names)}")
 
 
 def _summed_over_splits(kind: str, description: Description) -> Iterator[Finding]:
@@ -127,7 +128,3 @@ def _duplicates(description: Description) -> Iterator[Finding]:
 
 def _per_split(counts: Mapping[str, int]) -> str:
     return f" ({', '.join(f'{name} {count:,}' for name, count in counts.items() if count)})"
-
-
-def _plural(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import escape
 
+from spanwise.core.counting import counted
 from spanwise.core.types import Sentence
 from spanwise.drawing.colours import type_colours
 from spanwise.drawing.page import draw_relations
@@ -32,5 +32,5 @@ def draw_cell(sentences: Sequence[Sentence]) -> str:
     colours = type_colours(sorted({entity.type for sentence in shown for entity in sentence.entities}))
     rows = [f"<p>{draw_sentence(sentence, colours)}{draw_relations(sentence)}</p>" for sentence in shown if sentence.words]
     if len(sentences) > len(shown):
-        rows.append(f"<p><small>{escape(f'{len(sentences) - len(shown):,} more sentences')}</small></p>")
+        rows.append(f"<p><small>{counted(len(sentences) - len(shown), 'more sentence')}</small></p>")
     return f'<style>{css()}{_STYLE}</style><div class="spanwise-cell">{"".join(rows)}</div>'

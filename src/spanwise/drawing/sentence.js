@@ -6,6 +6,16 @@ const drawSentence = (() => {
   const DEFAULT_COLOUR = "#808080";
   const WIDE = /[\p{scx=Han}\p{scx=Hang}\p{scx=Hira}\p{scx=Kana}\u3000-\u303f\uff01-\uff60\uffe0-\uffe6]|\p{Emoji_Presentation}/u;
 
+  const LETTER = /\p{L}/u;
+  const RIGHT_TO_LEFT = /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
+
+  // The direction of the first letter of a text.
+  const direction = (text) => {
+    const letter = [...text].find((character) => LETTER.test(character));
+    if (letter === undefined) return "";
+    return RIGHT_TO_LEFT.test(letter) ? "rtl" : "ltr";
+  };
+
   const width = (text) => [...text].reduce((sum, character) => sum + (WIDE.test(character) ? 2 : 1), 0);
 
   const truncate = (label) => {
@@ -123,7 +133,11 @@ const drawSentence = (() => {
     for (const [side, levels] of Object.entries(cell.levels)) node.style.setProperty(`--${side}`, levels);
     if (cell.minWidth) node.style.minWidth = `${cell.minWidth.toFixed(1)}em`;
     node.append(...cell.bars, cell.word);
-    return node;
+    if (!cell.direction) return node;
+    const directed = document.createElement("span");
+    directed.className = cell.direction;
+    directed.append(node);
+    return directed;
   };
 
   return (sentence, colours) => {
@@ -147,6 +161,11 @@ const drawSentence = (() => {
     joinPunctuation(cells);
     const drawing = document.createElement("span");
     drawing.className = "drawn";
+    const sentenceDirection = direction(sentence.text);
+    if (sentenceDirection === "rtl") drawing.dir = "rtl";
+    if (RIGHT_TO_LEFT.test(sentence.text)) {
+      for (const cell of cells) cell.direction = direction(cell.word) || sentenceDirection || "ltr";
+    }
     let line = drawing, wasJoined = false;
     for (const cell of cells) {
       if (cell.isJoined && !wasJoined) {

@@ -4,6 +4,7 @@ Overlapping entities have their bars on different levels, the narrowest next to 
 of a discontinuous entity share a level and are joined by a dashed line. The type is written at the start
 of the bar; words are widened if the name is longer than they are, so that names never overlap. If gold
 and predictions are drawn, gold is above the words and predictions are below; correct entities are pale.
+In sentences with words from right to left, each word with bars has the direction of its letters.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ SPACE = 0.25
 MAX_NAME_LENGTH = 20
 MAX_JOINED_LENGTH = 40  # characters; longer words may be separated from punctuation
 DEFAULT_COLOUR = "#808080"  # of types without a colour
+# Letters from right to left: Hebrew, Arabic, Syriac, Thaana, N'Ko and others.
+_RIGHT_TO_LEFT = re.compile("[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff]")
 
 
 @cache
@@ -49,13 +52,15 @@ class _Cell:
     levels: dict[str, int] = field(default_factory=dict)
     min_width: float = 0.0
     is_joined: bool = False  # whether it stays on one line with the next word
+    direction: str = ""  # "rtl" or "ltr"; empty if the whole sentence is from left to right
 
     def html(self, word: str) -> str:
         if not self.bars:
             return word
         style = [f"--{side}:{levels}" for side, levels in self.levels.items()]
         style += [f"min-width:{self.min_width:.1f}em"] if self.min_width else []
-        return f'<span class=w style="{";".join(style)}">{"".join(self.bars)}{word}</span>'
+        drawn = f'<span class=w style="{";".join(style)}">{"".join(self.bars)}{word}</span>'
+        return f"<span class={self.direction}>{drawn}</span>" if self.direction else drawn
 
 
 def draw_sentence(
@@ -87,7 +92,8 @@ def draw_sentence(
             for cell in cells[slice(*entity.range)]:
                 cell.levels[side] = max(cell.levels.get(side, 0), level + 1)
     _join_punctuation(sentence, cells)
-    return f"<span class=drawn>{''.join(_pieces(sentence, cells))}</span>"
+    direction = _set_directions(sentence, cells)
+    return f"<span class=drawn{' dir=rtl' * (direction == 'rtl')}>{''.join(_pieces(sentence, cells))}</span>"
 
 
 def entity_levels(entities: Iterable[Entity]) -> dict[Entity, int]:
@@ -136,6 +142,25 @@ def _join_punctuation(sentence: Sentence, cells: Sequence[_Cell]) -> None:
         is_short = max(_width(word), _width(next_word)) <= MAX_JOINED_LENGTH
         if may_break and is_short and (_is_opening(word[-1]) or _is_closing(next_word[0])):
             cell.is_joined = True
+
+
+def _set_directions(sentence: Sentence, cells: Sequence[_Cell]) -> str:
+    """Set the direction of each word, if some are from right to left; return that of the sentence, of its first letter."""
+    sentence_direction = _direction(sentence.text) or "ltr"
+    if _RIGHT_TO_LEFT.search(sentence.text):
+        for word, cell in zip(sentence.words, cells, strict=True):
+            cell.direction = _direction(word) or sentence_direction
+    return sentence_direction
+
+
+def _direction(text: str) -> str:
+    """Return the direction of the first letter; empty if there is none.
+
+    >>> _direction("1. Oslo"), _direction("(אב)"), _direction("25 %")
+    ('ltr', 'rtl', '')
+    """
+    letter = next(filter(str.isalpha, text), "")
+    return "rtl" if _RIGHT_TO_LEFT.match(letter) else "ltr" * bool(letter)
 
 
 def _is_opening(character: str) -> bool:

@@ -9,6 +9,7 @@ import importlib.util
 from pathlib import Path
 from typing import Any
 
+from spanwise.core.counting import counted
 from spanwise.core.errors import SpanwiseError
 from spanwise.encoders.tokenizer_files import check_tokenizer_file
 from spanwise.runtime.collection import paused_collection
@@ -107,7 +108,7 @@ def _check_complete(name: str, report: dict[str, Any]) -> None:
     missing = {*(report.get("missing_keys") or ()), *(key[0] for key in report.get("mismatched_keys") or ())}
     if missing:
         first = min(missing)
-        raise SpanwiseError(f"encoder {name}: {len(missing)} weights are missing from its files, for example {first}")
+        raise SpanwiseError(f"encoder {name}: its files lack {counted(len(missing), 'weight')}, for example {first}")
 
 
 def _needs_code(name: str, file: str) -> SpanwiseError:

@@ -20,6 +20,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from torch import Tensor, nn
 
 from spanwise.config.validation import validate_settings
+from spanwise.core.counting import counted
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder, TokenStates
@@ -123,7 +124,7 @@ class StaticEncoder(Encoder):
         vectors = read_vectors(settings.vectors) if settings.vectors else _glove_vectors(settings, sentences, log)
         if vectors and settings.word_size not in (None, vectors.size):
             raise SpanwiseError(
-                f"{settings.vectors}: word_size is {settings.word_size}, but the vectors have {vectors.size} values"
+                f"{settings.vectors}: word_size is {settings.word_size}, but the vectors have {counted(vectors.size, 'value')}"
             )
         vocabulary = Vocabulary.build(
             sentences,
@@ -238,7 +239,8 @@ def _glove_vectors(settings: StaticSettings, sentences: Sequence[Sentence], log:
     glove = settings.glove if settings.word_size is None else replace(settings.glove, dim=settings.word_size)
     if glove.seed is None:
         glove = replace(glove, seed=torch.initial_seed())  # training sets it from training.seed
-    log(f"training word vectors of {glove.dim} values on the {len(sentences):,} training sentences")
+    log(f"training word vectors of {counted(glove.dim, 'value')} on the {counted(len(sentences), 'training sentence')}")
     learned = learn_vectors((sentence.words for sentence in sentences), glove, threads=torch.get_num_threads())
-    log(f"trained vectors of {len(learned.vectors.words):,} words on {learned.words:,} tokens in {learned.seconds:.1f} s")
+    words, tokens = counted(len(learned.vectors.words), "word"), counted(learned.words, "token")
+    log(f"trained vectors of {words} on {tokens} in {learned.seconds:.1f} s")
     return learned.vectors

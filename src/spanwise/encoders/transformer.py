@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from spanwise.core.counting import counted
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder, TokenStates
@@ -51,7 +52,7 @@ class TransformerEncoder(Encoder):
         self.width = model.config.hidden_size
         depth = getattr(model.config, "num_hidden_layers", settings.layers)
         if settings.layers > depth:
-            raise SpanwiseError(f"layers={settings.layers}, but the encoder has {depth} layers")
+            raise SpanwiseError(f"layers={settings.layers}, but the encoder has {counted(depth, 'layer')}")
         self.indexer = SubwordIndexer(WordTokenizer.of(tokenizer), subword_settings(settings, model, tokenizer))
         self._is_recordable = model.config.model_type in RECORDABLE
         self._mask_type = torch.bool if self._is_recordable else torch.long  # other architectures do arithmetic with the mask
@@ -130,7 +131,7 @@ class TransformerEncoder(Encoder):
     def request_outputs(self, *, layers: int = 0, subwords: bool = False) -> None:
         depth = self.model.config.num_hidden_layers
         if layers > depth:
-            raise SpanwiseError(f"the head needs {layers} layers, but the encoder has {depth}")
+            raise SpanwiseError(f"the head needs {counted(layers, 'layer')}, but the encoder has {depth}")
         self.lower_layers = max(layers, self.lower_layers)
         self._returns_subwords = subwords or self._returns_subwords
 
@@ -154,7 +155,7 @@ class TransformerEncoder(Encoder):
             return
         blocks = layer_stack(self.model)
         if layers > len(blocks):
-            raise SpanwiseError(f"frozen_layers={layers}, but the encoder has {len(blocks)} layers")
+            raise SpanwiseError(f"frozen_layers={layers}, but the encoder has {counted(len(blocks), 'layer')}")
         for module in (self.model.embeddings, *blocks[:layers]):
             module.requires_grad_(False)
 

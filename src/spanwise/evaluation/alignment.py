@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from spanwise.core.documents import document_keys
 from spanwise.core.errors import SpanwiseError
-from spanwise.core.partial import known_types, without_open
+from spanwise.core.partial import known_types
 from spanwise.core.types import Entity, Link, Relation, Sentence, Span
+from spanwise.evaluation.open_predictions import drop_open
 
 UNRESOLVED = sys.maxsize  # the position of a link whose tail is not in the data
 
@@ -92,16 +93,17 @@ def pair_groups(groups: Sequence[SentenceGroup]) -> tuple[SentencePair, ...]:
     ]
     gold_sides = _resolve_links([group.gold for group in groups], documents)
     predicted_sides = _resolve_links([group.predicted or () for group in groups], predicted_documents)
-    pairs = []
+    sides: list[tuple[Sentence, Sentence | None]] = []
     for group, gold, predicted in zip(groups, gold_sides, predicted_sides, strict=True):
         if group.predicted is None:
-            pairs.append(SentencePair(gold[0] if len(gold) == 1 else to_characters(gold), None, group.gold))
+            sides.append((gold[0] if len(gold) == 1 else to_characters(gold), None))
         elif len(gold) == len(predicted) == 1 and gold[0].words == predicted[0].words:
-            pairs.append(SentencePair(gold[0], without_open(gold[0], predicted[0]), group.gold))
+            sides.append((gold[0], predicted[0]))
         else:
-            characters = to_characters(gold)
-            pairs.append(SentencePair(characters, without_open(characters, to_characters(predicted)), group.gold))
-    return tuple(pairs)
+            sides.append((to_characters(gold), to_characters(predicted)))
+    known = drop_open([gold for gold, _ in sides], [predicted for _, predicted in sides])
+    rows = zip(groups, sides, known, strict=True)
+    return tuple(SentencePair(gold, predicted, group.gold) for group, (gold, _), predicted in rows)
 
 
 def to_characters(sentences: Sequence[Sentence]) -> Sentence:

@@ -104,14 +104,8 @@ def bucket_counts(
 
     The buckets depend on gold only. The parameters are those of ``bucket_scores``.
     """
-    if attribute not in ATTRIBUTES:
-        raise SpanwiseError(f"unknown attribute {attribute!r}; expected one of {', '.join(ATTRIBUTES)}")
+    check_attribute(attribute, cuts, has_train=train is not None)
     definition = ATTRIBUTES[attribute]
-    if definition.needs_train and train is None:
-        raise SpanwiseError(f"the attribute {attribute} needs the training sentences")
-    if definition.categories and cuts is not None:
-        names = ", ".join(definition.categories)
-        raise SpanwiseError(f"the attribute {attribute} has the fixed buckets {names}; it takes no cuts")
     index = train if isinstance(train, TrainIndex) else TrainIndex(train or ())
     value = definition.paper_value if use_paper_definition and definition.paper_value else definition.value
     sides = []
@@ -131,6 +125,20 @@ def bucket_counts(
     return ranges, _count(sides, lambda number: bisect_left(limits, number), len(ranges))
 
 
+def check_attribute(attribute: str, cuts: int | Sequence[float] | None, *, has_train: bool) -> None:
+    """Raise an error if there are no such buckets, or if they need training sentences that are not given."""
+    if attribute not in ATTRIBUTES:
+        raise SpanwiseError(f"unknown attribute {attribute!r}; expected one of {', '.join(ATTRIBUTES)}")
+    definition = ATTRIBUTES[attribute]
+    if definition.needs_train and not has_train:
+        raise SpanwiseError(f"the attribute {attribute} needs the training sentences; pass them as train (--train)")
+    if definition.categories and cuts is not None:
+        names = ", ".join(definition.categories)
+        raise SpanwiseError(f"the attribute {attribute} has the fixed buckets {names}; it takes no cuts")
+    if isinstance(cuts, int) and cuts < 1:
+        raise SpanwiseError(f"expected at least one bucket, found {cuts}")
+
+
 def quantile_cuts(values: Iterable[float], buckets: int) -> list[float]:
     """Return the upper limits of all but the last of ``buckets`` equal buckets; fewer if values are repeated.
 
@@ -147,10 +155,7 @@ def _limits(published: Sequence[float], cuts: int | Sequence[float] | None, valu
     if cuts is None and published:
         return list(published)
     if cuts is None or isinstance(cuts, int):
-        buckets = DEFAULT_BUCKETS if cuts is None else cuts
-        if buckets < 1:
-            raise SpanwiseError(f"expected at least one bucket, found {buckets}")
-        return quantile_cuts(values, buckets)
+        return quantile_cuts(values, DEFAULT_BUCKETS if cuts is None else cuts)
     if not all(map(math.isfinite, cuts)) or any(low >= high for low, high in pairwise(cuts)):
         raise SpanwiseError(f"cuts must be increasing numbers, found {list(cuts)}")
     return list(cuts)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from spanwise.core.counting import counted
+from spanwise.core.terminal import escape_controls
 from spanwise.evaluation.bootstrap import MIN_UNITS
 from spanwise.evaluation.comparison import SystemPair, SystemsComparison
 from spanwise.evaluation.differences import BucketDifference
@@ -27,11 +29,11 @@ def print_comparison(result: SystemsComparison, console: Console, *, with_errors
         note = (
             f"note: {name} has no predictions for {count:,} of {result.sentences:,} sentences; their entities count as missed"
         )
-        console.print(note, markup=False, highlight=False, soft_wrap=True)
+        console.print(escape_controls(note), markup=False, highlight=False, soft_wrap=True)
     for systems in result.pairs:
         console.print()
         for line in _lines(systems, result.sentences):
-            console.print(line, markup=False, highlight=False, soft_wrap=True)
+            console.print(escape_controls(line), markup=False, highlight=False, soft_wrap=True)
     console.print()
     console.print(_combined(result))
     if with_errors:
@@ -47,7 +49,7 @@ def print_comparison(result: SystemsComparison, console: Console, *, with_errors
 
 
 def _systems(result: SystemsComparison) -> Table:
-    table = plain_table(f"{result.sentences:,} sentences", "P", "R", "F1", "± sd", "runs")
+    table = plain_table(counted(result.sentences, "sentence"), "P", "R", "F1", "± sd", "runs")
     for name, system in result.systems.items():
         runs = system.runs
         deviation = "" if runs.deviation is None else percent(runs.deviation)
@@ -69,12 +71,13 @@ def _lines(systems: SystemPair, sentences: int) -> list[str]:
         interval = f"{test.interval.level:.0%} interval {_signed(test.interval.low)} to {_signed(test.interval.high)}"
     bootstrap = "" if test.bootstrap_p is None else f"{test.bootstrap_p:.4f} (bootstrap), "
     units = f"  units tested: {test.units:,} (sentences that a system splits differently are joined)"
+    entities = "entity" if agreement.support == agreement.runs else "entities"
     first_share, second_share = map(percent, agreement.complementarity)
     return [
         f"{first} minus {second}: F1 {_signed(test.difference)} ({interval}), "
         f"p = {bootstrap}{test.randomisation_p:.4f} (randomisation)",
         *([units] if is_resegmented else []),
-        f"  {mean(agreement.support)} gold entities: {mean(agreement.both)} found by both, "
+        f"  {mean(agreement.support)} gold {entities}: {mean(agreement.both)} found by both, "
         f"{mean(agreement.only_first.count)} by {first} only, {mean(agreement.only_second.count)} by {second} only, "
         f"{mean(agreement.neither)} by neither",
         f"  {first} finds {first_share} % of the entities that {second} misses, {second} finds {second_share} % of those that "

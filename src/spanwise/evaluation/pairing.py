@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import zip_longest
 from typing import Literal, TypeAlias
 
+from spanwise.core.counting import counted
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
 from spanwise.evaluation.alignment import SentenceGroup, SentencePair, align_sentences, pair_groups, without_whitespace
@@ -146,9 +147,9 @@ def _difference(gold: Sentence, predicted: Sentence) -> str:
     pairs = enumerate(zip_longest(gold.words, predicted.words))
     index, (expected, word) = next((index, words) for index, words in pairs if words[0] != words[1])
     if word is None:
-        return f"expected {len(gold.words)} words as in gold, found {index} in the prediction"
+        return f"expected {counted(len(gold.words), 'word')} as in gold, found {index} in the prediction"
     if expected is None:
-        return f"expected {index} words as in gold, found {len(predicted.words)} in the prediction"
+        return f"expected {counted(index, 'word')} as in gold, found {len(predicted.words)} in the prediction"
     return f"the prediction has other words than gold: expected {expected!r} at word {index}, found {word!r}"
 
 
@@ -171,7 +172,7 @@ def _times(count: int) -> str:
 def _no_common_id(gold: Sequence[Sentence], predicted: Sequence[Sentence]) -> SpanwiseError:
     message = f"gold has none of the predictions' ids (first: {predicted[0].id!r}), and they cannot be paired in order"
     if len(gold) != len(predicted):
-        return SpanwiseError(f"{message}: expected {len(gold):,} sentences as in gold, found {len(predicted):,}")
+        return SpanwiseError(f"{message}: expected {counted(len(gold), 'sentence')} as in gold, found {len(predicted):,}")
     pairs = enumerate(zip(gold, predicted, strict=True), 1)
     number, (sentence, prediction) = next((number, both) for number, both in pairs if not _same_text(*both))
     return SpanwiseError(f"{message}: sentence {number:,} ({sentence.id!r} in gold): {_difference(sentence, prediction)}")

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from spanwise.core.counting import counted, counted_phrase
+from spanwise.core.terminal import escape_controls
 from spanwise.evaluation.evaluation import Evaluation
 from spanwise.evaluation.relations import RelationScores
 from spanwise.evaluation.relaxed import RelaxedScore
@@ -36,17 +38,17 @@ def print_evaluation(evaluation: Evaluation, console: Console) -> None:
             console.print(Text(f"  {count:,} × {display_name(gold)} predicted as {display_name(predicted)}"))
         if len(type_errors) > MAX_TYPE_ERRORS:
             rest = sum(count for _, _, count in type_errors[MAX_TYPE_ERRORS:])
-            console.print(Text(f"  {rest:,} × {len(type_errors) - MAX_TYPE_ERRORS} other pairs of types"))
+            console.print(Text(f"  {rest:,} × {counted_phrase(len(type_errors) - MAX_TYPE_ERRORS, 'other pairs of types')}"))
     if evaluation.calibration is not None:
         console.print(Text(f"\n{evaluation.calibration.line}"), soft_wrap=True)
     if evaluation.notes:
         console.print()
     for note in evaluation.notes:
-        console.print(Text(f"note: {note}"), soft_wrap=True)
+        console.print(Text(escape_controls(f"note: {note}")), soft_wrap=True)
 
 
 def _entities(evaluation: Evaluation) -> Table:
-    table = _table(_count(evaluation.sentences, "sentence"))
+    table = _table(counted(evaluation.sentences, "sentence"))
     _add_types(table, evaluation.entities.types)
     _add_averages(table, evaluation.entities)
     _add(table, "unlabelled", evaluation.unlabelled)
@@ -56,7 +58,7 @@ def _entities(evaluation: Evaluation) -> Table:
     if evaluation.nested is not None:
         _add(table, "nested", evaluation.nested)
     if evaluation.unseen is not None:
-        _add(table, _count(evaluation.unseen.sentences, "unseen sentence"), evaluation.unseen.score)
+        _add(table, counted(evaluation.unseen.sentences, "unseen sentence"), evaluation.unseen.score)
     return table
 
 
@@ -101,7 +103,7 @@ def _add_types(table: Table, types: Mapping[str, Score]) -> None:
 
 def _add_averages(table: Table, scores: Scores) -> None:
     _add(table, "micro", scores.micro)
-    _add(table, f"macro ({_count(scores.macro.types, 'type')})", scores.macro)
+    _add(table, f"macro ({counted(scores.macro.types, 'type')})", scores.macro)
 
 
 def _add(table: Table, name: str, score: Score | Macro) -> None:
@@ -118,10 +120,6 @@ def _add(table: Table, name: str, score: Score | Macro) -> None:
 def percent(share: float) -> str:
     """Format a share as a percentage with two decimals."""
     return f"{100 * share:.2f}"
-
-
-def _count(number: int, thing: str) -> str:
-    return f"{number:,} {thing}" if number == 1 else f"{number:,} {thing}s"
 
 
 def display_name(type: str) -> str:

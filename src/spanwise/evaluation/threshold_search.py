@@ -51,7 +51,7 @@ class ThresholdSearch:
             result = f"{point.threshold:g} (F1 {point.score.f1:.4f})" if point else "no correct predictions"
             lines.append(f"  {type}: {result}")
         missing = unfiltered.support - unfiltered.correct
-        lines.append(f"{missing:,} of {unfiltered.support:,} gold entities are not predicted at any threshold")
+        lines.append(f"gold entities that are not predicted at any threshold: {missing:,} of {unfiltered.support:,}")
         return [*lines, self.note] if self.note else lines
 
     def to_json(self) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from spanwise.core.terminal import escape_controls
 from spanwise.core.types import Entity, Sentence
 from spanwise.evaluation.scores import entity_items, ratio
 
@@ -166,7 +167,7 @@ def print_typing(typing: TypingScores, console: Console) -> None:
     for name in ("accuracy", "correct", "entities"):
         table.add_column(name, justify="right")
     for type, score in typing.types.items():
-        table.add_row(Text(type), f"{100 * score.accuracy:.2f}", f"{score.correct:,}", f"{score.entities:,}")
+        table.add_row(Text(escape_controls(type)), f"{100 * score.accuracy:.2f}", f"{score.correct:,}", f"{score.entities:,}")
     console.print(table)
     for line in (format_typing(typing.to_json()), *(f"note: {note}" for note in typing.notes)):
-        console.print(Text(line), soft_wrap=True)
+        console.print(Text(escape_controls(line)), soft_wrap=True)

@@ -10,6 +10,7 @@ from math import ceil
 from pathlib import Path
 from random import Random
 
+from spanwise.core.counting import counted
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Corpus, Sentence
 from spanwise.corpora.splits import find_split_files, read_corpus, select_split
@@ -77,8 +78,9 @@ def choose_quantization(folder: Path, dev: DevData, max_loss: float, log: Log) -
 
     F1 and ``max_loss`` are in points of 100. If no candidate is close enough, float32 stays.
     """
-    count = f"{len(dev.sentences):,}" if len(dev.sentences) == dev.total else f"{len(dev.sentences):,} of {dev.total:,}"
-    log(f"choosing the quantisation on {count} sentences of {dev.name}: at most {max_loss:g} F1 below float32")
+    part = "" if len(dev.sentences) == dev.total else f"{len(dev.sentences):,} of "
+    sentences = f"{part}{counted(dev.total, 'sentence')}"
+    log(f"choosing the quantisation on {sentences} of {dev.name}: at most {max_loss:g} F1 below float32")
     log(f"{'quantisation':<44}{'F1':>7}{'loss':>7}{'MB':>8}{'ms/sentence':>13}")
     tried = [_try(folder, dev, FLOAT32, None, log)]
     graphs = _FloatGraphs(folder)

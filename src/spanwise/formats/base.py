@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from spanwise.core.counting import counted_phrase
 from spanwise.core.errors import SpanwiseError, unknown_name
 from spanwise.core.types import Sentence
 
@@ -55,14 +56,13 @@ class Ledger:
     def lost(self) -> int:
         return self.losses.total()
 
+    @property
+    def note_lines(self) -> list[str]:
+        """The notes with their counts, as text."""
+        return [counted_phrase(count, message) for message, count in self.notes.items()]
+
     def __str__(self) -> str:
-        return ", ".join(
-            f"{count} {_singular(kind) if count == 1 else kind} ({reason})" for (kind, reason), count in self.losses.items()
-        )
-
-
-def _singular(kind: str) -> str:
-    return kind[:-3] + "y" if kind.endswith("ies") else kind.removesuffix("s")
+        return ", ".join(f"{counted_phrase(count, kind)} ({reason})" for (kind, reason), count in self.losses.items())
 
 
 # read(path, ledger, **options) streams sentences; write(sentences, path, ledger, **options) creates a new path.

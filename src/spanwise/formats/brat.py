@@ -260,7 +260,7 @@ class _Annotations:
                 self.ledger.note("entities whose text differs from the document at their offsets")
         for key, target, item in self.attached:
             if not notes:
-                self.ledger.note("attributes, references and notes, skipped")
+                self.ledger.note("additions to entities (attributes, references, notes), skipped")
             elif target in self.extra and (key == "notes" or target[0] in "TRE"):
                 self.extra[target].setdefault(key, []).append(item)
             else:

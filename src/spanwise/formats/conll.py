@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from spanwise.core import tags
+from spanwise.core.counting import counted
 from spanwise.core.errors import FormatError
 from spanwise.core.types import Entity, Sentence
 from spanwise.files.names import default_id, stem
@@ -80,7 +81,9 @@ def _add_row(rows: _Rows, layout: Layout, line: str, path: Path, number: int, le
     needed = (layout.words, *layout.labels, *(() if layout.pos is None else (layout.pos,)))
     if not all(cells_at(cells, column) for column in needed):
         expected = f"word in column {layout.words}, tags in {'+'.join(map(str, layout.labels))}"
-        raise FormatError(path, number, f"found {len(cells)} columns, expected more ({expected}; columns count from 0)")
+        raise FormatError(
+            path, number, f"found {counted(len(cells), 'column')}, expected more ({expected}; columns count from 0)"
+        )
     word = cells[layout.words]
     for column, label in zip(rows.columns, layout.labels, strict=True):
         tag = strip_tag(cells[label])

@@ -24,6 +24,7 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 from pathlib import Path
 
+from spanwise.core.counting import counted
 from spanwise.core.errors import FormatError
 from spanwise.core.types import Sentence, Span
 from spanwise.files.companions import TABLES_OF_TEXTS
@@ -134,7 +135,7 @@ def _add_mentions(document: Document, members: list[_Row], path: Path, ledger: L
             continue
         starts, ends = (_parse_offsets(row[name], name, path, line) for name in ("start", "end"))
         if len(starts) != len(ends):
-            raise FormatError(path, line, f"{len(starts)} starts, but {len(ends)} ends")
+            raise FormatError(path, line, f"{counted(len(starts), 'start')}, but {counted(len(ends), 'end')}")
         if not row["type"]:
             raise FormatError(path, line, "the column 'type' is empty")
         fragments = tuple(map(Span, starts, ends))

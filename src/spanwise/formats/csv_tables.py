@@ -8,6 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from spanwise.core.counting import counted
 from spanwise.core.errors import FormatError
 from spanwise.files.limits import TABLE_COLUMNS
 from spanwise.files.reading import decode_line
@@ -91,7 +92,9 @@ class Table:
                     return
                 if line > self.header_line and any(cells):
                     if any(cells[len(self.columns) :]):
-                        problem = f"expected {len(self.columns)} columns, found {len(cells)}; quote cells with separators"
+                        problem = (
+                            f"expected {counted(len(self.columns), 'column')}, found {len(cells)}; quote cells with separators"
+                        )
                         raise FormatError(self.path, line, problem)
                     yield line, dict.fromkeys(self.columns, "") | dict(zip(self.columns, cells, strict=False))
 

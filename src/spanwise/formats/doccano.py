@@ -19,6 +19,7 @@ from typing import Any, NotRequired
 from pydantic import ConfigDict, TypeAdapter
 from typing_extensions import TypedDict
 
+from spanwise.core.counting import counted
 from spanwise.core.errors import FormatError
 from spanwise.core.types import Sentence, Span
 from spanwise.files.names import default_id
@@ -113,7 +114,7 @@ def _convert_offsets(document: Document, offsets: str | None, path: Path, line: 
             mention.fragments = (units.to_characters(mention.fragments[0]),)
     elif offsets is None:
         if any(mention.fragments[0].end > len(document.text) for mention in document.mentions):
-            problem = f"an entity ends after the last of {len(document.text)} characters"
+            problem = f"an entity ends after the last of {counted(len(document.text), 'character')}"
             raise FormatError(path, line, f"{problem}; if offsets count UTF-16 units, use doccano:offsets=utf16")
         ledger.note(
             "texts with characters beyond U+FFFF, offsets read as characters (for UTF-16 units use doccano:offsets=utf16)"

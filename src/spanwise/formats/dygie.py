@@ -16,6 +16,7 @@ from typing import Any, NotRequired
 from pydantic import ConfigDict, TypeAdapter
 from typing_extensions import TypedDict
 
+from spanwise.core.counting import counted
 from spanwise.core.errors import FormatError
 from spanwise.core.types import Entity, Extra, Link, Relation, Sentence, Span
 from spanwise.files.names import default_id
@@ -54,7 +55,7 @@ def _to_sentences(record: dict[str, Any], default_id: str, ledger: Ledger) -> li
     ledger.lose("documents", "without sentences", int(not words))
     for layer in ("ner", "relations"):
         if record.get(layer) is not None and len(record[layer]) != len(words):
-            raise ValueError(f"{layer} has {len(record[layer])} lists for {len(words)} sentences")
+            raise ValueError(f"{layer} has {counted(len(record[layer]), 'list')} for {counted(len(words), 'sentence')}")
     ledger.note("documents without ner annotations", int(record.get("ner") is None))
     ranges = [Span(*ends) for ends in pairwise(accumulate(map(len, words), initial=0))]
     entities = [

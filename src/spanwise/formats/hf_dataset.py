@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from spanwise.core import tags as tagging
+from spanwise.core.counting import counted
 from spanwise.core.errors import FormatError, SpanwiseError
 from spanwise.core.types import Entity, Sentence
 from spanwise.files.names import default_id
@@ -125,7 +126,7 @@ class _RowReader:
             return []
         if not isinstance(values, list) or len(values) != count:
             actual = len(values) if isinstance(values, list) else repr(values)[:60]
-            raise ValueError(f"{self.tags}: expected a list of {count} tags, found {actual}")
+            raise ValueError(f"{self.tags}: expected a list of {counted(count, 'tag')}, found {actual}")
         if any(type(value) is int for value in values) and self.tags not in self.labels:
             raise ValueError(
                 f"{self.tags} has numbers without names; give the names in order, as in hf_dataset:names=O+B-PER+I-PER"

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from spanwise.core import tags
+from spanwise.core.counting import counted
 from spanwise.core.errors import FormatError
 from spanwise.core.types import Relation, Sentence
 from spanwise.files.names import default_id
@@ -67,7 +68,9 @@ def read(path: Path, ledger: Ledger, /) -> Iterator[Sentence]:
 def _add_row(rows: _Rows, line: str, path: Path, number: int) -> None:
     cells = line.split("\t")
     if len(cells) != 5:
-        raise FormatError(path, number, f"found {len(cells)} columns, expected 5: index, word, tag, relations, target words")
+        raise FormatError(
+            path, number, f"found {counted(len(cells), 'column')}, expected 5: index, word, tag, relations, target words"
+        )
     index, word, tag, names, ends = cells
     if index != str(len(rows.words)):
         raise FormatError(path, number, f"found the word index {index[:20]!r}, expected {len(rows.words)}")
@@ -78,7 +81,7 @@ def _add_row(rows: _Rows, line: str, path: Path, number: int) -> None:
     types = [match.group(1) or match.group(2) or "" for match in _NAME.finditer(names)]
     targets = [int(target) for target in re.findall(r"[0-9]+", ends)]
     if len(types) != len(targets):
-        raise FormatError(path, number, f"found {len(types)} relations and {len(targets)} target words")
+        raise FormatError(path, number, f"found {counted(len(types), 'relation')} and {counted(len(targets), 'target word')}")
     if "" in types:
         raise FormatError(path, number, "a relation has no type")
     pairs = zip(types, targets, strict=True)
@@ -94,7 +97,7 @@ def _to_sentence(rows: _Rows, path: Path, ledger: Ledger) -> Sentence:
     relations = []
     for line, type, head, tail in rows.relations:
         if tail >= len(rows.words):
-            raise FormatError(path, line, f"relation {type!r} points to word {tail} of {len(rows.words)} words")
+            raise FormatError(path, line, f"relation {type!r} points to word {tail} of {counted(len(rows.words), 'word')}")
         if head in by_last_word and tail in by_last_word:
             relations.append(Relation(type, by_last_word[head], by_last_word[tail]))
         else:

@@ -19,6 +19,7 @@ from typing import Any, NotRequired
 from pydantic import ConfigDict, TypeAdapter
 from typing_extensions import TypedDict
 
+from spanwise.core.counting import counted
 from spanwise.core.errors import FormatError
 from spanwise.core.types import Sentence, Span
 from spanwise.files.names import default_id
@@ -164,7 +165,9 @@ class _RecordReader:
 
     def _token(self, number: int) -> Span:
         if not 0 <= number < len(self.words):
-            raise FormatError(self.path, self.line, f"token {number} does not exist; the record has {len(self.words)} tokens")
+            raise FormatError(
+                self.path, self.line, f"token {number} does not exist; the record has {counted(len(self.words), 'token')}"
+            )
         return self.words[number]
 
     def _argument(self, relation: dict[str, Any], role: str) -> Mention | None:

@@ -13,6 +13,7 @@ from pydantic import ConfigDict, TypeAdapter
 from typing_extensions import TypedDict
 
 from spanwise.core import tags
+from spanwise.core.counting import counted
 from spanwise.core.types import Sentence
 from spanwise.formats.base import Format, Ledger, fill_empty_words
 from spanwise.formats.shared.records import (
@@ -47,7 +48,7 @@ _SUPPORTS = frozenset(("relations",))
 def read(path: Path, ledger: Ledger, /) -> Iterator[Sentence]:
     def build(record: dict[str, Any], default_id: str) -> Sentence:
         if len(record["tags"]) != len(record["tokens"]):
-            raise ValueError(f"{len(record['tags'])} tags for {len(record['tokens'])} tokens")
+            raise ValueError(f"{counted(len(record['tags']), 'tag')} for {counted(len(record['tokens']), 'token')}")
         entities, repairs = tags.decode(record["tags"])
         ledger.note(tags.REPAIRED, repairs)
         return Sentence(

@@ -9,6 +9,7 @@ from typing import Any
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
 from spanwise.config.settings import Config
+from spanwise.core.counting import counted
 from spanwise.core.errors import SpanwiseError
 from spanwise.files.reading import read_json
 from spanwise.prediction.onnx.record import read_record
@@ -98,7 +99,7 @@ def _sections(
         lines += [f"| {split} | {' | '.join(f'{values.get(column, 0):.4f}' for column in columns)} |" for split, values in rows]
         when = " Measured before the export to ONNX." if is_exported else ""
         yield f"## Scores\n\nAn entity is correct if its type and all its words are.{when}\n\n" + "\n".join(lines)
-    sizes = [f"{split} {summary['sentences']:,} sentences" for split, summary in run.get("data", {}).items()]
+    sizes = [f"{split} {counted(summary['sentences'], 'sentence')}" for split, summary in run.get("data", {}).items()]
     facts = {
         "Data": ", ".join([*([corpus] if corpus else []), *sizes]) or None,
         "Encoder": config.encoder.get("name") or config.encoder.get("kind"), "Seed": config.training.seed,

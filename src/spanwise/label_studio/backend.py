@@ -16,6 +16,7 @@ from typing import Any
 
 from fastapi import FastAPI, Request, Response
 
+from spanwise.core.counting import counted
 from spanwise.core.errors import FormatError, SpanwiseError
 from spanwise.formats import Ledger
 from spanwise.label_studio import messages
@@ -148,7 +149,7 @@ def saved_changes(message: messages.AnnotationsSaved) -> tuple[list[Change], lis
     if project.label_config is None:
         raise RequestError(422, f"project {project.id} is unknown: expected its label_config")
     if len(message.annotation) != len(message.task):
-        raise RequestError(422, f"expected a task for each of the {len(message.annotation):,} annotations")
+        raise RequestError(422, f"expected a task for each of {counted(len(message.annotation), 'annotation')}")
     configuration = parse_configuration(project.label_config)
     changes, problems = [], []
     for annotation, task in zip(message.annotation, message.task, strict=True):

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from spanwise.core.counting import counted_phrase
 from spanwise.label_studio.collection import Change, Collection
 from spanwise.label_studio.rounds import LearningFolder, Round, RoundRequest, RoundResult
 from spanwise.prediction.base import BasePredictor
@@ -129,7 +130,7 @@ class Learner:
 
     def _start(self, round: Round, service: Service) -> None:
         self._should_train_again = False
-        self.log(f"training round {round.number} on {round.read_request().changes:,} changes of annotations")
+        self.log(f"training round {round.number} on {counted_phrase(round.read_request().changes, 'changes of annotations')}")
         self._task = asyncio.create_task(self._train(round, service))
         self._task.add_done_callback(lambda task: None if task.cancelled() else self._train_if_due(service))
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 
+from spanwise.core.counting import counted
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.partial import known_types
 from spanwise.core.types import Corpus, Sentence
@@ -30,8 +31,8 @@ def round_corpus(request: RoundRequest, log: Callable[[str], None]) -> Corpus:
     """
     ledger = Ledger()
     documents = list(read_sentences(Path(request.annotations), request.changes, ledger))
-    for message, count in ledger.notes.items():
-        log(f"note: {count:,} {message}")
+    for note in ledger.note_lines:
+        log(f"note: {note}")
     if ledger.lost:
         log(f"dropped from the annotations: {ledger}")
     if request.data is None:
@@ -47,7 +48,7 @@ def round_corpus(request: RoundRequest, log: Callable[[str], None]) -> Corpus:
     originals = {sentence.words: sentence for sentence in base["train"]}
     used = [_keep_hidden(sentence, originals.get(sentence.words)) for sentence in used]
     log(
-        f"training on {len(train):,} sentences of the base data and {len(used):,} collected ones; "
+        f"training on {counted(len(train), 'sentence')} of the base data and {len(used):,} collected; "
         f"{len(base['train']) - len(train):,} replaced, {len(collected) - len(used):,} skipped, which are in dev or test"
     )
     return Corpus({"train": (*train, *used), "dev": base["dev"]})

@@ -87,7 +87,7 @@ class RequestMiddleware:
         if body is None:
             return
         if self._in_progress >= self.limits.max_requests:
-            raise RequestError(503, f"{self._in_progress} requests are already waiting; try again later", {"retry-after": "1"})
+            raise RequestError(503, f"requests already waiting: {self._in_progress:,}; try again later", {"retry-after": "1"})
         self._in_progress += 1
         self.metrics.in_progress.set(self._in_progress)
         try:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
 from typing import IO, TypeAlias
 
+from spanwise.core.counting import counted
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.sentence import trusted_sentence
 from spanwise.core.types import Sentence
@@ -47,7 +48,7 @@ def sentences_from_splits(text: str, document: str, sentences: Iterable[Iterable
         if any(a > b for a, b in pairwise(offsets)) or any(a == b for a, b in words):
             raise SpanwiseError(
                 f"sentence {index} of the splitter has words that are empty, out of order or outside the text "
-                f"of {len(text)} characters; expected (start, end) for each word"
+                f"of {counted(len(text), 'character')}; expected (start, end) for each word"
             )
         yield Sentence(
             id=f"{document}-{index}",

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
+from spanwise.core.counting import counted
 from spanwise.core.partial import known_types
 from spanwise.core.types import Corpus, Entity, Sentence, Span
 from spanwise.encoders.base import Encoder
@@ -74,7 +75,7 @@ def _relation_notes(corpus: Corpus, head: Head) -> Iterator[str]:
     if count and not head.finds_relations:
         can_learn = hasattr(head.configured_head.settings, "relations")
         advice = "--set head.relations=auto learns them" if can_learn else "the recipe spanwise does"
-        yield f"train has {count:,} relations, which this head does not learn; {advice}"
+        yield f"train has {counted(count, 'relation')}, which this head does not learn; {advice}"
     if head.finds_relations:
         for split in corpus:
             if note := _unreachable_relations(corpus[split], head):
@@ -184,4 +185,6 @@ def explain_zero_score(gold: Sequence[Sentence], predicted: Sequence[Sentence], 
     )
     if off_by_one > len(predictions) / 2:
         return "most predictions end one word early or late. Are the ends in one of the files inclusive?"
-    return f"{len(predictions)} entities predicted, none of {gold_count} correct yet: train longer, or check the data"
+    return (
+        f"{counted(len(predictions), 'entity')} predicted, none of {gold_count:,} correct yet: train longer, or check the data"
+    )

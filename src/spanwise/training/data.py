@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from spanwise.core.counting import counted_phrase
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Corpus, Sentence
 from spanwise.corpora.splits import ensure_dev_split, read_corpus
@@ -33,8 +34,8 @@ def read_data(data: str | Path | Corpus, format: str | None, log: Callable[[str]
     """Read data; log what was repaired or dropped."""
     ledger = Ledger()
     corpus = data if isinstance(data, Corpus) else read_corpus(data, format, ledger)
-    for message, count in ledger.notes.items():
-        log(f"note: {count:,} {message}")
+    for note in ledger.note_lines:
+        log(f"note: {note}")
     if ledger.lost:
         log(f"dropped while reading: {ledger}")
     return corpus
@@ -50,10 +51,10 @@ def add_unlabelled(corpus: Corpus, paths: Sequence[str], log: Callable[[str], No
     known = {sentence.words for sentence in all_sentences(corpus)}
     read = [window for s in read_inputs(paths, None, ledger) if s.words for window in split_into_windows(s)]
     sentences = tuple(replace(s, entities=(), relations=(), links=(), annotated=None) for s in read if s.words not in known)
-    for message, count in ledger.notes.items():
-        log(f"note: {count:,} {message}")
+    for note in ledger.note_lines:
+        log(f"note: {note}")
     if skipped := len(read) - len(sentences):
-        log(f"note: {skipped:,} unlabelled sentences are also in the data and are skipped")
+        log(f"note: {counted_phrase(skipped, 'unlabelled sentences that are also in the data, skipped')}")
     if not sentences:
         raise SpanwiseError(f"{', '.join(paths)}: no unlabelled sentences{' that are not in the data' * bool(skipped)}")
     return Corpus({**corpus.splits, UNLABELLED: sentences}, corpus.name)

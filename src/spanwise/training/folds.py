@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter, ValidationError
 from typing_extensions import TypedDict
 
+from spanwise.core.counting import counted_phrase
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Corpus
 from spanwise.corpora.splits import ensure_dev_split
@@ -46,7 +47,7 @@ def train_folds(
         parts, runs = list(cut_folds(corpus, folds)), {}
         untested = sum(map(len, corpus.splits.values())) - sum(len(part["test"]) for _, part in parts)
         if untested:
-            log(f"note: {untested:,} sentences are in no fold: they are used for training and never tested")
+            log(f"note: {counted_phrase(untested, 'sentences that are in no fold, used for training and never tested')}")
         for number, part in parts:
             part_with_dev, note = ensure_dev_split(part)
             log(f"fold {number}: {note or 'unchanged splits'}")

@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from spanwise.config.settings import Config
+from spanwise.core.counting import counted
 from spanwise.core.types import Corpus, Relation, Sentence
 from spanwise.decoding.decode import Predictions
 from spanwise.models.model import Model
@@ -76,13 +77,13 @@ def fill_gaps(
     if first.is_finished:
         model = Model.load(first.path).to("cuda" if should_use_cuda(device) else "cpu")
     else:
-        log(f"first round: {len(sentences):,} training sentences have gaps; this model predicts what is missing there")
+        log(f"first round: {counted(len(sentences), 'training sentence')} with gaps; this model predicts what is missing there")
         model = _train_first(folder, record, train_first)
     predicted = predict(model, sentences, context=all_sentences(corpus))
     opinions = [Opinion(to_spans(()), Predictions(s.entities, s.relations)) for s in predicted]
     filled = FilledGaps(corpus, TeacherOutputs(opinions))
-    added = f"{filled.added_entities:,} more entities that the first model predicts in {len(sentences):,} sentences"
-    log(f"second round: learning {added}")
+    added, count = counted(filled.added_entities, "more entity"), counted(len(sentences), "sentence")
+    log(f"second round: learning {added} that the first model predicts in {count}")
     return filled
 
 

@@ -16,6 +16,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from spanwise.batching.batches import PackedBatch, TrainingBatches
+from spanwise.core.counting import counted
 from spanwise.core.types import Corpus, Sentence
 from spanwise.corpora.splits import fingerprints
 from spanwise.files.writing import atomic_output
@@ -108,15 +109,15 @@ class Trainer:
         """The training in one line: data, steps, size, device."""
         settings, labels = self.settings, self.model.labels
         parameters = sum(parameter.numel() for parameter in self.steps.trainable)
-        relations = f" and {_count(len(labels.relations), 'relation type')}" if self.model.head.finds_relations else ""
+        relations = f" and {counted(len(labels.relations), 'relation type')}" if self.model.head.finds_relations else ""
         batches = f" in batches of {settings.batch_size}" if settings.token_budget is None else ""
         patience = f", patience {settings.patience}" if settings.patience else ""
         kept = ", keeping the last epoch" if settings.selection == "last" else ""
         return (
             f"training {self.model.config.recipe} with the encoder {encoder_name(self.model.config.encoder)} on "
-            f"{self.corpus.name}{', ' * bool(self.corpus.name)}{_count(len(self.sentences), 'sentence')}, "
-            f"{_count(len(labels.entities), 'type')}{relations}: {_count(self.epochs, 'epoch')}, "
-            f"{_count(self._update_count(), 'step')}{batches}{patience}{kept}, "
+            f"{self.corpus.name}{', ' * bool(self.corpus.name)}{counted(len(self.sentences), 'sentence')}, "
+            f"{counted(len(labels.entities), 'type')}{relations}: {counted(self.epochs, 'epoch')}, "
+            f"{counted(self._update_count(), 'step')}{batches}{patience}{kept}, "
             f"{parameters / 1e6:.1f} M weights, {self.device_name}, {self.precision}, seed {settings.seed}"
         )
 
@@ -282,7 +283,3 @@ class Trainer:
             self.accelerator.end_training()
         if self.accelerator.is_main_process:
             self.folder.remove_training_state()
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'s' * (number != 1)}"

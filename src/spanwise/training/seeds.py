@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from spanwise.core.counting import counted
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Corpus
 from spanwise.evaluation.tasks import task_from_scores
@@ -36,9 +37,9 @@ def train_seeds(
             if all(scores[split].get("relations") for scores in runs):
                 f1 = [scores[split]["relations"]["strict"]["micro"]["f1"] for scores in runs]
                 row["relations"] = {**mean_and_deviation(f1), "f1": f1}
-                log(f"{split}: relations F1 {_format(row['relations'])} over {len(seeds)} seeds")
+                log(f"{split}: relations F1 {_format(row['relations'])} over {counted(len(seeds), 'seed')}")
             listed = ", ".join(f"{value:.4f}" for value in values)
-            log(f"{split}: {task.metric} {_format(row)} over {len(seeds)} seeds ({listed})")
+            log(f"{split}: {task.metric} {_format(row)} over {counted(len(seeds), 'seed')} ({listed})")
         write_json(group.folder.summary_file("seeds"), summary)
         return summary
 

@@ -13,6 +13,7 @@ import numpy as np
 import torch
 
 from spanwise.batching.batches import to_device
+from spanwise.core.counting import counted
 from spanwise.core.types import Entity, Relation, Sentence, Span
 from spanwise.decoding.decode import Policy, Predictions, add_entities, decode
 from spanwise.encoders.base import TokenStates
@@ -78,7 +79,7 @@ def ask_teachers(
     votes, voters = [_Votes(to_spans(())) for _ in sentences], _Voters()
     for number, folder in enumerate(teachers, 1):
         model = Model.load(folder)
-        log(f"teacher {number} of {len(teachers)}: {folder} reads {len(sentences):,} sentences")
+        log(f"teacher {number} of {len(teachers)}: {folder} reads {counted(len(sentences), 'sentence')}")
         voters.add(model.head.prediction_head)
         model = model.to("cuda" if should_use_cuda(device) else "cpu")
         with _progress(len(sentences)):

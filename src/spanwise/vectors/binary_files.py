@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from spanwise.core.counting import counted
 from spanwise.core.errors import FormatError
 
 Floats = npt.NDArray[np.float32]
@@ -32,7 +33,9 @@ def read_binary(path: Path) -> tuple[list[str], Floats]:
         count, size = _header(content, path)
         offset = content.find(b"\n") + 1
         if count * (size * _VALUE.itemsize + 1) > len(content) - offset:
-            raise FormatError(path, None, f"the file is too short for its header: {count} words of {size} values")
+            raise FormatError(
+                path, None, f"the file is too short for its header: {counted(count, 'word')} of {counted(size, 'value')}"
+            )
         words, table = [], np.empty((count, size), np.float32)
         for index in range(count):
             space = content.find(b" ", offset, offset + _LONGEST_WORD)

@@ -19,6 +19,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from spanwise.core.counting import counted
 from spanwise.core.errors import SpanwiseError, unknown_name
 from spanwise.files.disk import temporary_folder
 from spanwise.runtime.progress import ProgressBar
@@ -92,12 +93,12 @@ def learn_vectors(
     with temporary_folder() as folder:
         start = time.perf_counter()
         text = index_text(sentences, settings.min_count, folder)
-        log(f"{text.length:,} words, {len(text.words):,} different")
+        log(f"{counted(text.length, 'word')}, {len(text.words):,} different")
         with ProgressBar(len(text.stream)) as bar:
             pairs = count_pairs(text, settings.window, folder, memory, lambda done: bar.show(done, lambda: "words counted"))
         row_bytes = row_length(settings.dim) * BYTES_PER_VALUE
         tiles = make_tiles(pairs, len(text.words), settings.x_max, row_bytes, random, folder, memory)
-        log(f"{len(tiles):,} pairs counted in {time.perf_counter() - start:.1f} s")
+        log(f"{counted(len(tiles), 'pair')} counted in {time.perf_counter() - start:.1f} s")
         start = time.perf_counter()
         model = Glove(len(text.words), settings.dim, tiles, random, settings.optimizer)
         losses = tuple(_learn(model, settings.iterations, threads, log))

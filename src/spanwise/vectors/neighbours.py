@@ -6,6 +6,7 @@ import difflib
 
 import numpy as np
 
+from spanwise.core.counting import counted
 from spanwise.core.errors import SpanwiseError
 from spanwise.vectors.store import Floats, Vectors
 
@@ -49,7 +50,7 @@ class Lookup:
             return self._rows[word]
         close = self._similar_spellings(word)
         hint = f"; did you mean {', '.join(close)}?" if close else ""
-        raise SpanwiseError(f"no vector for {word!r} among {len(self.words):,} words{hint}")
+        raise SpanwiseError(f"no vector for {word!r} among {counted(len(self.words), 'word')}{hint}")
 
     def _similar_spellings(self, word: str) -> list[str]:
         """Return known words with a similar spelling, first those that differ only in case."""

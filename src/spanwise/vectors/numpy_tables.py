@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from spanwise.core.counting import counted
 from spanwise.core.errors import FormatError, SpanwiseError
 from spanwise.files.reading import read_lines
 
@@ -40,7 +41,9 @@ def validate_table(table: npt.NDArray[np.generic], words: list[str], path: Path,
     if table.ndim != 2 or not table.shape[1] or table.dtype.kind != "f":
         raise FormatError(path, None, "expected a table of floats with one row per word")
     if len(words) != len(table):
-        raise FormatError(words_path, None, f"expected {len(table)} words, one per row of {path.name}, found {len(words)}")
+        raise FormatError(
+            words_path, None, f"expected {counted(len(table), 'word')}, one per row of {path.name}, found {len(words)}"
+        )
     with np.errstate(over="ignore"):
         floats = np.ascontiguousarray(table, dtype=np.float32)
     bad = np.flatnonzero(~np.isfinite(floats).all(1))

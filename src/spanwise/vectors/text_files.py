@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from spanwise.core.counting import counted
 from spanwise.core.errors import FormatError
 from spanwise.files.reading import read_lines
 from spanwise.files.writing import open_output
@@ -55,11 +56,13 @@ def read_text(path: Path) -> tuple[list[str], Floats]:
             values.extend(map(float, pieces[1:]))
         except ValueError:
             wrong = next(piece for piece in pieces[1:] if not _is_number(piece))
-            raise FormatError(path, number, f"{wrong!r} is not a number; expected a word and {size} values") from None
+            raise FormatError(
+                path, number, f"{wrong!r} is not a number; expected a word and {counted(size, 'value')}"
+            ) from None
     if not words:
         raise FormatError(path, None, "found no word vectors; expected lines of a word and its values")
     if header_count is not None and header_count != len(words):
-        raise FormatError(path, None, f"the header declares {header_count} words, but the file has {len(words)}")
+        raise FormatError(path, None, f"the header declares {counted(header_count, 'word')}, but the file has {len(words):,}")
     table = np.frombuffer(values, dtype=np.float32).reshape(len(words), size)
     bad = np.flatnonzero(~np.isfinite(table).all(1))
     if len(bad):
@@ -79,7 +82,7 @@ def _join_word(pieces: list[str], size: int, reason: str, path: Path, number: in
     """Join the pieces of a word that contains spaces."""
     word, values = pieces[:-size], pieces[-size:]
     if not word or (len(word) > 1 and _is_number(word[-1])):
-        raise FormatError(path, number, f"expected {size} values after the word, {reason}, found {len(pieces) - 1}")
+        raise FormatError(path, number, f"expected {counted(size, 'value')} after the word, {reason}, found {len(pieces) - 1}")
     return [" ".join(word), *values]
 
 

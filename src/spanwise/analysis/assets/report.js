@@ -30,7 +30,7 @@
       item.node.hidden = !isMatch || matched > limit;
     }
     more.hidden = matched <= limit;
-    count.value = `${matched.toLocaleString("en")} of ${cases.length.toLocaleString("en")} sentences`;
+    count.value = `${matched.toLocaleString("en")} of ${cases.length.toLocaleString("en")} ${cases.length === 1 ? "sentence" : "sentences"}`;
   };
   const restart = () => { limit = PAGE; update(); };
 

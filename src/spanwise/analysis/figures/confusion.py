@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 from matplotlib.figure import Figure
@@ -22,7 +23,12 @@ def confusion_figure(confusion: Confusion, types: Sequence[str]) -> Figure:
     shown = list(types[:MAX_TYPES])
     counts = [[*(confusion.counts[gold, predicted] for predicted in shown), confusion.missed[gold]] for gold in shown]
     counts.append([*(confusion.spurious[predicted] for predicted in shown), 0])
-    shares: list[list[float | None]] = [[count / max(sum(row), 1) for count in row] for row in counts]
+    totals = Counter(confusion.missed)
+    for (gold, _), count in confusion.counts.items():
+        totals[gold] += count  # also of the types that are not shown
+    shares: list[list[float | None]] = [
+        [count / max(totals[gold], 1) for count in row] for gold, row in zip((*shown, ""), counts, strict=True)
+    ]
     shares[-1] = [None] * (len(shown) + 1)  # spurious entities are not a share of a gold type
     texts = [[f"{count:,}" if count else "" for count in row] for row in counts]
     size = len(shown) + 1

@@ -9,7 +9,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import Normalize
 
-from spanwise.analysis.figures.style import GRID, MUTED, PAPER, text_colour, truncate
+from spanwise.analysis.figures.style import GRID, MUTED, PAPER, text_colour, truncate_all
 
 
 def heat_map(
@@ -37,7 +37,7 @@ def heat_map(
                 axes.text(x, y, text, ha="center", va="center", color=MUTED, size=size)
             else:
                 axes.text(x, y, text, ha="center", va="center", color=text_colour(shades(scale(numbers[y, x]))), size=size)
-    names = [truncate(name, 22) for name in columns]
+    names = truncate_all(columns, 22)
     is_wide = max(map(len, names), default=0) * len(names) > 80
     axes.set_xticks(range(len(columns)), names, rotation=45 if is_wide else 0, ha="right" if is_wide else "center")
     if len(columns) > 20:  # too narrow for slanted names
@@ -45,7 +45,7 @@ def heat_map(
     for label in axes.get_xticklabels() if is_wide else ():
         label.set_rotation_mode("anchor")
         label.set_verticalalignment("center" if len(columns) > 20 else "top")
-    axes.set_yticks(range(len(rows)), [truncate(name, 22) for name in rows])
+    axes.set_yticks(range(len(rows)), truncate_all(rows, 22))
     axes.set_xlim(-0.5, len(columns) - 0.5)
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.tick_params(length=0)

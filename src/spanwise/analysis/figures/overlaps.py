@@ -9,6 +9,7 @@ import numpy.typing as npt
 from matplotlib.figure import Figure
 
 from spanwise.analysis.figures.style import BETTER, INK, MUTED, WIDTH, new_figure, styled
+from spanwise.core.counting import counted
 
 
 @styled
@@ -18,7 +19,7 @@ def overlaps_figure(levels: Sequence[str], cosines: Sequence[npt.NDArray[np.floa
     axes = figure.subplots()
     names = []
     for x, (level, values) in enumerate(zip(levels, cosines, strict=True)):
-        names.append(f"{level}\n{len(values):,} pairs")
+        names.append(f"{level}\n{counted(len(values), 'pair')}")
         if len(values):
             low, high = np.quantile(values, (0.25, 0.75))
             axes.plot([x, x], [low, high], color=BETTER, linewidth=12, alpha=0.35, solid_capstyle="butt")

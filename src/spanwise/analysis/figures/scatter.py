@@ -11,7 +11,7 @@ import numpy.typing as npt
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 
-from spanwise.analysis.figures.style import MUTED, NEUTRAL, PALETTE, WIDTH, new_figure, styled, truncate, type_colours
+from spanwise.analysis.figures.style import MUTED, NEUTRAL, PALETTE, WIDTH, new_figure, styled, truncate_all, type_colours
 from spanwise.analysis.projection import Projection
 
 OTHER_TYPES = "other types"
@@ -51,7 +51,8 @@ def scatter_figure(
     axes.set_xlabel(_axis(axis, 1, shares[0]))
     axes.set_ylabel(_axis(axis, 2, shares[1]))
     axes.tick_params(labelsize=8)
-    handles: list[Any] = [_handle("o", colours[label], truncate(label, 22)) for label in shown]
+    names = zip(shown, truncate_all(shown, 22), strict=True)
+    handles: list[Any] = [_handle("o", colours[label], name) for label, name in names]
     if rest:
         handles.append(_handle("o", NEUTRAL, OTHER_TYPES))
     if is_found is not None:

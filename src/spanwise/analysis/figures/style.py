@@ -20,11 +20,11 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from spanwise.drawing.colours import HUES, PALETTE, truncate, type_colours
+from spanwise.drawing.colours import HUES, PALETTE, truncate_all, type_colours
 
 __all__ = [
     "BETTER", "DIVERGING", "GRID", "HUES", "INK", "MAX_BARS", "MUTED", "NEUTRAL", "PALETTE", "PAPER", "ROW", "SEQUENTIAL",
-    "WIDTH", "WORSE", "label_rows", "new_figure", "render", "styled", "text_colour", "truncate", "type_colours",
+    "WIDTH", "WORSE", "label_rows", "new_figure", "render", "styled", "text_colour", "truncate_all", "type_colours",
 ]  # fmt: skip
 
 P = ParamSpec("P")
@@ -130,7 +130,7 @@ def text_colour(background: Sequence[float]) -> str:
 
 def label_rows(axes: Axes, labels: Iterable[str]) -> None:
     """Label the rows of bars or cells at 0, 1, …, the first at the top."""
-    names = [truncate(label) for label in labels]
+    names = truncate_all(labels)
     axes.set_yticks(range(len(names)), names)
     axes.set_ylim(len(names) - 0.4, -0.6)
     axes.tick_params(axis="y", length=0)

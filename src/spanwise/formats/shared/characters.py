@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from spanwise.core.counting import counted
 from spanwise.core.types import Entity, Extra, Sentence
 from spanwise.formats.base import Ledger
 
@@ -25,7 +26,7 @@ def slice_text(text: str, start: int, end: int) -> str:
     '北京'
     """
     if not 0 <= start < end <= len(text):
-        raise ValueError(f"characters {start} to {end} are outside the text of {len(text)} characters")
+        raise ValueError(f"characters {start} to {end} are outside the text of {counted(len(text), 'character')}")
     return text[start:end]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
+from spanwise.core.counting import counted
 from spanwise.core.errors import FormatError
 from spanwise.core.types import Entity, Link, Relation, Sentence, Span
 from spanwise.formats.base import Ledger
@@ -65,7 +66,7 @@ def _trim(mention: Mention, index: TextIndex, path: Path, line: int | None) -> M
     fragments = []
     for start, end in sorted(mention.fragments):
         if not 0 <= start < end <= len(index.text):
-            problem = f"{mention.type} [{start}, {end}] is outside the text of {len(index.text)} characters"
+            problem = f"{mention.type} [{start}, {end}] is outside the text of {counted(len(index.text), 'character')}"
             raise FormatError(path, mention.line or line, problem)
         if stripped := index.strip(start, end):
             fragments.append(stripped)

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
 
 from spanwise.config.settings import CalibrationSettings
 from spanwise.config.validation import TypeNames, validate_settings
+from spanwise.core.counting import counted
 from spanwise.core.errors import SpanwiseError
 from spanwise.decoding.soft_nms import SoftNms
 from spanwise.encoders.joint_indexing import part_folder
@@ -82,7 +83,7 @@ class QuantizationRecord(BaseModel):
         if not {self.chosen, FLOAT32} <= scores.keys():
             return self.chosen
         f1, exact = scores[self.chosen], scores[FLOAT32]
-        return f"{self.chosen} (F1 {f1:.2f}, float32 {exact:.2f}, on {self.sentences:,} sentences of {self.data})"
+        return f"{self.chosen} (F1 {f1:.2f}, float32 {exact:.2f}, on {counted(self.sentences, 'sentence')} of {self.data})"
 
 
 class EncoderRecord(BaseModel):
@@ -163,7 +164,7 @@ class Record(EncoderRecord):
         if (self.returns == "tags") != (self.tags is not None):
             raise ValueError("tags: expected for a graph that returns tags, and for no other")
         if self.tags is not None and len(self.tags.start) != 2 * len(self.entities) + 1:
-            expected = f"expected {2 * len(self.entities) + 1} for {len(self.entities)} types"
+            expected = f"expected {2 * len(self.entities) + 1} for {counted(len(self.entities), 'type')}"
             raise ValueError(f"tags: {expected}, found {len(self.tags.start)}")
         return self
 
