@@ -12,6 +12,8 @@ from random import Random
 
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Corpus, Sentence
+from spanwise.files.companions import companion_files
+from spanwise.files.names import printable
 from spanwise.formats import Ledger, can_detect, is_companion, read
 from spanwise.runs.folder import RunFolder
 
@@ -56,8 +58,12 @@ def _files_of(path: Path) -> list[Path]:
     """Return the data files of a split that is a folder of several files; otherwise the path itself."""
     if not path.is_dir() or can_detect(path):
         return [path]
-    files = [file for file in sorted(path.rglob("*")) if file.is_file() and not _is_hidden(file.relative_to(path))]
+    files = _visible_files(path)
     return [file for file in files if can_detect(file) and not is_companion(file)] or files or [path]
+
+
+def _visible_files(folder: Path) -> list[Path]:
+    return [file for file in sorted(folder.rglob("*")) if file.is_file() and not _is_hidden(file.relative_to(folder))]
 
 
 def _is_hidden(path: Path) -> bool:
@@ -93,7 +99,8 @@ def open_splits(
 
         check_no_vectors(path)  # a folder of vectors has a training.json, which is not a train split
         if files := find_split_files(path):
-            _note_unused_files(files, ledger)
+            if ledger is not None:
+                _note_unused_files(path, files, ledger)
             return {
                 split: chain.from_iterable(read(part, format, ledger, with_annotations=with_annotations) for part in paths)
                 for split, paths in files.items()
@@ -129,14 +136,20 @@ def read_train_split(path: str | Path, format: str | None = None, ledger: Ledger
     return splits["train"] if "train" in splits else next(iter(splits.values()))
 
 
-def _note_unused_files(files: dict[str, list[Path]], ledger: Ledger | None) -> None:
-    """Note files with the same suffix that belong to no split (train_2.jsonl): users expect them to be read."""
-    used = [path for paths in files.values() for path in paths]
-    suffixes = {path.suffix for path in used if path.is_file() and path.suffix}
-    others = [path for path in sorted(used[0].parent.iterdir()) if path.suffix in suffixes and path not in used]
-    unused = [path.name for path in others if not is_companion(path)]
-    if ledger is not None:
-        ledger.note_files("files that are named after no split", unused)
+def _note_unused_files(path: Path, files: dict[str, list[Path]], ledger: Ledger) -> None:
+    """Note files that users may expect to be read: train_2.jsonl, and files in the folder of a split."""
+    used = {file for paths in files.values() for file in paths}
+    folder = next(place for place in (path / "data", path) if all(file.is_relative_to(place) for file in used))
+    suffixes = {file.suffix for file in used if file.is_file() and file.parent == folder and file.suffix}
+    entries = sorted(entry for entry in folder.iterdir() if entry not in used)
+    named_otherwise = [entry.name for entry in entries if entry.suffix in suffixes and not is_companion(entry)]
+    ledger.note_files("files that are named after no split", named_otherwise)
+    tables = {(file.parent, file.suffix): file for file in used}.values()  # all tables of a folder share their texts
+    known = used | {text for table in tables for text in companion_files(table)}
+    split_folders = [entry for entry in entries if any(file.is_relative_to(entry) for file in used)]
+    others = [file for entry in split_folders for file in _visible_files(entry) if file not in known]
+    unknown = [printable(file.relative_to(folder).as_posix()) for file in others if not is_companion(file)]
+    ledger.note_files("files in an unknown format", unknown)
 
 
 def read_corpus(path: str | Path, format: str | None = None, ledger: Ledger | None = None) -> Corpus:
