@@ -169,3 +169,22 @@ def test_texts_of_a_table_in_a_split_folder_are_read(tmp_path: Path) -> None:
     ledger = Ledger()
     assert [s.words[0] for s in read_corpus(tmp_path, ledger=ledger)["train"]] == ["Oslo"]
     assert ledger.notes == {}
+
+
+def write_brat_document(folder: Path, name: str) -> None:
+    (folder / f"{name}.txt").write_text(f"Oslo {name}.")
+    (folder / f"{name}.ann").write_text("T1\tPlace 0 4\tOslo\n")
+
+
+def test_a_brat_document_may_be_named_like_a_split(tmp_path: Path) -> None:
+    for name in ("letter", "test"):
+        write_brat_document(tmp_path, name)
+    assert find_split_files(tmp_path) == {}
+    assert [s.id for s in read_corpus(tmp_path)["all"]] == ["letter", "test"]
+
+
+def test_brat_documents_named_train_and_test_are_splits(tmp_path: Path) -> None:
+    for name in ("test", "train"):
+        write_brat_document(tmp_path, name)
+    corpus = read_corpus(tmp_path)
+    assert {split: [s.words[1] for s in corpus[split]] for split in corpus} == {"train": ["train"], "test": ["test"]}

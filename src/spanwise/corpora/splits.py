@@ -45,13 +45,25 @@ def _split_files_in(folder: Path) -> dict[str, list[Path]]:
     splits: dict[str, list[Path]] = {}
     for path in sorted(folder.iterdir()):
         split = None if _is_hidden(Path(path.name)) or RunFolder(path).is_run else split_name(path)
-        if split:
+        is_text_of_pair = path.suffix == ".txt" and path.with_suffix(".ann").is_file()
+        if split and not is_text_of_pair:
             splits.setdefault(split, []).append(path)
+    if _is_brat_folder(folder, splits):
+        return {}
     for split, paths in splits.items():
         if len(paths) > 1 and not all(_SHARD.search(path.stem) for path in paths):
             names = " and ".join(path.name for path in paths)
             raise SpanwiseError(f"{folder}: {names} all look like the {split} split; pass a single file instead")
     return {split: [file for path in splits[split] for file in _files_of(path)] for split in ORDER if split in splits}
+
+
+def _is_brat_folder(folder: Path, splits: dict[str, list[Path]]) -> bool:
+    """Return True if the splits are documents of brat, and there are documents with other names."""
+    entries = [path for paths in splits.values() for path in paths]
+    if not any(path.suffix == ".ann" and path.is_file() for path in entries):
+        return False
+    documents = [file for file in _visible_files(folder) if file.suffix == ".ann"]
+    return any(not any(file.is_relative_to(path) for path in entries) for file in documents)
 
 
 def _files_of(path: Path) -> list[Path]:
