@@ -39,6 +39,13 @@ def test_space_separators_and_the_chunk_column_of_conll_2003(tmp_path: Path) -> 
     assert (first.document, first.position, second.document) == ("data-d1", 0, "data-d2")
 
 
+def test_the_chunk_column_of_german_conll_2003(tmp_path: Path) -> None:
+    """Its chunks are those of TreeTagger."""
+    text = "Günter <unknown> NE I-NC I-PER\nwar sein VAFIN I-VC O\nin in APPR I-PC O\nKöln Köln NE I-PC I-LOC\n"
+    (sentence,) = load(tmp_path, text)
+    assert entity_texts(sentence) == [("PER", "Günter"), ("LOC", "Köln")]
+
+
 def test_words_that_are_numbers_with_given_columns(tmp_path: Path) -> None:
     (one,) = load(tmp_path, "0\tCD\tO\n1\tCD\tB-N\n", labels=(-1,), pos=1)
     assert (one.words, one.pos, entity_texts(one)) == (("0", "1"), ("CD", "CD"), [("N", "1")])

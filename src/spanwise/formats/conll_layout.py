@@ -14,7 +14,8 @@ from spanwise.core.errors import FormatError
 from spanwise.formats.shared.sample import Sample
 
 DOCUMENT = "-DOCSTART-"
-_CHUNK_TYPES = frozenset("NP VP PP ADVP ADJP SBAR PRT CONJP INTJ LST UCP".split())
+# The chunks of CoNLL-2003, in English and, from TreeTagger, in German.
+_CHUNK_TYPES = frozenset("NP VP PP ADVP ADJP SBAR PRT CONJP INTJ LST UCP NC VC PC ADVC ADJC CONJC".split())
 _SPACES = re.compile(r"[ \t]+")
 
 
