@@ -102,6 +102,13 @@ def test_errors_name_the_line(tmp_path: Path, text: str, line: int, problem: str
     assert problem in str(caught.value)
 
 
+def test_a_given_column_without_tags_is_refused(tmp_path: Path) -> None:
+    """The last column of CoNLL-U is not a column of tags without a prefix, which would have an O."""
+    text = "1\tOslo\tPROPN\tNER=B-LOC\n2\tis\tAUX\tSpaceAfter=No\n3\t.\tPUNCT\t_\n"
+    with pytest.raises(FormatError, match=r"column 3 has no tags; expected O and tags such as B-X or X, found NER=B-LOC, "):
+        load(tmp_path, text, words=1, labels=(3,))
+
+
 def test_text_without_tags_is_refused_with_advice(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="conll:labels=3"):
         load(tmp_path, "just words\nof prose\n")

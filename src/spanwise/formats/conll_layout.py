@@ -154,9 +154,12 @@ def find_layout(
     chosen = labels if labels is not None else guess.labels if guess else ()
     split = _SPLITTERS[separator] if separator else guess.split if guess else _guess_splitter(lines)
     rows = [split(line) for line in lines]
-    found_tags = {strip_tag(cell) for row in rows for label in chosen for cell in cells_at(row, label)} - {"O"}
+    cells = dict.fromkeys(strip_tag(cell) for row in rows for label in chosen for cell in cells_at(row, label))
+    found_tags = cells.keys() - {"O"}
     untyped = type if tags.are_untyped(found_tags) else None
     is_plain = bool(found_tags) and not untyped and not any(map(tags.is_tag, found_tags))
+    if is_plain and "O" not in cells:
+        _refuse_column(path, chosen, list(cells))
     others = _unassigned_columns(rows, (*chosen, pos))
     if words is None:  # the first column that is given no other role and does not count the words
         words = guess.words if guess and guess.words not in (pos, *chosen) else 0
@@ -182,6 +185,13 @@ def _refuse_numbers(path: Path, words: int, others: dict[int, tuple[str, ...]], 
             listed = ", ".join(others[words][:4])
             advice = f"use conll:words={number},labels={'+'.join(map(str, labels))}"
             raise FormatError(path, None, f"the word column ({words}) only counts the words: {listed}; {advice}")
+
+
+def _refuse_column(path: Path, labels: tuple[int, ...], cells: list[str]) -> None:
+    """Raise an error for given columns that hold other data: each value would be read as a type."""
+    columns = f"column{'s' * (len(labels) > 1)} {'+'.join(map(str, labels))} {'have' if len(labels) > 1 else 'has'}"
+    listed = ", ".join(f"{cell:.40}" for cell in cells[:4])
+    raise FormatError(path, None, f"{columns} no tags; expected O and tags such as B-X or X, found {listed}")
 
 
 def _may_be_words(column: Sequence[str]) -> bool:
