@@ -111,6 +111,12 @@ def test_numbers_as_labels_are_refused(workbench: Any) -> None:
     assert [s.words for s in doccano.read(path, Ledger(), with_annotations=False)] == [("Oslo",)]
 
 
+def test_negative_utf16_offsets_are_refused(workbench: Any) -> None:
+    path = workbench.file(lines({"text": "🌊 Oslo", "label": [[-3, 7, "Place"]]}))
+    with pytest.raises(FormatError, match=r"data.json:1: Place \[-3, 6\] is outside the text of 6 characters"):
+        list(doccano.read(path, Ledger(), offsets="utf16"))
+
+
 def test_utf16_offsets(workbench: Any) -> None:
     path = workbench.file(lines({"text": WIDE + "!", "label": [[3, 7, "Place"]]}))
     (sentence,) = doccano.read(path, Ledger(), offsets="utf16")
