@@ -62,6 +62,17 @@ def test_the_encoding_option_reads_files_and_folders(encoding: str, tmp_path: Pa
     assert words[:2] == ["Müller", "says"]
 
 
+def test_hidden_files_of_a_folder_may_have_another_encoding(tmp_path: Path) -> None:
+    """File managers leave binary files in folders, and editors copies."""
+    (tmp_path / "a.txt").write_bytes("Café Oslo".encode("windows-1252"))
+    (tmp_path / "a.ann").write_text("T1\tPlace 5 9\tOslo\n")
+    (tmp_path / ".cache").mkdir()
+    for name in (".DS_Store", ".cache/index", "a.ann~"):
+        (tmp_path / name).write_bytes(b"\x81\x8d\x00")
+    (sentence,) = read(tmp_path, "brat:encoding=windows-1252")
+    assert sentence.words == ("Café", "Oslo")
+
+
 def test_the_encoding_of_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO("Müller\nnaïve".encode("latin-1"))))
     assert [s.text for s in read_inputs(["-"], ":encoding=latin-1")] == ["Müller\n", "naïve"]

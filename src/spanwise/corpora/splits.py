@@ -13,7 +13,7 @@ from random import Random
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Corpus, Sentence
 from spanwise.files.companions import companion_files
-from spanwise.files.names import printable
+from spanwise.files.names import is_hidden, printable
 from spanwise.formats import Ledger, can_detect, is_companion, read
 from spanwise.runs.folder import RunFolder
 
@@ -44,7 +44,7 @@ def _split_files_in(folder: Path) -> dict[str, list[Path]]:
     """
     splits: dict[str, list[Path]] = {}
     for path in sorted(folder.iterdir()):
-        split = None if _is_hidden(Path(path.name)) or RunFolder(path).is_run else split_name(path)
+        split = None if is_hidden(Path(path.name)) or RunFolder(path).is_run else split_name(path)
         is_text_of_pair = path.suffix == ".txt" and path.with_suffix(".ann").is_file()
         if split and not is_text_of_pair:
             splits.setdefault(split, []).append(path)
@@ -75,11 +75,7 @@ def _files_of(path: Path) -> list[Path]:
 
 
 def _visible_files(folder: Path) -> list[Path]:
-    return [file for file in sorted(folder.rglob("*")) if file.is_file() and not _is_hidden(file.relative_to(folder))]
-
-
-def _is_hidden(path: Path) -> bool:
-    return any(part.startswith(".") for part in path.parts) or path.name.endswith("~")
+    return [file for file in sorted(folder.rglob("*")) if file.is_file() and not is_hidden(file.relative_to(folder))]
 
 
 def find_split_files(path: Path) -> dict[str, list[Path]]:

@@ -12,6 +12,7 @@ from typing import IO
 
 from spanwise.core.errors import SpanwiseError
 from spanwise.files.companions import companion_files
+from spanwise.files.names import is_hidden
 
 _CHUNK = 1 << 16
 _SAMPLE = 1 << 20
@@ -74,11 +75,12 @@ class RecodedLines:
 def recoded_copy(path: Path, encoding: str) -> Iterator[Path]:
     """Yield a copy of a file or folder in UTF-8, with the same name; it is removed afterwards.
 
-    The files that are read together with a file are next to the copy, if they have the same encoding.
+    Hidden files of a folder, which no reader reads, are not copied. The files that are read together
+    with a file are next to the copy, if they have the same encoding.
     """
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder, path.name)
-        sources = sorted(path.rglob("*")) if path.is_dir() else []
+        sources = [file for file in sorted(path.rglob("*")) if not is_hidden(file.relative_to(path))] if path.is_dir() else []
         if path.is_dir():
             copy.mkdir()
         for source in sources or [path]:

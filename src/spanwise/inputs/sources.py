@@ -11,7 +11,7 @@ from typing import IO, cast
 from spanwise.core.errors import FormatError, SpanwiseError, UnknownFormatError
 from spanwise.core.types import Sentence
 from spanwise.files.encodings import RecodedLines, recoded_copy
-from spanwise.files.names import printable, stem
+from spanwise.files.names import is_hidden, printable, stem
 from spanwise.files.reading import read_json_records
 from spanwise.files.writing import is_stream
 from spanwise.formats import Ledger, can_detect, read
@@ -87,15 +87,11 @@ def _files(source: str, format: str | None) -> Iterator[tuple[Path | None, str]]
         yield path, stem(path)
     else:
         check_no_vectors(path)
-        files = [file for file in sorted(path.rglob("*")) if file.is_file() and not _is_hidden(file.relative_to(path))]
+        files = [file for file in sorted(path.rglob("*")) if file.is_file() and not is_hidden(file.relative_to(path))]
         if not files:
             raise SpanwiseError(f"{source}: no files in this folder")
         for file in files:
             yield file, printable(file.relative_to(path).with_suffix("").as_posix())
-
-
-def _is_hidden(path: Path) -> bool:
-    return any(part.startswith(".") for part in path.parts) or path.name.endswith("~")
 
 
 def _is_single_input(folder: Path, format: str | None) -> bool:
