@@ -127,3 +127,20 @@ def test_sentences_without_a_space_between_them(tmp_path: Path, text: dict[str, 
     sentences = [{"offset": 0, "text": "In Oslo"}, {"offset": 7, "text": "Then rain."}]
     path = bioc_file(tmp_path, {"offset": 0, **text, "sentences": sentences})
     assert [s.words for s in read(path)] == [("In", "Oslo"), ("Then", "rain", ".")]
+
+
+def test_annotations_are_located_in_their_passage(tmp_path: Path) -> None:
+    """In some files, each passage counts from 0."""
+
+    def passage(text: str) -> dict[str, Any]:
+        location = {"offset": 0, "length": len(text.split()[0])}
+        return {
+            "offset": 0,
+            "text": text,
+            "annotations": [{"infons": {"type": "X"}, "text": text.split()[0], "locations": [location]}],
+        }
+
+    ledger = Ledger()
+    first, second = read(bioc_file(tmp_path, passage("Zinc fume"), passage("Renal pain")), ledger=ledger)
+    assert entities([first, second]) == [("X", "Zinc", None), ("X", "Renal", None)]
+    assert ledger.notes == {"passages whose offset does not follow the previous passage": 1}
