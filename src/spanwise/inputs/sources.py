@@ -136,13 +136,13 @@ def _sentences(
         file, shown = (sys.stdin.buffer, _STDIN_NAME) if path is None else (path.open("rb"), str(path))
         yield from sentences_from_stream(file, names.make_unique(name), shown)
     elif path is not None and format is None and not with_annotations and has_texts(path):
-        yield from text_records(path, names)
+        yield from text_records(path, names, ledger)
     else:
         recognised = _recognise_file(path) if path is not None and format is None else None
         if recognised is not None:
             note_recognised(ledger, recognised)
         if recognised == TEXT_RECORDS and path is not None:
-            yield from text_records(path, names)
+            yield from text_records(path, names, ledger)
             return
         try:
             yield from read(path or _STDIN_FILE, format or recognised, ledger, with_annotations=with_annotations)
@@ -161,7 +161,9 @@ def _standard_input(name: str, ledger: Ledger | None, names: UniqueNames) -> Ite
     with copied(file, "stdin") as copy:
         try:
             yield from (
-                text_records(copy, names) if format == TEXT_RECORDS else read(copy, format, ledger, with_annotations=False)
+                text_records(copy, names, ledger)
+                if format == TEXT_RECORDS
+                else read(copy, format, ledger, with_annotations=False)
             )
         except SpanwiseError as error:
             raise SpanwiseError(str(error).replace(str(copy), _STDIN_NAME)) from None
@@ -174,7 +176,7 @@ def has_texts(path: Path) -> bool:
     return not can_detect(path) and has_text_records(Sample(path))
 
 
-def text_records(path: Path, names: UniqueNames) -> Iterator[Sentence]:
+def text_records(path: Path, names: UniqueNames, ledger: Ledger | None) -> Iterator[Sentence]:
     """Yield the sentences of JSON records with a ``text``.
 
     Other keys go to the first sentence of the record. A record without an id is named after the
@@ -184,6 +186,10 @@ def text_records(path: Path, names: UniqueNames) -> Iterator[Sentence]:
     for index, (line, record) in enumerate(read_json_records(path)):
         if not isinstance(record, dict) or not isinstance(record.get("text"), str):
             raise FormatError(path, line, "expected an object with a text, as in the previous records")
+        if not record["text"].strip():
+            if ledger is not None:
+                ledger.note("documents without words, skipped")
+            continue
         rest = {key: value for key, value in record.items() if key not in ("id", "text")}
         if isinstance(record.get("id"), str | int):
             name = str(record["id"])
