@@ -18,6 +18,7 @@ from pydantic import ConfigDict, TypeAdapter
 from typing_extensions import TypedDict
 
 from spanwise.core.errors import FormatError
+from spanwise.core.tags import is_tag
 from spanwise.core.types import Entity, Link, Sentence, Span
 from spanwise.core.word_starts import find_words, joined_starts
 from spanwise.files.names import default_id
@@ -175,7 +176,22 @@ def sniff(sample: Sample) -> bool:
     if sample.all_have("orig_id") and not sample.all_have("id") and not sample.list_items("entities"):
         return False  # SpERT, without entities
     other_keys = ("spans", "tags", "ner_tags", "ner")  # the entities of other formats
-    return sample.all_have("entities") or not any(key in record for record in sample.dicts for key in other_keys)
+    return sample.all_have("entities") or not any(
+        not record.keys().isdisjoint(other_keys) or _has_tags(record) for record in sample.dicts
+    )
+
+
+def _has_tags(record: dict[str, Any]) -> bool:
+    """Return True if a key of another format has a tag (B-X, I-X, O) for each token, not only O."""
+    tokens = record["tokens"]
+    return isinstance(tokens, list) and any(
+        isinstance(value, list)
+        and len(value) == len(tokens)
+        and all(isinstance(tag, str) and is_tag(tag) for tag in value)
+        and any(tag != "O" for tag in value)
+        for key, value in record.items()
+        if key not in _KEYS
+    )
 
 
 FORMAT = Format(
