@@ -44,6 +44,27 @@ def test_the_encoding_of_texts_next_to_a_file(tmp_path: Path) -> None:
     assert len(list(read(tmp_path / "b.csv", ":encoding=windows-1252"))) == 1
 
 
+def test_the_encoding_of_texts_that_an_option_names(tmp_path: Path) -> None:
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "a.txt").write_bytes("Müller sagt".encode("latin-1"))
+    (tmp_path / "other.csv").write_bytes("document,text\na,Müller sagt\n".encode("latin-1"))
+    (tmp_path / "b.csv").write_text("document,start,end,type\na,0,6,PER\n")
+    for name in ("texts", "other.csv"):
+        format = f"csv:texts={tmp_path / name},encoding=latin-1"
+        for sentences in (read(tmp_path / "b.csv", format), read_inputs([str(tmp_path / "b.csv")], format)):
+            assert [sentence.words for sentence in sentences] == [("Müller", "sagt")], name
+    (tmp_path / "texts" / "a.txt").unlink()
+    for name, problem in (
+        ("texts", r"/b\.csv:2: no text of document 'a'"),
+        ("none", "/b\\.csv: the texts '.*/none' do not exist"),
+    ):
+        with pytest.raises(SpanwiseError, match=f"^{tmp_path}{problem}"):
+            list(read(tmp_path / "b.csv", f"csv:texts={tmp_path / name},encoding=latin-1"))
+    (tmp_path / "texts" / "a.txt").write_bytes(b"\x81")
+    with pytest.raises(SpanwiseError, match=f"^{tmp_path}/texts/a.txt: not windows-1252"):
+        list(read(tmp_path / "b.csv", f"csv:texts={tmp_path / 'texts'},encoding=windows-1252"))
+
+
 @pytest.mark.parametrize("encoding", ["windows-1252", "utf-16"])
 def test_the_encoding_option_reads_files_and_folders(encoding: str, tmp_path: Path) -> None:
     for name in ("train.conll", "notes.txt"):

@@ -185,6 +185,7 @@ def _parse_yes_or_no(value: str) -> bool:
 
 INTEGER = Option(parse_integer, "N")
 NAME = Option(str, "NAME")
+PATH = Option(str, "PATH")  # of a file or folder that is read in the same encoding
 YES_OR_NO = Option(_parse_yes_or_no, "yes|no")
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -16,7 +17,7 @@ from spanwise.core.registry import Registry
 from spanwise.core.types import Sentence
 from spanwise.files.encodings import check_encoding, recoded_copy
 from spanwise.files.writing import atomic_output, is_stream
-from spanwise.formats.base import ALL_METADATA, Format, Ledger, parse_options
+from spanwise.formats.base import ALL_METADATA, PATH, Format, Ledger, parse_options
 from spanwise.formats.conll_layout import suggest_columns
 from spanwise.formats.shared.metadata import note_dropped_metadata
 from spanwise.formats.shared.sample import Sample
@@ -216,26 +217,46 @@ def _read_stream(path: Path, format: str | None, ledger: Ledger | None, with_ann
         copy = Path(folder, path.name)
         with path.open("rb") as source, copy.open("wb") as sink:
             shutil.copyfileobj(source, sink)
-        yield from _read_copy(copy, path, format, ledger, with_annotations)
+        yield from _read_copy(copy, format, ledger, with_annotations, {copy: path})
 
 
 def _read_recoded(
     path: Path, format: str | None, encoding: str, ledger: Ledger | None, with_annotations: bool
 ) -> Iterator[Sentence]:  # fmt: skip
-    with recoded_copy(path, encoding) as copy:
-        yield from _read_copy(copy, path, format, ledger, with_annotations)
+    with ExitStack() as stack:
+        copy = stack.enter_context(recoded_copy(path, encoding))
+        originals = {copy: path}
+        if format is not None:
+            format = _recode_options(format, encoding, originals, stack)
+        yield from _read_copy(copy, format, ledger, with_annotations, originals)
+
+
+def _recode_options(spec: str, encoding: str, originals: dict[Path, Path], stack: ExitStack) -> str:
+    """Return the format with copies of the files that its options name, and add the copies to ``originals``."""
+    format, options = find_format(spec)
+    parts = options.split(",")
+    for number, part in enumerate(parts):
+        key, _, value = part.partition("=")
+        if format.read_options.get(key) is PATH and Path(value).exists():
+            copy = stack.enter_context(recoded_copy(Path(value), encoding))
+            originals[copy] = Path(value)
+            parts[number] = f"{key}={copy}"
+    return f"{format.name}:{','.join(parts)}"
 
 
 def _read_copy(
-    copy: Path, path: Path, format: str | None, ledger: Ledger | None, with_annotations: bool
+    copy: Path, format: str | None, ledger: Ledger | None, with_annotations: bool, originals: Mapping[Path, Path]
 ) -> Iterator[Sentence]:  # fmt: skip
-    """Read a copy of a path; errors name the path itself."""
+    """Read a copy; errors name the originals of copies."""
     try:
         yield from read(copy, format, ledger, with_annotations=with_annotations)
     except UnknownFormatError as error:
-        raise error.with_changes(path=path) from None
+        raise error.with_changes(path=originals[copy]) from None
     except SpanwiseError as error:
-        raise SpanwiseError(str(error).replace(str(copy), str(path))) from None
+        message = str(error)
+        for temporary, original in originals.items():
+            message = message.replace(str(temporary), str(original))
+        raise SpanwiseError(message) from None
 
 
 def output_format(path: Path, format: str | None = None, *, also: Sequence[str] = ()) -> tuple[Format, dict[str, Any]]:

@@ -15,7 +15,7 @@ from spanwise.files.names import is_hidden, printable, stem
 from spanwise.files.reading import read_json_records
 from spanwise.files.writing import is_stream
 from spanwise.formats import Ledger, can_detect, read
-from spanwise.formats.registry import FORMATS, detect, find_format, names_format, split_encoding
+from spanwise.formats.registry import FORMATS, detect, find_format, names_format, split_encoding, with_encoding
 from spanwise.formats.shared.sample import Sample
 from spanwise.formats.shared.unique_names import UniqueIds, UniqueNames
 from spanwise.inputs.recognition import TEXT_RECORDS, copied, has_text_records, note_recognised, recognise, sample_stream
@@ -120,6 +120,9 @@ def _sentences(
     if encoding is not None and path is None and (format is None or names_format(format, TEXT)):
         lines = RecodedLines(sys.stdin.buffer, encoding, _STDIN_NAME)
         yield from sentences_from_stream(cast(IO[bytes], lines), names.make_unique(name), _STDIN_NAME)
+        return
+    if encoding is not None and path is not None and format is not None and not names_format(format, TEXT):
+        yield from read(path, with_encoding(format, encoding), ledger, with_annotations=with_annotations)
         return
     if encoding is not None:
         with recoded_copy(path or _STDIN_FILE, encoding) as copy:
