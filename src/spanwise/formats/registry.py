@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,7 +17,7 @@ from spanwise.core.types import Sentence
 from spanwise.files.encodings import check_encoding, recoded_copy
 from spanwise.files.writing import atomic_output, is_stream
 from spanwise.formats.base import ALL_METADATA, PATH, Format, Ledger, parse_options
-from spanwise.formats.conll_layout import suggest_columns
+from spanwise.formats.shared.hints import describe_content, find_problem
 from spanwise.formats.shared.metadata import note_dropped_metadata
 from spanwise.formats.shared.sample import Sample
 
@@ -129,11 +128,11 @@ def detect(path: Path) -> Format:
         if by_extension:
             return by_extension[0]
         raise UnknownFormatError(path, "the file is empty and its extension does not identify the format", formats())
-    if problem := _find_problem(sample):
+    if problem := find_problem(sample):
         raise SpanwiseError(f"{path}: {problem}")
     if len(by_extension) == 1 or (by_extension and path.suffix.lower() == ".jsonl" and not sample.records):
         return by_extension[0]  # its reader reports the problem and the line
-    raise UnknownFormatError(path, "cannot detect the format", formats(), _describe(sample))
+    raise UnknownFormatError(path, "cannot detect the format", formats(), describe_content(sample))
 
 
 def is_companion(path: Path) -> bool:
@@ -148,33 +147,6 @@ def can_detect(path: Path) -> bool:
     except SpanwiseError:
         return False
     return True
-
-
-_COMPRESSED = {b"\x1f\x8b": "gzip", b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
-
-
-def _find_problem(sample: Sample) -> str | None:
-    """Return why no format can read the file, if its first bytes show it."""
-    for signature, name in _COMPRESSED.items():
-        if sample.raw.startswith(signature):
-            return f"is compressed ({name}); decompress it first"
-    if sample.raw.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return "is UTF-16 text; pass --encoding utf-16, or convert it to UTF-8"
-    return None
-
-
-def _describe(sample: Sample) -> str:
-    """Return a hint about the content of a file in no known format."""
-    if sample.dicts:
-        keys = dict.fromkeys(key for record in sample.dicts for key in record)
-        return f"; its records have the keys {', '.join(f'{key!r:.40}' for key in list(keys)[:10])}"
-    first = sample.text.lstrip()[:1]
-    if first and first in "[{" and sample.is_complete:
-        return "; it starts like JSON, but is neither an array of records nor one record per line"
-    if root := re.search(r"<([A-Za-z]\w*)", sample.text[:1000]) if first == "<" else None:
-        return f"; it starts with <{root[1]:.40}>, but genia_xml has <set> and bioc_xml has <collection>"
-    advice = suggest_columns(sample.lines)
-    return f"; {advice}" if advice else ""
 
 
 def read(
