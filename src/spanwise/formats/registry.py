@@ -178,7 +178,7 @@ def read(
     ledger = ledger if ledger is not None else Ledger()
     if with_annotations:
         return chosen.read(path, ledger, **keywords)
-    if chosen.has_character_offsets:
+    if chosen.has_character_offsets or chosen.can_lack_annotations:
         return chosen.read(path, ledger, with_annotations=False, **keywords)
     return (replace(sentence, entities=(), relations=(), links=()) for sentence in chosen.read(path, ledger, **keywords))
 
