@@ -33,6 +33,19 @@ def test_latin_1_is_detected_and_suggested(tmp_path: Path) -> None:
         detect(tmp_path / "c.conll")
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
+def test_byte_order_marks_of_other_encodings_are_recognised(encoding: str, tmp_path: Path) -> None:
+    """With Latin-1, their bytes would be read as characters."""
+    for name in ("notes.txt", "brat.ann", "brat.txt", "data.json"):
+        (tmp_path / name).write_bytes("[Müller]\nsagt".encode(encoding))
+    advice = f"pass --encoding {encoding}$"
+    for name in ("notes.txt", "data.json"):
+        with pytest.raises(SpanwiseError, match=rf"{name}:1: not UTF-8 .*; {advice}"):
+            list(read_inputs([str(tmp_path / name)], "spert" if name == "data.json" else None))
+    with pytest.raises(SpanwiseError, match=rf"brat\.txt:1: not UTF-8; {advice}"):
+        list(read(tmp_path / "brat.ann", "brat"))
+
+
 def test_the_encoding_of_texts_next_to_a_file(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes("Müller sagt".encode("latin-1"))
     (tmp_path / "a.ann").write_bytes("T1\tPER 0 6\tMüller\n".encode("latin-1"))

@@ -16,6 +16,10 @@ from spanwise.files.names import is_hidden
 
 _CHUNK = 1 << 16
 _SAMPLE = 1 << 20
+# The marks of UTF-32 start with those of UTF-16.
+_BYTE_ORDER_MARKS = {
+    codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16",
+}  # fmt: skip
 
 
 def check_encoding(name: str) -> str:
@@ -38,9 +42,14 @@ def suggest_encoding(raw: bytes, path: Path | str = "") -> str:
     >>> suggest_encoding("naïve".encode("latin-1")), suggest_encoding("“naïve”".encode("windows-1252"))
     ('latin-1', 'windows-1252')
     """
+    start = raw
     if path and Path(path).is_file():
         with Path(path).open("rb") as file:
-            raw += file.read(_SAMPLE)
+            start = file.read(_SAMPLE)
+    for mark, encoding in _BYTE_ORDER_MARKS.items():
+        if start.startswith(mark):
+            return encoding
+    raw += start
     if any(0x80 <= byte < 0xA0 for byte in raw):
         try:
             raw.decode("windows-1252")
