@@ -154,8 +154,8 @@ def _note_unused_files(path: Path, files: dict[str, list[Path]], ledger: Ledger)
     ledger.note_files("files that are named after no split", named_otherwise)
     tables = {(file.parent, file.suffix): file for file in used}.values()  # all tables of a folder share their texts
     known = used | {text for table in tables for text in companion_files(table)}
-    split_folders = [entry for entry in entries if any(file.is_relative_to(entry) for file in used)]
-    others = [file for entry in split_folders for file in _visible_files(entry) if file not in known]
+    names = {file.relative_to(folder).parts[0] for file in used}
+    others = [file for entry in entries if entry.name in names for file in _visible_files(entry) if file not in known]
     unknown = [printable(file.relative_to(folder).as_posix()) for file in others if not is_companion(file)]
     ledger.note_files("files in an unknown format", unknown)
 
