@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from samples import TEXTS
 
 from spanwise import SpanwiseError, read
 from spanwise.cli import main
@@ -94,6 +95,15 @@ def test_the_encoding_option_reads_files_and_folders(encoding: str, tmp_path: Pa
     assert [s.text for s in inputs] == ["Müller says. ", "“naïve”"]
     words = [word for words in corpus_text(tmp_path / "notes.txt", f"text:encoding={encoding}") for word in words]
     assert words[:2] == ["Müller", "says"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "latin-1"])
+def test_xml_that_declares_its_encoding(encoding: str, tmp_path: Path) -> None:
+    declaration, text = f"<?xml version='1.0' encoding='{encoding}' standalone='yes'?>", TEXTS["bioc_xml"]
+    xml = declaration + text[text.index("?>") + 2 :].replace("fume", "fumé")
+    (tmp_path / "a.xml").write_bytes(xml.encode(encoding))
+    first, *_ = read(tmp_path / "a.xml", f":encoding={encoding}")
+    assert first.text == "Zinc fumé & x\n"
 
 
 def test_hidden_files_of_a_folder_may_have_another_encoding(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import io
+import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from spanwise.files.names import is_hidden
 
 _CHUNK = 1 << 16
 _SAMPLE = 1 << 20
+_XML_ENCODING = re.compile(r"""\A(\ufeff?<\?xml\b[^>]*?)\s+encoding\s*=\s*(?:"[^"]*"|'[^']*')""")
 # The marks of UTF-32 start with those of UTF-16.
 _BYTE_ORDER_MARKS = {
     codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16",
@@ -109,6 +111,8 @@ def recoded_copy(path: Path, encoding: str) -> Iterator[Path]:
 def _recode(source: Path, target: Path, encoding: str) -> None:
     try:
         with source.open(encoding=encoding, newline="") as file, target.open("w", encoding="utf-8", newline="") as sink:
+            # Without the old encoding in an XML declaration, which a parser would apply to the copy.
+            sink.write(_XML_ENCODING.sub(r"\1", file.read(_CHUNK), count=1))
             while piece := file.read(_CHUNK):
                 sink.write(piece)
     except UnicodeError as error:
