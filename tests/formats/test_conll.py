@@ -292,3 +292,27 @@ def test_the_error_suggests_the_columns_that_work(tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("Dear all,\nI take vitamin B-12 daily.\n")
     with pytest.raises(SpanwiseError, match=r"hf_dataset, .*\)$"):
         list(spanwise.read(tmp_path / "letter.txt"))
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("in\nOslo\n#\n\n# id = b\nrain\n", ""),  # only words
+        ("in _ _ _\nOslo _ _ _\n# _ _ _\n\n# id = b\nrain _ _ _\n", ":labels=3"),  # the test split of a shared task
+        ("1\tin\tADP\n2\tOslo\tPROPN\n3\t#\tSYM\n\n# id = b\n1\train\tNOUN\n", ":words=1"),
+        ("in\tO\nOslo\tB-X\n#\tO\n\n# id = b\nrain\tX\n", ""),  # an invalid tag
+        ("in\tO\nOslo\tB-X\n#\tO\n\n# id = b\nrain\tO\n", ""),
+    ],
+)
+def test_no_tags_are_needed_for_predictions(tmp_path: Path, text: str, options: str) -> None:
+    path = tmp_path / "data.conll"
+    path.write_text(text)
+    sentences = list(spanwise.read(path, f"conll{options}", with_annotations=False))
+    assert [(s.id, s.words, s.entities) for s in sentences] == [("data-0", ("in", "Oslo", "#"), ()), ("b", ("rain",), ())]
+
+
+def test_tables_without_tags_are_not_taken_for_words(tmp_path: Path) -> None:
+    path = tmp_path / "data.tsv"
+    path.write_text("Oslo\tNorway\nRome\tItaly\n")
+    with pytest.raises(FormatError, match=r"no tag column .*; name the column of words, as in conll:words=0$"):
+        list(spanwise.read(path, with_annotations=False))

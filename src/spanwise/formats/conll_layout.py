@@ -140,16 +140,19 @@ def _are_word_numbers(column: Sequence[str]) -> bool:
 
 
 def find_layout(
-    path: Path, words: int | None, labels: tuple[int, ...] | None, pos: int | None, separator: str | None, type: str
-) -> Layout:
+    path: Path, words: int | None, labels: tuple[int, ...] | None, pos: int | None, separator: str | None, type: str,
+    *, needs_tags: bool = True,
+) -> Layout:  # fmt: skip
     """Return the layout of a file, detected except for the given columns."""
     sample = Sample(path)
     guess = guess_layout(sample.lines)
     lines = _filled_lines(sample.lines)
-    if labels is None and guess is None:
+    has_only_words = words is not None or all(len(split_at_spaces(line)) == 1 for line in lines)
+    if labels is None and guess is None and (needs_tags or not has_only_words):
         if not lines and sample.is_complete:
             return Layout(split_at_tabs, 0, (1,))
-        advice = suggest_columns(sample.lines) or "name it, as in conll:labels=3"
+        default = "name it, as in conll:labels=3" if needs_tags else "name the column of words, as in conll:words=0"
+        advice = suggest_columns(sample.lines) or default
         raise FormatError(path, None, f"no tag column (B-X, I-X, O) found at the end of the lines; {advice}")
     chosen = labels if labels is not None else guess.labels if guess else ()
     split = _SPLITTERS[separator] if separator else guess.split if guess else _guess_splitter(lines)
@@ -158,7 +161,7 @@ def find_layout(
     found_tags = cells.keys() - {"O"}
     untyped = type if tags.are_untyped(found_tags) else None
     is_plain = bool(found_tags) and not untyped and not any(map(tags.is_tag, found_tags))
-    if is_plain and "O" not in cells:
+    if needs_tags and is_plain and "O" not in cells:
         _refuse_column(path, chosen, list(cells))
     others = _unassigned_columns(rows, (*chosen, pos))
     if words is None:  # the first column that is given no other role and does not count the words
