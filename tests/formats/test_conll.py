@@ -109,6 +109,13 @@ def test_a_given_column_without_tags_is_refused(tmp_path: Path) -> None:
         load(tmp_path, text, words=1, labels=(3,))
 
 
+@pytest.mark.parametrize("options", [{"words": 1}, {"words": -1}, {"words": 1, "labels": (-1,)}])
+def test_a_column_cannot_have_words_and_tags(tmp_path: Path, options: dict[str, Any]) -> None:
+    """Users may count from 1."""
+    with pytest.raises(FormatError, match=r"column 1 is given for words, but has the tags; columns count from 0$"):
+        load(tmp_path, "in\tO\nOslo\tB-LOC\n", **options)
+
+
 def test_text_without_tags_is_refused_with_advice(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match="conll:labels=3"):
         load(tmp_path, "just words\nof prose\n")

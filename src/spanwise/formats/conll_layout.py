@@ -168,6 +168,8 @@ def find_layout(
         words = guess.words if guess and guess.words not in (pos, *chosen) else 0
         if words == 0 and 0 in others and 1 in others and _are_word_numbers(others[0]) and _may_be_words(others[1]):
             words = 1
+    elif needs_tags and (number := _from_start(words, rows)) in {_from_start(label, rows) for label in chosen}:
+        raise FormatError(path, None, f"column {number} is given for words, but has the tags; columns count from 0")
     elif words in others and len(rows) > 1 and _are_word_numbers(others[words]):
         _refuse_numbers(path, words, others, chosen)
     widths = frozenset(map(len, rows))
@@ -179,6 +181,11 @@ def _unassigned_columns(rows: Sequence[list[str]], assigned: Sequence[int | None
     columns = _columns(rows)
     taken = {column + len(columns) * (column < 0) for column in assigned if column is not None}
     return {number: column for number, column in enumerate(columns) if number not in taken}
+
+
+def _from_start(column: int, rows: Sequence[list[str]]) -> int:
+    """Return the number of a column that may count from the end of the usual number of columns."""
+    return column + _common_width(rows) * (column < 0) if rows else column
 
 
 def _refuse_numbers(path: Path, words: int, others: dict[int, tuple[str, ...]], labels: tuple[int, ...]) -> None:
