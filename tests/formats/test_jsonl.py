@@ -155,11 +155,19 @@ def test_words_that_are_spaces_keep_their_offsets(tmp_path: Path) -> None:
     assert list(read(tmp_path / "out.jsonl", Ledger())) == [sentence]
 
 
-@pytest.mark.parametrize("key", ["labels", "bio", "ner_tags"])
-def test_records_with_tags_are_another_format(tmp_path: Path, key: str) -> None:
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("labels", ["O", "B-LOC"]),
+        ("bio", ["O", "B-LOC"]),
+        ("ner_tags", [0, 1]),
+        ("mentions", [{"start": 1, "end": 2, "label": "LOC"}]),
+    ],
+)
+def test_records_with_other_annotations_are_another_format(tmp_path: Path, key: str, value: Any) -> None:
     """Their entities would be dropped: the interchange format has them in ``entities``."""
     path = tmp_path / "data.jsonl"
-    path.write_text(json.dumps({"tokens": ["in", "Oslo"], key: ["O", "B-LOC"]}) + "\n")
+    path.write_text(json.dumps({"tokens": ["in", "Oslo"], key: value}) + "\n")
     with pytest.raises(UnknownFormatError, match=f"cannot detect the format; .* the keys 'tokens', '{key}'$"):
         detect(path)
 

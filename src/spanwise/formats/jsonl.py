@@ -177,21 +177,23 @@ def sniff(sample: Sample) -> bool:
         return False  # SpERT, without entities
     other_keys = ("spans", "tags", "ner_tags", "ner")  # the entities of other formats
     return sample.all_have("entities") or not any(
-        not record.keys().isdisjoint(other_keys) or _has_tags(record) for record in sample.dicts
+        not record.keys().isdisjoint(other_keys) or _has_other_annotations(record) for record in sample.dicts
     )
 
 
-def _has_tags(record: dict[str, Any]) -> bool:
-    """Return True if a key of another format has a tag (B-X, I-X, O) for each token, not only O."""
-    tokens = record["tokens"]
-    return isinstance(tokens, list) and any(
-        isinstance(value, list)
-        and len(value) == len(tokens)
-        and all(isinstance(tag, str) and is_tag(tag) for tag in value)
-        and any(tag != "O" for tag in value)
-        for key, value in record.items()
-        if key not in _KEYS
-    )
+def _has_other_annotations(record: dict[str, Any]) -> bool:
+    """Return True if a key of another format has a tag (B-X, I-X, O) for each token, or spans."""
+    count = len(record["tokens"]) if isinstance(record["tokens"], list) else 0
+    lists = [value for key, value in record.items() if key not in _KEYS and isinstance(value, list) and value]
+    return any((len(value) == count and _are_tags(value)) or all(map(_is_span, value)) for value in lists)
+
+
+def _are_tags(values: list[Any]) -> bool:
+    return all(isinstance(value, str) and is_tag(value) for value in values) and any(value != "O" for value in values)
+
+
+def _is_span(value: Any) -> bool:
+    return isinstance(value, dict) and value.keys() >= {"start", "end"}
 
 
 FORMAT = Format(
