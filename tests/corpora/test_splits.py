@@ -10,6 +10,7 @@ import pytest
 from spanwise import Corpus, Entity, Sentence, SpanwiseError, bundled_corpus, convert
 from spanwise.core.nesting import nested_spans
 from spanwise.corpora.splits import ensure_dev_split, find_split_files, open_splits, read_corpus
+from spanwise.formats import Ledger
 
 
 def sentences(count: int, per_document: int = 0) -> tuple[Sentence, ...]:
@@ -147,3 +148,43 @@ def test_runs_of_a_sweep_are_no_splits(tmp_path: Path) -> None:
     assert find_split_files(tmp_path) == {}
     with pytest.raises(SpanwiseError, match=r"training\.seed=1: expected data, found a model$"):
         open_splits(tmp_path / "training.seed=1")
+
+
+def test_files_of_a_split_that_are_not_read_are_noted(tmp_path: Path) -> None:
+    """A truncated file among others would else be skipped silently."""
+    for split in ("train", "dev"):
+        (tmp_path / split).mkdir()
+        (tmp_path / split / "a.jsonl").write_text('{"tokens": ["Oslo"], "entities": []}\n')
+        (tmp_path / split / ".hidden").touch()
+    (tmp_path / "dev" / "b.json").write_text('[{"tokens": ["Oslo"], "entities": [')
+    ledger = Ledger()
+    assert [len(sentences) for sentences in read_corpus(tmp_path, ledger=ledger).values()] == [1, 1]
+    assert ledger.notes == {"files in an unknown format, not read (dev/b.json)": 1}
+
+
+def test_texts_of_a_table_in_a_split_folder_are_read(tmp_path: Path) -> None:
+    (tmp_path / "train").mkdir()
+    (tmp_path / "train" / "table.csv").write_text("document,start,end,type\nd1,0,4,Place\n")
+    (tmp_path / "train" / "d1.txt").write_text("Oslo lies there.")
+    ledger = Ledger()
+    assert [s.words[0] for s in read_corpus(tmp_path, ledger=ledger)["train"]] == ["Oslo"]
+    assert ledger.notes == {}
+
+
+def write_brat_document(folder: Path, name: str) -> None:
+    (folder / f"{name}.txt").write_text(f"Oslo {name}.")
+    (folder / f"{name}.ann").write_text("T1\tPlace 0 4\tOslo\n")
+
+
+def test_a_brat_document_may_be_named_like_a_split(tmp_path: Path) -> None:
+    for name in ("letter", "test"):
+        write_brat_document(tmp_path, name)
+    assert find_split_files(tmp_path) == {}
+    assert [s.id for s in read_corpus(tmp_path)["all"]] == ["letter", "test"]
+
+
+def test_brat_documents_named_train_and_test_are_splits(tmp_path: Path) -> None:
+    for name in ("test", "train"):
+        write_brat_document(tmp_path, name)
+    corpus = read_corpus(tmp_path)
+    assert {split: [s.words[1] for s in corpus[split]] for split in corpus} == {"train": ["train"], "test": ["test"]}

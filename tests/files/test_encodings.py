@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from samples import TEXTS
 
 from spanwise import SpanwiseError, read
 from spanwise.cli import main
@@ -33,6 +34,19 @@ def test_latin_1_is_detected_and_suggested(tmp_path: Path) -> None:
         detect(tmp_path / "c.conll")
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
+def test_byte_order_marks_of_other_encodings_are_recognised(encoding: str, tmp_path: Path) -> None:
+    """With Latin-1, their bytes would be read as characters."""
+    for name in ("notes.txt", "brat.ann", "brat.txt", "data.json"):
+        (tmp_path / name).write_bytes("[Müller]\nsagt".encode(encoding))
+    advice = f"pass --encoding {encoding}$"
+    for name in ("notes.txt", "data.json"):
+        with pytest.raises(SpanwiseError, match=rf"{name}:1: not UTF-8 .*; {advice}"):
+            list(read_inputs([str(tmp_path / name)], "spert" if name == "data.json" else None))
+    with pytest.raises(SpanwiseError, match=rf"brat\.txt:1: not UTF-8; {advice}"):
+        list(read(tmp_path / "brat.ann", "brat"))
+
+
 def test_the_encoding_of_texts_next_to_a_file(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes("Müller sagt".encode("latin-1"))
     (tmp_path / "a.ann").write_bytes("T1\tPER 0 6\tMüller\n".encode("latin-1"))
@@ -42,6 +56,27 @@ def test_the_encoding_of_texts_next_to_a_file(tmp_path: Path) -> None:
         assert sentence.text_of(sentence.entities[0]) == "Müller", name
     (tmp_path / "c.txt").write_bytes(b"\x81")  # of no document, and not in this encoding
     assert len(list(read(tmp_path / "b.csv", ":encoding=windows-1252"))) == 1
+
+
+def test_the_encoding_of_texts_that_an_option_names(tmp_path: Path) -> None:
+    (tmp_path / "texts").mkdir()
+    (tmp_path / "texts" / "a.txt").write_bytes("Müller sagt".encode("latin-1"))
+    (tmp_path / "other.csv").write_bytes("document,text\na,Müller sagt\n".encode("latin-1"))
+    (tmp_path / "b.csv").write_text("document,start,end,type\na,0,6,PER\n")
+    for name in ("texts", "other.csv"):
+        format = f"csv:texts={tmp_path / name},encoding=latin-1"
+        for sentences in (read(tmp_path / "b.csv", format), read_inputs([str(tmp_path / "b.csv")], format)):
+            assert [sentence.words for sentence in sentences] == [("Müller", "sagt")], name
+    (tmp_path / "texts" / "a.txt").unlink()
+    for name, problem in (
+        ("texts", r"/b\.csv:2: no text of document 'a'"),
+        ("none", "/b\\.csv: the texts '.*/none' do not exist"),
+    ):
+        with pytest.raises(SpanwiseError, match=f"^{tmp_path}{problem}"):
+            list(read(tmp_path / "b.csv", f"csv:texts={tmp_path / name},encoding=latin-1"))
+    (tmp_path / "texts" / "a.txt").write_bytes(b"\x81")
+    with pytest.raises(SpanwiseError, match=f"^{tmp_path}/texts/a.txt: not windows-1252"):
+        list(read(tmp_path / "b.csv", f"csv:texts={tmp_path / 'texts'},encoding=windows-1252"))
 
 
 @pytest.mark.parametrize("encoding", ["windows-1252", "utf-16"])
@@ -60,6 +95,26 @@ def test_the_encoding_option_reads_files_and_folders(encoding: str, tmp_path: Pa
     assert [s.text for s in inputs] == ["Müller says. ", "“naïve”"]
     words = [word for words in corpus_text(tmp_path / "notes.txt", f"text:encoding={encoding}") for word in words]
     assert words[:2] == ["Müller", "says"]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "latin-1"])
+def test_xml_that_declares_its_encoding(encoding: str, tmp_path: Path) -> None:
+    declaration, text = f"<?xml version='1.0' encoding='{encoding}' standalone='yes'?>", TEXTS["bioc_xml"]
+    xml = declaration + text[text.index("?>") + 2 :].replace("fume", "fumé")
+    (tmp_path / "a.xml").write_bytes(xml.encode(encoding))
+    first, *_ = read(tmp_path / "a.xml", f":encoding={encoding}")
+    assert first.text == "Zinc fumé & x\n"
+
+
+def test_hidden_files_of_a_folder_may_have_another_encoding(tmp_path: Path) -> None:
+    """File managers leave binary files in folders, and editors copies."""
+    (tmp_path / "a.txt").write_bytes("Café Oslo".encode("windows-1252"))
+    (tmp_path / "a.ann").write_text("T1\tPlace 5 9\tOslo\n")
+    (tmp_path / ".cache").mkdir()
+    for name in (".DS_Store", ".cache/index", "a.ann~"):
+        (tmp_path / name).write_bytes(b"\x81\x8d\x00")
+    (sentence,) = read(tmp_path, "brat:encoding=windows-1252")
+    assert sentence.words == ("Café", "Oslo")
 
 
 def test_the_encoding_of_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:

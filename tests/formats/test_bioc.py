@@ -114,3 +114,33 @@ def test_documents_of_bioc_are_streamed(tmp_path: Path) -> None:
     xml = "<document><id>1</id><passage><offset>0</offset><text>" + "Zinc " * 20_000 + "</text></passage></document>\n"
     (tmp_path / "a.xml").write_text("<collection>" + xml * 2 + "<oops")
     assert next(read(tmp_path / "a.xml", "bioc_xml")).document == "1"
+
+
+def bioc_file(folder: Path, *passages: dict[str, Any]) -> Path:
+    path = folder / "data.json"
+    path.write_text(json.dumps({"documents": [{"id": "1", "passages": passages}]}))
+    return path
+
+
+@pytest.mark.parametrize("text", [{}, {"text": "In OsloThen rain."}])
+def test_sentences_without_a_space_between_them(tmp_path: Path, text: dict[str, str]) -> None:
+    sentences = [{"offset": 0, "text": "In Oslo"}, {"offset": 7, "text": "Then rain."}]
+    path = bioc_file(tmp_path, {"offset": 0, **text, "sentences": sentences})
+    assert [s.words for s in read(path)] == [("In", "Oslo"), ("Then", "rain", ".")]
+
+
+def test_annotations_are_located_in_their_passage(tmp_path: Path) -> None:
+    """In some files, each passage counts from 0."""
+
+    def passage(text: str) -> dict[str, Any]:
+        location = {"offset": 0, "length": len(text.split()[0])}
+        return {
+            "offset": 0,
+            "text": text,
+            "annotations": [{"infons": {"type": "X"}, "text": text.split()[0], "locations": [location]}],
+        }
+
+    ledger = Ledger()
+    first, second = read(bioc_file(tmp_path, passage("Zinc fume"), passage("Renal pain")), ledger=ledger)
+    assert entities([first, second]) == [("X", "Zinc", None), ("X", "Renal", None)]
+    assert ledger.notes == {"passages whose offset does not follow the previous passage": 1}

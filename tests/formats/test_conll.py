@@ -39,6 +39,13 @@ def test_space_separators_and_the_chunk_column_of_conll_2003(tmp_path: Path) -> 
     assert (first.document, first.position, second.document) == ("data-d1", 0, "data-d2")
 
 
+def test_the_chunk_column_of_german_conll_2003(tmp_path: Path) -> None:
+    """Its chunks are those of TreeTagger."""
+    text = "Günter <unknown> NE I-NC I-PER\nwar sein VAFIN I-VC O\nin in APPR I-PC O\nKöln Köln NE I-PC I-LOC\n"
+    (sentence,) = load(tmp_path, text)
+    assert entity_texts(sentence) == [("PER", "Günter"), ("LOC", "Köln")]
+
+
 def test_words_that_are_numbers_with_given_columns(tmp_path: Path) -> None:
     (one,) = load(tmp_path, "0\tCD\tO\n1\tCD\tB-N\n", labels=(-1,), pos=1)
     assert (one.words, one.pos, entity_texts(one)) == (("0", "1"), ("CD", "CD"), [("N", "1")])
@@ -93,6 +100,20 @@ def test_errors_name_the_line(tmp_path: Path, text: str, line: int, problem: str
         load(tmp_path, text, words=0, labels=(1,), separator="tab")
     assert str(caught.value).startswith(f"{tmp_path / 'data.conll'}:{line}: ")
     assert problem in str(caught.value)
+
+
+def test_a_given_column_without_tags_is_refused(tmp_path: Path) -> None:
+    """The last column of CoNLL-U is not a column of tags without a prefix, which would have an O."""
+    text = "1\tOslo\tPROPN\tNER=B-LOC\n2\tis\tAUX\tSpaceAfter=No\n3\t.\tPUNCT\t_\n"
+    with pytest.raises(FormatError, match=r"column 3 has no tags; expected O and tags such as B-X or X, found NER=B-LOC, "):
+        load(tmp_path, text, words=1, labels=(3,))
+
+
+@pytest.mark.parametrize("options", [{"words": 1}, {"words": -1}, {"words": 1, "labels": (-1,)}])
+def test_a_column_cannot_have_words_and_tags(tmp_path: Path, options: dict[str, Any]) -> None:
+    """Users may count from 1."""
+    with pytest.raises(FormatError, match=r"column 1 is given for words, but has the tags; columns count from 0$"):
+        load(tmp_path, "in\tO\nOslo\tB-LOC\n", **options)
 
 
 def test_text_without_tags_is_refused_with_advice(tmp_path: Path) -> None:
@@ -278,3 +299,27 @@ def test_the_error_suggests_the_columns_that_work(tmp_path: Path) -> None:
     (tmp_path / "letter.txt").write_text("Dear all,\nI take vitamin B-12 daily.\n")
     with pytest.raises(SpanwiseError, match=r"hf_dataset, .*\)$"):
         list(spanwise.read(tmp_path / "letter.txt"))
+
+
+@pytest.mark.parametrize(
+    ("text", "options"),
+    [
+        ("in\nOslo\n#\n\n# id = b\nrain\n", ""),  # only words
+        ("in _ _ _\nOslo _ _ _\n# _ _ _\n\n# id = b\nrain _ _ _\n", ":labels=3"),  # the test split of a shared task
+        ("1\tin\tADP\n2\tOslo\tPROPN\n3\t#\tSYM\n\n# id = b\n1\train\tNOUN\n", ":words=1"),
+        ("in\tO\nOslo\tB-X\n#\tO\n\n# id = b\nrain\tX\n", ""),  # an invalid tag
+        ("in\tO\nOslo\tB-X\n#\tO\n\n# id = b\nrain\tO\n", ""),
+    ],
+)
+def test_no_tags_are_needed_for_predictions(tmp_path: Path, text: str, options: str) -> None:
+    path = tmp_path / "data.conll"
+    path.write_text(text)
+    sentences = list(spanwise.read(path, f"conll{options}", with_annotations=False))
+    assert [(s.id, s.words, s.entities) for s in sentences] == [("data-0", ("in", "Oslo", "#"), ()), ("b", ("rain",), ())]
+
+
+def test_tables_without_tags_are_not_taken_for_words(tmp_path: Path) -> None:
+    path = tmp_path / "data.tsv"
+    path.write_text("Oslo\tNorway\nRome\tItaly\n")
+    with pytest.raises(FormatError, match=r"no tag column .*; name the column of words, as in conll:words=0$"):
+        list(spanwise.read(path, with_annotations=False))

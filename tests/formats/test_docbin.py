@@ -49,6 +49,18 @@ def test_entities_and_spans_are_joined(nlp: Any, tmp_path: Path) -> None:
     assert not ledger.lost
 
 
+def test_tokens_without_an_entity_annotation_are_open(nlp: Any, tmp_path: Path) -> None:
+    """spaCy's missing values: a token may be part of an entity that nobody marked."""
+    partial, complete, bare = (nlp("Oslo is near Bergen. It rains.") for _ in range(3))
+    partial.set_ents([SpacySpan(partial, 0, 1, "Place")], missing=[SpacySpan(partial, 3, 5)], default="outside")
+    complete.ents = [SpacySpan(complete, 0, 1, "Place")]
+    sentences, _ = loaded(saved(tmp_path, partial, complete, bare))
+    assert [s.annotated for s in sentences] == [(Span(0, 3),), None, None, None, None, None]
+    partial.spans["sc"] = [SpacySpan(partial, 3, 4, "Place")]  # the group is complete
+    assert [s.annotated for s in loaded(saved(tmp_path, partial))[0]] == [None, None]
+    assert [s.annotated for s in loaded(saved(tmp_path, partial), with_annotations=False)[0]] == [None, None]
+
+
 def test_choice_of_the_span_group(nlp: Any, tmp_path: Path) -> None:
     doc = nlp("Oslo and Bergen")
     doc.spans["mine"] = [SpacySpan(doc, 0, 1, "Mine")]

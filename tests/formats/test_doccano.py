@@ -9,7 +9,7 @@ import pytest
 
 from spanwise import Entity, Link, Relation, Sentence, Span
 from spanwise.core.errors import FormatError
-from spanwise.formats import Ledger, doccano
+from spanwise.formats import Ledger, detect, doccano
 from spanwise.formats.shared.sample import Sample
 
 TEXT = "Port of Oslo. Zinc and lead arrive."
@@ -99,6 +99,22 @@ def test_written_as_labels(workbench: Any) -> None:
 
 
 WIDE = "🌊 Oslo"
+
+
+def test_numbers_as_labels_are_refused(workbench: Any) -> None:
+    """The export without label texts of doccano before 1.4."""
+    items = [{"label": 2, "start_offset": 0, "end_offset": 4, "user": 1}]
+    path = workbench.file(lines({"id": 1, "text": "Oslo", "annotations": items}), "old.jsonl")
+    assert detect(path).name == "doccano"
+    with pytest.raises(FormatError, match=r"old.jsonl:1: the labels are numbers; export the data with text labels$"):
+        list(doccano.read(path, Ledger()))
+    assert [s.words for s in doccano.read(path, Ledger(), with_annotations=False)] == [("Oslo",)]
+
+
+def test_negative_utf16_offsets_are_refused(workbench: Any) -> None:
+    path = workbench.file(lines({"text": "🌊 Oslo", "label": [[-3, 7, "Place"]]}))
+    with pytest.raises(FormatError, match=r"data.json:1: Place \[-3, 6\] is outside the text of 6 characters"):
+        list(doccano.read(path, Ledger(), offsets="utf16"))
 
 
 def test_utf16_offsets(workbench: Any) -> None:

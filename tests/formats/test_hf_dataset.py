@@ -249,3 +249,15 @@ def test_all_splits_of_a_corpus_use_the_same_tag_numbers(tmp_path: Path) -> None
     assert tags == {"train": [[3]], "test": [[1]]}
     corpus = spanwise.read_corpus(tmp_path / "out")
     assert {split: corpus[split][0].entities[0].type for split in corpus} == {"train": "B", "test": "A"}
+
+
+def test_no_tags_are_needed_for_predictions(tmp_path: Path) -> None:
+    rows = [{"id": "7", "tokens": ["in", "Oslo"], "source": "map"}]
+    for row in (rows[0], {**rows[0], "ner_tags": [0, 99]}):
+        path = parquet(tmp_path, [row])
+        ledger = Ledger()
+        (sentence,) = spanwise.read(path, ledger=ledger, with_annotations=False)
+        assert (sentence.words, sentence.entities, sentence.extra) == (("in", "Oslo"), (), {"source": "map"})
+        assert dict(ledger.notes) == {}
+        with pytest.raises(FormatError, match=r"no column of tags|numbers without names"):
+            list(spanwise.read(path))

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from spanwise import Entity, FormatError, Link, Relation, Sentence, Span, SpanwiseError
+from spanwise.core.errors import UnknownFormatError
 from spanwise.formats import Ledger, detect
 from spanwise.formats.jsonl import read, write
 
@@ -152,3 +153,26 @@ def test_words_that_are_spaces_keep_their_offsets(tmp_path: Path) -> None:
     sentence = Sentence("s", ("Oslo", " "), text="Oslo  ", starts=(0, 4))  # in the joined words, the second would start at 5
     write([sentence], tmp_path / "out.jsonl", Ledger())
     assert list(read(tmp_path / "out.jsonl", Ledger())) == [sentence]
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("labels", ["O", "B-LOC"]),
+        ("bio", ["O", "B-LOC"]),
+        ("ner_tags", [0, 1]),
+        ("mentions", [{"start": 1, "end": 2, "label": "LOC"}]),
+    ],
+)
+def test_records_with_other_annotations_are_another_format(tmp_path: Path, key: str, value: Any) -> None:
+    """Their entities would be dropped: the interchange format has them in ``entities``."""
+    path = tmp_path / "data.jsonl"
+    path.write_text(json.dumps({"tokens": ["in", "Oslo"], key: value}) + "\n")
+    with pytest.raises(UnknownFormatError, match=f"cannot detect the format; .* the keys 'tokens', '{key}'$"):
+        detect(path)
+
+
+def test_records_with_other_lists_of_strings_are_the_interchange_format(tmp_path: Path) -> None:
+    path = tmp_path / "data.jsonl"
+    path.write_text(json.dumps({"tokens": ["in", "Oslo"], "lemmas": ["in", "Oslo"], "flags": ["O", "O"]}) + "\n")
+    assert detect(path).name == "jsonl"

@@ -123,6 +123,7 @@ def test_predictions_of_tasks_without_annotations(workbench: Any) -> None:
     assert [s.id for s in sentences] == ["data-0", "data-1", "data-2"]
     assert sentences[0].extra == {"prediction": {"model_version": "m1", "score": 0.7}}
     assert ledger.notes["predictions of annotated tasks, not read"] == 1
+    assert ledger.notes["tasks without annotations, read with a prediction"] == 1
 
 
 def test_json_min_joins_the_annotations_of_a_task(workbench: Any) -> None:

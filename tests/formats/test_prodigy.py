@@ -185,6 +185,9 @@ def test_invalid_records(workbench: Any, second: dict[str, Any], problem: str) -
         ({"text": "Oslo", "tokens": [{"text": "Oslo", "start": 0, "end": 4, "id": 0}], "_task_hash": 1}, True),
         ({"text": "Oslo", "spans": []}, False),
         ({"text": "Oslo", "tokens": ["Oslo"], "entities": [{"type": "X", "spans": [[0, 1]]}]}, False),
+        # spaCy's Doc.to_json
+        ({"text": "Oslo", "ents": [{"start": 0, "end": 4, "label": "A"}], "tokens": [{"id": 0, "start": 0, "end": 4}]}, False),
+        ({"text": "Oslo", "ents": [], "tokens": [{"id": 0, "start": 0, "end": 4}], "spans": {"sc": []}}, False),
     ],
 )
 def test_detection(workbench: Any, content: dict[str, Any], is_prodigy: bool) -> None:

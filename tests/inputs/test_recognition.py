@@ -92,3 +92,10 @@ def test_formats_that_the_content_excludes_are_not_imported() -> None:
     assert {"conll", "csv", "brat"} <= possible(b"A plain text.\n")
     for mark, names in marked.items():
         assert names <= possible(f"A text with {mark}\n".encode())
+
+
+def test_records_without_words_are_noted(tmp_path: Path) -> None:
+    path, ledger = tmp_path / "texts.jsonl", Ledger()
+    path.write_text('{"id": 1, "text": "Oslo."}\n{"id": 2, "text": ""}\n{"id": 3, "text": " \\n"}\n')
+    assert [sentence.document for sentence in read_inputs([str(path)], ledger=ledger)] == ["1"]
+    assert ledger.notes == {"documents without words, skipped": 2}

@@ -12,6 +12,8 @@ from random import Random
 
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Corpus, Sentence
+from spanwise.files.companions import companion_files
+from spanwise.files.names import is_hidden, printable
 from spanwise.formats import Ledger, can_detect, is_companion, read
 from spanwise.runs.folder import RunFolder
 
@@ -42,9 +44,12 @@ def _split_files_in(folder: Path) -> dict[str, list[Path]]:
     """
     splits: dict[str, list[Path]] = {}
     for path in sorted(folder.iterdir()):
-        split = None if _is_hidden(Path(path.name)) or RunFolder(path).is_run else split_name(path)
-        if split:
+        split = None if is_hidden(Path(path.name)) or RunFolder(path).is_run else split_name(path)
+        is_text_of_pair = path.suffix == ".txt" and path.with_suffix(".ann").is_file()
+        if split and not is_text_of_pair:
             splits.setdefault(split, []).append(path)
+    if _is_brat_folder(folder, splits):
+        return {}
     for split, paths in splits.items():
         if len(paths) > 1 and not all(_SHARD.search(path.stem) for path in paths):
             names = " and ".join(path.name for path in paths)
@@ -52,16 +57,25 @@ def _split_files_in(folder: Path) -> dict[str, list[Path]]:
     return {split: [file for path in splits[split] for file in _files_of(path)] for split in ORDER if split in splits}
 
 
+def _is_brat_folder(folder: Path, splits: dict[str, list[Path]]) -> bool:
+    """Return True if the splits are documents of brat, and there are documents with other names."""
+    entries = [path for paths in splits.values() for path in paths]
+    if not any(path.suffix == ".ann" and path.is_file() for path in entries):
+        return False
+    documents = [file for file in _visible_files(folder) if file.suffix == ".ann"]
+    return any(not any(file.is_relative_to(path) for path in entries) for file in documents)
+
+
 def _files_of(path: Path) -> list[Path]:
     """Return the data files of a split that is a folder of several files; otherwise the path itself."""
     if not path.is_dir() or can_detect(path):
         return [path]
-    files = [file for file in sorted(path.rglob("*")) if file.is_file() and not _is_hidden(file.relative_to(path))]
+    files = _visible_files(path)
     return [file for file in files if can_detect(file) and not is_companion(file)] or files or [path]
 
 
-def _is_hidden(path: Path) -> bool:
-    return any(part.startswith(".") for part in path.parts) or path.name.endswith("~")
+def _visible_files(folder: Path) -> list[Path]:
+    return [file for file in sorted(folder.rglob("*")) if file.is_file() and not is_hidden(file.relative_to(folder))]
 
 
 def find_split_files(path: Path) -> dict[str, list[Path]]:
@@ -93,7 +107,8 @@ def open_splits(
 
         check_no_vectors(path)  # a folder of vectors has a training.json, which is not a train split
         if files := find_split_files(path):
-            _note_unused_files(files, ledger)
+            if ledger is not None:
+                _note_unused_files(path, files, ledger)
             return {
                 split: chain.from_iterable(read(part, format, ledger, with_annotations=with_annotations) for part in paths)
                 for split, paths in files.items()
@@ -129,14 +144,20 @@ def read_train_split(path: str | Path, format: str | None = None, ledger: Ledger
     return splits["train"] if "train" in splits else next(iter(splits.values()))
 
 
-def _note_unused_files(files: dict[str, list[Path]], ledger: Ledger | None) -> None:
-    """Note files with the same suffix that belong to no split (train_2.jsonl): users expect them to be read."""
-    used = [path for paths in files.values() for path in paths]
-    suffixes = {path.suffix for path in used if path.is_file() and path.suffix}
-    others = [path for path in sorted(used[0].parent.iterdir()) if path.suffix in suffixes and path not in used]
-    unused = [path.name for path in others if not is_companion(path)]
-    if ledger is not None:
-        ledger.note_files("files that are named after no split", unused)
+def _note_unused_files(path: Path, files: dict[str, list[Path]], ledger: Ledger) -> None:
+    """Note files that users may expect to be read: train_2.jsonl, and files in the folder of a split."""
+    used = {file for paths in files.values() for file in paths}
+    folder = next(place for place in (path / "data", path) if all(file.is_relative_to(place) for file in used))
+    suffixes = {file.suffix for file in used if file.is_file() and file.parent == folder and file.suffix}
+    entries = sorted(entry for entry in folder.iterdir() if entry not in used)
+    named_otherwise = [entry.name for entry in entries if entry.suffix in suffixes and not is_companion(entry)]
+    ledger.note_files("files that are named after no split", named_otherwise)
+    tables = {(file.parent, file.suffix): file for file in used}.values()  # all tables of a folder share their texts
+    known = used | {text for table in tables for text in companion_files(table)}
+    names = {file.relative_to(folder).parts[0] for file in used}
+    others = [file for entry in entries if entry.name in names for file in _visible_files(entry) if file not in known]
+    unknown = [printable(file.relative_to(folder).as_posix()) for file in others if not is_companion(file)]
+    ledger.note_files("files in an unknown format", unknown)
 
 
 def read_corpus(path: str | Path, format: str | None = None, ledger: Ledger | None = None) -> Corpus:

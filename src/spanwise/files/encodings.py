@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import codecs
 import io
+import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,9 +13,15 @@ from typing import IO
 
 from spanwise.core.errors import SpanwiseError
 from spanwise.files.companions import companion_files
+from spanwise.files.names import is_hidden
 
 _CHUNK = 1 << 16
 _SAMPLE = 1 << 20
+_XML_ENCODING = re.compile(r"""\A(\ufeff?<\?xml\b[^>]*?)\s+encoding\s*=\s*(?:"[^"]*"|'[^']*')""")
+# The marks of UTF-32 start with those of UTF-16.
+_BYTE_ORDER_MARKS = {
+    codecs.BOM_UTF32_LE: "utf-32", codecs.BOM_UTF32_BE: "utf-32", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16",
+}  # fmt: skip
 
 
 def check_encoding(name: str) -> str:
@@ -37,9 +44,14 @@ def suggest_encoding(raw: bytes, path: Path | str = "") -> str:
     >>> suggest_encoding("naïve".encode("latin-1")), suggest_encoding("“naïve”".encode("windows-1252"))
     ('latin-1', 'windows-1252')
     """
+    start = raw
     if path and Path(path).is_file():
         with Path(path).open("rb") as file:
-            raw += file.read(_SAMPLE)
+            start = file.read(_SAMPLE)
+    for mark, encoding in _BYTE_ORDER_MARKS.items():
+        if start.startswith(mark):
+            return encoding
+    raw += start
     if any(0x80 <= byte < 0xA0 for byte in raw):
         try:
             raw.decode("windows-1252")
@@ -74,11 +86,12 @@ class RecodedLines:
 def recoded_copy(path: Path, encoding: str) -> Iterator[Path]:
     """Yield a copy of a file or folder in UTF-8, with the same name; it is removed afterwards.
 
-    The files that are read together with a file are next to the copy, if they have the same encoding.
+    Hidden files of a folder, which no reader reads, are not copied. The files that are read together
+    with a file are next to the copy, if they have the same encoding.
     """
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder, path.name)
-        sources = sorted(path.rglob("*")) if path.is_dir() else []
+        sources = [file for file in sorted(path.rglob("*")) if not is_hidden(file.relative_to(path))] if path.is_dir() else []
         if path.is_dir():
             copy.mkdir()
         for source in sources or [path]:
@@ -98,6 +111,8 @@ def recoded_copy(path: Path, encoding: str) -> Iterator[Path]:
 def _recode(source: Path, target: Path, encoding: str) -> None:
     try:
         with source.open(encoding=encoding, newline="") as file, target.open("w", encoding="utf-8", newline="") as sink:
+            # Without the old encoding in an XML declaration, which a parser would apply to the copy.
+            sink.write(_XML_ENCODING.sub(r"\1", file.read(_CHUNK), count=1))
             while piece := file.read(_CHUNK):
                 sink.write(piece)
     except UnicodeError as error:

@@ -27,3 +27,14 @@ def default_id(path: Path, index: int) -> str:
     'train-0'
     """
     return f"{stem(path)}-{index}"
+
+
+def is_hidden(path: Path) -> bool:
+    """Return True for hidden files, files in hidden folders, and backup copies of editors.
+
+    ``path`` is relative to the folder that is read.
+
+    >>> is_hidden(Path(".cache/a.txt")), is_hidden(Path("a.txt~")), is_hidden(Path("data/a.txt"))
+    (True, True, False)
+    """
+    return any(part.startswith(".") for part in path.parts) or path.name.endswith("~")

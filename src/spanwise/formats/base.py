@@ -127,6 +127,8 @@ class Format:
     # Annotations are character offsets. Words and sentences are split around them, unless the file
     # is read with with_annotations=False.
     has_character_offsets: bool = False
+    # Data without annotations can be read with with_annotations=False, which ``read`` takes.
+    can_lack_annotations: bool = False
 
     def can_read(self, is_folder: bool) -> bool:
         return ("folder" if is_folder else "file") in self.input_kinds
@@ -185,6 +187,7 @@ def _parse_yes_or_no(value: str) -> bool:
 
 INTEGER = Option(parse_integer, "N")
 NAME = Option(str, "NAME")
+PATH = Option(str, "PATH")  # of a file or folder that is read in the same encoding
 YES_OR_NO = Option(_parse_yes_or_no, "yes|no")
 
 

@@ -49,27 +49,34 @@ def read(
     pos: int | None = None,
     separator: str | None = None,
     type: str = tags.UNTYPED,
+    with_annotations: bool = True,
 ) -> Iterator[Sentence]:
-    """Read columns, counted from 0 or from the end (-1, -2 …). ``type`` is the type for tags without one."""
-    layout = find_layout(path, words, labels, pos, separator, type)
+    """Read columns, counted from 0 or from the end (-1, -2 …). ``type`` is the type for tags without one.
+
+    ``with_annotations=False`` needs no tags, and does not check them.
+    """
+    layout = find_layout(path, words, labels, pos, separator, type, needs_tags=with_annotations)
+    tag_columns = layout.labels if with_annotations else ()
     document, position, count = 0, 0, 0
-    rows = _Rows(columns=[[] for _ in layout.labels])
+    rows = _Rows(columns=[[] for _ in tag_columns])
     for number, line in read_lines(path):
         starts_document = line.startswith(DOCUMENT)
         if line.strip() and not starts_document:
-            _add_row(rows, layout, line, path, number, ledger)
+            _add_row(rows, layout, tag_columns, line, path, number, ledger)
             continue
         if rows.words:
             yield _to_sentence(rows, layout, path, count, document, position, ledger)
             count, position = count + 1, position + 1
-            rows = _Rows(columns=[[] for _ in layout.labels])
+            rows = _Rows(columns=[[] for _ in tag_columns])
         if starts_document:
             document, position = document + 1, 0
     if rows.words:
         yield _to_sentence(rows, layout, path, count, document, position, ledger)
 
 
-def _add_row(rows: _Rows, layout: Layout, line: str, path: Path, number: int, ledger: Ledger) -> None:
+def _add_row(
+    rows: _Rows, layout: Layout, tag_columns: tuple[int, ...], line: str, path: Path, number: int, ledger: Ledger
+) -> None:  # fmt: skip
     cells = layout.split(line)
     if line.startswith("#") and not layout.is_row(cells):
         id = _ID.match(line)
@@ -78,14 +85,15 @@ def _add_row(rows: _Rows, layout: Layout, line: str, path: Path, number: int, le
         else:
             ledger.note("comment lines skipped")
         return
-    needed = (layout.words, *layout.labels, *(() if layout.pos is None else (layout.pos,)))
+    needed = (layout.words, *tag_columns, *(() if layout.pos is None else (layout.pos,)))
     if not all(cells_at(cells, column) for column in needed):
-        expected = f"word in column {layout.words}, tags in {'+'.join(map(str, layout.labels))}"
+        columns = f", tags in {'+'.join(map(str, tag_columns))}" if tag_columns else ""
+        expected = f"word in column {layout.words}{columns}"
         raise FormatError(
             path, number, f"found {counted(len(cells), 'column')}, expected more ({expected}; columns count from 0)"
         )
     word = cells[layout.words]
-    for column, label in zip(rows.columns, layout.labels, strict=True):
+    for column, label in zip(rows.columns, tag_columns, strict=True):
         tag = strip_tag(cells[label])
         if not layout.is_tag(tag):
             expected = "expected O or a tag such as B-X, I-X, E-X, S-X"
@@ -221,6 +229,7 @@ FORMAT = Format(
     sniff=sniff,
     extensions=(".conll", ".bio", ".iob", ".iob2", ".bioes", ".tsv"),
     metadata_for=_metadata,
+    can_lack_annotations=True,
     read_options={
         "words": INTEGER,
         "labels": Option(_parse_columns, "N+N"),

@@ -14,7 +14,8 @@ from spanwise.core.errors import FormatError
 from spanwise.formats.shared.sample import Sample
 
 DOCUMENT = "-DOCSTART-"
-_CHUNK_TYPES = frozenset("NP VP PP ADVP ADJP SBAR PRT CONJP INTJ LST UCP".split())
+# The chunks of CoNLL-2003, in English and, from TreeTagger, in German.
+_CHUNK_TYPES = frozenset("NP VP PP ADVP ADJP SBAR PRT CONJP INTJ LST UCP NC VC PC ADVC ADJC CONJC".split())
 _SPACES = re.compile(r"[ \t]+")
 
 
@@ -139,28 +140,36 @@ def _are_word_numbers(column: Sequence[str]) -> bool:
 
 
 def find_layout(
-    path: Path, words: int | None, labels: tuple[int, ...] | None, pos: int | None, separator: str | None, type: str
-) -> Layout:
+    path: Path, words: int | None, labels: tuple[int, ...] | None, pos: int | None, separator: str | None, type: str,
+    *, needs_tags: bool = True,
+) -> Layout:  # fmt: skip
     """Return the layout of a file, detected except for the given columns."""
     sample = Sample(path)
     guess = guess_layout(sample.lines)
     lines = _filled_lines(sample.lines)
-    if labels is None and guess is None:
+    has_only_words = words is not None or all(len(split_at_spaces(line)) == 1 for line in lines)
+    if labels is None and guess is None and (needs_tags or not has_only_words):
         if not lines and sample.is_complete:
             return Layout(split_at_tabs, 0, (1,))
-        advice = suggest_columns(sample.lines) or "name it, as in conll:labels=3"
+        default = "name it, as in conll:labels=3" if needs_tags else "name the column of words, as in conll:words=0"
+        advice = suggest_columns(sample.lines) or default
         raise FormatError(path, None, f"no tag column (B-X, I-X, O) found at the end of the lines; {advice}")
     chosen = labels if labels is not None else guess.labels if guess else ()
     split = _SPLITTERS[separator] if separator else guess.split if guess else _guess_splitter(lines)
     rows = [split(line) for line in lines]
-    found_tags = {strip_tag(cell) for row in rows for label in chosen for cell in cells_at(row, label)} - {"O"}
+    cells = dict.fromkeys(strip_tag(cell) for row in rows for label in chosen for cell in cells_at(row, label))
+    found_tags = cells.keys() - {"O"}
     untyped = type if tags.are_untyped(found_tags) else None
     is_plain = bool(found_tags) and not untyped and not any(map(tags.is_tag, found_tags))
+    if needs_tags and is_plain and "O" not in cells:
+        _refuse_column(path, chosen, list(cells))
     others = _unassigned_columns(rows, (*chosen, pos))
     if words is None:  # the first column that is given no other role and does not count the words
         words = guess.words if guess and guess.words not in (pos, *chosen) else 0
         if words == 0 and 0 in others and 1 in others and _are_word_numbers(others[0]) and _may_be_words(others[1]):
             words = 1
+    elif needs_tags and (number := _from_start(words, rows)) in {_from_start(label, rows) for label in chosen}:
+        raise FormatError(path, None, f"column {number} is given for words, but has the tags; columns count from 0")
     elif words in others and len(rows) > 1 and _are_word_numbers(others[words]):
         _refuse_numbers(path, words, others, chosen)
     widths = frozenset(map(len, rows))
@@ -174,6 +183,11 @@ def _unassigned_columns(rows: Sequence[list[str]], assigned: Sequence[int | None
     return {number: column for number, column in enumerate(columns) if number not in taken}
 
 
+def _from_start(column: int, rows: Sequence[list[str]]) -> int:
+    """Return the number of a column that may count from the end of the usual number of columns."""
+    return column + _common_width(rows) * (column < 0) if rows else column
+
+
 def _refuse_numbers(path: Path, words: int, others: dict[int, tuple[str, ...]], labels: tuple[int, ...]) -> None:
     """Raise an error for a given word column that counts, if another column may have the words."""
     for number, column in others.items():
@@ -181,6 +195,13 @@ def _refuse_numbers(path: Path, words: int, others: dict[int, tuple[str, ...]], 
             listed = ", ".join(others[words][:4])
             advice = f"use conll:words={number},labels={'+'.join(map(str, labels))}"
             raise FormatError(path, None, f"the word column ({words}) only counts the words: {listed}; {advice}")
+
+
+def _refuse_column(path: Path, labels: tuple[int, ...], cells: list[str]) -> None:
+    """Raise an error for given columns that hold other data: each value would be read as a type."""
+    columns = f"column{'s' * (len(labels) > 1)} {'+'.join(map(str, labels))} {'have' if len(labels) > 1 else 'has'}"
+    listed = ", ".join(f"{cell:.40}" for cell in cells[:4])
+    raise FormatError(path, None, f"{columns} no tags; expected O and tags such as B-X or X, found {listed}")
 
 
 def _may_be_words(column: Sequence[str]) -> bool:

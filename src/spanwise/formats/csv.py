@@ -30,7 +30,7 @@ from spanwise.core.types import Sentence, Span
 from spanwise.files.companions import TABLES_OF_TEXTS
 from spanwise.files.reading import read_text
 from spanwise.files.writing import open_output
-from spanwise.formats.base import NAME, YES_OR_NO, Format, Ledger, one_of
+from spanwise.formats.base import PATH, YES_OR_NO, Format, Ledger, one_of
 from spanwise.formats.csv_tables import SEPARATORS, SYNONYMS, Table, split_header, to_line
 from spanwise.formats.shared.documents import Document, Mention, to_documents
 from spanwise.formats.shared.sample import Sample
@@ -211,6 +211,6 @@ FORMAT = Format(
     companions=TABLES_OF_TEXTS,
     supports=frozenset(("nested", "crossing", "discontinuous", "several types")),
     metadata=frozenset(("documents", "scores")),
-    read_options={"separator": one_of(*SEPARATORS), "texts": NAME, "split": YES_OR_NO},
+    read_options={"separator": one_of(*SEPARATORS), "texts": PATH, "split": YES_OR_NO},
     write_options={"separator": one_of(*SEPARATORS), "texts": YES_OR_NO},
 )

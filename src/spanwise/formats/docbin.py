@@ -2,7 +2,8 @@
 
 Entities are read from ``doc.ents`` and from one span group: ``doc.spans["sc"]``, the only group, or the one
 given by ``docbin:spans=KEY`` (an empty key selects none). An entity in both is read once. Tokens are
-words, except whitespace tokens. Sentences are those of the document, if it has any.
+words, except whitespace tokens. Sentences are those of the document, if it has any. If a document without
+a span group has entity annotations on some tokens only, the others are open (``Sentence.annotated``).
 
 All entities are written to ``doc.spans["sc"]``, and the wider of overlapping ones to ``doc.ents``. spaCy
 keeps a whole DocBin in memory.
@@ -14,6 +15,8 @@ import json
 import zlib
 from bisect import bisect_left
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -61,10 +64,26 @@ def read(path: Path, ledger: Ledger, /, *, spans: str | None = None, with_annota
             raise
         except Exception as error:
             raise FormatError(path, None, f"document {number + 1}: {_describe(error)}") from None
-        yield from to_sentences(document, path, ledger, words=words, sentences=sentences)
+        open_characters = _open_characters(doc) if with_annotations and not any(doc.spans.values()) else set()
+        for sentence in to_sentences(document, path, ledger, words=words, sentences=sentences):
+            yield _mark(sentence, open_characters)
     if spans and spans not in groups:
         listed = ", ".join(map(repr, sorted(groups))) or "none"
         raise SpanwiseError(f"{path}: no document has a span group {spans!r}; found {listed}")
+
+
+def _open_characters(doc: Doc) -> set[int]:
+    """Return the first characters of tokens with a missing value; none if all tokens or no tokens have a value."""
+    return {token.idx for token in doc if not token.ent_iob} if doc.has_annotation("ENT_IOB") else set()
+
+
+def _mark(sentence: Sentence, open_characters: set[int]) -> Sentence:
+    """Return the sentence with the ranges of words that are annotated, if some of its words are not."""
+    is_open = [(sentence.start or 0) + start in open_characters for start in sentence.starts]
+    if not any(is_open):
+        return sentence
+    edges = [index for index, (a, b) in enumerate(pairwise([True, *is_open, True])) if a != b]
+    return replace(sentence, annotated=tuple(map(Span, edges[::2], edges[1::2])))
 
 
 def _docs(path: Path) -> Iterator[Doc]:

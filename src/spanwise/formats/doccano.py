@@ -85,11 +85,24 @@ def read(
     for number, (line, raw) in enumerate(read_json_records(path)):
         if isinstance(raw, dict) and "text" not in raw and isinstance(raw.get("data"), str):
             raw["text"] = raw.pop("data")  # the key in doccano 1.4 and 1.5
+        if with_annotations and isinstance(raw, dict) and _has_numbers_as_labels(raw):
+            raise FormatError(path, line, "the labels are numbers; export the data with text labels")
         record = validate_record(_SHAPE, raw if with_annotations else without_keys(raw, _ANNOTATION_KEYS), path, line)
         document = _to_document(record, default_id(path, number))
         if document.mentions and is_wide(document.text):
             _convert_offsets(document, offsets, path, line, ledger)
         yield from to_sentences(document, path, ledger, line=line, split=split)
+
+
+def _has_numbers_as_labels(record: dict[str, Any]) -> bool:
+    """Return True for the export of doccano before 1.4 in which labels are ids of its database."""
+    items = record.get("annotations")
+    return (
+        isinstance(items, list)
+        and bool(items)
+        and all(isinstance(item, dict) and type(item.get("label")) is int and "start_offset" in item for item in items)
+        and record.keys().isdisjoint(_ANNOTATION_KEYS)
+    )
 
 
 def _to_document(record: dict[str, Any], default_id: str) -> Document:
@@ -169,6 +182,8 @@ def sniff(sample: Sample) -> bool:
     entities = sample.list_items("entities")
     has_text = bool(sample.dicts) and all(isinstance(r.get("text", r.get("data")), str) for r in sample.dicts)
     has_list = any(isinstance(r.get(key), list) for r in sample.dicts for key in ("label", "labels", "entities"))
+    if has_text and any(map(_has_numbers_as_labels, sample.dicts)):
+        return True  # the reader says how to export it
     return (
         has_text
         and has_list

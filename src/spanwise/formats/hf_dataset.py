@@ -42,15 +42,20 @@ def read(
     tags: str | None = None,
     names: tuple[str, ...] | None = None,
     type: str = tagging.UNTYPED,
+    with_annotations: bool = True,
 ) -> Iterator[Sentence]:
-    """Read rows. ``tokens`` and ``tags`` are columns, ``names`` the tags of numbers, ``type`` the type for tags without one."""
+    """Read rows. ``tokens`` and ``tags`` are columns, ``names`` the tags of numbers, ``type`` the type for tags without one.
+
+    ``with_annotations=False`` needs no column of tags, and ignores it if there is one.
+    """
     columns, features, batches = open_rows(path)
     tokens = _find_column(tokens, TOKENS, columns, "tokens", path)
-    tags = _find_column(tags, TAGS, columns, "tags", path)
+    if with_annotations or not set(columns).isdisjoint((tags,) if tags else TAGS):
+        tags = _find_column(tags, TAGS, columns, "tags", path)
     labels = _label_names(features)
-    if names is not None:
+    if tags is not None and names is not None:
         labels[tags] = list(names)
-    reader = _RowReader(path, ledger, tokens, tags, labels, type)
+    reader = _RowReader(path, ledger, tokens, tags or "", labels, type, with_annotations)
     number = 0
     for rows in batches:
         for row in rows:
@@ -91,9 +96,12 @@ def _names_in(feature: Any) -> list[str]:
 class _RowReader:
     """The reader of rows."""
 
-    def __init__(self, path: Path, ledger: Ledger, tokens: str, tags: str, labels: dict[str, list[str]], untyped: str) -> None:
+    def __init__(
+        self, path: Path, ledger: Ledger, tokens: str, tags: str, labels: dict[str, list[str]], untyped: str,
+        with_annotations: bool,
+    ) -> None:  # fmt: skip
         self.path, self.ledger, self.tokens, self.tags, self.labels = path, ledger, tokens, tags, labels
-        self.untyped = untyped
+        self.untyped, self.with_annotations = untyped, with_annotations
         # Tags have prefixes (B-X) or not (X), as the names show, or else the first row with tags.
         self.decode: Callable[[list[str]], list[Entity]] | None = self._choose_decoder(labels.get(tags, ()))
 
@@ -115,7 +123,7 @@ class _RowReader:
         return Sentence(
             id=id_or_default(id, default_id),
             words=fill_empty_words(words, self.ledger),
-            entities=tuple(self._to_entities(values, len(words))),
+            entities=tuple(self._to_entities(values, len(words))) if self.with_annotations else (),
             pos=pos and tuple(pos),
             extra=extra or None,
         )
@@ -263,4 +271,5 @@ FORMAT = Format(
     write_options={"names": _NAMES},
     corpus_options=_corpus_options,
     pip_extra="datasets",
+    can_lack_annotations=True,
 )

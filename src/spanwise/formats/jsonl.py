@@ -18,6 +18,7 @@ from pydantic import ConfigDict, TypeAdapter
 from typing_extensions import TypedDict
 
 from spanwise.core.errors import FormatError
+from spanwise.core.tags import is_tag
 from spanwise.core.types import Entity, Link, Sentence, Span
 from spanwise.core.word_starts import find_words, joined_starts
 from spanwise.files.names import default_id
@@ -175,7 +176,24 @@ def sniff(sample: Sample) -> bool:
     if sample.all_have("orig_id") and not sample.all_have("id") and not sample.list_items("entities"):
         return False  # SpERT, without entities
     other_keys = ("spans", "tags", "ner_tags", "ner")  # the entities of other formats
-    return sample.all_have("entities") or not any(key in record for record in sample.dicts for key in other_keys)
+    return sample.all_have("entities") or not any(
+        not record.keys().isdisjoint(other_keys) or _has_other_annotations(record) for record in sample.dicts
+    )
+
+
+def _has_other_annotations(record: dict[str, Any]) -> bool:
+    """Return True if a key of another format has a tag (B-X, I-X, O) for each token, or spans."""
+    count = len(record["tokens"]) if isinstance(record["tokens"], list) else 0
+    lists = [value for key, value in record.items() if key not in _KEYS and isinstance(value, list) and value]
+    return any((len(value) == count and _are_tags(value)) or all(map(_is_span, value)) for value in lists)
+
+
+def _are_tags(values: list[Any]) -> bool:
+    return all(isinstance(value, str) and is_tag(value) for value in values) and any(value != "O" for value in values)
+
+
+def _is_span(value: Any) -> bool:
+    return isinstance(value, dict) and value.keys() >= {"start", "end"}
 
 
 FORMAT = Format(

@@ -111,6 +111,7 @@ def choose_annotation(task: dict[str, Any], ledger: Ledger) -> tuple[str, dict[s
         if not predictions:
             ledger.note("tasks without annotations")
             return "annotation", {}
+        ledger.note("tasks without annotations, read with a prediction")
         ledger.note("additional predictions of a task, not read", len(predictions) - 1)
         return "prediction", max(enumerate(predictions), key=_rank)[1]
     submitted = [a for a in annotations if not a.get("was_cancelled") and not a.get("skipped")]

@@ -235,6 +235,8 @@ def sniff(sample: Sample) -> bool:
     has_spans = all(isinstance(s, dict) and (s.keys() >= {"start", "end"} or "token_start" in s) for s in spans)
     if not has_spans or not all(isinstance(token, dict) for token in tokens):
         return False
+    if any(isinstance(record.get("ents"), list) for record in sample.dicts):
+        return False  # spaCy's Doc.to_json, whose tokens look the same
     # Files converted from Prodigy, such as doccano's, may have its keys, but their entities are elsewhere.
     has_other_entities = any(
         isinstance(record.get(key), list) for record in sample.dicts for key in ("entities", "label", "labels")

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -16,8 +16,8 @@ from spanwise.core.registry import Registry
 from spanwise.core.types import Sentence
 from spanwise.files.encodings import check_encoding, recoded_copy
 from spanwise.files.writing import atomic_output, is_stream
-from spanwise.formats.base import ALL_METADATA, Format, Ledger, parse_options
-from spanwise.formats.conll_layout import suggest_columns
+from spanwise.formats.base import ALL_METADATA, PATH, Format, Ledger, parse_options
+from spanwise.formats.shared.hints import describe_content, find_problem
 from spanwise.formats.shared.metadata import note_dropped_metadata
 from spanwise.formats.shared.sample import Sample
 
@@ -128,11 +128,11 @@ def detect(path: Path) -> Format:
         if by_extension:
             return by_extension[0]
         raise UnknownFormatError(path, "the file is empty and its extension does not identify the format", formats())
-    if problem := _find_problem(sample):
+    if problem := find_problem(sample):
         raise SpanwiseError(f"{path}: {problem}")
     if len(by_extension) == 1 or (by_extension and path.suffix.lower() == ".jsonl" and not sample.records):
         return by_extension[0]  # its reader reports the problem and the line
-    raise UnknownFormatError(path, "cannot detect the format", formats(), _describe(sample))
+    raise UnknownFormatError(path, "cannot detect the format", formats(), describe_content(sample))
 
 
 def is_companion(path: Path) -> bool:
@@ -147,33 +147,6 @@ def can_detect(path: Path) -> bool:
     except SpanwiseError:
         return False
     return True
-
-
-_COMPRESSED = {b"\x1f\x8b": "gzip", b"PK\x03\x04": "zip", b"BZh": "bzip2", b"\xfd7zXZ": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
-
-
-def _find_problem(sample: Sample) -> str | None:
-    """Return why no format can read the file, if its first bytes show it."""
-    for signature, name in _COMPRESSED.items():
-        if sample.raw.startswith(signature):
-            return f"is compressed ({name}); decompress it first"
-    if sample.raw.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return "is UTF-16 text; pass --encoding utf-16, or convert it to UTF-8"
-    return None
-
-
-def _describe(sample: Sample) -> str:
-    """Return a hint about the content of a file in no known format."""
-    if sample.dicts:
-        keys = dict.fromkeys(key for record in sample.dicts for key in record)
-        return f"; its records have the keys {', '.join(f'{key!r:.40}' for key in list(keys)[:10])}"
-    first = sample.text.lstrip()[:1]
-    if first and first in "[{" and sample.is_complete:
-        return "; it starts like JSON, but is neither an array of records nor one record per line"
-    if root := re.search(r"<([A-Za-z]\w*)", sample.text[:1000]) if first == "<" else None:
-        return f"; it starts with <{root[1]:.40}>, but genia_xml has <set> and bioc_xml has <collection>"
-    advice = suggest_columns(sample.lines)
-    return f"; {advice}" if advice else ""
 
 
 def read(
@@ -205,7 +178,7 @@ def read(
     ledger = ledger if ledger is not None else Ledger()
     if with_annotations:
         return chosen.read(path, ledger, **keywords)
-    if chosen.has_character_offsets:
+    if chosen.has_character_offsets or chosen.can_lack_annotations:
         return chosen.read(path, ledger, with_annotations=False, **keywords)
     return (replace(sentence, entities=(), relations=(), links=()) for sentence in chosen.read(path, ledger, **keywords))
 
@@ -216,26 +189,46 @@ def _read_stream(path: Path, format: str | None, ledger: Ledger | None, with_ann
         copy = Path(folder, path.name)
         with path.open("rb") as source, copy.open("wb") as sink:
             shutil.copyfileobj(source, sink)
-        yield from _read_copy(copy, path, format, ledger, with_annotations)
+        yield from _read_copy(copy, format, ledger, with_annotations, {copy: path})
 
 
 def _read_recoded(
     path: Path, format: str | None, encoding: str, ledger: Ledger | None, with_annotations: bool
 ) -> Iterator[Sentence]:  # fmt: skip
-    with recoded_copy(path, encoding) as copy:
-        yield from _read_copy(copy, path, format, ledger, with_annotations)
+    with ExitStack() as stack:
+        copy = stack.enter_context(recoded_copy(path, encoding))
+        originals = {copy: path}
+        if format is not None:
+            format = _recode_options(format, encoding, originals, stack)
+        yield from _read_copy(copy, format, ledger, with_annotations, originals)
+
+
+def _recode_options(spec: str, encoding: str, originals: dict[Path, Path], stack: ExitStack) -> str:
+    """Return the format with copies of the files that its options name, and add the copies to ``originals``."""
+    format, options = find_format(spec)
+    parts = options.split(",")
+    for number, part in enumerate(parts):
+        key, _, value = part.partition("=")
+        if format.read_options.get(key) is PATH and Path(value).exists():
+            copy = stack.enter_context(recoded_copy(Path(value), encoding))
+            originals[copy] = Path(value)
+            parts[number] = f"{key}={copy}"
+    return f"{format.name}:{','.join(parts)}"
 
 
 def _read_copy(
-    copy: Path, path: Path, format: str | None, ledger: Ledger | None, with_annotations: bool
+    copy: Path, format: str | None, ledger: Ledger | None, with_annotations: bool, originals: Mapping[Path, Path]
 ) -> Iterator[Sentence]:  # fmt: skip
-    """Read a copy of a path; errors name the path itself."""
+    """Read a copy; errors name the originals of copies."""
     try:
         yield from read(copy, format, ledger, with_annotations=with_annotations)
     except UnknownFormatError as error:
-        raise error.with_changes(path=path) from None
+        raise error.with_changes(path=originals[copy]) from None
     except SpanwiseError as error:
-        raise SpanwiseError(str(error).replace(str(copy), str(path))) from None
+        message = str(error)
+        for temporary, original in originals.items():
+            message = message.replace(str(temporary), str(original))
+        raise SpanwiseError(message) from None
 
 
 def output_format(path: Path, format: str | None = None, *, also: Sequence[str] = ()) -> tuple[Format, dict[str, Any]]:

@@ -11,11 +11,11 @@ from typing import IO, cast
 from spanwise.core.errors import FormatError, SpanwiseError, UnknownFormatError
 from spanwise.core.types import Sentence
 from spanwise.files.encodings import RecodedLines, recoded_copy
-from spanwise.files.names import printable, stem
+from spanwise.files.names import is_hidden, printable, stem
 from spanwise.files.reading import read_json_records
 from spanwise.files.writing import is_stream
 from spanwise.formats import Ledger, can_detect, read
-from spanwise.formats.registry import FORMATS, detect, find_format, names_format, split_encoding
+from spanwise.formats.registry import FORMATS, detect, find_format, names_format, split_encoding, with_encoding
 from spanwise.formats.shared.sample import Sample
 from spanwise.formats.shared.unique_names import UniqueIds, UniqueNames
 from spanwise.inputs.recognition import TEXT_RECORDS, copied, has_text_records, note_recognised, recognise, sample_stream
@@ -87,15 +87,11 @@ def _files(source: str, format: str | None) -> Iterator[tuple[Path | None, str]]
         yield path, stem(path)
     else:
         check_no_vectors(path)
-        files = [file for file in sorted(path.rglob("*")) if file.is_file() and not _is_hidden(file.relative_to(path))]
+        files = [file for file in sorted(path.rglob("*")) if file.is_file() and not is_hidden(file.relative_to(path))]
         if not files:
             raise SpanwiseError(f"{source}: no files in this folder")
         for file in files:
             yield file, printable(file.relative_to(path).with_suffix("").as_posix())
-
-
-def _is_hidden(path: Path) -> bool:
-    return any(part.startswith(".") for part in path.parts) or path.name.endswith("~")
 
 
 def _is_single_input(folder: Path, format: str | None) -> bool:
@@ -125,6 +121,9 @@ def _sentences(
         lines = RecodedLines(sys.stdin.buffer, encoding, _STDIN_NAME)
         yield from sentences_from_stream(cast(IO[bytes], lines), names.make_unique(name), _STDIN_NAME)
         return
+    if encoding is not None and path is not None and format is not None and not names_format(format, TEXT):
+        yield from read(path, with_encoding(format, encoding), ledger, with_annotations=with_annotations)
+        return
     if encoding is not None:
         with recoded_copy(path or _STDIN_FILE, encoding) as copy:
             try:
@@ -140,13 +139,13 @@ def _sentences(
         file, shown = (sys.stdin.buffer, _STDIN_NAME) if path is None else (path.open("rb"), str(path))
         yield from sentences_from_stream(file, names.make_unique(name), shown)
     elif path is not None and format is None and not with_annotations and has_texts(path):
-        yield from text_records(path, names)
+        yield from text_records(path, names, ledger)
     else:
         recognised = _recognise_file(path) if path is not None and format is None else None
         if recognised is not None:
             note_recognised(ledger, recognised)
         if recognised == TEXT_RECORDS and path is not None:
-            yield from text_records(path, names)
+            yield from text_records(path, names, ledger)
             return
         try:
             yield from read(path or _STDIN_FILE, format or recognised, ledger, with_annotations=with_annotations)
@@ -165,7 +164,9 @@ def _standard_input(name: str, ledger: Ledger | None, names: UniqueNames) -> Ite
     with copied(file, "stdin") as copy:
         try:
             yield from (
-                text_records(copy, names) if format == TEXT_RECORDS else read(copy, format, ledger, with_annotations=False)
+                text_records(copy, names, ledger)
+                if format == TEXT_RECORDS
+                else read(copy, format, ledger, with_annotations=False)
             )
         except SpanwiseError as error:
             raise SpanwiseError(str(error).replace(str(copy), _STDIN_NAME)) from None
@@ -178,7 +179,7 @@ def has_texts(path: Path) -> bool:
     return not can_detect(path) and has_text_records(Sample(path))
 
 
-def text_records(path: Path, names: UniqueNames) -> Iterator[Sentence]:
+def text_records(path: Path, names: UniqueNames, ledger: Ledger | None) -> Iterator[Sentence]:
     """Yield the sentences of JSON records with a ``text``.
 
     Other keys go to the first sentence of the record. A record without an id is named after the
@@ -188,6 +189,10 @@ def text_records(path: Path, names: UniqueNames) -> Iterator[Sentence]:
     for index, (line, record) in enumerate(read_json_records(path)):
         if not isinstance(record, dict) or not isinstance(record.get("text"), str):
             raise FormatError(path, line, "expected an object with a text, as in the previous records")
+        if not record["text"].strip():
+            if ledger is not None:
+                ledger.note("documents without words, skipped")
+            continue
         rest = {key: value for key, value in record.items() if key not in ("id", "text")}
         if isinstance(record.get("id"), str | int):
             name = str(record["id"])

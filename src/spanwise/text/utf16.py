@@ -20,8 +20,9 @@ class Utf16:
         self._offsets = list(accumulate((1 + (character > "\uffff") for character in text), initial=0))
 
     def to_characters(self, units: Span) -> Span:
-        """Return the characters of a span of units; an offset after the end of the text stays after it."""
-        return Span(bisect_left(self._offsets, units.start), bisect_left(self._offsets, units.end))
+        """Return the characters of a span of units; an offset outside the text stays outside."""
+        start, end = (unit if unit < 0 else bisect_left(self._offsets, unit) for unit in units)
+        return Span(start, end)
 
     def from_characters(self, characters: Span) -> Span:
         return Span(self._offsets[characters.start], self._offsets[characters.end])

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from pathlib import Path
-from typing import Any, NotRequired
+from typing import Any, NamedTuple, NotRequired
 
 from pydantic import ConfigDict, TypeAdapter
 from typing_extensions import TypedDict
@@ -104,6 +104,14 @@ def _without_annotations(record: Any) -> Any:
     return record
 
 
+class _Part(NamedTuple):
+    """The offset of a text in the file, its shift in the document, and its end in the file."""
+
+    offset: int
+    shift: int
+    end: int
+
+
 class _DocumentReader:
     """The reader of one document."""
 
@@ -111,10 +119,10 @@ class _DocumentReader:
         self.record, self.ledger = record, ledger
         self.pieces: list[str] = []
         self.length = 0
-        self.parts: list[tuple[int, int]] = []  # the offset of each text in the file, and its shift in the document
+        self.parts: list[_Part] = []
         self.passages: list[dict[str, Any]] = []
         self.sentences: list[Span] = []
-        self.annotations: list[dict[str, Any]] = []
+        self.annotations: list[tuple[dict[str, Any], list[_Part]]] = []  # with the parts of their passage
         self.relations: list[dict[str, Any]] = []
 
     def to_document(self, default_id: str, collection: dict[str, Any] | None) -> Document:
@@ -124,7 +132,7 @@ class _DocumentReader:
             self._add_passage(passage)
         if not has_sentences:
             self.sentences.clear()
-        self._collect(record)
+        self._collect(record, [])
         self.parts.sort()
         text = "".join(self.pieces)
         mentions, ids = self._mentions(text)
@@ -140,7 +148,7 @@ class _DocumentReader:
         return Document(id_or_default(record.get("id"), default_id), text, mentions, relations, extra or None)
 
     def _add_passage(self, passage: dict[str, Any]) -> None:
-        start = self.length
+        start, first_part = self.length, len(self.parts)
         sentences = passage.get("sentences") or []
         if passage.get("text") or not sentences:
             start = self._add_text(passage["offset"], passage.get("text") or "")
@@ -153,13 +161,14 @@ class _DocumentReader:
                 start = first if number == 0 else start
         kept = {"infons": passage["infons"]} if passage.get("infons") else {}
         self.passages.append({"start": start, "length": self.length - start, **kept})
+        own_parts = sorted(self.parts[first_part:])
         for part in (passage, *sentences):
-            self._collect(part)
+            self._collect(part, own_parts)
         self.ledger.note("infons of sentences, not kept", sum(bool(sentence.get("infons")) for sentence in sentences))
 
     def _add_text(self, offset: int, text: str) -> int:
         """Add a text at its offset in the file; return its first character in the document."""
-        shift = self.parts[-1][1] if self.parts else -min(offset, 0)
+        shift = self.parts[-1].shift if self.parts else -min(offset, 0)
         gap = offset + shift - self.length
         if not 0 <= gap <= _MAX_GAP:
             self.ledger.note("passages whose offset does not follow the previous passage", int(bool(self.parts)))
@@ -167,23 +176,23 @@ class _DocumentReader:
         self.pieces += [filler(gap), text]
         start = self.length + gap
         self.length = start + len(text)
-        self.parts.append((offset, start - offset))
+        self.parts.append(_Part(offset, start - offset, offset + len(text)))
         return start
 
-    def _collect(self, part: dict[str, Any]) -> None:
-        self.annotations += part.get("annotations") or []
+    def _collect(self, part: dict[str, Any], own_parts: list[_Part]) -> None:
+        self.annotations += [(annotation, own_parts) for annotation in part.get("annotations") or []]
         self.relations += part.get("relations") or []
 
     def _mentions(self, text: str) -> tuple[list[Mention], dict[str, Mention]]:
         index = TextIndex(text)
         mentions: list[Mention] = []
         by_id: dict[str, Mention] = {}
-        for item in self.annotations:
+        for item, own_parts in self.annotations:
             locations = item.get("locations") or []
             if not locations:
                 self.ledger.lose("entities", "without a location")
                 continue
-            fragments = tuple(sorted(self._locate(location) for location in locations))
+            fragments = tuple(sorted(self._locate(location, own_parts) for location in locations))
             infons = dict(item.get("infons") or {})
             type = infons.pop("type", None)
             self.ledger.note(f"annotations without a type, read as {DEFAULT_TYPE}", int(not type))
@@ -201,11 +210,13 @@ class _DocumentReader:
                 self.ledger.note("entities whose text differs from the document at their offsets")
         return mentions, by_id
 
-    def _locate(self, location: dict[str, int]) -> Span:
-        """Return the characters of a location in the joined text."""
+    def _locate(self, location: dict[str, int], own_parts: list[_Part]) -> Span:
+        """Return the characters of a location in the joined text, in its own passage if they are there."""
         offset, length = location["offset"], location["length"]
-        index = max(0, bisect_right(self.parts, offset, key=lambda part: part[0]) - 1)
-        start = offset + (self.parts[index][1] if self.parts else 0)
+        part = _part_at(own_parts, offset)
+        if part is None or not part.offset <= offset <= offset + length <= part.end:
+            part = _part_at(self.parts, offset)
+        start = offset + (part.shift if part else 0)
         return Span(start, start + length)
 
     def _relations(self, ids: dict[str, Mention]) -> tuple[list[MentionRelation], list[dict[str, Any]]]:
@@ -229,6 +240,11 @@ class _DocumentReader:
                 infons["roles"] = roles
             relations.append(MentionRelation(str(type), head, tail, score, infons or None))
         return relations, others
+
+
+def _part_at(parts: list[_Part], offset: int) -> _Part | None:
+    """Return the last part that starts at or before an offset, or the first."""
+    return parts[max(0, bisect_right(parts, offset, key=lambda part: part.offset) - 1)] if parts else None
 
 
 def filler(length: int) -> str:

@@ -45,19 +45,19 @@ def to_sentences(
     mentions = [mention for mention in trimmed if mention is not None]
     entity_boundaries = [boundary for mention in mentions for fragment in mention.fragments for boundary in fragment]
     whole_words = split_words(text) if words is None else _complete_words(words, index, path, line)
-    all_words = cut_words(whole_words, entity_boundaries)
+    unbreakable = [Span(mention.fragments[0].start, mention.fragments[-1].end) for mention in mentions]
+    ranges = [] if split else [Span(0, len(text))]
+    if split and sentences is not None:
+        ranges = _join_crossed(sentences, unbreakable, len(text))
+        ledger.note("sentences joined because an entity crosses their boundary", len(sentences) - len(ranges))
+    # Given sentences may follow each other without a space: the end of one and the start of the next are two words.
+    all_words = cut_words(whole_words, [*entity_boundaries, *(range.start for range in ranges)])
     word_boundaries = {boundary for word in whole_words for boundary in word}
     ledger.note("words split at an entity boundary", len(set(entity_boundaries) - word_boundaries))
-    unbreakable = [Span(mention.fragments[0].start, mention.fragments[-1].end) for mention in mentions]
-    if not split:
-        ranges = [Span(0, len(text))]
-    elif sentences is None:
+    if split and sentences is None:
         # A word may contain a line break, or a full stop and an accent.
         unbreakable += [word for word in all_words if word.end > word.start + 1]
         ranges = split_sentences(text, unbreakable)
-    else:
-        ranges = _join_crossed(sentences, unbreakable, len(text))
-        ledger.note("sentences joined because an entity crosses their boundary", len(sentences) - len(ranges))
     yield from _build(document, mentions, all_words, ranges, path, ledger, line)
 
 
