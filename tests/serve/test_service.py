@@ -14,6 +14,7 @@ import pytest
 from fake_service import TEXT, FakePredictor, wait_until
 from fastapi.testclient import TestClient
 
+from spanwise import SpanwiseError
 from spanwise.serve import schema
 from spanwise.serve.app import make_app
 from spanwise.serve.batching import WORDS_PER_SHARE
@@ -228,6 +229,20 @@ def test_failed_request_does_not_affect_others_and_is_not_logged(fake: FakePredi
     assert "the secret" not in messages[0].replace('raise ZeroDivisionError("the secret text")', ""), (
         "only as a line of code in the traceback"
     )
+
+
+def test_an_error_of_the_model_is_not_one_of_the_request(
+    client: TestClient, fake: FakePredictor, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*args: Any, **options: Any) -> Any:
+        raise SpanwiseError("/srv/models/secret/head.onnx: the graph does not fit the exported model")
+
+    monkeypatch.setattr(fake, "predict_chunk", fail)
+    response = client.post("/predict", json={"text": "New York"})
+    assert (response.status_code, response.json()) == (500, {"error": "internal error"})
+    [message] = [record.getMessage() for record in caplog.records if record.name == "spanwise.serve"]
+    assert message.startswith("SpanwiseError\n")
+    assert client.post("/predict", json={"text": "a", "threshold": {"Plase": 0.2}}).status_code == 422
 
 
 def test_the_token(fake: FakePredictor) -> None:

@@ -21,7 +21,7 @@ from spanwise.core.types import Sentence
 from spanwise.decoding.thresholds import MIN_THRESHOLD, Threshold
 from spanwise.inputs.texts import to_sentences
 from spanwise.prediction.streaming import CONTEXT
-from spanwise.serve.errors import RequestError, to_request_error
+from spanwise.serve.errors import RequestError, to_internal_error, to_request_error
 from spanwise.serve.extension import ServedModel
 from spanwise.serve.limits import Limits
 from spanwise.serve.metrics import Metrics
@@ -195,10 +195,13 @@ class Batcher:
         try:
             threshold = query.bounded_threshold(predictor.min_threshold)
             stream = predictor.stream(sentences, threshold=threshold, overlap=query.overlap, context=context)
+        except Exception as error:  # about the options, which are equal
+            return dict.fromkeys(jobs, to_request_error(error))
+        try:
             predicted = list(stream)
         except Exception as error:
             if len(jobs) == 1:
-                return {jobs[0]: to_request_error(error)}
+                return {jobs[0]: to_internal_error(error)}
             # One job made the batch fail; predict each separately to find it.
             return {failed: problem for job in jobs for failed, problem in self._predict([job]).items()}
         self.metrics.sentences.inc(len(sentences))
