@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import threading
+from base64 import b64encode
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -261,6 +262,10 @@ def test_the_token(fake: FakePredictor) -> None:
             ):
                 assert response.status_code == 401
                 assert response.headers["www-authenticate"] == "Bearer"
+        for scheme in ("Basic", "basic"):
+            basic = {"authorization": f"{scheme} {b64encode(b'user:open-sesame').decode()}"}
+            assert client.get("/metrics", headers=basic).status_code == 200
+        assert client.get("/metrics", headers={"authorization": "bearer open-sesame"}).status_code == 200
         valid = {"authorization": "Bearer open-sesame"}
         assert client.post("/predict", json={"text": "a"}, headers=valid).status_code == 200
         assert client.get("/metrics", headers=valid).status_code == 200
