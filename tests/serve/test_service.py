@@ -308,8 +308,10 @@ def test_openapi_document(client: TestClient) -> None:
     responses = description["paths"]["/predict"]["post"]["responses"]
     assert set(responses) == {"200", "400", "401", "403", "408", "413", "415", "422", "500", "503", "504"}
     assert responses["200"]["content"]["application/json"]["schema"]["$ref"].endswith("/PredictResponse")
+    names = ["Disease", "Organization", "Place", "treats"]
+    names += ["entity:Disease", "entity:Organization", "entity:Place", "relation:treats"]
     number, by_type = description["components"]["schemas"]["TextRequest"]["properties"]["threshold"]["oneOf"]
-    assert (number["type"], by_type["propertyNames"]) == ("number", {"enum": ["Disease", "Organization", "Place", "treats"]})
+    assert (number["type"], by_type["propertyNames"]) == ("number", {"enum": names})
     assert "http" not in json.dumps(description), "no external URL"
 
 
