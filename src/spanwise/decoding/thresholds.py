@@ -12,6 +12,7 @@ from spanwise.core.types import Entity, Link, Relation, Sentence
 
 MIN_THRESHOLD = 0.02  # the lowest threshold that a search or a service uses
 MAX_THRESHOLD = 1 - 1e-6  # the highest threshold of a head: its odds must be finite
+ROUNDING = 1e-6  # scores have six digits
 ENTITY, RELATION = "entity:", "relation:"  # prefixes of the name of a type that entities and relations have in common
 MinScore: TypeAlias = float | Mapping[str, float]  # for all types, or by type; 0 is the model's default
 
@@ -104,14 +105,16 @@ def apply_threshold(sentences: Iterable[Sentence], threshold: Threshold) -> Iter
 
 
 def lowest_threshold(threshold: MinScore) -> float:
-    """The lowest positive threshold of any type; 0 if there is none (the model's default applies).
+    """The score of a head from which on rounded scores may reach the threshold of any type.
+
+    0 if no type has a threshold (the model's default applies).
 
     >>> lowest_threshold({"X": 0.7, "Y": 0.0, "Z": 0.2})
-    0.2
+    0.199999
     """
-    if not isinstance(threshold, Mapping):
-        return threshold
-    return min((value for value in threshold.values() if value > 0), default=0.0)
+    values = threshold.values() if isinstance(threshold, Mapping) else [threshold]
+    lowest = min((value for value in values if value > 0), default=0.0)
+    return max(lowest - ROUNDING, lowest / 2)
 
 
 def best_threshold(scored: Iterable[tuple[float, bool]], support: int, lowest: float | None = None) -> float | None:
