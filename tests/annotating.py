@@ -15,7 +15,7 @@ from spanwise.annotation.engine import ModelSettings
 from spanwise.annotation.pool import prepare_worker, serve_shards
 from spanwise.annotation.shard_work import ShardWork
 from spanwise.core.types import Entity, Relation, Sentence
-from spanwise.decoding.thresholds import Threshold
+from spanwise.decoding.thresholds import Thresholds
 from spanwise.prediction.base import BasePredictor
 
 PLACES, FAILING, DEADLY = ("Oslo", "Quito"), "boom", "poison"
@@ -31,7 +31,7 @@ class KeywordPredictor(BasePredictor):
         self.sentences = 0
 
     def predict_chunk(
-        self, sentences: Sequence[Sentence], context: Sequence[Sentence], *, threshold: Threshold, batch_size: int
+        self, sentences: Sequence[Sentence], context: Sequence[Sentence], *, threshold: Thresholds, batch_size: int
     ) -> list[Sentence]:  # fmt: skip
         self.sentences += len(sentences)
         return [self.predict_sentence(sentence) for sentence in sentences]

@@ -12,7 +12,7 @@ from itertools import product
 from fastapi import FastAPI
 
 from spanwise.core.types import Entity, Relation, Sentence
-from spanwise.decoding.thresholds import Threshold, apply_threshold
+from spanwise.decoding.thresholds import Thresholds, apply_threshold
 from spanwise.prediction.base import BasePredictor
 from spanwise.serve.limits import Limits
 from spanwise.serve.server import make_server, open_listener, url
@@ -42,17 +42,17 @@ class FakePredictor(BasePredictor):
         self.gate = threading.Event()
         self.gate.set()
         self.batches: list[list[str]] = []  # sentence texts of each batch
-        self.requested_threshold: Threshold | None = None  # of the last batch
+        self.requested_threshold: Thresholds | None = None  # of the last batch
 
     def predict_chunk(
-        self, sentences: Sequence[Sentence], context: Sequence[Sentence], *, threshold: Threshold, batch_size: int
+        self, sentences: Sequence[Sentence], context: Sequence[Sentence], *, threshold: Thresholds, batch_size: int
     ) -> list[Sentence]:  # fmt: skip
         self.batches.append([sentence.text for sentence in sentences])
         self.requested_threshold = threshold
         assert self.gate.wait(120)
         if any("poison" in sentence.words for sentence in sentences):
             raise ZeroDivisionError("the secret text")
-        return list(apply_threshold(map(annotate, sentences), threshold or dict.fromkeys(self.types, 0.5)))
+        return list(apply_threshold(map(annotate, sentences), threshold or Thresholds(0.5)))
 
 
 def annotate(sentence: Sentence) -> Sentence:

@@ -11,7 +11,7 @@ from spanwise.active_learning.choosing import SHORTLIST, STRATEGIES, Criteria, P
 from spanwise.active_learning.units import SeenTexts
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Entity, Sentence
-from spanwise.decoding.thresholds import Threshold
+from spanwise.decoding.thresholds import Thresholds
 from spanwise.prediction.base import BasePredictor
 
 
@@ -21,7 +21,7 @@ class FakePredictor(BasePredictor):
     types, default_threshold = ("Place", "Drug"), 0.5
 
     def predict_chunk(
-        self, sentences: Sequence[Sentence], context: Sequence[Sentence], *, threshold: Threshold, batch_size: int
+        self, sentences: Sequence[Sentence], context: Sequence[Sentence], *, threshold: Thresholds, batch_size: int
     ) -> list[Sentence]:  # fmt: skip
         return [sentence.with_predictions(tuple(self._entities(sentence.words))) for sentence in sentences]
 

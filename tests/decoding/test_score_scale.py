@@ -75,11 +75,9 @@ def test_everything_but_scores_stays() -> None:
         assert [entity.extra for entity in calibrated.entities] == [{"note": "n"}, None]
 
 
-def test_thresholds_of_entities_are_converted_and_those_of_relations_are_not() -> None:
+def test_thresholds_are_converted() -> None:
     scale = ScoreScale(2.0)
-    assert scale.to_head(0.75, ("X",)) == pytest.approx(0.9, abs=1e-5)
-    assert scale.to_head(0.0, ("X",), ("r",)) == 0.0
-    both = scale.to_head(0.75, ("X", "Y"), ("r",))
-    assert both == pytest.approx({"X": 0.9, "Y": 0.9, "r": 0.75}, abs=1e-5)
-    assert scale.to_head({"X": 0.75, "r": 0.4}, ("X", "Y"), ("r",)) == pytest.approx({"X": 0.9, "r": 0.4}, abs=1e-5)
-    assert ScoreScale().to_head({"X": 0.3}, ("X",)) == {"X": 0.3}
+    assert scale.to_head(0.75) == pytest.approx(0.9, abs=1e-5)
+    assert scale.to_head(0.0) == 0.0
+    assert scale.to_head({"X": 0.75, "Y": 0.0}) == pytest.approx({"X": 0.9, "Y": 0.0}, abs=1e-5)
+    assert ScoreScale().to_head({"X": 0.3}) == {"X": 0.3}

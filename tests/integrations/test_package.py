@@ -187,3 +187,19 @@ def test_errors_write_nothing(model: Path, exported: Path, tmp_path: Path) -> No
         with pytest.raises(SpanwiseError, match=problem):
             package(options.pop("source"), options.pop("out"), **options)
     assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_chosen_quantisation_gives_the_same_bytes(tiny_bert: Path, tmp_path: Path) -> None:
+    """What depends on the machine, such as the time per sentence, is printed but not stored."""
+    tiny.model(tiny_bert, "global-pointer").save(tmp_path / "run")
+    spanwise.write(tiny.sentences(30, seed=4), tmp_path / "dev.jsonl")
+    lines: list[str] = []
+    wheels = [
+        package(tmp_path / "run", tmp_path / out, name="int8", version="1", dev=tmp_path / "dev.jsonl", max_loss=100, log=log)
+        for out, log in (("one", lines.append), ("other", tiny.quiet))
+    ]
+    assert wheels[0].export is not None
+    assert wheels[0].export.quantization is not None
+    assert wheels[0].export.quantization.tried
+    assert "ms/sentence" in lines[1]
+    assert wheels[0].path.read_bytes() == wheels[1].path.read_bytes()

@@ -156,6 +156,13 @@ def test_thresholds_by_relation_type() -> None:
     assert sum(r.type != "has" for r in selected) == sum(r.type != "has" for r in everything)
 
 
+def test_a_threshold_of_zero_is_the_default_of_the_model(pointer: Predictor, monkeypatch: pytest.MonkeyPatch) -> None:
+    inputs = corpus(60, 20, 20)["dev"]
+    monkeypatch.setattr(pointer, "thresholds", {"Drug": 0.2, "Place": 0.3})
+    assert pointer.predict(inputs, threshold={"Drug": 0.0}) == pointer.predict(inputs)
+    assert pointer.predict(inputs) != pointer.predict(inputs, threshold={"Drug": 0.5, "Place": 0.5})
+
+
 @pytest.mark.parametrize(
     ("texts", "options", "message"),
     [

@@ -68,6 +68,16 @@ def test_filtering_equals_decoding_with_the_threshold(
         assert list(apply_threshold(everything, threshold)) == predict(pointer, dev, threshold)
 
 
+def test_an_entity_reaches_a_threshold_that_equals_its_score(pointer: Predictor, dev: tuple[Sentence, ...]) -> None:
+    """Scores are rounded, and half of them are higher than the number that the head computed."""
+    everything = predict(pointer, dev, MIN_THRESHOLD)
+    scores = sorted({entity.score or 0 for sentence in everything for entity in sentence.entities})
+    for threshold in scores[:: max(1, len(scores) // 20)]:
+        expected = list(apply_threshold(everything, threshold))
+        assert predict(pointer, dev, threshold) == expected
+        assert pointer.predict(dev, threshold=dict.fromkeys(pointer.types, threshold)) == expected
+
+
 def test_best_threshold_on_dev(pointer: Predictor, data: Path, dev: tuple[Sentence, ...]) -> None:
     best = find_threshold(pointer, data)
     assert best.data == "dev"
@@ -100,11 +110,11 @@ def test_wrappers_forward_the_threshold(tmp_path: Path) -> None:
     )
     with temporary_threshold(relations.head, 0.2) as default:
         assert default == 0.5
-        assert relations.head.entities.threshold == 0.2  # type: ignore[union-attr]
+        assert relations.head.entities.threshold == pytest.approx(0.2, abs=1e-5)  # type: ignore[union-attr]
     assert relations.head.entities.threshold == 0.5  # type: ignore[union-attr]
     locate = tiny.model("static", "locate-label")
     with temporary_threshold(locate.head, 0.1) as default:
-        assert (default, locate.head.decoding.threshold) == (0.45, 0.1)  # type: ignore[union-attr]
+        assert (default, locate.head.decoding.threshold) == pytest.approx((0.45, 0.1), abs=1e-5)  # type: ignore[union-attr]
     with temporary_threshold(locate.head, 0.6):
         assert locate.head.decoding.threshold == 0.45  # type: ignore[union-attr]
     paper = tiny.model("static", "locate-label", ("head.paper=[crossing-deletion]",))

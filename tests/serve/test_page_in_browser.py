@@ -121,9 +121,11 @@ def test_the_slider_can_show_more_entities_but_no_less_probable_relations(
 ) -> None:
     """A low threshold for everything would return all relations, which the model omits by default."""
     open_with_predictions(browser, address)
-    assert isinstance(fake.requested_threshold, dict)
-    assert sorted(fake.requested_threshold) == ["Disease", "Organization", "Place"]
-    assert max(fake.requested_threshold.values()) < 0.1
+    assert fake.requested_threshold is not None
+    assert isinstance(fake.requested_threshold.entities, dict)
+    assert sorted(fake.requested_threshold.entities) == ["Disease", "Organization", "Place"]
+    assert max(fake.requested_threshold.entities.values()) < 0.1
+    assert not fake.requested_threshold.relations
 
 
 def test_slider_starts_at_the_models_threshold(browser: Browser) -> None:

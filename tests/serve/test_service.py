@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import threading
+from base64 import b64encode
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 from fake_service import TEXT, FakePredictor, wait_until
 from fastapi.testclient import TestClient
 
+from spanwise import SpanwiseError
 from spanwise.serve import schema
 from spanwise.serve.app import make_app
 from spanwise.serve.batching import WORDS_PER_SHARE
@@ -230,6 +232,20 @@ def test_failed_request_does_not_affect_others_and_is_not_logged(fake: FakePredi
     )
 
 
+def test_an_error_of_the_model_is_not_one_of_the_request(
+    client: TestClient, fake: FakePredictor, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*args: Any, **options: Any) -> Any:
+        raise SpanwiseError("/srv/models/secret/head.onnx: the graph does not fit the exported model")
+
+    monkeypatch.setattr(fake, "predict_chunk", fail)
+    response = client.post("/predict", json={"text": "New York"})
+    assert (response.status_code, response.json()) == (500, {"error": "internal error"})
+    [message] = [record.getMessage() for record in caplog.records if record.name == "spanwise.serve"]
+    assert message.startswith("SpanwiseError\n")
+    assert client.post("/predict", json={"text": "a", "threshold": {"Plase": 0.2}}).status_code == 422
+
+
 def test_the_token(fake: FakePredictor) -> None:
     with TestClient(make_app(fake, token="open-sesame")) as client:
         assert client.get("/health").status_code == 200
@@ -246,6 +262,10 @@ def test_the_token(fake: FakePredictor) -> None:
             ):
                 assert response.status_code == 401
                 assert response.headers["www-authenticate"] == "Bearer"
+        for scheme in ("Basic", "basic"):
+            basic = {"authorization": f"{scheme} {b64encode(b'user:open-sesame').decode()}"}
+            assert client.get("/metrics", headers=basic).status_code == 200
+        assert client.get("/metrics", headers={"authorization": "bearer open-sesame"}).status_code == 200
         valid = {"authorization": "Bearer open-sesame"}
         assert client.post("/predict", json={"text": "a"}, headers=valid).status_code == 200
         assert client.get("/metrics", headers=valid).status_code == 200
@@ -288,8 +308,10 @@ def test_openapi_document(client: TestClient) -> None:
     responses = description["paths"]["/predict"]["post"]["responses"]
     assert set(responses) == {"200", "400", "401", "403", "408", "413", "415", "422", "500", "503", "504"}
     assert responses["200"]["content"]["application/json"]["schema"]["$ref"].endswith("/PredictResponse")
+    names = ["Disease", "Organization", "Place", "treats"]
+    names += ["entity:Disease", "entity:Organization", "entity:Place", "relation:treats"]
     number, by_type = description["components"]["schemas"]["TextRequest"]["properties"]["threshold"]["oneOf"]
-    assert (number["type"], by_type["propertyNames"]) == ("number", {"enum": ["Disease", "Organization", "Place", "treats"]})
+    assert (number["type"], by_type["propertyNames"]) == ("number", {"enum": names})
     assert "http" not in json.dumps(description), "no external URL"
 
 

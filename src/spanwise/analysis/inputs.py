@@ -12,10 +12,10 @@ from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
 from spanwise.core.version import __version__
 from spanwise.corpora.splits import read_train_split, split_name
-from spanwise.decoding.thresholds import Threshold, apply_threshold
+from spanwise.decoding.thresholds import Threshold, apply_threshold, split_threshold
 from spanwise.files.names import printable, stem
 from spanwise.formats import Ledger
-from spanwise.prediction.outputs import check_threshold_types, types_in
+from spanwise.prediction.outputs import types_in
 from spanwise.prediction.systems import (
     System,
     check_systems,
@@ -64,14 +64,13 @@ def input_from_predictions(
     gold_sentences = read_gold(gold, options.data_format, gold_ledger)
     options.ledger.add(gold_ledger)
     predicted = read_predictions(pred, gold_sentences, options.pred_format, options.ledger)
-    entity_types, relation_types = types_in(gold_sentences, predicted)
-    check_threshold_types(options.threshold, [*entity_types, *relation_types])
+    threshold = split_threshold(options.threshold, *types_in(gold_sentences, predicted))
     train_sentences = None if train is None else list(read_train_split(train, options.data_format, options.ledger))
     first = AnalysisInput(
         name,
         _data_name(gold, ""),
         gold_sentences,
-        list(apply_threshold(predicted, options.threshold)),
+        list(apply_threshold(predicted, threshold)),
         train=train_sentences,
         splits=({} if train_sentences is None else {"train": train_sentences}) | {"gold": gold_sentences},
         settings=_settings({"predictions": ", ".join(map(str, preds)), "gold": gold, "train": train}, against, options),
@@ -80,7 +79,7 @@ def input_from_predictions(
         use_paper_definition=options.use_paper_definition,
     )
     others = (read_predictions(path, gold_sentences, options.pred_format, options.ledger) for path in more)
-    more_runs = [replace(first, predicted=list(apply_threshold(run, options.threshold)), other_systems={}) for run in others]
+    more_runs = [replace(first, predicted=list(apply_threshold(run, threshold)), other_systems={}) for run in others]
     return replace(first, more_runs=more_runs)
 
 

@@ -22,7 +22,7 @@ from spanwise.annotation.precision import use_half_precision
 from spanwise.annotation.scoring import Failure, Request, dump, to_arrays
 from spanwise.annotation.streams import Streams
 from spanwise.core.errors import SpanwiseError
-from spanwise.decoding.thresholds import Threshold
+from spanwise.decoding.thresholds import Thresholds
 from spanwise.encoders.base import TokenStates
 from spanwise.encoders.transformer import TransformerEncoder
 from spanwise.heads.base import ScoredSpans
@@ -75,7 +75,7 @@ class ModelServer:
                 if isinstance(encoder, TransformerEncoder):
                     encoder.avoid_waiting()
         self._requests: queue.Queue[tuple[Connection, Request]] = queue.Queue(QUEUED)
-        self._threshold: Threshold | None = None
+        self._threshold: Thresholds | None = None
         self._threshold_stack = ExitStack()
 
     def serve(self, listener: Listener) -> None:
@@ -146,7 +146,7 @@ class ModelServer:
                     torch.cuda.empty_cache()
             _answer(connection, request, Failure(describe(error)))
 
-    def _use_threshold(self, threshold: Threshold) -> None:
+    def _use_threshold(self, threshold: Thresholds) -> None:
         """Set the threshold of the head. All requests of a job have the same."""
         if threshold != self._threshold:
             self._threshold_stack.close()

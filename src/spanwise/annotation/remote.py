@@ -19,7 +19,7 @@ from spanwise.batching.plan import Ints, plan
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
 from spanwise.decoding.decode import Predictions
-from spanwise.decoding.thresholds import Threshold
+from spanwise.decoding.thresholds import Thresholds
 from spanwise.heads.abilities import CachesSentences, heads_with
 from spanwise.models.model import Model
 from spanwise.prediction.predictor import Predictor, temporary_thresholds, with_predictions
@@ -43,7 +43,7 @@ class RemotePredictor(Predictor):
         threading.Thread(target=self._read_results, daemon=True).start()
 
     def predict_chunk(
-        self, sentences: Sequence[Sentence], context: Sequence[Sentence], *, threshold: Threshold, batch_size: int
+        self, sentences: Sequence[Sentence], context: Sequence[Sentence], *, threshold: Thresholds, batch_size: int
     ) -> list[Sentence]:  # fmt: skip
         model, sent = self.model, dict[int, Ints]()
         prepared = model.encoder.prepare(sentences, context)

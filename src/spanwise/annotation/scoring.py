@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from spanwise.batching.batches import Batch, PackedBatch
-from spanwise.decoding.thresholds import Threshold
+from spanwise.decoding.thresholds import Thresholds
 from spanwise.heads.base import ScoredSpans
 
 T = TypeVar("T")
@@ -23,12 +23,12 @@ class Request:
     """A batch to score, as bytes that need no shared memory. Its result has the same number."""
 
     number: int
-    threshold: Threshold
+    threshold: Thresholds
     memory: Any  # NumPy bytes
     layout: list[Any]
 
     @classmethod
-    def of(cls, number: int, batch: Batch, threshold: Threshold) -> Request:
+    def of(cls, number: int, batch: Batch, threshold: Thresholds) -> Request:
         packed = PackedBatch.pack(batch)
         return cls(number, threshold, packed.memory.numpy(), packed.layout)
 

@@ -137,7 +137,11 @@ class ThresholdOptions:
     is_per_type: bool
 
     def choose(self, search: ThresholdSearch | None, types: Sequence[str]) -> Threshold:
-        return self.requested if search is None else search.thresholds(types, is_per_type=self.is_per_type)
+        from spanwise.decoding.thresholds import Thresholds
+
+        if search is None:
+            return self.requested
+        return Thresholds(search.thresholds(types, is_per_type=self.is_per_type))  # relations keep their own
 
 
 class Result(NamedTuple):
@@ -175,15 +179,16 @@ def _evaluate_predictions(
     last_words: bool,
 ) -> Result:  # fmt: skip
     """Score the predictions of any system; thresholds are searched on the same predictions."""
+    from spanwise.decoding.thresholds import split_threshold
     from spanwise.evaluation import apply_threshold
     from spanwise.evaluation import evaluate as run
     from spanwise.evaluation.threshold_search import search_threshold
-    from spanwise.prediction.outputs import check_threshold_types, types_in
+    from spanwise.prediction.outputs import types_in
 
     types, relation_types = types_in(gold, predicted)
-    check_threshold_types(options.requested, [*types, *relation_types])
+    split_threshold(options.requested, types, relation_types)  # checks the names
     search = search_threshold(gold, predicted) if options.should_find else None
-    chosen = options.choose(search, types)
+    chosen = split_threshold(options.choose(search, types), types, relation_types)
     evaluation = run(gold, list(apply_threshold(predicted, chosen)), train, last_words=last_words)
     return Result(evaluation, search, types)
 

@@ -121,10 +121,10 @@ def _has_conflicts(sentence: _Ints, start: _Ints, end: _Ints, policy: str) -> np
 
 
 def _above(spans: _Spans, cutoffs: npt.NDArray[np.float64] | None) -> _Spans:
-    """Spans that reach the cutoff of their label."""
+    """Spans whose scores, rounded as those of entities, reach the cutoff of their label."""
     if cutoffs is None:
         return spans
-    return _select(spans, spans[4] >= cutoffs[spans[3]])
+    return _select(spans, spans[4].astype(np.float64).round(6) >= cutoffs[spans[3]])
 
 
 def _select(spans: _Spans, mask: npt.NDArray[np.bool_]) -> _Spans:

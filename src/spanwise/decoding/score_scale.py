@@ -12,7 +12,7 @@ from math import exp, log
 
 from spanwise.core.annotations import trusted_entity
 from spanwise.core.types import Entity, Sentence
-from spanwise.decoding.thresholds import Threshold
+from spanwise.decoding.thresholds import MinScore
 
 DIGITS = 6  # of scores
 HALF_STEP = 0.5 * 10**-DIGITS
@@ -78,19 +78,15 @@ class ScoreScale:
             return replace(sentence, entities=entities)
         return sentence.with_predictions(entities, sentence.relations)
 
-    def to_head(self, threshold: Threshold, types: tuple[str, ...], relation_types: tuple[str, ...] = ()) -> Threshold:
-        """Convert thresholds of calibrated scores to those of the head; thresholds of relations stay.
+    def to_head(self, threshold: MinScore) -> MinScore:
+        """Convert thresholds of the calibrated scores of entities to those of the head.
 
-        >>> ScoreScale(temperature=2.0).to_head({"Drug": 0.75, "sold_in": 0.6}, ("Drug",), ("sold_in",))["sold_in"]
-        0.6
+        >>> {type: round(score, 4) for type, score in ScoreScale(temperature=2.0).to_head({"Drug": 0.75}).items()}
+        {'Drug': 0.9}
         """
-        if self.is_identity:
-            return threshold
         if isinstance(threshold, Mapping):
-            return {type: self.lower_bound(value) if type in types else value for type, value in threshold.items()}
-        if not relation_types or not threshold:
-            return self.lower_bound(threshold)
-        return {**dict.fromkeys(relation_types, threshold), **dict.fromkeys(types, self.lower_bound(threshold))}
+            return {type: self.lower_bound(value) for type, value in threshold.items()}
+        return self.lower_bound(threshold)
 
 
 def log_odds(score: float) -> float:

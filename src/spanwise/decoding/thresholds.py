@@ -3,22 +3,77 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from spanwise.core.documents import document_keys
+from spanwise.core.errors import unknown_name
 from spanwise.core.types import Entity, Link, Relation, Sentence
 
 MIN_THRESHOLD = 0.02  # the lowest threshold that a search or a service uses
 MAX_THRESHOLD = 1 - 1e-6  # the highest threshold of a head: its odds must be finite
-Threshold: TypeAlias = float | Mapping[str, float]  # for all types, or by entity or relation type
+ROUNDING = 1e-6  # scores have six digits
+ENTITY, RELATION = "entity:", "relation:"  # prefixes of the name of a type that entities and relations have in common
+MinScore: TypeAlias = float | Mapping[str, float]  # for all types, or by type; 0 is the model's default
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """The thresholds of entities and those of relations, which may have types of the same name."""
+
+    entities: MinScore = 0.0
+    relations: MinScore = 0.0
+
+    def __bool__(self) -> bool:
+        return bool(self.entities or self.relations)
+
+
+Threshold: TypeAlias = MinScore | Thresholds  # as users pass it, or separate ones
+
+
+def split_threshold(
+    threshold: Threshold, types: Collection[str], relation_types: Collection[str], *, ignores_unknown: bool = False
+) -> Thresholds:  # fmt: skip
+    """Return the thresholds of entities and those of relations, without those that are 0.
+
+    ``NAME`` is the type of entities, of relations, or of both. ``entity:NAME`` and ``relation:NAME`` are
+    one of the two, and have priority.
+
+    >>> split_threshold({"work": 0.3, "relation:work": 0.6, "Place": 0.0}, ["work", "Place"], ["work"])
+    Thresholds(entities={'work': 0.3}, relations={'work': 0.6})
+    >>> split_threshold(0.5, ["work"], ["work"])
+    Thresholds(entities=0.5, relations=0.5)
+    """
+    if isinstance(threshold, Thresholds):
+        return threshold
+    if not isinstance(threshold, Mapping):
+        return Thresholds(threshold, threshold)
+    unknown = threshold.keys() - set(threshold_names(types, relation_types))
+    if unknown and not ignores_unknown:
+        raise unknown_name("type with a threshold", min(unknown), {*types, *relation_types})
+    given = (
+        {type: threshold.get(prefix + type, threshold.get(type, 0.0)) for type in known}
+        for prefix, known in ((ENTITY, types), (RELATION, relation_types))
+    )
+    return Thresholds(*({type: value for type, value in values.items() if value} for values in given))
+
+
+def threshold_names(types: Iterable[str], relation_types: Iterable[str]) -> list[str]:
+    """The names under which the types of a model can have a threshold.
+
+    >>> threshold_names(["work"], ["work"])
+    ['work', 'entity:work', 'relation:work']
+    """
+    types, relation_types = list(types), list(relation_types)
+    separate = [f"{ENTITY}{type}" for type in types] + [f"{RELATION}{type}" for type in relation_types]
+    return list(dict.fromkeys([*types, *relation_types, *separate]))
 
 
 def apply_threshold(sentences: Iterable[Sentence], threshold: Threshold) -> Iterator[Sentence]:
     """Drop entities and relations with a lower score, and the relations of dropped entities.
 
-    Predictions without a score stay, and so do types without a threshold. The indices of relations
-    across sentences are updated.
+    Predictions without a score stay, and so do types without a threshold. A mapping is by type, for
+    entities and relations of this type. The indices of relations across sentences are updated.
 
     >>> from spanwise.core.types import Entity
     >>> sentence = Sentence("s", ("a", "b"), (Entity("X", ((0, 1),), 0.2), Entity("Y", ((1, 2),), 0.8)))
@@ -28,33 +83,38 @@ def apply_threshold(sentences: Iterable[Sentence], threshold: Threshold) -> Iter
     ['X']
     """
     sentences = list(sentences)
-    if all(_reaches(item, threshold) for s in sentences for items in (s.entities, s.relations, s.links) for item in items):
+    thresholds = threshold if isinstance(threshold, Thresholds) else Thresholds(threshold, threshold)
+    entities, relations = thresholds.entities, thresholds.relations
+    is_complete = all(_reaches(entity, entities) for s in sentences for entity in s.entities)
+    if is_complete and all(_reaches(item, relations) for s in sentences for items in (s.relations, s.links) for item in items):
         yield from sentences
         return
     documents = list(document_keys(sentences))
-    dropped = [{index for index, e in enumerate(s.entities) if not _reaches(e, threshold)} for s in sentences]
+    dropped = [{index for index, e in enumerate(s.entities) if not _reaches(e, entities)} for s in sentences]
     dropped_at = {(document, s.position): indices for s, document, indices in zip(sentences, documents, dropped, strict=True)}
     for sentence, document, indices in zip(sentences, documents, dropped, strict=True):
-        relations = tuple(relation for relation in sentence.relations if _reaches(relation, threshold))
+        kept = tuple(relation for relation in sentence.relations if _reaches(relation, relations))
         links = []
         for link in sentence.links:
             dropped_tails = dropped_at.get((document, link.position), set())
-            if link.tail not in dropped_tails and _reaches(link, threshold):
+            if link.tail not in dropped_tails and _reaches(link, relations):
                 links.append(replace(link, tail=link.tail - sum(index < link.tail for index in dropped_tails)))
-        if relations != sentence.relations or links != list(sentence.links):
-            sentence = replace(sentence, relations=relations, links=tuple(links))
+        if kept != sentence.relations or links != list(sentence.links):
+            sentence = replace(sentence, relations=kept, links=tuple(links))
         yield drop_entities(sentence, indices) if indices else sentence
 
 
-def lowest_threshold(threshold: Threshold) -> float:
-    """The lowest positive threshold of any type; 0 if there is none (the model's default applies).
+def lowest_threshold(threshold: MinScore) -> float:
+    """The score of a head from which on rounded scores may reach the threshold of any type.
+
+    0 if no type has a threshold (the model's default applies).
 
     >>> lowest_threshold({"X": 0.7, "Y": 0.0, "Z": 0.2})
-    0.2
+    0.199999
     """
-    if not isinstance(threshold, Mapping):
-        return threshold
-    return min((value for value in threshold.values() if value > 0), default=0.0)
+    values = threshold.values() if isinstance(threshold, Mapping) else [threshold]
+    lowest = min((value for value in values if value > 0), default=0.0)
+    return max(lowest - ROUNDING, lowest / 2)
 
 
 def best_threshold(scored: Iterable[tuple[float, bool]], support: int, lowest: float | None = None) -> float | None:
@@ -81,7 +141,7 @@ def best_threshold(scored: Iterable[tuple[float, bool]], support: int, lowest: f
     return threshold
 
 
-def _reaches(item: Entity | Relation | Link, threshold: Threshold) -> bool:
+def _reaches(item: Entity | Relation | Link, threshold: MinScore) -> bool:
     cutoff = threshold.get(item.type, 0.0) if isinstance(threshold, Mapping) else threshold
     return item.score is None or item.score >= cutoff
 

@@ -8,11 +8,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from spanwise.config.settings import CalibrationSettings
-from spanwise.core.errors import SpanwiseError, unknown_name
+from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence, SentenceList
 from spanwise.decoding.overlaps import overlap_filter
 from spanwise.decoding.score_scale import ScoreScale
-from spanwise.decoding.thresholds import MIN_THRESHOLD, Threshold
+from spanwise.decoding.thresholds import MIN_THRESHOLD, MinScore, Threshold, Thresholds, split_threshold
 from spanwise.inputs.texts import EXPECTED_INPUT, NEEDS_SPANS, Text, to_sentences
 from spanwise.prediction.streaming import stream_in_chunks
 from spanwise.text.reading import Splitter
@@ -44,7 +44,7 @@ class BasePredictor(ABC):
 
     @abstractmethod
     def predict_chunk(
-        self, sentences: Sequence[Sentence], context: Sequence[Sentence], *, threshold: Threshold, batch_size: int
+        self, sentences: Sequence[Sentence], context: Sequence[Sentence], *, threshold: Thresholds, batch_size: int
     ) -> Sequence[Sentence]:  # fmt: skip
         """Return the sentences with predictions in place of their entities and relations.
 
@@ -72,9 +72,10 @@ class BasePredictor(ABC):
         score of about 0.8, four in five should be correct. ``threshold`` refers to these scores.
 
         ``threshold`` drops entities and relations with a lower score. A mapping sets it by type;
-        other types use the model's default. The default is the threshold of the head, or the one
+        other types, and 0, use the model's default. The default is the threshold of the head, or the one
         that ``spanwise evaluate --find-threshold --save`` stored. A lower value returns more
-        predictions.
+        predictions. If entities and relations have a type of the same name, ``entity:NAME`` and
+        ``relation:NAME`` set their thresholds separately.
 
         ``overlap`` is "nested" (the default: all predictions), "flat" (the most probable of
         overlapping entities) or "outermost" (no entity inside another).
@@ -104,15 +105,15 @@ class BasePredictor(ABC):
         items = [texts] if isinstance(texts, str | Sentence) else texts
         if not isinstance(items, Iterable) or isinstance(items, bytes):
             raise SpanwiseError(f"cannot predict a {type(texts).__name__}: {EXPECTED_INPUT}")
-        self._check_threshold(threshold)
-        threshold = self.scale.to_head(self._with_saved(threshold), self.types, self.relation_types)
+        given = self.split_threshold(threshold)
+        thresholds = Thresholds(self.scale.to_head(self._with_saved(given.entities)), given.relations)
         if batch_size < 1:
             raise SpanwiseError(f"batch_size={batch_size}: expected 1 or more")
         filter_overlaps = overlap_filter(overlap or "nested")
 
         def predict_chunk(sentences: Sequence[Sentence], context: Sequence[Sentence]) -> Sequence[Sentence]:
             with self._lock:
-                return self.predict_chunk(sentences, context, threshold=threshold, batch_size=batch_size)
+                return self.predict_chunk(sentences, context, threshold=thresholds, batch_size=batch_size)
 
         sentences = (
             sentence for index, text in enumerate(items) for sentence in self._sentences(text, f"text-{index}", splitter)
@@ -125,16 +126,16 @@ class BasePredictor(ABC):
         """The lowest threshold that a search or a service uses, because lower ones make models propose almost all spans."""
         return max(MIN_THRESHOLD, self.scale.calibrate(MIN_THRESHOLD))
 
-    def _check_threshold(self, threshold: Threshold) -> None:
-        by_type = threshold if isinstance(threshold, Mapping) else {"": threshold}
-        for value in by_type.values():
-            if not isinstance(value, int | float) or not 0 <= value <= 1:
-                raise SpanwiseError(f"threshold {value!r}: expected a number from 0 to 1, or a mapping from types to numbers")
-        known = (*self.types, *self.relation_types)
-        for name in by_type.keys() - known if isinstance(threshold, Mapping) else ():
-            raise unknown_name("type with a threshold", name, known)
+    def split_threshold(self, threshold: Threshold) -> Thresholds:
+        """Check a threshold; return those of entities and those of relations."""
+        if not isinstance(threshold, Thresholds):
+            for value in threshold.values() if isinstance(threshold, Mapping) else [threshold]:
+                if not isinstance(value, int | float) or not 0 <= value <= 1:
+                    expected = "a number from 0 to 1, or a mapping from types to numbers"
+                    raise SpanwiseError(f"threshold {value!r}: expected {expected}")
+        return split_threshold(threshold, self.types, self.relation_types)
 
-    def _with_saved(self, threshold: Threshold) -> Threshold:
+    def _with_saved(self, threshold: MinScore) -> MinScore:
         """Add the saved thresholds of types without a given one; one threshold for all types replaces them."""
         if isinstance(threshold, Mapping):
             return {**self.thresholds, **threshold}

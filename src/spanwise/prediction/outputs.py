@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from spanwise.core.errors import SpanwiseError, unknown_name
+from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
 from spanwise.decoding.thresholds import Threshold
 from spanwise.files.names import printable
@@ -40,13 +40,6 @@ def parse_thresholds(texts: Iterable[str]) -> Threshold:
     if for_all and by_type:
         raise SpanwiseError("pass either one threshold for all types or thresholds by type, not both")
     return by_type or for_all
-
-
-def check_threshold_types(threshold: Threshold, types: Sequence[str]) -> None:
-    """Raise an error for a threshold of a type that does not exist, with the nearest name."""
-    for name in threshold if isinstance(threshold, Mapping) else ():
-        if name not in types:
-            raise unknown_name("type with a threshold", name, types)
 
 
 def types_in(*corpora: Iterable[Sentence]) -> tuple[list[str], list[str]]:

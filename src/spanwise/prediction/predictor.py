@@ -12,7 +12,7 @@ import torch
 from spanwise.batching.batches import to_device
 from spanwise.core.types import Sentence
 from spanwise.decoding.decode import Predictions
-from spanwise.decoding.thresholds import Threshold, apply_threshold, lowest_threshold
+from spanwise.decoding.thresholds import MinScore, Thresholds, apply_threshold, lowest_threshold
 from spanwise.heads.abilities import CachesSentences, HasRelationThreshold, HasThreshold, find_ability, heads_with
 from spanwise.heads.base import Head
 from spanwise.models.model import Model
@@ -21,6 +21,8 @@ from spanwise.prediction.encoding import encode_batches
 from spanwise.prediction.streaming import stream_in_chunks
 from spanwise.runtime.cpu_linear import use_cpu_linear
 from spanwise.runtime.device import full_precision, should_use_cuda
+
+NO_THRESHOLDS = Thresholds()
 
 
 class Predictor(BasePredictor):
@@ -41,7 +43,7 @@ class Predictor(BasePredictor):
             self.default_threshold = None if default is None else self.scale.calibrate(default)
 
     def predict_chunk(
-        self, sentences: Sequence[Sentence], context: Sequence[Sentence], *, threshold: Threshold, batch_size: int
+        self, sentences: Sequence[Sentence], context: Sequence[Sentence], *, threshold: Thresholds, batch_size: int
     ) -> list[Sentence]:  # fmt: skip
         return predict_chunk(self.model, sentences, context, batch_size=batch_size, threshold=threshold)
 
@@ -51,7 +53,7 @@ def predict(
     sentences: Iterable[Sentence],
     *,
     batch_size: int = 64,
-    threshold: Threshold = 0.0,
+    threshold: Thresholds = NO_THRESHOLDS,
     context: Sequence[Sentence] = (),
 ) -> Iterator[Sentence]:
     """Yield the sentences in order with predictions in place of their entities and relations.
@@ -70,7 +72,7 @@ def predict_chunk(
     context: Sequence[Sentence],
     *,
     batch_size: int = 64,
-    threshold: Threshold = 0.0,
+    threshold: Thresholds = NO_THRESHOLDS,
 ) -> list[Sentence]:
     """Predict sentences that fit in memory; the encoder may read ``context`` of the same documents."""
     prepared = model.encoder.prepare(sentences, context)
@@ -81,7 +83,12 @@ def predict_chunk(
 
 
 def predict_prepared(
-    model: Model, sentences: Sequence[Sentence], prepared: Sequence[Any], *, batch_size: int = 64, threshold: Threshold = 0.0
+    model: Model,
+    sentences: Sequence[Sentence],
+    prepared: Sequence[Any],
+    *,
+    batch_size: int = 64,
+    threshold: Thresholds = NO_THRESHOLDS,
 ) -> list[Sentence]:
     """Predict sentences that the model's encoder has already prepared."""
     return predict_with_heads([model.head], model, sentences, prepared, batch_size=batch_size, threshold=threshold)[model.head]
@@ -91,7 +98,7 @@ def predict_prepared(
 @full_precision()
 def predict_with_heads(
     heads: Iterable[Head], model: Model, sentences: Sequence[Sentence], prepared: Sequence[Any], *, batch_size: int = 64,
-    threshold: Threshold = 0.0,
+    threshold: Thresholds = NO_THRESHOLDS,
 ) -> dict[Head, list[Sentence]]:  # fmt: skip
     """Predict with several heads of one encoder; each sentence is encoded once."""
     by_head: dict[Head, list[Predictions]] = {head: [Predictions(())] * len(sentences) for head in heads}
@@ -108,39 +115,41 @@ def predict_with_heads(
 
 
 def with_predictions(
-    head: Head, sentences: Sequence[Sentence], predictions: Sequence[Predictions], threshold: Threshold
+    head: Head, sentences: Sequence[Sentence], predictions: Sequence[Predictions], threshold: Thresholds
 ) -> list[Sentence]:  # fmt: skip
     """Replace the annotations of sentences by a head's predictions that reach the threshold."""
     paired = zip(sentences, predictions, strict=True)
     predicted = [sentence.with_predictions(*prediction) for sentence, prediction in paired]
-    return list(apply_threshold(predicted, _with_relation_defaults(head, threshold))) if threshold else predicted
+    if not threshold:
+        return predicted
+    relations = _with_relation_defaults(head, threshold.relations)
+    return list(apply_threshold(predicted, Thresholds(threshold.entities, relations)))
 
 
-def _with_relation_defaults(head: Head, threshold: Threshold) -> Threshold:
+def _with_relation_defaults(head: Head, threshold: MinScore) -> MinScore:
     """Add the head's threshold of relations for the other relation types, if some have a given one."""
     adjustable = find_ability(head, HasRelationThreshold)
-    if adjustable is None or not isinstance(threshold, Mapping) or not threshold.keys() & set(head.labels.relations):
+    if adjustable is None or not isinstance(threshold, Mapping) or not threshold:
         return threshold
     return {**dict.fromkeys(head.labels.relations, adjustable.relation_threshold), **threshold}
 
 
 @contextmanager
-def temporary_thresholds(head: Head, threshold: Threshold) -> Iterator[None]:
+def temporary_thresholds(head: Head, threshold: Thresholds) -> Iterator[None]:
     """Lower the head's thresholds of entities and relations within the context."""
-    with temporary_threshold(head, threshold), _temporary_relation_threshold(head, threshold):
+    with temporary_threshold(head, threshold.entities), _temporary_relation_threshold(head, threshold.relations):
         yield
 
 
 @contextmanager
-def _temporary_relation_threshold(head: Head, threshold: Threshold) -> Iterator[None]:
+def _temporary_relation_threshold(head: Head, threshold: MinScore) -> Iterator[None]:
     """Lower the head's threshold of relations within the context, as far as any relation type needs."""
     adjustable = find_ability(head, HasRelationThreshold)
-    if isinstance(threshold, Mapping):
-        threshold = lowest_threshold({type: threshold.get(type, 0.0) for type in head.labels.relations})
-    if adjustable is None or not 0 < threshold < adjustable.relation_threshold:
+    requested = lowest_threshold(threshold)
+    if adjustable is None or not 0 < requested < adjustable.relation_threshold:
         yield
         return
-    default = adjustable.set_relation_threshold(threshold)
+    default = adjustable.set_relation_threshold(requested)
     try:
         yield
     finally:
@@ -148,8 +157,8 @@ def _temporary_relation_threshold(head: Head, threshold: Threshold) -> Iterator[
 
 
 @contextmanager
-def temporary_threshold(head: Head, threshold: Threshold) -> Iterator[float | None]:
-    """Lower the head's threshold to ``threshold`` within the context; yield the head's default.
+def temporary_threshold(head: Head, threshold: MinScore) -> Iterator[float | None]:
+    """Lower the head's threshold of entities to ``threshold`` within the context; yield the head's default.
 
     The head keeps its own threshold if that is lower. With thresholds by type, entities below the
     threshold of their type are dropped before overlaps are resolved. A single threshold does not

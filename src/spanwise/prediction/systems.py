@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from spanwise.core.errors import SpanwiseError, SpanwiseWarning
 from spanwise.core.types import Sentence
 from spanwise.corpora.splits import read_single_split
-from spanwise.decoding.thresholds import Threshold, apply_threshold
+from spanwise.decoding.thresholds import Threshold, apply_threshold, split_threshold
 from spanwise.evaluation.pairing import pair
 from spanwise.files.reading import read_json
 from spanwise.files.writing import is_stream
 from spanwise.formats import Ledger
+from spanwise.prediction.outputs import types_in
 from spanwise.runs.folder import RunFolder
 from spanwise.runs.installed import installed_folder, suggest_installed
 
@@ -86,7 +87,8 @@ def system_predictions(
     """
     for path in system.paths:
         if not RunFolder(path).is_run:
-            yield list(apply_threshold(read_predictions(path, gold, format, ledger), threshold))
+            predicted = read_predictions(path, gold, format, ledger)
+            yield list(apply_threshold(predicted, split_threshold(threshold, *types_in(predicted), ignores_unknown=True)))
             continue
         from spanwise.prediction.load import load
         from spanwise.prediction.scoring import predict_split
@@ -94,9 +96,8 @@ def system_predictions(
         predictor = load(path, device)
         if predictor.needs_spans:
             raise SpanwiseError(f"{path}: this model types given spans and predicts no entities, so it has no F1 to compare")
-        types = (*predictor.types, *predictor.relation_types)
-        known = {type: threshold[type] for type in types if type in threshold} if isinstance(threshold, Mapping) else threshold
-        result = predict_split(predictor, data, split=split, format=data_format, threshold=known or 0.0)
+        known = split_threshold(threshold, predictor.types, predictor.relation_types, ignores_unknown=True)
+        result = predict_split(predictor, data, split=split, format=data_format, threshold=known)
         if result.notes:
             warnings.warn(f"{path}: trained on this data, so its scores are too high", SpanwiseWarning, stacklevel=2)
         yield result.predicted

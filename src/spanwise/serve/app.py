@@ -15,6 +15,7 @@ from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from spanwise.core.version import __version__
+from spanwise.decoding.thresholds import threshold_names
 from spanwise.prediction.base import BasePredictor
 from spanwise.serve import schema
 from spanwise.serve.batching import Batcher, Query, Results
@@ -152,7 +153,7 @@ def _make_page(model: ServedModel, *, has_token: bool) -> Page:
 
 def _list_types(app: FastAPI, predictor: BasePredictor) -> None:
     """List the types that accept a threshold in the OpenAPI document."""
-    types = [*predictor.types, *predictor.relation_types]
+    types = threshold_names(predictor.types, predictor.relation_types)
     for request in (schema.TextRequest, schema.TextsRequest, schema.TokensRequest):
         _, by_type = app.openapi()["components"]["schemas"][request.__name__]["properties"]["threshold"]["oneOf"]
         by_type["propertyNames"] = {"enum": types}

@@ -18,10 +18,11 @@ from itertools import count
 from typing import TypeAlias
 
 from spanwise.core.types import Sentence
-from spanwise.decoding.thresholds import MIN_THRESHOLD, Threshold
+from spanwise.decoding.thresholds import MIN_THRESHOLD, MinScore, Thresholds
 from spanwise.inputs.texts import to_sentences
+from spanwise.prediction.base import BasePredictor
 from spanwise.prediction.streaming import CONTEXT
-from spanwise.serve.errors import RequestError, to_request_error
+from spanwise.serve.errors import RequestError, to_internal_error, to_request_error
 from spanwise.serve.extension import ServedModel
 from spanwise.serve.limits import Limits
 from spanwise.serve.metrics import Metrics
@@ -38,28 +39,30 @@ class Query:
     """Texts to predict and the options of the prediction."""
 
     texts: Sequence[str | Sequence[str]]  # raw texts, or the words of a sentence
-    threshold: Threshold = 0.0
+    threshold: MinScore = 0.0
     overlap: str | None = None
 
     @property
     def characters(self) -> int:
         return sum(len(text) if isinstance(text, str) else sum(map(len, text)) for text in self.texts)
 
-    def bounded_threshold(self, lowest: float = MIN_THRESHOLD) -> Threshold:
-        """The threshold, at least ``lowest``: below it, models propose almost all spans."""
-        if isinstance(self.threshold, Mapping):
-            return {type: _bounded(value, lowest) for type, value in self.threshold.items()}
-        return _bounded(self.threshold, lowest)
+    def bounded_threshold(self, predictor: BasePredictor) -> Thresholds:
+        """The thresholds of a model, at least its lowest: below it, models propose almost all spans and relations."""
+        given = predictor.split_threshold(self.threshold)
+        return Thresholds(_bounded(given.entities, predictor.min_threshold), _bounded(given.relations, MIN_THRESHOLD))
 
     @property
     def options(self) -> tuple[object, ...]:
         """Queries with equal options can share a batch."""
-        threshold = self.bounded_threshold()
+        threshold = self.threshold
         return tuple(sorted(threshold.items())) if isinstance(threshold, Mapping) else threshold, self.overlap
 
 
-def _bounded(threshold: float, lowest: float) -> float:
-    return max(threshold, lowest) if threshold > 0 else 0.0
+def _bounded(threshold: MinScore, lowest: float) -> MinScore:
+    """Thresholds of at least ``lowest``; 0, the default, stays."""
+    if isinstance(threshold, Mapping):
+        return {type: max(value, lowest) for type, value in threshold.items()}
+    return max(threshold, lowest) if threshold else 0.0
 
 
 @dataclass(eq=False)
@@ -193,12 +196,15 @@ class Batcher:
         sentences = [sentence for job in jobs for sentence in job.share]
         context = [sentence for job in jobs for sentence in job.context]
         try:
-            threshold = query.bounded_threshold(predictor.min_threshold)
+            threshold = query.bounded_threshold(predictor)
             stream = predictor.stream(sentences, threshold=threshold, overlap=query.overlap, context=context)
+        except Exception as error:  # about the options, which are equal
+            return dict.fromkeys(jobs, to_request_error(error))
+        try:
             predicted = list(stream)
         except Exception as error:
             if len(jobs) == 1:
-                return {jobs[0]: to_request_error(error)}
+                return {jobs[0]: to_internal_error(error)}
             # One job made the batch fail; predict each separately to find it.
             return {failed: problem for job in jobs for failed, problem in self._predict([job]).items()}
         self.metrics.sentences.inc(len(sentences))

@@ -36,14 +36,18 @@ class RequestError(Exception):
 
 
 def to_request_error(error: Exception) -> RequestError:
-    """Convert any error for the client.
-
-    Unexpected errors are logged with their traceback but without their message, which may quote the
-    request.
-    """
+    """Convert an error that a request caused; one that is no error of the user is an internal error."""
     if isinstance(error, RequestError):
         return error
     if isinstance(error, SpanwiseError):
         return RequestError(422, str(error)[:500])
+    return to_internal_error(error)
+
+
+def to_internal_error(error: Exception) -> RequestError:
+    """Convert an error of the model, such as a damaged file, which the client cannot fix.
+
+    It is logged with its traceback but without its message, which may quote the request.
+    """
     log.error("%s\n%s", type(error).__name__, "".join(traceback.format_tb(error.__traceback__)).rstrip())
     return RequestError(500, "internal error")

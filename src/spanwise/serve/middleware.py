@@ -145,13 +145,15 @@ class RequestMiddleware:
 def _given_token(header: bytes) -> bytes:
     """Return the token of an Authorization header: a bearer token, or the password of basic authentication.
 
-    >>> _given_token(b"Bearer open-sesame"), _given_token(b"Basic dXNlcjpvcGVuLXNlc2FtZQ=="), _given_token(b"Basic !")
+    The name of the scheme may have any case (RFC 9110, section 11.1).
+
+    >>> _given_token(b"Bearer open-sesame"), _given_token(b"basic dXNlcjpvcGVuLXNlc2FtZQ=="), _given_token(b"Basic !")
     (b'open-sesame', b'open-sesame', b'')
     """
     scheme, _, value = header.partition(b" ")
-    if scheme == b"Bearer":
-        return value
-    if scheme != b"Basic":
+    if scheme.lower() == b"bearer":
+        return value.strip(b" ")
+    if scheme.lower() != b"basic":
         return b""
     try:
         return b64decode(value, validate=True).partition(b":")[2]

@@ -35,8 +35,9 @@ class _Request(BaseModel):
     threshold: Threshold = Field(
         0.0,
         description="Drop entities and relations with a lower score. A number, or numbers by type; other types use the "
-        "model's default threshold, and so does 0. A value below the model's default returns more predictions, but never those "
-        f"that score less than {MIN_THRESHOLD} before calibration.",
+        "model's default threshold, and so does 0. If entities and relations have a type of the same name, entity:NAME and "
+        "relation:NAME set their thresholds separately. A value below the model's default returns more predictions, but "
+        f"never those that score less than {MIN_THRESHOLD} before calibration.",
     )
     overlap: Literal["nested", "flat", "outermost"] | None = Field(
         None,

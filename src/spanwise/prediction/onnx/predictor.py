@@ -17,7 +17,7 @@ from spanwise.core.types import Sentence
 from spanwise.decoding.decode import Predictions, add_entities, decode
 from spanwise.decoding.fragments import LINK_LABELS, PackedSpans, join_fragments
 from spanwise.decoding.soft_nms import SoftNms
-from spanwise.decoding.thresholds import Threshold, apply_threshold, lowest_threshold
+from spanwise.decoding.thresholds import MinScore, Thresholds, apply_threshold, lowest_threshold
 from spanwise.encoders.subword_indexing import Arrays
 from spanwise.prediction.base import BasePredictor, score_scale
 from spanwise.prediction.onnx.encoders import load_encoder
@@ -56,27 +56,28 @@ class OnnxPredictor(BasePredictor):
             self.finds_relations, self.relation_types = True, record.relations.types
 
     def predict_chunk(
-        self, sentences: Sequence[Sentence], context: Sequence[Sentence], *, threshold: Threshold, batch_size: int
+        self, sentences: Sequence[Sentence], context: Sequence[Sentence], *, threshold: Thresholds, batch_size: int
     ) -> list[Sentence]:  # fmt: skip
         prepared = self.encoder.prepare(sentences, context)
         costs = np.array([self.encoder.cost(item) for item in prepared], np.int64)
         predicted = list(sentences)
-        cutoff, min_scores = self._cutoffs(threshold)
+        cutoff, min_scores = self._cutoffs(threshold.entities)
         for indices in plan(costs, batch_size, None, None):
-            batch = self._predict([prepared[index] for index in indices], cutoff, min_scores, threshold)
+            batch = self._predict([prepared[index] for index in indices], cutoff, min_scores, threshold.relations)
             for index, predictions in zip(indices, batch, strict=True):
                 predicted[index] = sentences[index].with_predictions(*predictions)
             advance(len(indices))
-        return list(apply_threshold(predicted, self._with_relation_defaults(threshold)))
+        relations = self._with_relation_defaults(threshold.relations)
+        return list(apply_threshold(predicted, Thresholds(threshold.entities, relations)))
 
-    def _with_relation_defaults(self, threshold: Threshold) -> Threshold:
+    def _with_relation_defaults(self, threshold: MinScore) -> MinScore:
         """Add the default threshold of relations for the other relation types, if some have a given one."""
         relations = self.record.relations
-        if relations is None or not isinstance(threshold, Mapping) or not threshold.keys() & set(relations.types):
+        if relations is None or not isinstance(threshold, Mapping) or not threshold:
             return threshold
         return {**dict.fromkeys(relations.types, relations.threshold), **threshold}
 
-    def _cutoffs(self, threshold: Threshold) -> tuple[float | None, Mapping[str, float] | None]:
+    def _cutoffs(self, threshold: MinScore) -> tuple[float | None, Mapping[str, float] | None]:
         """The head's threshold, None if it has none, and the minimum scores by type."""
         default, requested = self.record.threshold, lowest_threshold(threshold)
         cutoff = min(default, requested) if default is not None and 0 < requested < 1 else default
@@ -85,7 +86,7 @@ class OnnxPredictor(BasePredictor):
         return cutoff, {type: threshold.get(type) or default or 0.0 for type in self.types}
 
     def _predict(
-        self, prepared: Sequence[Any], cutoff: float | None, min_scores: Mapping[str, float] | None, threshold: Threshold
+        self, prepared: Sequence[Any], cutoff: float | None, min_scores: Mapping[str, float] | None, relations: MinScore
     ) -> list[Predictions]:  # fmt: skip
         arrays = self.encoder.collate(prepared)
         if not arrays["mask"].any():  # some graphs fail on a batch without words
@@ -94,7 +95,7 @@ class OnnxPredictor(BasePredictor):
         predictions = self._predict_entities(dict(arrays), cutoff, min_scores)
         if self._relations is None:
             return predictions
-        return self._relations.predict(predictions, arrays, self._relations.cutoff(threshold))
+        return self._relations.predict(predictions, arrays, self._relations.cutoff(relations))
 
     def _predict_entities(
         self, inputs: Arrays, cutoff: float | None, min_scores: Mapping[str, float] | None

@@ -51,7 +51,8 @@ class TriedQuantization(BaseModel):
     f1: FiniteFloat
     loss: FiniteFloat
     megabytes: FiniteFloat  # of the model
-    milliseconds: FiniteFloat  # per sentence
+    # Per sentence; not stored, so that exports of the same model are equal.
+    milliseconds: FiniteFloat | None = Field(default=None, exclude=True)
 
 
 class QuantizationRecord(BaseModel):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import log
 
 import numpy as np
 
 from spanwise.decoding.decode import Predictions
 from spanwise.decoding.entity_pairs import MAX_PAIRED_ENTITIES, add_relations, all_pairs, entity_columns, highest_scores
-from spanwise.decoding.thresholds import Threshold, lowest_threshold
+from spanwise.decoding.thresholds import MinScore, lowest_threshold
 from spanwise.encoders.subword_indexing import Arrays
 from spanwise.prediction.onnx.graphs import Graph
 from spanwise.prediction.onnx.record import RelationRecord
@@ -24,11 +24,10 @@ class RelationScorer:
         self.graph, self.record = graph, record
         self.entity_index = {type: index for index, type in enumerate(types)}
 
-    def cutoff(self, threshold: Threshold) -> float:
+    def cutoff(self, threshold: MinScore) -> float:
         """The threshold of relations: the default, or the lowest requested one of any relation type."""
-        if isinstance(threshold, Mapping):
-            threshold = lowest_threshold({type: threshold.get(type, 0.0) for type in self.record.types})
-        return threshold if 0 < threshold < self.record.threshold else self.record.threshold
+        requested = lowest_threshold(threshold)
+        return requested if 0 < requested < self.record.threshold else self.record.threshold
 
     def predict(self, predictions: Sequence[Predictions], arrays: Arrays, threshold: float) -> list[Predictions]:
         """Add the relations above a threshold to decoded entities; ``arrays`` are the inputs of the head's graph."""

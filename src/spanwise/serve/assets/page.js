@@ -114,7 +114,7 @@
   // By entity type, so that relations keep the model's threshold. The service refuses more than 1,000 keys.
   const lowestThreshold = () => {
     const types = Object.keys(settings.colours);
-    return settings.lowest && types.length <= 1000 ? Object.fromEntries(types.map((type) => [type, settings.lowest])) : settings.lowest;
+    return settings.lowest && types.length <= 1000 ? Object.fromEntries(types.map((type) => [`entity:${type}`, settings.lowest])) : settings.lowest;
   };
 
   const predict = async () => {
