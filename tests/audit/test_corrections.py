@@ -130,7 +130,7 @@ def test_a_corrected_file_of_an_annotation_tool_is_applied(tmp_path: Path, forma
     if format == "label_studio:kind=predictions":  # nobody has submitted them
         assert result == list(CORPUS["all"])
         assert changes.counts == {}
-        assert ledger.notes["sentences without a submitted annotation, not changed"] == 3
+        assert ledger.notes["tasks without a submitted annotation, not changed"] == 3
         return
     assert [sentence.words for sentence in result] == [sentence.words for sentence in CORPUS["all"]]
     assert (result[0].entities, result[0].relations) == ((ADA, OSLO), LIVES.relations)
@@ -231,3 +231,16 @@ def test_mistakes_in_an_edited_list_of_suggestions_are_reported_with_their_place
     file.write_text(text)
     with pytest.raises(SpanwiseError, match=f"^{re.escape(str(file))}{problem}"):
         apply_corrections(file, tmp_path / "data.jsonl", tmp_path / "out.jsonl")
+
+
+@pytest.mark.parametrize("predictions", [[], [7], [{"model_version": "RUN-1", "result": []}]])
+def test_tasks_that_nobody_submitted_change_nothing(tmp_path: Path, predictions: list[object]) -> None:
+    """Label Studio exports tasks without predictions, with their ids, or with those of a connected model."""
+    write(CORPUS["all"], tmp_path / "data.jsonl")
+    task = {"id": 1, "data": {"text": "Ada lives in Oslo. ", "sentence": "a"}, "predictions": predictions}
+    submitted = {"id": 2, "data": {"text": RAINS.text, "sentence": "b"}, "annotations": [{"id": 3, "result": []}]}
+    (tmp_path / "export.json").write_text(json.dumps([{**task, "annotations": []}, submitted]))
+    out, changes, ledger = apply_corrections(tmp_path / "export.json", tmp_path / "data.jsonl", tmp_path / "new.jsonl")
+    assert [len(sentence.entities) for sentence in read(out)] == [2, 0, 0]
+    assert changes.counts == {"removed": 2, "relations dropped": 1}
+    assert ledger.notes["tasks without a submitted annotation, not changed"] == 1

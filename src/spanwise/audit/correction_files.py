@@ -11,9 +11,12 @@ from spanwise.audit.corrections import SentenceKeys, apply_suggestions
 from spanwise.audit.suggestions import Suggestion
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Entity, Sentence, Span
+from spanwise.files.names import default_id
 from spanwise.formats import Ledger, detect, read
+from spanwise.formats.label_studio import read_task
+from spanwise.formats.label_studio_tasks import tasks
 
-MODEL_VERSION = "spanwise audit"  # marks predictions in Label Studio that nobody has looked at
+MODEL_VERSION = "spanwise audit"  # of the predictions in Label Studio
 
 
 def sentences_to_correct(
@@ -60,9 +63,9 @@ def describe(item: Suggestion, sentence: Sentence) -> str:
 def read_corrected(path: Path, keys: SentenceKeys, ledger: Ledger) -> dict[str, tuple[Entity, ...]]:
     """Read corrected sentences in any format; return their entities over the words of the data.
 
-    The sentences may have other words, if the tool stores characters. Tasks of Label Studio that have only
-    the predictions of the audit are skipped: nobody has looked at them. Discontinuous entities of the data
-    stay if the format has none, as in Label Studio: nobody could see them.
+    The sentences may have other words, if the tool stores characters. Tasks of Label Studio without an
+    annotation are skipped: nobody has looked at them. Discontinuous entities of the data stay if the format
+    has none, as in Label Studio: nobody could see them.
     """
     format = detect(path)
     hides_discontinuous = "discontinuous" not in format.supports
@@ -70,18 +73,22 @@ def read_corrected(path: Path, keys: SentenceKeys, ledger: Ledger) -> dict[str, 
     for key, (_, sentence) in keys.items():
         by_text[sentence.text.strip()].append(key)
     entities: dict[str, list[Entity]] = {}
-    for sentence in read(path, format.name, ledger):
-        extra = sentence.extra or {}
-        prediction = extra.get("prediction")
-        if isinstance(prediction, Mapping) and prediction.get("model_version") == MODEL_VERSION:
-            ledger.note("sentences without a submitted annotation, not changed")
-            continue
+    for sentence in _read_submitted(path, ledger) if format.name == "label_studio" else read(path, format.name, ledger):
         key = _find_key(sentence, keys, by_text, path)
         original = keys[key][1]
         hidden = [entity for entity in original.entities if hides_discontinuous and entity.is_discontinuous]
         corrected = entities.setdefault(key, hidden)
         corrected += [entity for entity in _translate(sentence, original) if entity not in corrected]
     return {key: tuple(values) for key, values in entities.items()}
+
+
+def _read_submitted(path: Path, ledger: Ledger) -> Iterator[Sentence]:
+    """Read the tasks of Label Studio that have an annotation. Others have predictions of any model, or nothing."""
+    for number, (line, task) in enumerate(tasks(path)):
+        if task.get("annotations") or task.get("completions"):
+            yield from read_task(task, default_id(path, number), path, line, ledger)
+        else:
+            ledger.note("tasks without a submitted annotation, not changed")
 
 
 def _find_key(sentence: Sentence, keys: SentenceKeys, by_text: Mapping[str, list[str]], path: Path) -> str:
