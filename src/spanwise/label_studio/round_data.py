@@ -9,10 +9,11 @@ from pathlib import Path
 
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.partial import known_types
-from spanwise.core.types import Corpus, Sentence
+from spanwise.core.types import Corpus, Entity, Sentence
 from spanwise.corpora.splits import ensure_dev_split, read_corpus
 from spanwise.files.reading import read_json
 from spanwise.formats import Ledger
+from spanwise.label_studio.base_sentences import compact, find_base_sentences, move_entity, word_places
 from spanwise.label_studio.collection import Change, read_sentences
 from spanwise.label_studio.rounds import RoundRequest
 from spanwise.runs.folder import RunFolder
@@ -38,17 +39,33 @@ def round_corpus(request: RoundRequest, log: Callable[[str], None]) -> Corpus:
         return _split_tasks(documents, model_types(Path(request.model)))
     base, note = ensure_dev_split(read_corpus(request.data))
     log(note or f"base data: {request.data}")
+    return _join(base, documents, log)
+
+
+def _join(base: Corpus, documents: Sequence[tuple[Change, list[Sentence]]], log: Callable[[str], None]) -> Corpus:
+    """Add the annotated tasks to the base data. Its sentences are recognised by their text, whatever their words are."""
     types = {entity.type for sentence in base["train"] for entity in sentence.entities}
-    collected = [_mark_partial(sentence, change.types, types) for change, sentences in documents for sentence in sentences]
-    held_out = _words(sentence for split in ("dev", "test") if split in base for sentence in base[split])
-    used = [sentence for sentence in collected if sentence.words not in held_out]
-    corrected = _words(used)
-    train = [sentence for sentence in base["train"] if sentence.words not in corrected]
-    originals = {sentence.words: sentence for sentence in base["train"]}
-    used = [_keep_hidden(sentence, originals.get(sentence.words)) for sentence in used]
+    held_out = {compact(sentence.text) for split in ("dev", "test") if split in base for sentence in base[split]}
+    originals = {compact(sentence.text): sentence for sentence in base["train"]}
+    known = originals.keys() | held_out
+    longest = max(map(len, known), default=0)
+    used: list[Sentence] = []
+    corrected: set[str] = set()
+    skipped = 0
+    for change, sentences in documents:
+        for text, part in find_base_sentences(sentences, known, longest):
+            if text in held_out:
+                skipped += len(part)
+                continue
+            marked = [_mark_partial(sentence, change.types, types) for sentence in part]
+            if text is not None:
+                corrected.add(text)
+                marked = _keep_hidden(marked, originals[text])
+            used += marked
+    train = [sentence for sentence in base["train"] if compact(sentence.text) not in corrected]
     log(
         f"training on {len(train):,} sentences of the base data and {len(used):,} collected ones; "
-        f"{len(base['train']) - len(train):,} replaced, {len(collected) - len(used):,} skipped, which are in dev or test"
+        f"{len(base['train']) - len(train):,} replaced, {skipped:,} skipped, which are in dev or test"
     )
     return Corpus({"train": (*train, *used), "dev": base["dev"]})
 
@@ -76,26 +93,37 @@ def _mark_partial(sentence: Sentence, annotated: Iterable[str], types: set[str])
     return sentence if types <= set(labels) else replace(sentence, annotated=tuple(labels))
 
 
-def _keep_hidden(sentence: Sentence, original: Sentence | None) -> Sentence:
-    """Keep what a project cannot show of the original: types without a label, discontinuous entities, their relations."""
-    if original is None:
-        return sentence
+def _keep_hidden(sentences: Sequence[Sentence], original: Sentence) -> list[Sentence]:
+    """Keep what a project cannot show of the original: types without a label, discontinuous entities, their relations.
+
+    The sentences have the text of the original together, but perhaps other words.
+    """
+    places, offset, result = word_places(original), 0, []
+    for sentence in sentences:
+        words = word_places(sentence, offset)
+        offset += len(compact(sentence.text))
+        result.append(_add_hidden(sentence, original, [move_entity(entity, places, words) for entity in original.entities]))
+    return result
+
+
+def _add_hidden(sentence: Sentence, original: Sentence, moved: Sequence[Entity | None]) -> Sentence:
+    """Add the hidden entities of the original, which are ``moved`` to the words of the sentence, and their relations."""
     labels = known_types(sentence)
-    hidden = {e for e in original.entities if e.is_discontinuous or (labels is not None and e.type not in labels)}
-    entities = (*sentence.entities, *(entity for entity in dict.fromkeys(original.entities) if entity in hidden))
+    hidden = {
+        new: None
+        for old, new in zip(original.entities, moved, strict=True)
+        if new is not None and (old.is_discontinuous or (labels is not None and old.type not in labels))
+    }
+    entities = (*sentence.entities, *(entity for entity in hidden if entity not in sentence.entities))
     index = {entity: position for position, entity in enumerate(entities)}
-    ends = [(relation, original.entities[relation.head], original.entities[relation.tail]) for relation in original.relations]
+    ends = [(relation, moved[relation.head], moved[relation.tail]) for relation in original.relations]
     relations = [
         replace(relation, head=index[head], tail=index[tail])
         for relation, head, tail in ends
-        if hidden & {head, tail} and head in index and tail in index
+        if head in index and tail in index and (head in hidden or tail in hidden)
     ]
     annotated = None if original.annotated is None else sentence.annotated
     return replace(sentence, entities=entities, relations=(*sentence.relations, *relations), annotated=annotated)
-
-
-def _words(sentences: Iterable[Sentence]) -> set[tuple[str, ...]]:
-    return {sentence.words for sentence in sentences}
 
 
 def _is_dev(document: str) -> bool:
