@@ -22,6 +22,7 @@ from spanwise.label_studio.round_data import round_corpus
 from spanwise.label_studio.rounds import LearningFolder, Round, RoundRequest, RoundResult
 from spanwise.models.model import Model
 from spanwise.runs.folder import RunFolder
+from spanwise.training.kept_types import annotated_types
 
 
 def collect(folder: Path, texts: dict[str, list[tuple[int, int, str]]], types: str = requests.PEOPLE) -> RoundRequest:
@@ -122,6 +123,15 @@ def test_without_base_data_dev_is_a_fixed_part_of_the_tasks(tmp_path: Path) -> N
     assert len(small["dev"]) + len(small["train"]) == 12
     with pytest.raises(SpanwiseError, match="not enough annotations"):
         round_corpus(replace(request, changes=1), tiny.quiet)
+
+
+def test_without_base_data_labels_that_were_never_used_are_kept(tmp_path: Path) -> None:
+    """The project has no label for drugs, so its sentences are marked; its label for places was not used yet."""
+    texts = {f"Bob came {number} times": [(0, 3, "Person")] for number in range(20)}
+    old = with_types(tmp_path / "run", ["Drug", "Person", "Place"])
+    corpus = round_corpus(replace(collect(tmp_path, texts), model=str(old)), tiny.quiet)
+    assert {sentence.annotated for split in corpus for sentence in corpus[split]} == {("Person",)}
+    assert annotated_types(corpus["train"]) == {"Person"}, "the served model teaches the others"
 
 
 def with_types(folder: Path, types: list[str]) -> Path:

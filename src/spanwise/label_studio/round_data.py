@@ -71,12 +71,17 @@ def _join(base: Corpus, documents: Sequence[tuple[Change, list[Sentence]]], log:
 
 
 def _split_tasks(documents: Sequence[tuple[Change, list[Sentence]]], types: set[str]) -> Corpus:
-    """Split the annotated tasks into train and dev."""
+    """Split the annotated tasks into train and dev.
+
+    A label that no annotation in train has yet is not marked as annotated, because the model would forget it.
+    """
+    parts = [("dev" if _is_dev(change.document) else "train", change, sentences) for change, sentences in documents]
+    used = {entity.type for name, _, part in parts if name == "train" for sentence in part for entity in sentence.entities}
     splits: dict[str, list[Sentence]] = {"train": [], "dev": []}
-    for change, sentences in documents:
-        splits["dev" if _is_dev(change.document) else "train"] += [
-            _mark_partial(sentence, change.types, types) for sentence in sentences
-        ]
+    for name, change, sentences in parts:
+        marks = None if types <= set(change.types) else tuple(sorted(used.intersection(change.types)))
+        if marks != ():  # otherwise nothing is known about these sentences
+            splits[name] += [replace(sentence, annotated=marks) for sentence in sentences]
     if not all(any(sentence.entities for sentence in split) for split in splits.values()):
         raise SpanwiseError("not enough annotations: without --learn-data, train and dev are split from them by task")
     return Corpus({name: tuple(split) for name, split in splits.items()})
