@@ -146,6 +146,16 @@ def test_notes_in_brat_name_the_suggestions(tmp_path: Path) -> None:
     assert "type (0.80): Place “there” → Time “there”" in notes
 
 
+def test_equal_sentences_are_told_apart_by_their_file_names(tmp_path: Path) -> None:
+    """An id that cannot be a file name is changed in brat."""
+    corpus = Corpus({"all": tuple(Sentence(id, ("in", "Oslo")) for id in ("d:1", "d:2"))})
+    write(corpus["all"], tmp_path / "data.jsonl")
+    suggestion = Suggestion("d:2", "missing", None, Entity("Place", ((1, 2),)), 0.9, {})
+    write(sentences_to_correct(sentence_keys(corpus), [suggestion], "brat"), tmp_path / "brat", "brat")
+    out, _, _ = apply_corrections(tmp_path / "brat", tmp_path / "data.jsonl", tmp_path / "new.jsonl")
+    assert [len(sentence.entities) for sentence in read(out)] == [0, 1]
+
+
 def test_unknown_sentences_in_a_corrected_file_are_refused(tmp_path: Path) -> None:
     write(CORPUS["all"], tmp_path / "data.jsonl")
     write([Sentence("x", ("Somewhere", "else"))], tmp_path / "other.jsonl")

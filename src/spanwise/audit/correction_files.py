@@ -13,6 +13,7 @@ from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Entity, Sentence, Span
 from spanwise.files.names import default_id
 from spanwise.formats import Ledger, detect, read
+from spanwise.formats.brat_writer import file_name
 from spanwise.formats.label_studio import read_task
 from spanwise.formats.label_studio_tasks import tasks
 
@@ -99,6 +100,8 @@ def _find_key(sentence: Sentence, keys: SentenceKeys, by_text: Mapping[str, list
         if isinstance(key, str) and key in keys and _is_part(sentence, keys[key][1]):
             return key
     matching = by_text.get(sentence.text.strip(), [])
+    if len(matching) > 1:  # the files of brat are named after the ids
+        matching = [key for key in matching if file_name(key) == sentence.document] or matching
     if len(matching) == 1:
         return matching[0]
     problem = "several sentences of the data have its text" if matching else "the data has no such sentence"
