@@ -146,7 +146,7 @@ def test_notes_in_brat_name_the_suggestions(tmp_path: Path) -> None:
     assert "type (0.80): Place “there” → Time “there”" in notes
 
 
-def test_equal_sentences_are_told_apart_by_their_file_names(tmp_path: Path) -> None:
+def test_equal_sentences_are_found_by_their_file_names(tmp_path: Path) -> None:
     """An id that cannot be a file name is changed in brat."""
     corpus = Corpus({"all": tuple(Sentence(id, ("in", "Oslo")) for id in ("d:1", "d:2"))})
     write(corpus["all"], tmp_path / "data.jsonl")
@@ -154,6 +154,20 @@ def test_equal_sentences_are_told_apart_by_their_file_names(tmp_path: Path) -> N
     write(sentences_to_correct(sentence_keys(corpus), [suggestion], "brat"), tmp_path / "brat", "brat")
     out, _, _ = apply_corrections(tmp_path / "brat", tmp_path / "data.jsonl", tmp_path / "new.jsonl")
     assert [len(sentence.entities) for sentence in read(out)] == [0, 1]
+
+
+@pytest.mark.parametrize("format", ["brat", "label_studio", "doccano", "conll", "jsonl"])
+def test_sentences_are_found_in_all_kinds_of_formats(tmp_path: Path, format: str) -> None:
+    """Some formats change ids or drop them, some divide a text into sentences, and some store only words."""
+    bob, oslo = Entity("Person", ((3, 4),)), Entity("Place", ((5, 6),))
+    words = ("Ada", "came", ".", "Bob", "left", "Oslo", ".")
+    corpus = Corpus({"all": (Sentence("d:1", words, (bob,), text=" Ada came. Bob left Oslo."),)})
+    write(corpus["all"], tmp_path / "data.jsonl")
+    path = tmp_path / ("brat" if format == "brat" else "corrected.json")
+    suggestion = Suggestion("d:1", "missing", None, oslo, 0.9, {})
+    write(sentences_to_correct(sentence_keys(corpus), [suggestion], format), path, format, lossy=True)
+    out, _, _ = apply_corrections(path, tmp_path / "data.jsonl", tmp_path / "new.jsonl")
+    assert next(iter(read(out))).entities == (bob, oslo)
 
 
 def test_unknown_sentences_in_a_corrected_file_are_refused(tmp_path: Path) -> None:

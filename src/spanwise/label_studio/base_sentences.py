@@ -1,25 +1,11 @@
-"""Sentences of the base data in the texts of tasks, which may be divided into other words and sentences.
-
-Label Studio stores texts without words. Texts are therefore compared without white space, and the place of
-a word is that of its characters among all others that are not white space.
-"""
+"""Sentences of the base data in the texts of tasks, which may be divided into other words and sentences."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
-from itertools import pairwise
 
-from spanwise.core.types import Entity, Sentence, Span
-
-
-def compact(text: str) -> str:
-    """The text without white space.
-
-    >>> compact("Ann  left. ")
-    'Annleft.'
-    """
-    return "".join(text.split())
+from spanwise.core.other_words import compact, move_entity, place_of, word_places
+from spanwise.core.types import Entity, Sentence
 
 
 def find_base_sentences(
@@ -48,36 +34,22 @@ def find_base_sentences(
         start = end
 
 
-def move_entity(entity: Entity, original: Sequence[Span], words: Sequence[Span]) -> Entity | None:
-    """The entity over other words, those that its characters touch; None if some of its characters have none.
+def move_entities(original: Sentence, sentences: Sequence[Sentence]) -> Iterator[list[Entity | None]]:
+    """Yield for each of ``sentences`` the entities of the original over its words; None for those that are not inside.
 
-    ``original`` and ``words`` are the places of the words before and after.
+    The sentences have the text of the original together.
 
-    >>> move_entity(Entity("Drug", ((1, 2),)), [Span(0, 3), Span(3, 9)], [Span(0, 3), Span(3, 5), Span(5, 9)])
-    Entity(type='Drug', fragments=(Span(start=1, end=3),), score=None)
+    >>> original = Sentence("s", ("Ann-Lee", "left."), (Entity("Person", ((0, 1),)),))
+    >>> [[entity]] = move_entities(original, [Sentence("t", ("Ann", "-", "Lee", "left", "."))])
+    >>> entity.fragments
+    (Span(start=0, end=3),)
     """
-    fragments = []
-    for first, last in entity.fragments:
-        place = Span(original[first].start, original[last - 1].end)
-        touched = [index for index, other in enumerate(words) if other.overlaps(place)]
-        if not touched or words[touched[0]].start > place.start or words[touched[-1]].end < place.end:
-            return None
-        fragments.append(Span(touched[0], touched[-1] + 1))
-    if any(one.end > two.start for one, two in pairwise(fragments)):  # two fragments of one word
-        return None
-    return replace(entity, fragments=tuple(fragments))
-
-
-def word_places(sentence: Sentence, offset: int = 0) -> list[Span]:
-    """The place of each word in the compact text, which begins at ``offset``.
-
-    >>> word_places(Sentence("s", ("Ann", "left")))
-    [Span(start=0, end=3), Span(start=3, end=7)]
-    """
-    places, position, count = [], 0, offset
-    for start, end in sentence.offsets:
-        count += len(compact(sentence.text[position:start]))
-        width = len(compact(sentence.text[start:end]))
-        places.append(Span(count, count + width))
-        count, position = count + width, end
-    return places
+    places, start = word_places(original), 0
+    for sentence in sentences:
+        words, end = word_places(sentence, start), start + len(compact(sentence.text))
+        yield [
+            move_entity(entity, places, words) if start <= place.start and place.end <= end else None
+            for entity in original.entities
+            for place in (place_of(entity, places),)
+        ]
+        start = end

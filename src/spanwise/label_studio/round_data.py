@@ -8,12 +8,13 @@ from hashlib import sha256
 from pathlib import Path
 
 from spanwise.core.errors import SpanwiseError
+from spanwise.core.other_words import compact
 from spanwise.core.partial import known_types
 from spanwise.core.types import Corpus, Entity, Sentence
 from spanwise.corpora.splits import ensure_dev_split, read_corpus
 from spanwise.files.reading import read_json
 from spanwise.formats import Ledger
-from spanwise.label_studio.base_sentences import compact, find_base_sentences, move_entity, word_places
+from spanwise.label_studio.base_sentences import find_base_sentences, move_entities
 from spanwise.label_studio.collection import Change, read_sentences
 from spanwise.label_studio.rounds import RoundRequest
 from spanwise.runs.folder import RunFolder
@@ -43,7 +44,7 @@ def round_corpus(request: RoundRequest, log: Callable[[str], None]) -> Corpus:
 
 
 def _join(base: Corpus, documents: Sequence[tuple[Change, list[Sentence]]], log: Callable[[str], None]) -> Corpus:
-    """Add the annotated tasks to the base data. Its sentences are recognised by their text, whatever their words are."""
+    """Add the annotated tasks to the base data. Its sentences are recognised by their text, not by their words."""
     types = {entity.type for sentence in base["train"] for entity in sentence.entities}
     held_out = {compact(sentence.text) for split in ("dev", "test") if split in base for sentence in base[split]}
     originals = {compact(sentence.text): sentence for sentence in base["train"]}
@@ -60,7 +61,9 @@ def _join(base: Corpus, documents: Sequence[tuple[Change, list[Sentence]]], log:
             marked = [_mark_partial(sentence, change.types, types) for sentence in part]
             if text is not None:
                 corrected.add(text)
-                marked = _keep_hidden(marked, originals[text])
+                original = originals[text]
+                moved = zip(marked, move_entities(original, marked), strict=True)
+                marked = [_keep_hidden(sentence, original, entities) for sentence, entities in moved]
             used += marked
     train = [sentence for sentence in base["train"] if compact(sentence.text) not in corrected]
     log(
@@ -98,21 +101,11 @@ def _mark_partial(sentence: Sentence, annotated: Iterable[str], types: set[str])
     return sentence if types <= set(labels) else replace(sentence, annotated=tuple(labels))
 
 
-def _keep_hidden(sentences: Sequence[Sentence], original: Sentence) -> list[Sentence]:
+def _keep_hidden(sentence: Sentence, original: Sentence, moved: Sequence[Entity | None]) -> Sentence:
     """Keep what a project cannot show of the original: types without a label, discontinuous entities, their relations.
 
-    The sentences have the text of the original together, but perhaps other words.
+    ``moved`` are the entities of the original over the words of the sentence.
     """
-    places, offset, result = word_places(original), 0, []
-    for sentence in sentences:
-        words = word_places(sentence, offset)
-        offset += len(compact(sentence.text))
-        result.append(_add_hidden(sentence, original, [move_entity(entity, places, words) for entity in original.entities]))
-    return result
-
-
-def _add_hidden(sentence: Sentence, original: Sentence, moved: Sequence[Entity | None]) -> Sentence:
-    """Add the hidden entities of the original, which are ``moved`` to the words of the sentence, and their relations."""
     labels = known_types(sentence)
     hidden = {
         new: None
