@@ -7,10 +7,10 @@ from typing import TypeAlias
 
 import numpy as np
 
-from spanwise.audit.span_scores import MIN_PROBABILITY, SpanScores
+from spanwise.audit.span_scores import NOT_PREDICTED, SpanScores
 
 LIMIT = 12.0  # larger log-odds mean the same: the model is certain
-UNSCORED = float(np.log(MIN_PROBABILITY / 2))  # log-odds of a span that a model did not store
+UNSCORED = float(np.log(NOT_PREDICTED))  # log-odds of a span that a model did not store
 
 #: Log-odds by start, end and index of the type.
 SentenceOdds: TypeAlias = dict[tuple[int, int, int], float]
