@@ -268,3 +268,16 @@ def test_tasks_that_nobody_submitted_change_nothing(tmp_path: Path, predictions:
     assert [len(sentence.entities) for sentence in read(out)] == [2, 0, 0]
     assert changes.counts == {"removed": 2, "relations dropped": 1}
     assert ledger.notes["tasks without a submitted annotation, not changed"] == 1
+
+
+def test_tasks_of_json_min_that_nobody_submitted_change_nothing(tmp_path: Path) -> None:
+    write(CORPUS["all"], tmp_path / "data.jsonl")
+    records = [
+        {"text": "Ada lives in Oslo. ", "sentence": "a", "id": 1, "annotator": None, "annotation_id": None},
+        {"text": RAINS.text, "sentence": "b", "id": 2, "annotator": 1, "annotation_id": 7,
+         "label": [{"start": 9, "end": 14, "text": "there", "labels": ["Place"]}]},
+    ]  # fmt: skip
+    (tmp_path / "export.json").write_text(json.dumps(records))
+    out, changes, _ = apply_corrections(tmp_path / "export.json", tmp_path / "data.jsonl", tmp_path / "new.jsonl")
+    assert [len(sentence.entities) for sentence in read(out)] == [2, 1, 0]
+    assert changes.counts == {"removed": 1}
