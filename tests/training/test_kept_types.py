@@ -169,6 +169,17 @@ def test_a_type_that_the_data_annotates_without_entities_is_not_kept(tmp_path: P
     assert 'note: "annotated" lists Drug, but train has no such entity: the model will not predict it' in lines
 
 
+def test_relations_that_are_not_kept_are_reported(tmp_path: Path) -> None:
+    relations = with_relations(corpus(24))
+    fit(tmp_path / "old", relations, recipe="span-relations", epochs=1)
+    names = sorted({relation.type for sentence in relations["train"] for relation in sentence.relations})
+    lines: list[str] = []
+    run = fit(tmp_path / "new", only(*NEW, count=24), epochs=1, init=tmp_path / "old", keep_types=True, log=lines.append)
+    assert run.model.labels.relations == ()
+    note = f"note: --keep-types keeps entity types only: the relations {', '.join(names)} will not be predicted"
+    assert note in lines
+
+
 def test_keep_types_needs_an_old_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         main(["train", str(tmp_path), "--out", str(tmp_path / "run"), "--keep-types"])
