@@ -22,6 +22,7 @@ _NAMES = {
     "testa": "dev", "testb": "test",  # the names of CoNLL-2003: eng.testa, eng.testb
 }  # fmt: skip
 _SHARD = re.compile(r"-\d+-of-\d+$")
+_JSON = (".json", ".jsonl")
 ORDER = ("train", "dev", "test")
 
 
@@ -130,11 +131,11 @@ def read_train_split(path: str | Path, format: str | None = None, ledger: Ledger
 
 
 def _note_unused_files(files: dict[str, list[Path]], ledger: Ledger | None) -> None:
-    """Note files with the same suffix that belong to no split (train_2.jsonl): users expect them to be read."""
+    """Note files of no split that users expect to be read: those with the same suffix (train_2.conll), and JSON data."""
     used = [path for paths in files.values() for path in paths]
     suffixes = {path.suffix for path in used if path.is_file() and path.suffix}
-    others = [path for path in sorted(used[0].parent.iterdir()) if path.suffix in suffixes and path not in used]
-    unused = [path.name for path in others if not is_companion(path)]
+    others = [path for path in sorted(used[0].parent.iterdir()) if path not in used and not is_companion(path)]
+    unused = [path.name for path in others if path.suffix in suffixes or (path.suffix in _JSON and can_detect(path))]
     if ledger is not None:
         ledger.note_files("files that are named after no split", unused)
 
