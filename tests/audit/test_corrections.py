@@ -130,7 +130,7 @@ def test_a_corrected_file_of_an_annotation_tool_is_applied(tmp_path: Path, forma
     if format == "label_studio:kind=predictions":  # nobody has submitted them
         assert result == list(CORPUS["all"])
         assert changes.counts == {}
-        assert ledger.notes["sentences without a submitted annotation, not changed"] == 3
+        assert ledger.notes["tasks without a submitted annotation, not changed"] == 3
         return
     assert [sentence.words for sentence in result] == [sentence.words for sentence in CORPUS["all"]]
     assert (result[0].entities, result[0].relations) == ((ADA, OSLO), LIVES.relations)
@@ -144,6 +144,30 @@ def test_notes_in_brat_name_the_suggestions(tmp_path: Path) -> None:
     notes = (tmp_path / "brat" / "b.ann").read_text()
     assert "spurious (0.70): Person “It”" in notes
     assert "type (0.80): Place “there” → Time “there”" in notes
+
+
+def test_equal_sentences_are_found_by_their_file_names(tmp_path: Path) -> None:
+    """An id that cannot be a file name is changed in brat."""
+    corpus = Corpus({"all": tuple(Sentence(id, ("in", "Oslo")) for id in ("d:1", "d:2"))})
+    write(corpus["all"], tmp_path / "data.jsonl")
+    suggestion = Suggestion("d:2", "missing", None, Entity("Place", ((1, 2),)), 0.9, {})
+    write(sentences_to_correct(sentence_keys(corpus), [suggestion], "brat"), tmp_path / "brat", "brat")
+    out, _, _ = apply_corrections(tmp_path / "brat", tmp_path / "data.jsonl", tmp_path / "new.jsonl")
+    assert [len(sentence.entities) for sentence in read(out)] == [0, 1]
+
+
+@pytest.mark.parametrize("format", ["brat", "label_studio", "doccano", "conll", "jsonl"])
+def test_sentences_are_found_in_all_kinds_of_formats(tmp_path: Path, format: str) -> None:
+    """Some formats change ids or drop them, some divide a text into sentences, and some store only words."""
+    bob, oslo = Entity("Person", ((3, 4),)), Entity("Place", ((5, 6),))
+    words = ("Ada", "came", ".", "Bob", "left", "Oslo", ".")
+    corpus = Corpus({"all": (Sentence("d:1", words, (bob,), text=" Ada came. Bob left Oslo."),)})
+    write(corpus["all"], tmp_path / "data.jsonl")
+    path = tmp_path / ("brat" if format == "brat" else "corrected.json")
+    suggestion = Suggestion("d:1", "missing", None, oslo, 0.9, {})
+    write(sentences_to_correct(sentence_keys(corpus), [suggestion], format), path, format, lossy=True)
+    out, _, _ = apply_corrections(path, tmp_path / "data.jsonl", tmp_path / "new.jsonl")
+    assert next(iter(read(out))).entities == (bob, oslo)
 
 
 def test_unknown_sentences_in_a_corrected_file_are_refused(tmp_path: Path) -> None:
@@ -231,3 +255,29 @@ def test_mistakes_in_an_edited_list_of_suggestions_are_reported_with_their_place
     file.write_text(text)
     with pytest.raises(SpanwiseError, match=f"^{re.escape(str(file))}{problem}"):
         apply_corrections(file, tmp_path / "data.jsonl", tmp_path / "out.jsonl")
+
+
+@pytest.mark.parametrize("predictions", [[], [7], [{"model_version": "RUN-1", "result": []}]])
+def test_tasks_that_nobody_submitted_change_nothing(tmp_path: Path, predictions: list[object]) -> None:
+    """Label Studio exports tasks without predictions, with their ids, or with those of a connected model."""
+    write(CORPUS["all"], tmp_path / "data.jsonl")
+    task = {"id": 1, "data": {"text": "Ada lives in Oslo. ", "sentence": "a"}, "predictions": predictions}
+    submitted = {"id": 2, "data": {"text": RAINS.text, "sentence": "b"}, "annotations": [{"id": 3, "result": []}]}
+    (tmp_path / "export.json").write_text(json.dumps([{**task, "annotations": []}, submitted]))
+    out, changes, ledger = apply_corrections(tmp_path / "export.json", tmp_path / "data.jsonl", tmp_path / "new.jsonl")
+    assert [len(sentence.entities) for sentence in read(out)] == [2, 0, 0]
+    assert changes.counts == {"removed": 2, "relations dropped": 1}
+    assert ledger.notes["tasks without a submitted annotation, not changed"] == 1
+
+
+def test_tasks_of_json_min_that_nobody_submitted_change_nothing(tmp_path: Path) -> None:
+    write(CORPUS["all"], tmp_path / "data.jsonl")
+    records = [
+        {"text": "Ada lives in Oslo. ", "sentence": "a", "id": 1, "annotator": None, "annotation_id": None},
+        {"text": RAINS.text, "sentence": "b", "id": 2, "annotator": 1, "annotation_id": 7,
+         "label": [{"start": 9, "end": 14, "text": "there", "labels": ["Place"]}]},
+    ]  # fmt: skip
+    (tmp_path / "export.json").write_text(json.dumps(records))
+    out, changes, _ = apply_corrections(tmp_path / "export.json", tmp_path / "data.jsonl", tmp_path / "new.jsonl")
+    assert [len(sentence.entities) for sentence in read(out)] == [2, 1, 0]
+    assert changes.counts == {"removed": 1}

@@ -233,6 +233,16 @@ def test_files_without_a_split_are_noted(tmp_path: Path) -> None:
     assert ledger.notes == {"files that are named after no split, not read (train_2.conll)": 1}
 
 
+def test_json_data_without_a_split_is_noted(tmp_path: Path) -> None:
+    """An export of an annotation tool next to train.jsonl; statistics are no data."""
+    (tmp_path / "train.jsonl").write_text('{"id": "1", "tokens": ["Oslo"], "entities": []}\n')
+    (tmp_path / "round-2.json").write_text('[{"data": {"text": "in Oslo"}, "annotations": []}]')
+    (tmp_path / "stats.json").write_text('{"sentences": 1}')
+    ledger = Ledger()
+    read_corpus(tmp_path, ledger=ledger)
+    assert ledger.notes == {"files that are named after no split, not read (round-2.json)": 1}
+
+
 def test_a_folder_may_have_a_dot_in_its_name(tmp_path: Path) -> None:
     convert(FOLDER, tmp_path / "out-1.0")
     assert sorted(path.name for path in (tmp_path / "out-1.0").iterdir()) == ["dev.jsonl", "test.jsonl", "train.jsonl"]

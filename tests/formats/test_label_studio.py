@@ -139,6 +139,16 @@ def test_json_min_joins_the_annotations_of_a_task(workbench: Any) -> None:
     assert sentences[0].extra["annotation"]["completed_by"] == 1
 
 
+def test_json_min_of_a_task_that_nobody_annotated(workbench: Any) -> None:
+    """An export of all tasks has the keys of an annotation, without values."""
+    empty = dict.fromkeys(("annotator", "annotation_id", "created_at", "updated_at", "lead_time"))
+    done = {"text": TEXT, "id": 2, "annotator": 1, "annotation_id": 3, "label": [{"start": 0, "end": 3, "labels": ["Word"]}]}
+    sentences, ledger = workbench.load(label_studio, [{"text": TEXT, "id": 1, **empty}, done])
+    assert [len(sentence.entities) for sentence in sentences] == [0, 1]
+    assert ledger.notes["tasks without annotations"] == 1
+    assert "annotation" not in (sentences[0].extra or {})
+
+
 def test_one_task_per_line(workbench: Any) -> None:
     content = "\n".join(json.dumps(task(OSLO, id=number)) for number in (1, 2))
     sentences, _ = workbench.load(label_studio, content)

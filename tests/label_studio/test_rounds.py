@@ -22,6 +22,7 @@ from spanwise.label_studio.round_data import round_corpus
 from spanwise.label_studio.rounds import LearningFolder, Round, RoundRequest, RoundResult
 from spanwise.models.model import Model
 from spanwise.runs.folder import RunFolder
+from spanwise.training.kept_types import annotated_types
 
 
 def collect(folder: Path, texts: dict[str, list[tuple[int, int, str]]], types: str = requests.PEOPLE) -> RoundRequest:
@@ -87,6 +88,32 @@ def test_a_correction_keeps_what_the_project_cannot_show(tmp_path: Path) -> None
     assert sentence.annotated is None
 
 
+def test_sentences_with_other_words_are_recognised(tmp_path: Path) -> None:
+    """A text of Label Studio has no words: it may be divided into other words and sentences than the base data."""
+    dose = Entity("Dose", ((1, 2),))
+    base = save(
+        tmp_path / "base",
+        train=[Sentence("1", ("Ann's", "5mg-dose", "helps."), (dose,)), Sentence("2", ("Bob", "came"))],
+        dev=[Sentence("3", ("in-Rome", "again")), Sentence("4", ("Ann", "left.", "Bob", "stayed."))],
+    )
+    texts = {
+        "in-Rome again": [(3, 7, "Place")],
+        "Ann's 5mg-dose helps.": [(0, 3, "Person")],
+        "Ann left. Bob stayed.": [(0, 3, "Person")],
+        "Ann left. Ann came.": [(0, 3, "Person")],
+    }
+    lines: list[str] = []
+    corpus = round_corpus(replace(collect(tmp_path, texts), data=str(base)), lines.append)
+    assert [sentence.text.strip() for sentence in corpus["train"]] == [
+        "Bob came", "Ann's 5mg-dose helps.", "Ann left.", "Ann came."
+    ]  # fmt: skip
+    corrected = corpus["train"][1]
+    assert {(entity.type, corrected.text_of(entity)) for entity in corrected.entities} == {
+        ("Person", "Ann"), ("Dose", "5mg-dose")
+    }  # fmt: skip
+    assert lines[-1].endswith("1 replaced, 3 skipped, which are in dev or test")
+
+
 def test_without_base_data_dev_is_a_fixed_part_of_the_tasks(tmp_path: Path) -> None:
     texts = {f"Bob came {number} times": [(0, 3, "Person")] for number in range(20)}
     request = replace(collect(tmp_path, texts), model=str(with_types(tmp_path / "run", ["Person"])))
@@ -96,6 +123,15 @@ def test_without_base_data_dev_is_a_fixed_part_of_the_tasks(tmp_path: Path) -> N
     assert len(small["dev"]) + len(small["train"]) == 12
     with pytest.raises(SpanwiseError, match="not enough annotations"):
         round_corpus(replace(request, changes=1), tiny.quiet)
+
+
+def test_without_base_data_labels_that_were_never_used_are_kept(tmp_path: Path) -> None:
+    """The project has no label for drugs, so its sentences are marked; its label for places was not used yet."""
+    texts = {f"Bob came {number} times": [(0, 3, "Person")] for number in range(20)}
+    old = with_types(tmp_path / "run", ["Drug", "Person", "Place"])
+    corpus = round_corpus(replace(collect(tmp_path, texts), model=str(old)), tiny.quiet)
+    assert {sentence.annotated for split in corpus for sentence in corpus[split]} == {("Person",)}
+    assert annotated_types(corpus["train"]) == {"Person"}, "the served model teaches the others"
 
 
 def with_types(folder: Path, types: list[str]) -> Path:

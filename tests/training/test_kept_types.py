@@ -15,7 +15,9 @@ from tiny import METHODS, STATIC, corpus, digest, fit, model, with_relations
 from spanwise import Corpus, Entity, Sentence, SpanwiseError, evaluate, load
 from spanwise.cli import main
 from spanwise.decoding.decode import Predictions
+from spanwise.formats import write
 from spanwise.models.model import Model
+from spanwise.prediction.scoring import score_model
 from spanwise.prediction.span_vectors import span_probabilities
 from spanwise.recipes.resolve import Choices
 from spanwise.training.init_weights import copy_types, initialize_from
@@ -62,6 +64,20 @@ def test_old_types_are_kept(recipe: str, tmp_path: Path) -> None:
     assert run.scores["dev"]["micro"]["precision"] > 0.8
     fit(tmp_path / "plain", only(*NEW), **options)
     assert recalls(tmp_path / "plain").get("Drug", 0.0) == 0.0
+
+
+def test_kept_types_do_not_count_when_the_data_of_the_run_is_scored(tmp_path: Path) -> None:
+    fit(tmp_path / "old", only(*OLD), epochs=5, overrides=WORDS_ONLY)
+    run = fit(tmp_path / "new", only(*NEW), epochs=5, overrides=WORDS_ONLY, init=tmp_path / "old", keep_types=True)
+    predictor = load(tmp_path / "new")
+    write(only(*NEW)["dev"], tmp_path / "dev.jsonl")
+    scored = score_model(predictor, tmp_path / "dev.jsonl")
+    assert scored.to_json()["micro"] == run.scores["dev"]["micro"]
+    assert "predictions of Drug do not count: this data does not annotate the types that the model kept" in scored.notes
+    # Other data may annotate them.
+    write(only(*NEW, count=80)["dev"], tmp_path / "other.jsonl")
+    other = score_model(predictor, tmp_path / "other.jsonl").to_json()
+    assert other["micro"]["precision"] < scored.to_json()["micro"]["precision"]
 
 
 @pytest.mark.parametrize("recipe", ["grid", "seqner"])
@@ -151,6 +167,17 @@ def test_a_type_that_the_data_annotates_without_entities_is_not_kept(tmp_path: P
     run = fit(tmp_path / "new", marked, epochs=1, init=tmp_path / "old", keep_types=True, log=lines.append)
     assert run.model.labels.entities == NEW
     assert 'note: "annotated" lists Drug, but train has no such entity: the model will not predict it' in lines
+
+
+def test_relations_that_are_not_kept_are_reported(tmp_path: Path) -> None:
+    relations = with_relations(corpus(24))
+    fit(tmp_path / "old", relations, recipe="span-relations", epochs=1)
+    names = sorted({relation.type for sentence in relations["train"] for relation in sentence.relations})
+    lines: list[str] = []
+    run = fit(tmp_path / "new", only(*NEW, count=24), epochs=1, init=tmp_path / "old", keep_types=True, log=lines.append)
+    assert run.model.labels.relations == ()
+    note = f"note: --keep-types keeps entity types only: the relations {', '.join(names)} will not be predicted"
+    assert note in lines
 
 
 def test_keep_types_needs_an_old_model(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

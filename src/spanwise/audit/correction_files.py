@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from spanwise.audit.corrections import SentenceKeys, apply_suggestions
 from spanwise.audit.suggestions import Suggestion
 from spanwise.core.errors import SpanwiseError
-from spanwise.core.types import Entity, Sentence, Span
+from spanwise.core.other_words import compact, move_entity, word_places
+from spanwise.core.types import Entity, Sentence
+from spanwise.files.names import default_id
 from spanwise.formats import Ledger, detect, read
+from spanwise.formats.brat_writer import file_name
+from spanwise.formats.label_studio import read_task
+from spanwise.formats.label_studio_tasks import tasks
 
-MODEL_VERSION = "spanwise audit"  # marks predictions in Label Studio that nobody has looked at
+MODEL_VERSION = "spanwise audit"  # of the predictions in Label Studio
 
 
 def sentences_to_correct(
@@ -60,23 +65,16 @@ def describe(item: Suggestion, sentence: Sentence) -> str:
 def read_corrected(path: Path, keys: SentenceKeys, ledger: Ledger) -> dict[str, tuple[Entity, ...]]:
     """Read corrected sentences in any format; return their entities over the words of the data.
 
-    The sentences may have other words, if the tool stores characters. Tasks of Label Studio that have only
-    the predictions of the audit are skipped: nobody has looked at them. Discontinuous entities of the data
-    stay if the format has none, as in Label Studio: nobody could see them.
+    The sentences may have other words, if the tool stores characters. Tasks of Label Studio without an
+    annotation are skipped: nobody has looked at them. Discontinuous entities of the data stay if the format
+    has none, as in Label Studio: nobody could see them.
     """
     format = detect(path)
     hides_discontinuous = "discontinuous" not in format.supports
-    by_text: defaultdict[str, list[str]] = defaultdict(list)
-    for key, (_, sentence) in keys.items():
-        by_text[sentence.text.strip()].append(key)
+    names = _Names(keys, path)
     entities: dict[str, list[Entity]] = {}
-    for sentence in read(path, format.name, ledger):
-        extra = sentence.extra or {}
-        prediction = extra.get("prediction")
-        if isinstance(prediction, Mapping) and prediction.get("model_version") == MODEL_VERSION:
-            ledger.note("sentences without a submitted annotation, not changed")
-            continue
-        key = _find_key(sentence, keys, by_text, path)
+    for sentence in _read_submitted(path, ledger) if format.name == "label_studio" else read(path, format.name, ledger):
+        key = names.find(sentence)
         original = keys[key][1]
         hidden = [entity for entity in original.entities if hides_discontinuous and entity.is_discontinuous]
         corrected = entities.setdefault(key, hidden)
@@ -84,52 +82,53 @@ def read_corrected(path: Path, keys: SentenceKeys, ledger: Ledger) -> dict[str, 
     return {key: tuple(values) for key, values in entities.items()}
 
 
-def _find_key(sentence: Sentence, keys: SentenceKeys, by_text: Mapping[str, list[str]], path: Path) -> str:
-    """The name of the sentence of the data that a corrected sentence belongs to."""
-    data = (sentence.extra or {}).get("data")
-    named = data.get("sentence") if isinstance(data, Mapping) else None
-    for key in (named, sentence.document, sentence.id):
-        if isinstance(key, str) and key in keys and _is_part(sentence, keys[key][1]):
-            return key
-    matching = by_text.get(sentence.text.strip(), [])
-    if len(matching) == 1:
-        return matching[0]
-    problem = "several sentences of the data have its text" if matching else "the data has no such sentence"
-    raise SpanwiseError(f"{path}: {sentence.id}: {problem}; keep ids and texts of the audit's files")
+def _read_submitted(path: Path, ledger: Ledger) -> Iterator[Sentence]:
+    """Read the tasks of Label Studio that have an annotation. Others have predictions of any model, or nothing."""
+    for number, (line, task) in enumerate(tasks(path)):
+        if task.get("annotations") or task.get("completions"):
+            yield from read_task(task, default_id(path, number), path, line, ledger)
+        else:
+            ledger.note("tasks without a submitted annotation, not changed")
+
+
+class _Names:
+    """Finds the sentence of the data that a corrected sentence belongs to, by its id or else by its text."""
+
+    def __init__(self, keys: SentenceKeys, path: Path) -> None:
+        self._keys, self._path = keys, path
+        self._by_text: defaultdict[str, list[str]] = defaultdict(list)
+        self._by_file: defaultdict[str, list[str]] = defaultdict(list)  # brat names files after the ids
+        for key, (_, sentence) in keys.items():
+            self._by_text[compact(sentence.text)].append(key)
+            self._by_file[file_name(key)].append(key)
+
+    def find(self, sentence: Sentence) -> str:
+        data, document = (sentence.extra or {}).get("data"), sentence.document
+        named = data.get("sentence") if isinstance(data, Mapping) else None
+        for key in (named, document, sentence.id, *self._by_file.get(document or "", ())):
+            if isinstance(key, str) and key in self._keys and _is_part(sentence, self._keys[key][1]):
+                return key
+        matching = self._by_text.get(compact(sentence.text), [])
+        if len(matching) == 1:
+            return matching[0]
+        problem = "several sentences of the data have its text" if matching else "the data has no such sentence"
+        raise SpanwiseError(f"{self._path}: {sentence.id}: {problem}; keep ids and texts of the audit's files")
 
 
 def _is_part(sentence: Sentence, original: Sentence) -> bool:
     """Whether a sentence is the original or a piece of its text."""
-    return original.text.startswith(sentence.text.rstrip(), _offset(sentence, original))
+    return _is_whole(sentence, original) or original.text.startswith(sentence.text.rstrip(), sentence.start or 0)
 
 
-def _offset(sentence: Sentence, original: Sentence) -> int:
-    is_whole = sentence.text.strip() == original.text.strip()
-    return 0 if is_whole else sentence.start or 0
+def _is_whole(sentence: Sentence, original: Sentence) -> bool:
+    return compact(sentence.text) == compact(original.text)
 
 
 def _translate(sentence: Sentence, original: Sentence) -> Iterator[Entity]:
     """The entities over the words of the original that their characters touch."""
-    offset = _offset(sentence, original)
+    before = "" if _is_whole(sentence, original) else original.text[: sentence.start or 0]
+    places, words = word_places(sentence, len(compact(before))), word_places(original)
     for entity in sentence.entities:
-        characters = [Span(*(offset + place for place in sentence.characters(fragment))) for fragment in entity.fragments]
-        words = [index for index, place in enumerate(original.offsets) if any(place.overlaps(span) for span in characters)]
-        if words:
-            yield Entity(entity.type, tuple(_runs(words)))
-
-
-def _runs(indices: Iterable[int]) -> Iterator[Span]:
-    """Consecutive indices as spans.
-
-    >>> list(_runs([1, 2, 5]))
-    [Span(start=1, end=3), Span(start=5, end=6)]
-    """
-    start = end = -1
-    for index in indices:
-        if index != end:
-            if end >= 0:
-                yield Span(start, end)
-            start = index
-        end = index + 1
-    if end >= 0:
-        yield Span(start, end)
+        moved = move_entity(entity, places, words)
+        if moved is not None:
+            yield Entity(moved.type, moved.fragments)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from spanwise.prediction.windows import split_into_windows, window_ranges
 from spanwise.runtime.device import full_precision
 
 MIN_PROBABILITY = 0.003  # spans below are stored only if they are requested
+NOT_PREDICTED = MIN_PROBABILITY / 2  # probability of spans that a tagger does not predict
 EDGE = 1e-6  # probabilities are limited to EDGE .. 1 - EDGE, because float32 has no more
 BATCH_SIZE = 32
 
@@ -49,7 +51,8 @@ def score_spans(
 
     Rows are all spans and types with a probability of at least ``MIN_PROBABILITY``, and all types of the
     ``requested`` spans of each sentence. Taggers have no probability of an arbitrary span: for them the
-    rows are their predicted entities. ``context`` are other sentences of the same documents.
+    rows are their predicted entities, and the requested spans with ``NOT_PREDICTED``. ``context`` are other
+    sentences of the same documents.
     """
     # Long sentences are scored in windows, as in prediction.
     windows, places, wanted = [], [], []
@@ -68,8 +71,9 @@ def score_spans(
             table[:, 1:3] += places_of_rows[:, 1:]
             rows.append(table)
     table = np.concatenate(rows)
-    table = table[np.lexsort(table[:, 3::-1].T)]
-    is_first = np.append(True, (np.diff(table[:, :4], axis=0) != 0).any(1))[: len(table)]  # windows overlap
+    # Windows overlap: of equal spans, the one with the higher probability counts.
+    table = table[np.lexsort((-table[:, 4], *table[:, 3::-1].T))]
+    is_first = np.append(True, (np.diff(table[:, :4], axis=0) != 0).any(1))[: len(table)]
     sentence_index, begin, end_index, label = table[is_first, :4].T.astype(np.int32)
     probability = np.clip(table[is_first, 4], EDGE, 1 - EDGE)
     log_odds = np.log(probability / (1 - probability)).astype(np.float32)
@@ -93,7 +97,10 @@ def _score_chunk(
             tables.append((indices, _span_rows(scorer, types, states, batch, spans, device)))
         else:
             decoded = head.decode(head.score(states, to_device(head.targets(batch, gold=False), device)), len(batch))
-            tables.append((indices, np.array(list(_entity_rows(decoded, types)), np.float64).reshape(-1, 5)))
+            rows = list(_entity_rows(decoded, types))
+            if head.widest_span is None:  # no span is too wide for it
+                rows += _rejected_rows(rows, [requested[index] for index in indices], len(types))
+            tables.append((indices, np.array(rows, np.float64).reshape(-1, 5)))
     for part in heads_with(head, CachesSentences):
         part.clear_cache()
     return tables
@@ -126,3 +133,12 @@ def _entity_rows(decoded: Sequence[Predictions], types: Sequence[str]) -> Iterat
         for entity in predictions.entities:
             if not entity.is_discontinuous and entity.type in types:
                 yield index, *entity.range, types.index(entity.type), 1.0 if entity.score is None else entity.score
+
+
+def _rejected_rows(
+    predicted: Sequence[tuple[float, ...]], requested: Sequence[Collection[Span]], type_count: int
+) -> list[tuple[float, ...]]:  # fmt: skip
+    """Rows of the requested spans and types of a batch that are not predicted."""
+    known = {row[:4] for row in predicted}
+    keys = product(((index, *span) for index, spans in enumerate(requested) for span in spans), range(type_count))
+    return [(*place, label, NOT_PREDICTED) for place, label in keys if (*place, label) not in known]

@@ -24,6 +24,7 @@ _NAMES = {
     "testa": "dev", "testb": "test",  # the names of CoNLL-2003: eng.testa, eng.testb
 }  # fmt: skip
 _SHARD = re.compile(r"-\d+-of-\d+$")
+_JSON = (".json", ".jsonl")
 ORDER = ("train", "dev", "test")
 
 
@@ -145,18 +146,19 @@ def read_train_split(path: str | Path, format: str | None = None, ledger: Ledger
 
 
 def _note_unused_files(path: Path, files: dict[str, list[Path]], ledger: Ledger) -> None:
-    """Note files that users may expect to be read: train_2.jsonl, and files in the folder of a split."""
+    """Note files that users may expect to be read: train_2.conll, other JSON data, and files in the folder of a split."""
     used = {file for paths in files.values() for file in paths}
     folder = next(place for place in (path / "data", path) if all(file.is_relative_to(place) for file in used))
     suffixes = {file.suffix for file in used if file.is_file() and file.parent == folder and file.suffix}
     entries = sorted(entry for entry in folder.iterdir() if entry not in used)
-    named_otherwise = [entry.name for entry in entries if entry.suffix in suffixes and not is_companion(entry)]
-    ledger.note_files("files that are named after no split", named_otherwise)
+    others = [entry for entry in entries if not is_companion(entry)]
+    unnamed = [entry.name for entry in others if entry.suffix in suffixes or (entry.suffix in _JSON and can_detect(entry))]
+    ledger.note_files("files that are named after no split", unnamed)
     tables = {(file.parent, file.suffix): file for file in used}.values()  # all tables of a folder share their texts
     known = used | {text for table in tables for text in companion_files(table)}
     names = {file.relative_to(folder).parts[0] for file in used}
-    others = [file for entry in entries if entry.name in names for file in _visible_files(entry) if file not in known]
-    unknown = [printable(file.relative_to(folder).as_posix()) for file in others if not is_companion(file)]
+    unread = [file for entry in entries if entry.name in names for file in _visible_files(entry) if file not in known]
+    unknown = [printable(file.relative_to(folder).as_posix()) for file in unread if not is_companion(file)]
     ledger.note_files("files in an unknown format", unknown)
 
 

@@ -194,10 +194,7 @@ class _FileNames:
         self.ledger, self.unique = ledger, UniqueNames(ledger, self._key)
 
     def make_unique(self, document: str) -> str:
-        *folders, last = [_safe(part) for part in document.split("/") if part] or ["_"]
-        # A folder must not have the suffix of a file: documents "a" and "a.txt/b" would collide.
-        folders = [f"{name}_" if name.lower().endswith((".txt", ".ann")) else name for name in folders]
-        name = "/".join([*folders, last]).encode()[:200].decode(errors="ignore").rstrip("/. ") or "_"
+        name = file_name(document)
         self.ledger.note("documents renamed because their id cannot be a file name", int(name != document))
         return self.unique.make_unique(name)
 
@@ -205,6 +202,18 @@ class _FileNames:
     def _key(name: str) -> str:
         """Return a key for file systems that ignore case."""
         return unicodedata.normalize("NFC", name).casefold()
+
+
+def file_name(document: str) -> str:
+    """The name of a document's files, if no document before it has the same.
+
+    >>> file_name("MEDLINE:1/b?")
+    'MEDLINE_1/b_'
+    """
+    *folders, last = [_safe(part) for part in document.split("/") if part] or ["_"]
+    # A folder must not have the suffix of a file: documents "a" and "a.txt/b" would collide.
+    folders = [f"{name}_" if name.lower().endswith((".txt", ".ann")) else name for name in folders]
+    return "/".join([*folders, last]).encode()[:200].decode(errors="ignore").rstrip("/. ") or "_"
 
 
 def _safe(part: str) -> str:

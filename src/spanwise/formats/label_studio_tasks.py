@@ -91,7 +91,9 @@ def _expand(record: dict[str, Any]) -> dict[str, Any]:
             results += [{"type": labels_key(region), "value": region, "from_name": key} for region in value]
         elif key != "id" and key not in _MIN_KEYS:
             data[key] = value
+    # A task without an annotation has these keys, too, if all tasks were exported; their values are null.
     metadata = {name: record[key] for key, name in _MIN_KEYS.items() if key in record}
+    metadata = metadata if any(value is not None for value in metadata.values()) else {}
     annotations = [{"result": results, **metadata}] if results or metadata else []
     return {"id": record.get("id"), "data": data, "annotations": annotations}
 

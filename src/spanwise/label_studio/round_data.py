@@ -9,11 +9,13 @@ from pathlib import Path
 
 from spanwise.core.counting import counted
 from spanwise.core.errors import SpanwiseError
+from spanwise.core.other_words import compact
 from spanwise.core.partial import known_types
-from spanwise.core.types import Corpus, Sentence
+from spanwise.core.types import Corpus, Entity, Sentence
 from spanwise.corpora.splits import ensure_dev_split, read_corpus
 from spanwise.files.reading import read_json
 from spanwise.formats import Ledger
+from spanwise.label_studio.base_sentences import find_base_sentences, move_entities
 from spanwise.label_studio.collection import Change, read_sentences
 from spanwise.label_studio.rounds import RoundRequest
 from spanwise.runs.folder import RunFolder
@@ -39,28 +41,51 @@ def round_corpus(request: RoundRequest, log: Callable[[str], None]) -> Corpus:
         return _split_tasks(documents, model_types(Path(request.model)))
     base, note = ensure_dev_split(read_corpus(request.data))
     log(note or f"base data: {request.data}")
+    return _join(base, documents, log)
+
+
+def _join(base: Corpus, documents: Sequence[tuple[Change, list[Sentence]]], log: Callable[[str], None]) -> Corpus:
+    """Add the annotated tasks to the base data. Its sentences are recognised by their text, not by their words."""
     types = {entity.type for sentence in base["train"] for entity in sentence.entities}
-    collected = [_mark_partial(sentence, change.types, types) for change, sentences in documents for sentence in sentences]
-    held_out = _words(sentence for split in ("dev", "test") if split in base for sentence in base[split])
-    used = [sentence for sentence in collected if sentence.words not in held_out]
-    corrected = _words(used)
-    train = [sentence for sentence in base["train"] if sentence.words not in corrected]
-    originals = {sentence.words: sentence for sentence in base["train"]}
-    used = [_keep_hidden(sentence, originals.get(sentence.words)) for sentence in used]
+    held_out = {compact(sentence.text) for split in ("dev", "test") if split in base for sentence in base[split]}
+    originals = {compact(sentence.text): sentence for sentence in base["train"]}
+    known = originals.keys() | held_out
+    longest = max(map(len, known), default=0)
+    used: list[Sentence] = []
+    corrected: set[str] = set()
+    skipped = 0
+    for change, sentences in documents:
+        for text, part in find_base_sentences(sentences, known, longest):
+            if text in held_out:
+                skipped += len(part)
+                continue
+            marked = [_mark_partial(sentence, change.types, types) for sentence in part]
+            if text is not None:
+                corrected.add(text)
+                original = originals[text]
+                moved = zip(marked, move_entities(original, marked), strict=True)
+                marked = [_keep_hidden(sentence, original, entities) for sentence, entities in moved]
+            used += marked
+    train = [sentence for sentence in base["train"] if compact(sentence.text) not in corrected]
     log(
         f"training on {counted(len(train), 'sentence')} of the base data and {len(used):,} collected; "
-        f"{len(base['train']) - len(train):,} replaced, {len(collected) - len(used):,} skipped, which are in dev or test"
+        f"{len(base['train']) - len(train):,} replaced, {skipped:,} skipped, which are in dev or test"
     )
     return Corpus({"train": (*train, *used), "dev": base["dev"]})
 
 
 def _split_tasks(documents: Sequence[tuple[Change, list[Sentence]]], types: set[str]) -> Corpus:
-    """Split the annotated tasks into train and dev."""
+    """Split the annotated tasks into train and dev.
+
+    A label that no annotation in train has yet is not marked as annotated, because the model would forget it.
+    """
+    parts = [("dev" if _is_dev(change.document) else "train", change, sentences) for change, sentences in documents]
+    used = {entity.type for name, _, part in parts if name == "train" for sentence in part for entity in sentence.entities}
     splits: dict[str, list[Sentence]] = {"train": [], "dev": []}
-    for change, sentences in documents:
-        splits["dev" if _is_dev(change.document) else "train"] += [
-            _mark_partial(sentence, change.types, types) for sentence in sentences
-        ]
+    for name, change, sentences in parts:
+        marks = None if types <= set(change.types) else tuple(sorted(used.intersection(change.types)))
+        if marks != ():  # otherwise nothing is known about these sentences
+            splits[name] += [replace(sentence, annotated=marks) for sentence in sentences]
     if not all(any(sentence.entities for sentence in split) for split in splits.values()):
         raise SpanwiseError("not enough annotations: without --learn-data, train and dev are split from them by task")
     return Corpus({name: tuple(split) for name, split in splits.items()})
@@ -77,26 +102,27 @@ def _mark_partial(sentence: Sentence, annotated: Iterable[str], types: set[str])
     return sentence if types <= set(labels) else replace(sentence, annotated=tuple(labels))
 
 
-def _keep_hidden(sentence: Sentence, original: Sentence | None) -> Sentence:
-    """Keep what a project cannot show of the original: types without a label, discontinuous entities, their relations."""
-    if original is None:
-        return sentence
+def _keep_hidden(sentence: Sentence, original: Sentence, moved: Sequence[Entity | None]) -> Sentence:
+    """Keep what a project cannot show of the original: types without a label, discontinuous entities, their relations.
+
+    ``moved`` are the entities of the original over the words of the sentence.
+    """
     labels = known_types(sentence)
-    hidden = {e for e in original.entities if e.is_discontinuous or (labels is not None and e.type not in labels)}
-    entities = (*sentence.entities, *(entity for entity in dict.fromkeys(original.entities) if entity in hidden))
+    hidden = {
+        new: None
+        for old, new in zip(original.entities, moved, strict=True)
+        if new is not None and (old.is_discontinuous or (labels is not None and old.type not in labels))
+    }
+    entities = (*sentence.entities, *(entity for entity in hidden if entity not in sentence.entities))
     index = {entity: position for position, entity in enumerate(entities)}
-    ends = [(relation, original.entities[relation.head], original.entities[relation.tail]) for relation in original.relations]
+    ends = [(relation, moved[relation.head], moved[relation.tail]) for relation in original.relations]
     relations = [
         replace(relation, head=index[head], tail=index[tail])
         for relation, head, tail in ends
-        if hidden & {head, tail} and head in index and tail in index
+        if head in index and tail in index and (head in hidden or tail in hidden)
     ]
     annotated = None if original.annotated is None else sentence.annotated
     return replace(sentence, entities=entities, relations=(*sentence.relations, *relations), annotated=annotated)
-
-
-def _words(sentences: Iterable[Sentence]) -> set[tuple[str, ...]]:
-    return {sentence.words for sentence in sentences}
 
 
 def _is_dev(document: str) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,6 +22,8 @@ TRAINED_ON = (
     "the model was trained on this data, so the scores are too high; pass --split dev for the {} sentences that training "
     "held out, or other data"
 )
+
+KEPT_TYPES = "predictions of {} do not count: this data does not annotate the types that the model kept"
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,8 @@ def predict_split(
 
     If the model was trained on this file, ``dev`` is the part that training held out, and any other
     split is noted as training data. The model reads the data without annotations. A model that types
-    given spans gets them without their types. Document context may come from any split.
+    given spans gets them without their types. Document context may come from any split. If the model kept
+    types that this data does not annotate, gold is marked, so that they do not count.
     """
     requested, split = split, check_split(data, split, format)
     corpus = read_corpus(data, format, ledger)
@@ -98,6 +101,9 @@ def predict_split(
     else:
         inputs = _select_held_out(context, corpus, split)
     predicted = predictor.stream(inputs, threshold=threshold, batch_size=batch_size, context=context)
+    if kept := _unannotated_types(corpus[split], predictor):
+        corpus = _limit_to(corpus, split, [type for type in predictor.types if type not in kept])
+        notes += (KEPT_TYPES.format(", ".join(kept)),)
     return PredictedSplit(corpus, split, list(predicted), notes)
 
 
@@ -120,6 +126,18 @@ def _as_trained(corpus: Corpus, predictor: BasePredictor) -> Corpus | None:
         return None
     with_dev, _ = ensure_dev_split(corpus)
     return with_dev if fingerprint(with_dev["train"]) == known else None
+
+
+def _unannotated_types(sentences: Sequence[Sentence], predictor: BasePredictor) -> tuple[str, ...]:
+    """The types that the model kept (``--keep-types``), if these sentences are of the data that does not annotate them."""
+    kept, known = RunFolder(predictor.folder).kept_types() if predictor.folder else ((), ())
+    return kept if kept and fingerprint(sentences) in known else ()
+
+
+def _limit_to(corpus: Corpus, split: str, types: Sequence[str]) -> Corpus:
+    """Mark the complete sentences of a split as annotated for these types only."""
+    marked = tuple(replace(s, annotated=tuple(types)) if s.annotated is None else s for s in corpus[split])
+    return Corpus({**corpus.splits, split: marked}, corpus.name)
 
 
 def score_model(

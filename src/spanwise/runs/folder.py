@@ -206,6 +206,14 @@ class RunFolder:
         except (SpanwiseError, OSError, KeyError, TypeError, ValueError):
             return None
 
+    def kept_types(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The types of ``--keep-types``, and the fingerprints of the data that does not annotate them; mostly empty."""
+        try:
+            report = self.read_report()
+            return tuple(report["kept_types"]["types"]), tuple(split["fingerprint"] for split in report["data"].values())
+        except (SpanwiseError, OSError, KeyError, TypeError, ValueError, AttributeError):
+            return (), ()
+
     def read_scores(self) -> dict[str, dict[str, Any]]:
         """The scores of a finished run, by split."""
         try:

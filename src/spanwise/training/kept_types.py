@@ -41,6 +41,13 @@ def missing_types(folder: Path, corpus: Corpus) -> tuple[str, ...]:
     return tuple(type for type in labels.entities if type not in annotated)
 
 
+def missing_relations(folder: Path, corpus: Corpus) -> tuple[str, ...]:
+    """The relation types of the old model that the new training data does not have."""
+    file = RunFolder(model_folder(folder)).labels_file
+    known = {relation.type for sentence in corpus["train"] for relation in sentence.relations}
+    return tuple(type for type in Labels.from_json(read_json(file), str(file)).relations if type not in known)
+
+
 def annotated_types(sentences: Iterable[Sentence]) -> set[str]:
     """The types of the entities, and those that marks of partial annotation list."""
     return {
@@ -124,6 +131,8 @@ def keep_types(
     types = missing_types(old_model, corpus)
     if absent := sorted(annotated_types(corpus["train"]).difference(learned)):
         log(f'note: "annotated" lists {", ".join(absent)}, but train has no such entity: the model will not predict it')
+    if relations := missing_relations(old_model, corpus):
+        log(f"note: --keep-types keeps entity types only: the relations {', '.join(relations)} will not be predicted")
     if not types:
         log(f"the data annotates all types of {old_model}: there are no types to keep")
         return Supervision(corpus)

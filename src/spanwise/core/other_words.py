@@ -1,0 +1,57 @@
+"""The same text with other words: places of words in it, and entities over the other words.
+
+Texts are compared without white space, because a format may store words only. The place of a word is that of
+its characters among all that are not white space.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from spanwise.core.annotations import Entity, Span
+from spanwise.core.sentence import Sentence
+
+
+def compact(text: str) -> str:
+    """The text without white space.
+
+    >>> compact("Ann  left. ")
+    'Annleft.'
+    """
+    return "".join(text.split())
+
+
+def word_places(sentence: Sentence, offset: int = 0) -> list[Span]:
+    """The place of each word in the compact text, in which the sentence begins at ``offset``.
+
+    >>> word_places(Sentence("s", ("Ann", "left")))
+    [Span(start=0, end=3), Span(start=3, end=7)]
+    """
+    places, position, count = [], 0, offset
+    for start, end in sentence.offsets:
+        count += len(compact(sentence.text[position:start]))
+        width = len(compact(sentence.text[start:end]))
+        places.append(Span(count, count + width))
+        count, position = count + width, end
+    return places
+
+
+def place_of(entity: Entity, places: Sequence[Span]) -> Span:
+    """The characters from the first to the last word of an entity, from the places of all words."""
+    start, end = entity.range
+    return Span(places[start].start, places[end - 1].end)
+
+
+def move_entity(entity: Entity, places: Sequence[Span], words: Sequence[Span]) -> Entity | None:
+    """The entity over other words, those that its characters touch; None if it touches none.
+
+    ``places`` and ``words`` are the places of the words before and after.
+
+    >>> moved = move_entity(Entity("Drug", ((1, 2),)), [Span(0, 3), Span(3, 9)], [Span(0, 3), Span(3, 5), Span(5, 9)])
+    >>> moved.fragments
+    (Span(start=1, end=3),)
+    """
+    parts = [Span(places[start].start, places[end - 1].end) for start, end in entity.fragments]
+    touched = [index for index, place in enumerate(words) if any(place.overlaps(part) for part in parts)]
+    return replace(entity, fragments=tuple(Span(index, index + 1) for index in touched)) if touched else None
