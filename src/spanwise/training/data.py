@@ -48,11 +48,13 @@ def add_unlabelled(corpus: Corpus, paths: Sequence[str], log: Callable[[str], No
     """
     ledger = Ledger()
     known = {sentence.words for sentence in all_sentences(corpus)}
-    read = [window for s in read_inputs(paths, None, ledger) if s.words for window in split_into_windows(s)]
-    sentences = tuple(replace(s, entities=(), relations=(), links=(), annotated=None) for s in read if s.words not in known)
+    read = [sentence for sentence in read_inputs(paths, None, ledger) if sentence.words]
+    unseen = [sentence for sentence in read if sentence.words not in known]
+    windows = (window for sentence in unseen for window in split_into_windows(sentence))
+    sentences = tuple(replace(s, entities=(), relations=(), links=(), annotated=None) for s in windows)
     for message, count in ledger.notes.items():
         log(f"note: {count:,} {message}")
-    if skipped := len(read) - len(sentences):
+    if skipped := len(read) - len(unseen):
         log(f"note: {skipped:,} unlabelled sentences are also in the data and are skipped")
     if not sentences:
         raise SpanwiseError(f"{', '.join(paths)}: no unlabelled sentences{' that are not in the data' * bool(skipped)}")
