@@ -15,6 +15,7 @@ from spanwise.core.types import Corpus
 from spanwise.corpora.splits import fingerprints
 from spanwise.files.disk import DiskFullError
 from spanwise.files.writing import write_json
+from spanwise.formats.registry import split_encoding
 from spanwise.models.model import Model
 from spanwise.recipes.resolve import Choices
 from spanwise.runs.folder import RunFolder
@@ -109,7 +110,7 @@ def train(
         test: whether to score the test split after training.
         log: receives each line of progress.
         teachers: trained models whose probabilities to learn, next to gold (see ``distill``).
-        unlabelled: with teachers, files of text to learn from as well.
+        unlabelled: with teachers, files of text to learn from as well, in the encoding of the data.
         settings: training settings, such as ``epochs``, ``batch_size`` and ``seed`` (see ``TrainingSettings``). Epochs,
             batch size and patience depend on the number of training sentences by default.
     """
@@ -160,7 +161,8 @@ def train_config(data: str | Path | Corpus, out: Path, config: Config, options: 
             check_same_teachers(out, record, options.teachers, options.unlabelled)
             options = replace(options, unlabelled=record.unlabelled)
         if options.unlabelled:
-            corpus = add_unlabelled(corpus, options.unlabelled, options.log)
+            _, encoding = split_encoding(options.data_format)
+            corpus = add_unlabelled(corpus, options.unlabelled, options.log, encoding=encoding)
         if record is not None:
             record.check_same(out, config, fingerprints(corpus))
             check_same_init(out, record, options.init, keep_types=options.keep_types)
