@@ -60,7 +60,7 @@ def test_predictions_show_progress_on_a_terminal(
         (("evaluate", "MODEL", "data", "--split", "test"), "data: no test split; found train, dev"),
         (("evaluate", "MODEL", "letter"), "letter: cannot detect the format"),
         (("evaluate", "MODEL", "data", "--split", "dev", "--train", "missing"), "missing: no such file or folder"),
-        (("evaluate", "MODEL", "train.jsonl", "--find-threshold"), "train.jsonl: --find-threshold needs a dev split"),
+        (("evaluate", "MODEL", "test.jsonl", "--find-threshold"), "test.jsonl: --find-threshold needs a dev split"),
         (("predict", "MODEL", "letter"), "letter: cannot detect the format"),
         (("predict", "MODEL", "data/dev.jsonl", "letter"), "letter: cannot detect the format"),
         (("analyze", "MODEL", "data", "--out", "report"), "data: no test split; found train, dev"),
@@ -77,7 +77,7 @@ def test_missing_files_splits_and_formats_are_reported_before_a_model_is_loaded(
 
     monkeypatch.chdir(data.parent)
     Path("letter").write_text("Dear all,\nno format.\n")
-    write(sentences(4), Path("train.jsonl"))
+    write(sentences(4), Path("test.jsonl"))
     monkeypatch.setattr(spanwise.prediction.load, "load", fail)
     monkeypatch.setattr(spanwise.prediction.load, "load_torch", fail)
     monkeypatch.setattr("spanwise.models.model.Model.load", fail)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
 
-from spanwise.core.errors import SpanwiseWarning
+from spanwise.core.errors import SpanwiseError, SpanwiseWarning
 from spanwise.corpora.splits import ensure_dev_split, read_corpus
 from spanwise.data import bundled_corpus
 from spanwise.formats import Ledger, write
@@ -42,6 +43,33 @@ def test_dev_of_a_training_file_is_the_part_that_was_held_out(folder: Path) -> N
     assert result.notes == ()
     assert find_threshold(model, folder / "mine.jsonl").calibration is not None
     assert find_threshold(model, folder / "mine.jsonl").data == "dev"
+
+
+@pytest.mark.parametrize("names", [("train",), ("train", "test")])
+def test_dev_is_held_out_of_a_train_split(folder: Path, tmp_path: Path, names: tuple[str, ...]) -> None:
+    """Training on a file named train, or on a folder without dev, holds out the same sentences."""
+    data = tmp_path / "data"
+    data.mkdir()
+    for name, source in zip(names, ("mine", "other"), strict=False):
+        shutil.copy(folder / f"{source}.jsonl", data / f"{name}.jsonl")
+    path = data if len(names) > 1 else data / "train.jsonl"
+    model, held_out = load(folder / "run"), ensure_dev_split(read_corpus(folder / "mine.jsonl"))[0]["dev"]
+    result = predict_split(model, path, split="dev")
+    assert result.gold == held_out
+    assert [sentence.id for sentence in result.predicted] == [sentence.id for sentence in held_out]
+    assert find_threshold(model, path).data == "dev"
+    assert ("trained on this data" in str(score_model(model, path).notes)) == (len(names) == 1)
+    assert "trained on this data" in str(score_model(model, path, split="train").notes)
+
+
+def test_another_train_split_has_no_dev(folder: Path, tmp_path: Path) -> None:
+    for name in ("train", "test"):
+        shutil.copy(folder / "other.jsonl", tmp_path / f"{name}.jsonl")
+    model = load(folder / "run")
+    with pytest.raises(SpanwiseError, match="no dev split; found train, test"):
+        predict_split(model, tmp_path, split="dev")
+    with pytest.raises(SpanwiseError, match="--find-threshold needs a dev split; found train"):
+        find_threshold(model, tmp_path / "train.jsonl")
 
 
 def test_scores_of_training_data_are_noted(folder: Path) -> None:

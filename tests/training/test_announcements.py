@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -55,6 +56,20 @@ def test_the_line_before_training_names_recipe_encoder_and_data(
     assert plan.startswith("training spanwise with the encoder static on letters, 24 sentences, 2 types: 1 epoch, ")
     assert why not in trained(data, tmp_path / "chosen", capsys, "--encoder", "static")
     assert trained(data, tmp_path / "seeds", capsys, "--seeds", "1,2").count(why) == 1
+
+
+def test_the_commands_to_try_next_read_the_data_as_training_did(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "my data.conll"
+    file.write_text("\n".join(["Zoé O B-Person", "rit O O", ""] * 12), encoding="latin-1")
+    words = ("--encoder", "static", "--from", "conll:labels=2", "--encoding", "latin-1")
+    lines = trained(file, tmp_path / "run", capsys, *words)
+    command = next(line for line in lines if "--find-threshold" in line).partition("#")[0]
+    assert "--gold-format conll:labels=2 --encoding latin-1" in command
+    assert "--gold-format conll:labels=2 --encoding latin-1" in next(line for line in lines if "spanwise analyze" in line)
+    with pytest.raises(SystemExit) as caught:
+        main(shlex.split(command.replace("--save", ""))[1:])
+    assert not caught.value.code
+    assert "Person" in capsys.readouterr().out
 
 
 def test_relations_of_concepts_are_announced(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

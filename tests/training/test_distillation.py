@@ -163,6 +163,30 @@ def test_sentences_of_the_data_are_no_unlabelled_text(text: Path, tmp_path: Path
         add_unlabelled(data, [str(tmp_path / "none.jsonl")], quiet)
 
 
+def test_long_sentences_of_the_data_are_no_unlabelled_text(tmp_path: Path) -> None:
+    """A sentence is compared as a whole, before it is split into windows."""
+    data, lines = few(), list[str]()
+    long, other = (Sentence(word, (word,) * 600) for word in ("known", "new"))
+    data = Corpus({**data.splits, "dev": (*data["dev"], long)})
+    write((long, other), tmp_path / "long.jsonl")
+    added = add_unlabelled(data, [str(tmp_path / "long.jsonl")], lines.append)[UNLABELLED]
+    assert {s.words[0] for s in added} == {"new"}
+    assert len(added) == 2
+    assert lines == ["note: 1 unlabelled sentences are also in the data and are skipped"]
+
+
+def test_unlabelled_text_has_the_encoding_of_the_data(teachers: dict[str, Path], tmp_path: Path) -> None:
+    data, text = tmp_path / "data.jsonl", tmp_path / "text.txt"
+    write(few()["train"], data)
+    text.write_text("Aspirine à Quito et à Lima.\n", encoding="latin-1")
+    options: dict[str, Any] = {"recipe": "spanner", "epochs": 1, "unlabelled": [text], "data": data}
+    with pytest.raises(SpanwiseError, match=r"text.txt:1: not UTF-8 .*; pass --encoding latin-1"):
+        taught(tmp_path / "run", [teachers["grid"]], **options)
+    taught(tmp_path / "run", [teachers["grid"]], **options, data_format=":encoding=latin-1")
+    vocabulary = json.loads((tmp_path / "run" / "static_encoder.json").read_text(encoding="utf-8"))["vocabulary"]
+    assert "à" in vocabulary["learned"]
+
+
 def test_an_interrupted_student_resumes_identically_without_its_teachers(
     teachers: dict[str, Path], text: Path, tmp_path: Path
 ) -> None:

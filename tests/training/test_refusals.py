@@ -35,6 +35,20 @@ def test_a_finished_run_is_not_changed(run: Path) -> None:
     assert {path: path.read_bytes() for path in run.iterdir()} == before
 
 
+def test_a_single_value_is_not_a_sequence_of_letters(run: Path, tmp_path: Path) -> None:
+    """A name or path is accepted where several are expected."""
+    out = tmp_path / "new"
+    with pytest.raises(SpanwiseError, match="unknown setting of head seqner 'widht'"):
+        spanwise.train(corpus(), out, recipe="seqner", encoder="static", overrides="head.widht=1")
+    with pytest.raises(SpanwiseError, match="unknown tracker 'tensorbord'"):
+        spanwise.train(corpus(), out, recipe="seqner", encoder="static", trackers="tensorbord")
+    for missing in ("nowhere", Path("nowhere")):
+        with pytest.raises(SpanwiseError, match="nowhere: no such folder"):
+            spanwise.distill(missing, corpus(), out)
+        with pytest.raises(SpanwiseError, match="nowhere: no such file or folder"):
+            spanwise.distill(run, corpus(), out, unlabelled=missing)
+
+
 def test_a_folder_with_other_files_is_not_changed(tmp_path: Path) -> None:
     for name in (".git", "src"):
         (tmp_path / name).mkdir()

@@ -63,6 +63,12 @@ def test_a_repeated_seed(tmp_path: Path) -> None:
         train_seeds(corpus(), tmp_path, [1, 2, 1], CHOICES, QUIET)
 
 
+def test_another_setting_of_the_seed_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SpanwiseError, match=r"--seeds and --set training.seed=5 cannot be combined"):
+        train_seeds(corpus(), tmp_path / "runs", [1, 2], FAST.adding("training.seed=5"), QUIET)
+    assert not (tmp_path / "runs").exists()
+
+
 def test_a_sweep_chooses_on_dev_and_tests_the_best_run(tmp_path: Path) -> None:
     lines: list[str] = []
     sweep = ["training.head_rate=0,0.03", "encoder.dropout=0,0.5"]
@@ -117,6 +123,13 @@ def test_groups_need_a_single_process(tmp_path: Path, monkeypatch: pytest.Monkey
     ):
         with pytest.raises(SpanwiseError, match="one run at a time"):
             call()
+
+
+def test_a_setting_has_one_axis(tmp_path: Path) -> None:
+    sweep = ["training.head_rate=0.01", "encoder.dropout=0,0.5", "training.head_rate=0.03"]
+    with pytest.raises(SpanwiseError, match=r"--sweep training.head_rate: given twice; pass all its values at once"):
+        train_sweep(corpus(), tmp_path / "runs", sweep, CHOICES, QUIET)
+    assert not (tmp_path / "runs").exists()
 
 
 def test_points_need_different_folder_names(tmp_path: Path) -> None:

@@ -20,14 +20,21 @@ def print_scores(scores: dict[str, dict[str, Any]]) -> None:
             typer.echo(line)
 
 
-def print_next_commands(run: Path, data: Path, scores: Mapping[str, Any]) -> None:
-    """Print commands that use a finished run, ready to copy."""
-    folder, corpus = shlex.quote(str(run)), shlex.quote(str(data))
-    split = "" if "test" in scores else " --split dev"
+def print_next_commands(run: Path, data: Path, data_format: str | None, scores: Mapping[str, Any]) -> None:
+    """Print commands that use a finished run, ready to copy; they read the data as training did."""
+    from spanwise.formats.registry import split_encoding
+
+    format, encoding = split_encoding(data_format)
+    folder = shlex.quote(str(run))
+    words = [
+        str(data), *(["--gold-format", format] if format else []), *(["--encoding", encoding] if encoding else []),
+        *([] if "test" in scores else ["--split", "dev"]),
+    ]  # fmt: skip
+    gold = shlex.join(words)
     commands = [
         (f"spanwise predict {folder} FILE.txt", "entities in new texts"),
-        (f"spanwise evaluate {folder} {corpus}{split} --find-threshold --save", "a better threshold"),
-        (f"spanwise analyze {folder} {corpus}{split} --out report", "which errors it makes, and why"),
+        (f"spanwise evaluate {folder} {gold} --find-threshold --save", "a better threshold"),
+        (f"spanwise analyze {folder} {gold} --out report", "which errors it makes, and why"),
         (f"spanwise serve {folder}", "try it in a browser"),
     ]
     if "typing" in next(iter(scores.values()), {}):  # a model that types given spans has no threshold and needs spans

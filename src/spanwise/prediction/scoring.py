@@ -51,15 +51,15 @@ class PredictedSplit:
 
 
 def check_split(data: str | Path, split: str = "test", format: str | None = None) -> str:
-    """Return the split that ``predict_split`` will predict; raise an error if it cannot be read.
+    """Return the split that ``predict_split`` will read; raise an error if it cannot be read.
 
-    Call this before a model is loaded: a missing file or split and an unknown format are then
-    reported at once.
+    Without a dev split, dev is a part of train if the model was trained on this data. Call this before
+    a model is loaded: a missing file or split and an unknown format are then reported at once.
     """
     if is_stream(Path(data)):
         raise SpanwiseError(f"{data}: gold is read twice and cannot come from a pipe; pass a file")
     splits = open_splits(data, format)
-    split = select_split(splits, split, data)
+    split = "train" if split == "dev" and "dev" not in splits and "train" in splits else select_split(splits, split, data)
     next(splits[split], None)  # detects the format
     return split
 
@@ -76,18 +76,20 @@ def predict_split(
 ) -> PredictedSplit:
     """Predict one split of a corpus; a file is one split.
 
-    If the model was trained on this file, ``dev`` is the part that training held out, and any other
-    split is noted as training data. The model reads the data without annotations. A model that types
-    given spans gets them without their types. Document context may come from any split. If the model kept
-    types that this data does not annotate, gold is marked, so that they do not count.
+    If the model was trained on this data and it has no dev split, ``dev`` is the part that training
+    held out, and the rest is noted as training data. The model reads the data without annotations. A
+    model that types given spans gets them without their types. Document context may come from any split.
+    If the model kept types that this data does not annotate, gold is marked, so that they do not count.
     """
-    requested, split = split, check_split(data, split, format)
+    source = check_split(data, split, format)
     corpus = read_corpus(data, format, ledger)
     notes: tuple[str, ...] = ()
-    if (with_dev := _as_trained(corpus, predictor)) and requested == "dev":
-        corpus, split = with_dev, requested
-    elif with_dev:
-        notes = (TRAINED_ON.format(len(with_dev["dev"])),)
+    if (with_dev := _as_trained(corpus, predictor)) and split == "dev":
+        corpus = with_dev
+    else:
+        split = select_split(corpus, split, data)
+        if with_dev and (split == "train" or split not in with_dev):
+            notes = (TRAINED_ON.format(len(with_dev["dev"])),)
     if not corpus[split]:
         part = "" if split == "all" else f"{split} has "
         raise SpanwiseError(f"{data}: {part}no sentences; expected gold annotations")
@@ -99,7 +101,7 @@ def predict_split(
     elif split in unannotated:
         inputs = [sentence for sentence in unannotated[split] if sentence.document in documents]
     else:
-        inputs = _select_held_out(context, corpus, split)
+        inputs = _select_held_out(unannotated[source], corpus, split)
     predicted = predictor.stream(inputs, threshold=threshold, batch_size=batch_size, context=context)
     if kept := _unannotated_types(corpus[split], predictor):
         corpus = _limit_to(corpus, split, [type for type in predictor.types if type not in kept])
@@ -108,7 +110,7 @@ def predict_split(
 
 
 def _select_held_out(unannotated: Iterable[Sentence], corpus: Corpus, split: str) -> list[Sentence]:
-    """Select the sentences of a part of the only split, read without annotations.
+    """Select the sentences of a part of a split, read without annotations.
 
     Of whole documents all sentences are selected, because some formats split the text differently
     without annotations; others are selected by id.
@@ -122,7 +124,7 @@ def _select_held_out(unannotated: Iterable[Sentence], corpus: Corpus, split: str
 def _as_trained(corpus: Corpus, predictor: BasePredictor) -> Corpus | None:
     """Return the splits that the model was trained on, if the data is its training data without a dev split; else None."""
     known = RunFolder(predictor.folder).training_fingerprint() if predictor.folder else None
-    if known is None or len(corpus) != 1 or "dev" in corpus:
+    if known is None or "dev" in corpus or ("train" not in corpus and len(corpus) != 1):
         return None
     with_dev, _ = ensure_dev_split(corpus)
     return with_dev if fingerprint(with_dev["train"]) == known else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from spanwise.core.errors import SpanwiseError
@@ -16,12 +17,17 @@ BEST_LABELS = "this model predicts only the best label of each span or word; a t
 
 
 def find_dev_split(data: str | Path, format: str | None = None) -> str:
-    """Return the split on which a threshold is chosen: dev, or the single unnamed one."""
+    """Return the split on which a threshold is chosen: dev, the part of train that training held out, or the unnamed one."""
     splits = tuple(open_splits(data, format))
-    split = "all" if splits == ("all",) else "dev"
-    if split not in splits:
-        raise SpanwiseError(f"{data}: --find-threshold needs a dev split; found {', '.join(splits)}")
-    return split
+    if splits == ("all",):
+        return "all"
+    if "dev" not in splits and "train" not in splits:
+        raise _no_dev(data, splits)
+    return "dev"
+
+
+def _no_dev(data: str | Path, splits: Iterable[str]) -> SpanwiseError:
+    return SpanwiseError(f"{data}: --find-threshold needs a dev split; found {', '.join(splits)}")
 
 
 def find_threshold(
@@ -37,8 +43,10 @@ def find_threshold(
     if predictor.needs_spans:
         raise SpanwiseError("this model types every given span and has no threshold")
     lowest = predictor.min_threshold
-    # Of a file, the part that training held out, if the model was trained on it.
+    # Without a dev split, the part that training held out, if the model was trained on this data.
     result = predict_split(predictor, data, split="dev", format=format, threshold=lowest, batch_size=batch_size)
+    if result.split == "train":
+        raise _no_dev(data, result.corpus)
     default = predictor.default_threshold
     notes = [BEST_LABELS] * (default is None) + [RELATIONS] * predictor.finds_relations
     calibrated = calibration(result.gold, result.predicted, min_threshold=None if default is None else lowest)

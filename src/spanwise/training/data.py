@@ -11,6 +11,7 @@ from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Corpus, Sentence
 from spanwise.corpora.splits import ensure_dev_split, read_corpus
 from spanwise.formats import Ledger
+from spanwise.formats.registry import with_encoding
 from spanwise.inputs.sources import read_inputs
 from spanwise.prediction.windows import split_into_windows
 from spanwise.runtime.collection import paused_collection
@@ -41,7 +42,9 @@ def read_data(data: str | Path | Corpus, format: str | None, log: Callable[[str]
     return corpus
 
 
-def add_unlabelled(corpus: Corpus, paths: Sequence[str], log: Callable[[str], None]) -> Corpus:
+def add_unlabelled(
+    corpus: Corpus, paths: Sequence[str], log: Callable[[str], None], *, encoding: str | None = None
+) -> Corpus:  # fmt: skip
     """Add the split ``unlabelled``: the sentences of files in any format, without their annotations.
 
     Sentences of the corpus itself are skipped: those of train have gold, and the others must stay
@@ -49,11 +52,13 @@ def add_unlabelled(corpus: Corpus, paths: Sequence[str], log: Callable[[str], No
     """
     ledger = Ledger()
     known = {sentence.words for sentence in all_sentences(corpus)}
-    read = [window for s in read_inputs(paths, None, ledger) if s.words for window in split_into_windows(s)]
-    sentences = tuple(replace(s, entities=(), relations=(), links=(), annotated=None) for s in read if s.words not in known)
+    read = [sentence for sentence in read_inputs(paths, with_encoding(None, encoding), ledger) if sentence.words]
+    unseen = [sentence for sentence in read if sentence.words not in known]
+    windows = (window for sentence in unseen for window in split_into_windows(sentence))
+    sentences = tuple(replace(s, entities=(), relations=(), links=(), annotated=None) for s in windows)
     for note in ledger.note_lines:
         log(f"note: {note}")
-    if skipped := len(read) - len(sentences):
+    if skipped := len(read) - len(unseen):
         log(f"note: {counted_phrase(skipped, 'unlabelled sentences that are also in the data, skipped')}")
     if not sentences:
         raise SpanwiseError(f"{', '.join(paths)}: no unlabelled sentences{' that are not in the data' * bool(skipped)}")

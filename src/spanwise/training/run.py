@@ -15,6 +15,7 @@ from spanwise.core.types import Corpus
 from spanwise.corpora.splits import fingerprints
 from spanwise.files.disk import DiskFullError
 from spanwise.files.writing import write_json
+from spanwise.formats.registry import split_encoding
 from spanwise.models.model import Model
 from spanwise.recipes.resolve import Choices
 from spanwise.runs.folder import RunFolder
@@ -74,17 +75,17 @@ def train(
     recipe: str | None = None,
     encoder: str | None = None,
     task: str | None = None,
-    overrides: Iterable[str] = (),
+    overrides: str | Iterable[str] = (),
     device: str = "auto",
     resume: bool = False,
     init: str | Path | None = None,
     keep_types: bool = False,
     data_format: str | None = None,
-    trackers: Iterable[str] = (),
+    trackers: str | Iterable[str] = (),
     test: bool = True,
     log: Callable[[str], None] = print,
-    teachers: Iterable[str | Path] = (),
-    unlabelled: Iterable[str | Path] = (),
+    teachers: str | Path | Iterable[str | Path] = (),
+    unlabelled: str | Path | Iterable[str | Path] = (),
     **settings: Any,
 ) -> Run:
     """Train a model and write it with its settings and scores to the run folder ``out``.
@@ -109,19 +110,21 @@ def train(
         test: whether to score the test split after training.
         log: receives each line of progress.
         teachers: trained models whose probabilities to learn, next to gold (see ``distill``).
-        unlabelled: with teachers, files of text to learn from as well.
+        unlabelled: with teachers, files of text to learn from as well, in the encoding of the data.
         settings: training settings, such as ``epochs``, ``batch_size`` and ``seed`` (see ``TrainingSettings``). Epochs,
             batch size and patience depend on the number of training sentences by default.
     """
-    choices = Choices(recipe, encoder, task, tuple(overrides), settings)
+    choices = Choices(recipe, encoder, task, _strings(overrides), settings)
     options = RunOptions(
-        device=device, resume=resume, init=init, keep_types=keep_types, data_format=data_format, trackers=tuple(trackers),
-        test=test, log=log, teachers=tuple(map(str, teachers)), unlabelled=tuple(map(str, unlabelled)),
+        device=device, resume=resume, init=init, keep_types=keep_types, data_format=data_format, trackers=_strings(trackers),
+        test=test, log=log, teachers=_strings(teachers), unlabelled=_strings(unlabelled),
     )  # fmt: skip
     return train_choices(data, Path(out), choices, options)
 
 
-def distill(teachers: Iterable[str | Path], data: str | Path | Corpus, out: str | Path, **options: Any) -> Run:
+def distill(
+    teachers: str | Path | Iterable[str | Path], data: str | Path | Corpus, out: str | Path, **options: Any
+) -> Run:  # fmt: skip
     """Train a student that learns from trained models, the teachers, and write it to ``out``.
 
     Use it to turn several models into one of the same size, or a large model into a small one. The
@@ -129,7 +132,7 @@ def distill(teachers: Iterable[str | Path], data: str | Path | Corpus, out: str 
     probabilities of the teachers; the setting ``gold_weight`` is the weight of gold. In ``unlabelled``
     text it learns from the probabilities only. ``options`` are those of ``train``.
     """
-    teachers = tuple(teachers)
+    teachers = _strings(teachers)
     if not teachers:
         raise SpanwiseError("distillation needs at least one teacher")
     return train(data, out, teachers=teachers, **options)
@@ -160,7 +163,8 @@ def train_config(data: str | Path | Corpus, out: Path, config: Config, options: 
             check_same_teachers(out, record, options.teachers, options.unlabelled)
             options = replace(options, unlabelled=record.unlabelled)
         if options.unlabelled:
-            corpus = add_unlabelled(corpus, options.unlabelled, options.log)
+            _, encoding = split_encoding(options.data_format)
+            corpus = add_unlabelled(corpus, options.unlabelled, options.log, encoding=encoding)
         if record is not None:
             record.check_same(out, config, fingerprints(corpus))
             check_same_init(out, record, options.init, keep_types=options.keep_types)
@@ -268,6 +272,11 @@ def _supervise(corpus: Corpus, folder: RunFolder, record: TrainingRecord, option
         return _train(corpus, first, config, once, first.read_record()).model
 
     return fill_gaps(corpus, folder, record, train_first, device=options.device, log=options.log)
+
+
+def _strings(values: str | Path | Iterable[str | Path]) -> tuple[str, ...]:
+    """Several values as strings; a single string or path is one value."""
+    return (str(values),) if isinstance(values, str | Path) else tuple(map(str, values))
 
 
 def _discard(line: str) -> None:

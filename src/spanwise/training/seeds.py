@@ -23,6 +23,8 @@ def train_seeds(
     """Train one run per seed in ``out/seed-N``; write mean and standard deviation to ``out/seeds.json``."""
     if len(set(seeds)) < len(seeds):
         raise SpanwiseError(f"--seeds {','.join(map(str, seeds))}: a seed is repeated")
+    if override := next((text for text in choices.overrides if text.startswith("training.seed=")), None):
+        raise SpanwiseError(f"--seeds and --set {override} cannot be combined: all runs would have this seed; omit one of them")
     log = options.log
     with GroupTraining(out, "seeds", choices, options, [data]).open() as group:
         corpus = read_training_corpus(data, options.data_format, log)

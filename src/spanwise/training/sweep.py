@@ -29,7 +29,11 @@ def train_sweep(
 
     ``sweep`` has one ``section.key=a,b,c`` per axis. The summary is written to ``out/sweep.json``.
     """
-    grid = list(product(*map(_parse_axis, sweep)))
+    axes = [_parse_axis(text) for text in sweep]
+    keys = [axis[0].partition("=")[0] for axis in axes]
+    if repeated := next((key for key in keys if keys.count(key) > 1), None):
+        raise SpanwiseError(f"--sweep {repeated}: given twice; pass all its values at once, as in --sweep {repeated}=a,b,c")
+    grid = list(product(*axes))
     points = {"+".join(point).replace("/", "_"): point for point in grid}
     if len(points) < len(grid):
         raise SpanwiseError(f"--sweep {' '.join(sweep)}: two points have the same folder name (/ becomes _)")
