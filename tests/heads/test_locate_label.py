@@ -413,6 +413,8 @@ def test_count_unreachable(encoder: Any) -> None:
     assert reached(lengths=(1, 5), regressor=False, refine=3) == [1, 5]
     assert reached(lengths=(1, 5)) == [1, 4, 5, 6, 7]
     assert reached(lengths=(1, 2)) == [1, 2]
+    head = make(encoder, lengths=(1, 4, 5))
+    assert [head.count_unreachable(sentence(length, ("A", (0, 3)))) for length in (3, 4)] == [1, 0]  # 3 words have no seed of 4
     for decoding, overlapping in (("overlapping", 0), ("nested", 1), ("flat", 1)):
         head = make(encoder, decoding=decoding)
         assert head.count_unreachable(sentence(14, ("A", (0, 2)), ("B", (0, 2)))) == 1

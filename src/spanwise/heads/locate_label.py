@@ -77,7 +77,6 @@ class LocateLabel(SpanHead, HasThreshold, HasSpanVectors, HasSpanProbabilities, 
         )  # fmt: skip
         self._lengths = np.array(settings.lengths)
         self._is_length = np.isin(np.arange(1, max(settings.lengths) + 1), self._lengths)
-        self._reachable_widths = sorted(settings.reachable_widths)
         self._gold_classes = SentenceCache(self._gold_with_classes)
         self._positive = SentenceCache(self._positive_spans)
 
@@ -88,7 +87,7 @@ class LocateLabel(SpanHead, HasThreshold, HasSpanVectors, HasSpanProbabilities, 
     def reachable_gold(self, sentence: Sentence) -> Ints:
         """Gold entities of a width to which a seed can be moved."""
         rows = self._gold(sentence)
-        return rows[np.isin(rows[:, 1] - rows[:, 0], self._reachable_widths)]
+        return rows[np.isin(rows[:, 1] - rows[:, 0], sorted(self.settings.reachable_widths(len(sentence.words))))]
 
     def set_threshold(self, threshold: float) -> float | None:
         """Set the threshold of decoding; the filter and the classifier may still choose NONE.
