@@ -74,6 +74,24 @@ def test_a_sentence_is_not_its_own_context(tiny_bert: Path) -> None:
         assert one.rows[0].tolist() == other.rows[0].tolist()
 
 
+def test_documents_of_the_same_name_are_separate(tiny_bert: Path) -> None:
+    encoder = transformer(tiny_bert, context="document")
+    text, other = document([6, 8, 4]), document([5, 7, 3, 9, 6])
+    expected = [[row_words(encoder, item) for item in encoder.prepare(sentences)] for sentences in (text, other)]
+    assert [row_words(encoder, item) for item in encoder.prepare(text, [*text, *other])] == expected[0]
+    assert [row_words(encoder, item) for item in encoder.prepare(other, [*text, *other])] == expected[1]
+    assert [row_words(encoder, item) for item in encoder.prepare([*text, *other])] == [*expected[0], *expected[1]]
+    assert [row_words(encoder, item) for item in encoder.prepare([*text, *text])] == [*expected[0], *expected[0]]
+
+
+def test_context_of_a_document_with_words_that_were_split_differently(tiny_bert: Path) -> None:
+    encoder = transformer(tiny_bert, context="document")
+    text = document([6, 8, 4, 9])
+    again = [*text[:2], Sentence("d-2", text[2].words[1:], document="d", position=2), text[3]]
+    expected = [row_words(encoder, item) for item in encoder.prepare(text)[:3]]
+    assert [row_words(encoder, item) for item in encoder.prepare(text[:3], again)] == expected
+
+
 def test_labels_do_not_change_the_context(tiny_bert: Path) -> None:
     encoder = transformer(tiny_bert, context="document")
     text = document([6, 8, 4])
