@@ -423,6 +423,12 @@ def test_count_unreachable(encoder: Any) -> None:
         )
 
 
+def test_widest_span(encoder: Any) -> None:
+    """Seeds of 5 words can be moved to entities of 7 words: 5 / 7 exceeds 0.7."""
+    assert make(encoder, lengths=(1, 2, 5)).widest_span == "7 words"
+    assert make(encoder, lengths=(1, 2, 5), regressor=False).widest_span == "5 words"
+
+
 def test_unreachable_gold_spans_are_learned_too(encoder: Any) -> None:
     targets = make(encoder).targets([sentence(14, ("A", (0, 14)))], gold=True)
     assert spans_of(targets)[0] == (0, 0, 14)

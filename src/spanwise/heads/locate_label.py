@@ -18,7 +18,7 @@ from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.heads.abilities import HasSpanProbabilities, HasSpanVectors, HasThreshold, LearnsPartial
 from spanwise.heads.base import Labels, Losses, OnnxGraph, ScoredSpans, SpanVectors
 from spanwise.heads.locate_parts import Gold, Proposals, Text, move_spans, sample_cells
-from spanwise.heads.locate_settings import LocateSettings
+from spanwise.heads.locate_settings import MAX_WIDTH, LocateSettings
 from spanwise.heads.outputs import class_log_odds
 from spanwise.heads.partial import Known, known_targets
 from spanwise.heads.sentence_cache import Ints, SentenceCache
@@ -88,6 +88,11 @@ class LocateLabel(SpanHead, HasThreshold, HasSpanVectors, HasSpanProbabilities, 
         """Gold entities of a width to which a seed can be moved."""
         rows = self._gold(sentence)
         return rows[np.isin(rows[:, 1] - rows[:, 0], sorted(self.settings.reachable_widths(len(sentence.words))))]
+
+    @property
+    def widest_span(self) -> str:
+        """The widest span to which a seed can be moved."""
+        return f"{max(self.settings.reachable_widths(MAX_WIDTH))} words"
 
     def set_threshold(self, threshold: float) -> float | None:
         """Set the threshold of decoding; the filter and the classifier may still choose NONE.
