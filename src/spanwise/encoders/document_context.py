@@ -27,7 +27,6 @@ def with_context_sentences(
     result = list(sentences)
     order: list[tuple[list[int], int]] = [([index], 0) for index in range(len(sentences))]
     for (name, _), members in _documents(sentences).items():
-        own = set(members.values())
         for others in context_documents.get(name, ()):
             common = members.keys() & others.keys()
             equal = sum(result[members[position]].words == context[others[position]].words for position in common)
@@ -36,7 +35,7 @@ def with_context_sentences(
                 result.append(context[others[position]])
         indices = [members[position] for position in sorted(members)]
         for place, index in enumerate(indices):
-            if index in own:
+            if index < len(sentences):
                 order[index] = indices, place
     return result, order
 
