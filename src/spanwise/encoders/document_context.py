@@ -21,12 +21,15 @@ def with_context_sentences(
     context. Documents may have the same name: a repeated position starts another one, and so does
     context that has other words at most positions of a document.
     """
+    documents = _documents(sentences)
+    names = {name for name, _ in documents}
+    context = [sentence for sentence in context if sentence.document in names]  # the others may be many
     context_documents: dict[str | None, list[dict[int, int]]] = {}
     for (name, _), others in _documents(context).items():
         context_documents.setdefault(name, []).append(others)
     result = list(sentences)
     order: list[tuple[list[int], int]] = [([index], 0) for index in range(len(sentences))]
-    for (name, _), members in _documents(sentences).items():
+    for (name, _), members in documents.items():
         for others in context_documents.get(name, ()):
             common = members.keys() & others.keys()
             equal = sum(result[members[position]].words == context[others[position]].words for position in common)
