@@ -12,6 +12,7 @@ from tiny import FILLERS, WINDOW, encoded, transformer
 from spanwise import Entity, Sentence
 from spanwise.encoders.subwords import Subwords
 from spanwise.encoders.transformer import TransformerEncoder
+from spanwise.encoders.transformer_settings import TransformerSettings
 
 CAPACITY = WINDOW - 2  # subwords in a window without [CLS] and [SEP]
 
@@ -106,6 +107,16 @@ def test_sentences_without_a_position_have_no_context(tiny_bert: Path) -> None:
     unplaced = [replace(text[0], document=None), replace(text[1], position=None), text[2]]
     prepared = encoder.prepare(unplaced, [replace(text[0], position=None)])
     assert [len(item.rows[0]) - 2 for item in prepared] == [6, 8, 4]
+
+
+def test_training_data_without_documents_is_reported(tiny_bert: Path) -> None:
+    text = document([6, 8])
+    for sentences, count in ((text, 0), ([replace(sentence, position=None) for sentence in text], 1), ([], 0)):
+        for context, expected in (("document", count), ("sentence", 0)):
+            lines: list[str] = []
+            TransformerEncoder.build(TransformerSettings(name=str(tiny_bert), context=context), sentences, lines.append)
+            assert len(lines) == expected
+            assert all(line.startswith("note: encoder.context=document has no effect") for line in lines)
 
 
 def test_a_long_sentence_of_a_document_is_split_into_windows(tiny_bert: Path) -> None:

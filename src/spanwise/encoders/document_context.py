@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from spanwise.core.documents import DocumentKey, document_keys
 from spanwise.core.types import Sentence
 from spanwise.encoders.subwords import NO_SUBWORDS, Ints
+
+
+def has_documents(sentences: Iterable[Sentence]) -> bool:
+    """Whether some sentences name their document and position, so that they may have context."""
+    return any(sentence.document is not None and sentence.position is not None for sentence in sentences)
 
 
 def with_context_sentences(
