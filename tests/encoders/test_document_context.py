@@ -12,6 +12,7 @@ from tiny import FILLERS, WINDOW, encoded, transformer
 from spanwise import Entity, Sentence
 from spanwise.encoders.subwords import Subwords
 from spanwise.encoders.transformer import TransformerEncoder
+from spanwise.encoders.transformer_settings import TransformerSettings
 
 CAPACITY = WINDOW - 2  # subwords in a window without [CLS] and [SEP]
 
@@ -74,6 +75,24 @@ def test_a_sentence_is_not_its_own_context(tiny_bert: Path) -> None:
         assert one.rows[0].tolist() == other.rows[0].tolist()
 
 
+def test_documents_of_the_same_name_are_separate(tiny_bert: Path) -> None:
+    encoder = transformer(tiny_bert, context="document")
+    text, other = document([6, 8, 4]), document([5, 7, 3, 9, 6])
+    expected = [[row_words(encoder, item) for item in encoder.prepare(sentences)] for sentences in (text, other)]
+    assert [row_words(encoder, item) for item in encoder.prepare(text, [*text, *other])] == expected[0]
+    assert [row_words(encoder, item) for item in encoder.prepare(other, [*text, *other])] == expected[1]
+    assert [row_words(encoder, item) for item in encoder.prepare([*text, *other])] == [*expected[0], *expected[1]]
+    assert [row_words(encoder, item) for item in encoder.prepare([*text, *text])] == [*expected[0], *expected[0]]
+
+
+def test_context_of_a_document_with_words_that_were_split_differently(tiny_bert: Path) -> None:
+    encoder = transformer(tiny_bert, context="document")
+    text = document([6, 8, 4, 9])
+    again = [*text[:2], Sentence("d-2", text[2].words[1:], document="d", position=2), text[3]]
+    expected = [row_words(encoder, item) for item in encoder.prepare(text)[:3]]
+    assert [row_words(encoder, item) for item in encoder.prepare(text[:3], again)] == expected
+
+
 def test_labels_do_not_change_the_context(tiny_bert: Path) -> None:
     encoder = transformer(tiny_bert, context="document")
     text = document([6, 8, 4])
@@ -88,6 +107,16 @@ def test_sentences_without_a_position_have_no_context(tiny_bert: Path) -> None:
     unplaced = [replace(text[0], document=None), replace(text[1], position=None), text[2]]
     prepared = encoder.prepare(unplaced, [replace(text[0], position=None)])
     assert [len(item.rows[0]) - 2 for item in prepared] == [6, 8, 4]
+
+
+def test_training_data_without_documents_is_reported(tiny_bert: Path) -> None:
+    text = document([6, 8])
+    for sentences, count in ((text, 0), ([replace(sentence, position=None) for sentence in text], 1), ([], 0)):
+        for context, expected in (("document", count), ("sentence", 0)):
+            lines: list[str] = []
+            TransformerEncoder.build(TransformerSettings(name=str(tiny_bert), context=context), sentences, lines.append)
+            assert len(lines) == expected
+            assert all(line.startswith("note: encoder.context=document has no effect") for line in lines)
 
 
 def test_a_long_sentence_of_a_document_is_split_into_windows(tiny_bert: Path) -> None:

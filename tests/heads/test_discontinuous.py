@@ -338,6 +338,8 @@ def test_count_unreachable(encoder: Any) -> None:
         assert unreachable_causes(one, head).total() == missed
     assert unreachable_causes(sentence(8, here, ("A", (0, 1), (2, 3), (4, 5))), head) == {"overlapping another": 1}
     assert unreachable_causes(sentence(8, ("B", (0, 1), (2, 3))), head) == {"discontinuous": 1}
+    far, wide = ("A", (0, 1), (5, 6)), ("A", (0, 3), (4, 5))
+    assert unreachable_causes(sentence(8, far, wide), head) == {"with fragments too wide or too far apart": 2}
 
 
 def training_sentences() -> list[Sentence]:

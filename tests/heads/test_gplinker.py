@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 import torch
 
+from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Entity, Relation, Sentence
 from spanwise.encoders.base import TokenStates
 from spanwise.heads import make_head
@@ -65,3 +67,9 @@ def test_a_relation_needs_a_subject_and_an_object(encoder: Any) -> None:
     assert {(r.type, r.head, r.tail) for r in predicted.relations} == {
         (type, 0, tail) for type in LABELS.relations for tail in (1, 2)
     }
+
+
+def test_an_odd_size_is_refused_with_roles(encoder: Any) -> None:
+    with pytest.raises(SpanwiseError, match=r"^head gp-relations: size: expected an even number with roles.*, found 7$"):
+        make(encoder, roles=True, size=7)
+    make(encoder, size=7)

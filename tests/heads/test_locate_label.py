@@ -413,12 +413,20 @@ def test_count_unreachable(encoder: Any) -> None:
     assert reached(lengths=(1, 5), regressor=False, refine=3) == [1, 5]
     assert reached(lengths=(1, 5)) == [1, 4, 5, 6, 7]
     assert reached(lengths=(1, 2)) == [1, 2]
+    head = make(encoder, lengths=(1, 4, 5))
+    assert [head.count_unreachable(sentence(length, ("A", (0, 3)))) for length in (3, 4)] == [1, 0]  # 3 words have no seed of 4
     for decoding, overlapping in (("overlapping", 0), ("nested", 1), ("flat", 1)):
         head = make(encoder, decoding=decoding)
         assert head.count_unreachable(sentence(14, ("A", (0, 2)), ("B", (0, 2)))) == 1
         assert (
             head.count_unreachable(sentence(14, ("A", (0, 2)), ("B", (1, 3)), ("C", (4, 5)), ("A", (0, 9)))) == 2 + overlapping
         )
+
+
+def test_widest_span(encoder: Any) -> None:
+    """Seeds of 5 words can be moved to entities of 7 words: 5 / 7 exceeds 0.7."""
+    assert make(encoder, lengths=(1, 2, 5)).widest_span == "7 words"
+    assert make(encoder, lengths=(1, 2, 5), regressor=False).widest_span == "5 words"
 
 
 def test_unreachable_gold_spans_are_learned_too(encoder: Any) -> None:

@@ -192,6 +192,8 @@ def test_all_types_of_a_span_are_gold(encoder: Any, kind: type[Pointer]) -> None
     assert make(kind, encoder, decoding="overlapping").count_unreachable(twice) == 0
     assert make(kind, encoder, decoding="nested").count_unreachable(twice) == 1
     assert make(kind, encoder, decoding="flat").count_unreachable(twice) == 2
+    both_twice = sentence(6, ("A", (0, 2)), ("B", (0, 2)), ("A", (1, 3)), ("B", (1, 3)))  # one span, with both of its types
+    assert make(kind, encoder, decoding="nested").count_unreachable(both_twice) == 2
 
 
 @both

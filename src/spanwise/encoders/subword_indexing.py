@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from spanwise.core.types import Sentence
 from spanwise.encoders.distinct_words import cut
-from spanwise.encoders.document_context import context_subwords, document_positions, with_context_sentences
+from spanwise.encoders.document_context import context_subwords, with_context_sentences
 from spanwise.encoders.subwords import NO_SUBWORDS, Ints, Subwords, padded, word_index
 from spanwise.encoders.windows import windows
 from spanwise.encoders.word_tokenizer import WordTokenizer
@@ -62,12 +62,11 @@ class SubwordIndexer:
         """The subwords of every sentence. ``context`` has more sentences, of other splits for example, for document context."""
         if self.settings.context == "sentence":
             return self._prepare_sentences([sentence.words for sentence in sentences])
-        all_sentences = with_context_sentences(sentences, context)
+        all_sentences, order = with_context_sentences(sentences, context)
         tokenized = self.tokenize([sentence.words for sentence in all_sentences])
         all_ids = [ids for ids, _ in tokenized]
         prepared = []
-        positions = document_positions(all_sentences)
-        for (ids, counts), (document, position) in zip(tokenized[: len(sentences)], positions, strict=False):
+        for (ids, counts), (document, position) in zip(tokenized[: len(sentences)], order, strict=True):
             before, after = context_subwords(all_ids, document, position, self.settings.capacity - len(ids))
             prepared.append(self._rows(ids, counts, before, after))
         return prepared

@@ -15,6 +15,7 @@ from spanwise.core.counting import counted
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder, TokenStates
+from spanwise.encoders.document_context import has_documents
 from spanwise.encoders.fast_attention import use_fast_attention
 from spanwise.encoders.fixed_shapes import SizeTable, pad_subword_inputs
 from spanwise.encoders.layers import LayerParts, layer_parts, layer_stack
@@ -78,6 +79,8 @@ class TransformerEncoder(Encoder):
         log: Callable[[str], None] = lambda line: None,
     ) -> TransformerEncoder:
         """Load pretrained weights from a folder, an installed package or the hub."""
+        if settings.context == "document" and sentences and not has_documents(sentences):
+            log("note: encoder.context=document has no effect: no training sentence has a document and a position in it")
         return cls(settings, *load_pretrained(settings.name))
 
     @classmethod

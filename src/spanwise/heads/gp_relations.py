@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
-from pydantic import Field
+from pydantic import Field, model_validator
 from torch import Tensor
 
 from spanwise.core.types import Sentence
@@ -39,6 +39,14 @@ class PointerRelationSettings(RelationSettings):
     roles: bool = Field(
         default=False, description="also learn which spans are subjects and objects, as published; losses are then summed"
     )
+
+    @model_validator(mode="after")
+    def _check_size(self) -> Self:
+        if self.roles and self.size % 2:
+            raise ValueError(
+                f"size: expected an even number with roles, whose pointer rotates pairs of components, found {self.size}"
+            )
+        return self
 
 
 class PointerRelations(RelationHead):

@@ -18,7 +18,7 @@ from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.heads.abilities import HasSpanProbabilities, HasSpanVectors, HasThreshold, LearnsPartial
 from spanwise.heads.base import Labels, Losses, OnnxGraph, ScoredSpans, SpanVectors
 from spanwise.heads.locate_parts import Gold, Proposals, Text, move_spans, sample_cells
-from spanwise.heads.locate_settings import LocateSettings
+from spanwise.heads.locate_settings import MAX_WIDTH, LocateSettings
 from spanwise.heads.outputs import class_log_odds
 from spanwise.heads.partial import Known, known_targets
 from spanwise.heads.sentence_cache import Ints, SentenceCache
@@ -77,7 +77,6 @@ class LocateLabel(SpanHead, HasThreshold, HasSpanVectors, HasSpanProbabilities, 
         )  # fmt: skip
         self._lengths = np.array(settings.lengths)
         self._is_length = np.isin(np.arange(1, max(settings.lengths) + 1), self._lengths)
-        self._reachable_widths = sorted(settings.reachable_widths)
         self._gold_classes = SentenceCache(self._gold_with_classes)
         self._positive = SentenceCache(self._positive_spans)
 
@@ -88,7 +87,12 @@ class LocateLabel(SpanHead, HasThreshold, HasSpanVectors, HasSpanProbabilities, 
     def reachable_gold(self, sentence: Sentence) -> Ints:
         """Gold entities of a width to which a seed can be moved."""
         rows = self._gold(sentence)
-        return rows[np.isin(rows[:, 1] - rows[:, 0], self._reachable_widths)]
+        return rows[np.isin(rows[:, 1] - rows[:, 0], sorted(self.settings.reachable_widths(len(sentence.words))))]
+
+    @property
+    def widest_span(self) -> str:
+        """The widest span to which a seed can be moved."""
+        return f"{max(self.settings.reachable_widths(MAX_WIDTH))} words"
 
     def set_threshold(self, threshold: float) -> float | None:
         """Set the threshold of decoding; the filter and the classifier may still choose NONE.

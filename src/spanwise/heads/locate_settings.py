@@ -93,21 +93,22 @@ class LocateSettings(SpanSettings):
         widest = self.max_width or min(width_covering(widths, SEED_COVERAGE), MAX_SEED_LENGTH)
         return resolved.model_copy(update={"lengths": tuple(range(1, widest + 1))})
 
-    @property
-    def reachable_widths(self) -> set[int]:
-        """The widths of entities that can be predicted.
+    def reachable_widths(self, length: int) -> set[int]:
+        """The widths of entities that can be predicted in a sentence of ``length`` words.
 
         A seed learns to move onto an entity if their overlap exceeds ``positive_overlap``, and a span
         inside another overlaps it by the quotient of their widths. Each further application of stage 1
         starts from the widths that the previous one can reach. Without a regressor, only the seeds
-        themselves can be predicted.
+        themselves can be predicted. A sentence has no seeds that are wider than itself.
 
-        >>> sorted(LocateSettings(lengths=(4, 5)).reachable_widths)
+        >>> sorted(LocateSettings(lengths=(4, 5)).reachable_widths(20))
         [3, 4, 5, 6, 7]
-        >>> max(LocateSettings(lengths=(4, 5), refine=2).reachable_widths)
+        >>> max(LocateSettings(lengths=(4, 5), refine=2).reachable_widths(20))
         9
+        >>> LocateSettings(lengths=(4, 5)).reachable_widths(3)
+        set()
         """
-        ranges = [Span(width, width + 1) for width in self.lengths or ()]
+        ranges = [Span(width, width + 1) for width in self.lengths or () if width <= length]
         for _ in range(self.refine if self.regressor else 0):
             ranges = [_near_widths(widths, self.positive_overlap) for widths in ranges]
         reached: set[int] = set()

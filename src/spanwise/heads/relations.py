@@ -72,8 +72,9 @@ class RelationHead(HeadWrapper, HasRelationThreshold, Tunable):
     each other. The mean is over sentences.
 
     Entities are predicted first, by the entity head alone. Then all pairs of a sentence's entities
-    are scored, in both directions and each entity with itself. A pair may have several relations. A
-    discontinuous entity is represented by its first and last word.
+    are scored, in both directions and each entity with itself; of more than 100 entities, those with
+    the highest scores. A pair may have several relations. A discontinuous entity is represented by its
+    first and last word.
     """
 
     family = "joint"

@@ -47,14 +47,13 @@ class SpanHead(Head):
 
         Which entities exclude each other depends on ``decoding`` and on ``allows_several_types``.
         """
-        rows = self.reachable_gold(sentence)
-        spans = {Span(*row) for row in rows[:, :2].tolist()}
-        excluded = 0 if self.settings.allows_several_types else len(rows) - len(spans)
-        if self.settings.decoding == "flat":
-            excluded = len(rows) - count_disjoint(spans)
-        elif self.settings.decoding == "nested":
-            excluded += len(spans) - count_without_crossing(spans)
-        return len(set(sentence.entities)) - len(rows) + excluded
+        spans = [Span(*row) for row in self.reachable_gold(sentence)[:, :2].tolist()]
+        if not self.settings.allows_several_types:
+            spans = list(dict.fromkeys(spans))
+        count = len(spans)
+        if self.settings.decoding != "overlapping":
+            count = count_disjoint(spans) if self.settings.decoding == "flat" else count_without_crossing(spans)
+        return len(set(sentence.entities)) - count
 
     def reachable_gold(self, sentence: Sentence) -> Ints:
         """Start, end and label of each gold entity that could be predicted if it were the only one: [n, 3]."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from math import ceil
 from typing import Any, ClassVar, Literal, Self
 
@@ -175,35 +176,37 @@ def count_disjoint(spans: Iterable[Span]) -> int:
 
 
 def count_without_crossing(spans: Iterable[Span]) -> int:
-    """The size of the largest set of distinct spans that do not cross.
+    """The size of the largest group of spans that do not cross; a span may occur several times.
 
     >>> count_without_crossing([Span(0, 3), Span(2, 5), Span(4, 7), Span(0, 9)])
     3
+    >>> count_without_crossing([Span(0, 3), Span(2, 5), Span(2, 5)])
+    2
     """
-    distinct = set(spans)
-    if not has_crossing(distinct):
-        return len(distinct)
-    crossing = sorted(span for span in distinct if any(map(span.crosses, distinct)))
-    groups: list[set[Span]] = []  # spans of different groups do not overlap
+    counts = Counter(spans)
+    if not has_crossing(counts):
+        return counts.total()
+    crossing = sorted(span for span in counts if any(map(span.crosses, counts)))
+    groups: list[Counter[Span]] = []  # spans of different groups do not overlap
     end = 0
     for span in crossing:
         if span.start >= end:
-            groups.append(set())
-        groups[-1].add(span)
+            groups.append(Counter())
+        groups[-1][span] = counts.pop(span)
         end = max(end, span.end)
-    return len(distinct) - len(crossing) + sum(map(_count_in_group, groups))
+    return counts.total() + sum(map(_count_in_group, groups))
 
 
-def _count_in_group(spans: Set[Span]) -> int:
+def _count_in_group(counts: Counter[Span]) -> int:
     """The same for a few spans; the time grows with the cube of their number."""
-    points = sorted({boundary for span in spans for boundary in span})
+    points = sorted({boundary for span in counts for boundary in span})
     largest: dict[tuple[int, int], int] = {}  # among the spans between two points
     for width in range(1, len(points)):
         for first in range(len(points) - width):
             last = first + width
             # Below the whole range, spans that do not cross leave a point that cuts none of them.
             inside = max((largest[first, middle] + largest[middle, last] for middle in range(first + 1, last)), default=0)
-            largest[first, last] = inside + (Span(points[first], points[last]) in spans)
+            largest[first, last] = inside + counts[Span(points[first], points[last])]
     return largest[0, len(points) - 1]
 
 

@@ -156,7 +156,7 @@ def _single_cause(entity: Entity, head: Head) -> str:
         return "of a type that is not in train"
     if not entity.is_discontinuous:
         return "too wide"
-    return "with a fragment too wide" if entity.type in head.discontinuous_types else "discontinuous"
+    return "with fragments too wide or too far apart" if entity.type in head.discontinuous_types else "discontinuous"
 
 
 def explain_zero_score(gold: Sequence[Sentence], predicted: Sequence[Sentence], head: Head, rate: float) -> str:
