@@ -113,6 +113,15 @@ def test_the_command_takes_the_folds_of_a_resumed_audit(data: Path, finished: Pa
     assert records(finished) == before
 
 
+def test_the_model_of_a_finished_fold_is_removed_after_an_interruption(data: Path, finished: Path, tmp_path: Path) -> None:
+    """The scores were written, but the process was killed before the model was removed."""
+    out = Path(shutil.copytree(finished, tmp_path / "audit"))
+    (out / "folds" / "fold-1").mkdir()
+    (out / "folds" / "fold-1" / "model.safetensors").write_bytes(b"weights")
+    audit(data, out, resume=True, device="cpu", log=quiet)
+    assert sorted(path.name for path in (out / "folds").iterdir()) == ["fold-1.npz", "fold-2.npz"]
+
+
 @pytest.fixture
 def audited(data: Path, finished: Path, tmp_path: Path) -> Path:
     """A copy of the finished audit that a test may change."""
