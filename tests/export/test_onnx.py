@@ -29,6 +29,7 @@ pytest.importorskip("onnxruntime", reason="onnxruntime is not installed; run pip
 onnx = pytest.importorskip("onnx", reason="onnx is not installed; run pip install 'spanwise[onnx]'")
 
 from spanwise.export.onnx import export_onnx, write  # noqa: E402
+from spanwise.export.simplification import simplify_graphs  # noqa: E402
 from spanwise.prediction.onnx.predictor import OnnxPredictor, candidate_spans  # noqa: E402
 from spanwise.prediction.onnx.record import ENCODER, Transitions  # noqa: E402
 from spanwise.prediction.onnx.tags import best_tags, decode_tags, entities_from_tags, marginals  # noqa: E402
@@ -65,6 +66,7 @@ RECIPES: dict[str, list[tuple[str, tuple[str, ...]]]] = {
 def both(built: Model, folder: Path, **options: Any) -> tuple[Predictor, OnnxPredictor]:
     built = built.for_prediction()
     write(built, folder, **options)
+    simplify_graphs(folder)
     return Predictor(built, "cpu"), OnnxPredictor(folder, "cpu")
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -130,6 +132,26 @@ def test_pipe_equals_single_documents(nlp: Any) -> None:
         assert [[(span.text, span.label_) for span in doc.spans["spanwise"]] for doc in piped] == single
     pairs = list(nlp.pipe([(text, index) for index, text in enumerate(texts)], as_tuples=True))
     assert [index for _, index in pairs] == list(range(len(texts)))
+
+
+def test_several_processes(model: str) -> None:
+    """spaCy forks its processes, in which torch has no threads."""
+    program = f"""
+import os, signal
+os.register_at_fork(after_in_child=lambda: signal.alarm(60))
+signal.alarm(120)
+import spacy, torch
+torch.set_num_threads(2)
+nlp = spacy.blank("en")
+nlp.add_pipe("spanwise", config={{"model": {model!r}, "device": "cpu"}})
+texts = [{TEXT!r}] * 4
+expected = [len(doc.spans["spanwise"]) for doc in nlp.pipe(texts)]
+assert [len(doc.spans["spanwise"]) for doc in nlp.pipe(texts, n_process=2)] == expected
+print(sum(expected), torch.get_num_threads())
+"""
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
+    count, threads = done.stdout.split()
+    assert (int(count) > 3, threads) == (True, "2"), done.stderr
 
 
 def test_saved_pipeline(nlp: Any, tmp_path: Path) -> None:

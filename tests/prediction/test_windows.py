@@ -97,6 +97,26 @@ def capitalised_range(sentence: Sentence) -> Sentence:
     return replace(sentence, entities=(Entity("X", (Span(positions[0], positions[-1] + 1),)),) if positions else ())
 
 
+def test_an_improbable_entity_that_covers_the_overlap_removes_no_others() -> None:
+    sentence = text(MAX_WORDS + 100, 0)
+    ranges = window_ranges(len(sentence.words))
+    middle = (ranges[1].start + ranges[0].end) // 2
+    small = Entity("X", (Span(middle - 1, middle + 1),), 0.9)
+    wide = Entity("X", (Span(ranges[1].start - 20, ranges[0].end + 20),), 0.03)
+
+    def inside(window: Span) -> Sentence:
+        """The predictions of a window; the wide entity is cut at its edges."""
+        spans = [Span(max(e.range.start, window.start), min(e.range.end, window.end)) for e in (wide, small)]
+        entities = (
+            Entity("X", (Span(start - window.start, end - window.start),), e.score)
+            for (start, end), e in zip(spans, (wide, small), strict=True)
+        )
+        return Sentence("window", sentence.words[window.start : window.end], tuple(entities))
+
+    joined = join_windows(sentence, ranges, [inside(window) for window in ranges])
+    assert joined.entities == (small,)
+
+
 def test_boundaries_cross_no_entity() -> None:
     ranges = [Span(0, 8), Span(4, 12)]  # the words 4 to 7 are in both
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
@@ -41,10 +42,14 @@ class Predictor(BasePredictor):
         self.scale = score_scale(model.config.calibration)
         with temporary_threshold(model.head, 0.5) as default:
             self.default_threshold = None if default is None else self.scale.calibrate(default)
+        self._process = os.getpid()
 
     def predict_chunk(
         self, sentences: Sequence[Sentence], context: Sequence[Sentence], *, threshold: Thresholds, batch_size: int
     ) -> list[Sentence]:  # fmt: skip
+        if self._process != os.getpid():  # a fork, which has no threads of torch and would wait for them for ever
+            self._process = os.getpid()
+            torch.set_num_threads(1)
         return predict_chunk(self.model, sentences, context, batch_size=batch_size, threshold=threshold)
 
 

@@ -93,14 +93,23 @@ def _shift(entity: Entity, offset: int) -> Entity:
 
 
 def _boundaries(ranges: Sequence[Span], entities: Sequence[Sequence[Entity]]) -> Iterator[int]:
-    """Boundaries between windows: inside no entity, closest to the middle of the overlap."""
-    for (one, other), (left, right) in zip(pairwise(ranges), pairwise(entities), strict=True):
-        shared = Span(other.start, one.end)
-        middle = (shared.start + shared.end) // 2
-        covered = {
-            position
-            for entity in (*left, *right)
-            for position in range(max(entity.range.start + 1, shared.start), min(entity.range.end, shared.end + 1))
-        }
-        free = [position for position in range(shared.start, shared.end + 1) if position not in covered]
-        yield min(free, key=lambda position: abs(position - middle), default=middle)
+    """Boundaries between windows: inside no entity, closest to the middle of the overlap.
+
+    If entities cover the whole overlap, those across the boundary are dropped: the boundary is where the sum of
+    their scores is lowest. An entity at the edge of a window may have been cut there, so it is dropped, too.
+    """
+    for windows in pairwise(zip(ranges, entities, strict=True)):
+        (one, _), (other, _) = windows
+        middle = (other.start + one.end) // 2
+        for edge in (0, 1):  # whether entities at the edge of their window count as crossing it
+            dropped = dict.fromkeys(range(other.start, one.end + 1), 0.0)  # the scores of the entities across a position
+            for window, predicted in windows:
+                for entity in predicted:
+                    start = entity.range.start + 1 - edge * (entity.range.start == window.start)
+                    end = entity.range.end + edge * (entity.range.end == window.end)
+                    for position in range(max(start, other.start), min(end, one.end + 1)):
+                        dropped[position] += 1.0 if entity.score is None else entity.score
+            boundary = min(dropped, key=lambda position: (dropped[position], abs(position - middle)))
+            if not dropped[boundary]:
+                break
+        yield boundary

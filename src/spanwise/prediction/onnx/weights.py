@@ -2,7 +2,7 @@
 
 An ONNX file is a protocol buffer. Of its many fields only these are read: ``ModelProto.graph`` (7),
 ``GraphProto.initializer`` (5), and of each tensor its type (2), name (8), ``float_data`` (4) and
-``raw_data`` (9). Scalars may be infinite, because graphs use infinity as a constant for masks.
+``raw_data`` (9). Graphs use infinity as a constant for masks: a scalar, or a mask of 0 and minus infinity.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 import mmap
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -51,7 +52,18 @@ def _is_valid(tensor: dict[int, int | memoryview]) -> bool:
     if not isinstance(kind, int) or kind not in FLOATS or not isinstance(raw, memoryview):
         return True
     numbers = np.frombuffer(raw, FLOATS[kind])
-    return bool(np.isfinite(numbers).all() if len(numbers) > 1 else not np.isnan(numbers).any())
+    if len(numbers) == 1:
+        return not np.isnan(numbers).any()
+    return bool(np.isfinite(numbers).all()) or is_mask(numbers)
+
+
+def is_mask(numbers: npt.NDArray[np.floating[Any]]) -> bool:
+    """Whether an array is a mask that is added to attention scores.
+
+    >>> is_mask(np.array([0.0, -np.inf])), is_mask(np.array([-np.inf, -np.inf])), is_mask(np.array([0.5, -np.inf]))
+    (True, False, False)
+    """
+    return bool(((numbers == 0) | np.isneginf(numbers)).all() and (numbers == 0).any())
 
 
 def _fields(message: memoryview) -> Iterator[tuple[int, int | memoryview]]:
