@@ -172,7 +172,7 @@ def test_long_sentences_of_the_data_are_no_unlabelled_text(tmp_path: Path) -> No
     added = add_unlabelled(data, [str(tmp_path / "long.jsonl")], lines.append)[UNLABELLED]
     assert {s.words[0] for s in added} == {"new"}
     assert len(added) == 2
-    assert lines == ["note: 1 unlabelled sentences are also in the data and are skipped"]
+    assert lines == ["note: 1 unlabelled sentence that is also in the data, skipped"]
 
 
 def test_unlabelled_text_has_the_encoding_of_the_data(teachers: dict[str, Path], tmp_path: Path) -> None:
