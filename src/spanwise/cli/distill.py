@@ -58,6 +58,9 @@ def distill(
     from gold and from the mean probabilities of the teachers (--set training.gold_weight=0.5). On
     unlabelled text, it learns from the probabilities only. All other options are those of train.
     """
+    from spanwise.runtime.launch import start_missing_processes
+
+    start_missing_processes()
     from spanwise.cli.training_report import print_next_commands, print_scores
     from spanwise.recipes.resolve import Choices
     from spanwise.runtime.device import is_main_process
