@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from cli_runner import Result, Runner
-from tiny import STATIC, corpus, digest
+from tiny import PLACES, STATIC, corpus, digest
 
 from spanwise import Entity, load
 from spanwise.core.errors import SpanwiseWarning
@@ -81,6 +81,26 @@ def test_weights_exist_after_the_first_epoch(train: Runner, run: Runner, data: P
     assert digest(folder) == digest(tmp_path / "whole")
     (folder / "model.safetensors").unlink()  # of a finished training
     assert run("describe", folder).err == f"{folder}: no trained model here (model.safetensors missing)\n"
+
+
+@pytest.mark.parametrize("seeds", [(), ("--seeds", "1,2")])
+def test_a_resumed_training_reads_the_data_in_the_same_format(
+    train: Runner, data: Path, tmp_path: Path, seeds: tuple[str, ...]
+) -> None:
+    """Also with an encoding, and if another format would be detected."""
+    sentences = [sentence for split in ("train", "dev") for sentence in read(data / f"{split}.jsonl")]
+    rows = [[f"{word}é O {'B-Place' if word in PLACES else 'O'}" for word in sentence.words] for sentence in sentences]
+    file = tmp_path / "letters.conll"
+    file.write_text("\n\n".join("\n".join(lines) for lines in rows), encoding="latin-1")
+    words = (*OPTIONS, "--from", "conll:labels=2", "--encoding", "latin-1", *seeds)
+    with interrupted(EPOCH + 3):
+        assert train("run", *words, data=file).code == 130
+    result = train("run", "--resume", data=file)
+    assert (result.code, result.err) == (0, "")
+    assert seeds or "--gold-format conll:labels=2 --encoding latin-1" in result.out
+    train("whole", *words, data=file)
+    for name in ("seed-1", "seed-2") if seeds else (".",):
+        assert digest(tmp_path / "run" / name) == digest(tmp_path / "whole" / name)
 
 
 @pytest.mark.usefixtures("without_figures")

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 import pytest
 
+from spanwise.cli import main
 from spanwise.core.errors import SpanwiseError
 from spanwise.runtime import launch
 
@@ -36,6 +38,16 @@ def test_all_processes_are_started(started: list[tuple[str, ...]], monkeypatch: 
     (command,) = started
     assert command[1:5] == ("-m", "torch.distributed.run", "--nproc-per-node", "2")
     assert command[-4:] == ("-m", "spanwise", "train", "data")
+
+
+@pytest.mark.parametrize("words", [("train", "missing"), ("distill", "missing", "missing")])
+def test_both_commands_that_train_start_them(
+    started: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, words: tuple[str, ...]
+) -> None:
+    set_environment(monkeypatch)
+    with pytest.raises(SystemExit):
+        main([*words, "--out", str(tmp_path / "run")])
+    assert len(started) == 1
 
 
 def test_other_processes_are_left_alone(started: list[tuple[str, ...]], monkeypatch: pytest.MonkeyPatch) -> None:

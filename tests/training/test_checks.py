@@ -117,6 +117,16 @@ def test_labels_that_differ_between_splits(built: Model) -> None:
     assert not any(note.startswith("train has") for note in notes)
 
 
+def test_many_labels_are_not_all_listed(built: Model) -> None:
+    """With hundreds of types, a note with all their names would hide the others."""
+    many = tuple(make_sentence((f"T{number:03}", 0, 1)) for number in range(300))
+    one = (make_sentence(("Other", 0, 1)),)
+    notes = check_corpus(Corpus({"train": one, "dev": many}), built.head)
+    assert any(note.endswith("T008 (1), T009 (1) and 290 more") for note in notes)
+    notes = check_corpus(Corpus({"train": many, "dev": one}), built.head)
+    assert any(note.startswith("dev has no entity of T000, T001,") and note.endswith("T009 and 290 more") for note in notes)
+
+
 CASES = {
     "no gold": ([make_sentence()], [make_sentence()], "dev has no entities"),
     "unreachable": (

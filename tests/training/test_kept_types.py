@@ -225,6 +225,25 @@ def test_the_head_of_every_method_is_copied_if_there_are_more_types(recipe: str,
     assert f"and {count} of {count} weight tensors of the head" in line
 
 
+@pytest.mark.parametrize(
+    ("recipe", "table"),
+    [("grid", "widths"), ("spanner", "width_embedding.weight"), ("shallow-span", "sizes.weight")],
+)
+@pytest.mark.parametrize("more_widths", [0, 1, 2])
+def test_weights_of_widths_are_copied_to_the_same_widths(recipe: str, table: str, more_widths: int, tmp_path: Path) -> None:
+    """Also if there are as many more widths as types: two types and widths before, three or more after."""
+    data = corpus(24)
+    train = [replace(s, entities=(*s.entities, Entity("A", ((0, 1),)))) for s in data["train"]]
+    old = model("static", recipe, ("head.max_width=2",), data=data)
+    new = model("static", recipe, (f"head.max_width={2 + more_widths}",), data=Corpus({**data.splits, "train": train}), seed=1)
+    old.save(tmp_path)
+    before = new.head.state_dict()[table].clone()
+    initialize_from(new, tmp_path)
+    after = new.head.state_dict()[table]
+    assert torch.equal(after[:2], old.head.state_dict()[table])
+    assert torch.equal(after[2:], before[2:])
+
+
 @pytest.mark.parametrize("recipe", ["global-pointer", "efficient-global-pointer"])
 def test_old_types_are_scored_as_before_if_there_are_more_types(recipe: str, tmp_path: Path) -> None:
     """Types of these heads are independent, so a new one changes no probability."""

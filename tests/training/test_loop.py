@@ -125,6 +125,22 @@ def test_the_batch_of_a_gradient_that_is_not_finite_is_named(tmp_path: Path) -> 
         trainer.train()
 
 
+@pytest.mark.parametrize("size", [8, 1])
+def test_too_little_memory_for_a_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+    trainer = make_trainer(tmp_path / "run", overrides=(f"training.batch_size={size}",))
+    monkeypatch.setattr(trainer.steps, "make", lambda packed, is_update: torch.empty(10**15))
+    with pytest.raises(SpanwiseError) as caught:
+        trainer.train()
+    longest = max(len(trainer.batches.sentences[index].words) for index in trainer.batches.batches[0])
+    problem = f"not enough memory for step 1: a batch of {size} sentence{'s' * (size > 1)}, the longest of {longest} words"
+    advice = "; pass --batch-size 4 --set training.accumulate=2, which" if size > 1 else "; train on shorter sentences"
+    assert str(caught.value).startswith(problem)
+    assert advice in str(caught.value)
+    monkeypatch.setattr(trainer.steps, "make", lambda packed, is_update: torch.zeros(1) @ torch.zeros(2))
+    with pytest.raises(RuntimeError, match="size"):
+        trainer.train()
+
+
 def test_the_check_is_delayed_but_names_the_right_step() -> None:
     built, train = model("static"), corpus(60)["train"]
     batches = TrainingBatches(

@@ -58,16 +58,18 @@ def distill(
     from gold and from the mean probabilities of the teachers (--set training.gold_weight=0.5). On
     unlabelled text, it learns from the probabilities only. All other options are those of train.
     """
+    from spanwise.runtime.launch import start_missing_processes
+
+    start_missing_processes()
     from spanwise.cli.training_report import print_next_commands, print_scores
     from spanwise.recipes.resolve import Choices
     from spanwise.runtime.device import is_main_process
     from spanwise.training.run import RunOptions, train_choices
 
-    source_format = with_encoding(source_format, encoding)
     training = {"epochs": epochs, "batch_size": batch_size, "seed": seed, "deterministic": deterministic or None}
     choices = Choices(recipe, encoder, None, tuple(settings or ()), training)
     options = RunOptions(
-        device=device, resume=resume, init=init, data_format=source_format,
+        device=device, resume=resume, init=init, data_format=with_encoding(source_format, encoding),
         trackers=tuple(track or ()), log=typer.echo, teachers=tuple(teachers), unlabelled=tuple(map(str, unlabelled or ())),
     )  # fmt: skip
     with resume_hint(out):
@@ -75,4 +77,4 @@ def distill(
     if is_main_process():
         print_scores(run.scores)
         typer.echo(f"run folder: {out}")
-        print_next_commands(out, data, source_format, run.scores)
+        print_next_commands(out, data, run.data_format, run.scores)

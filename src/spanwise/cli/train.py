@@ -107,7 +107,7 @@ def train(
             if is_main_process():
                 print_scores(run.scores)
                 typer.echo(f"run folder: {out}")
-                print_next_commands(out, data, source_format, run.scores)
+                print_next_commands(out, data, run.data_format, run.scores)
 
 
 def _parse_seeds(text: str) -> list[int]:

@@ -24,7 +24,8 @@ class TrainingRecord:
     fingerprint of each split, ``init`` the run folder of the initial weights, ``conditions`` the number
     of threads, the device and the versions of libraries. ``teachers`` are the folders of the models
     that the run learns from (``spanwise distill``), and ``unlabelled`` the files of its unlabelled text.
-    ``keep_types`` tells whether it keeps the types of ``init`` that the data does not annotate.
+    ``keep_types`` tells whether it keeps the types of ``init`` that the data does not annotate, and
+    ``data_format`` is the format in which the data was read, if it was given.
     """
 
     config: Config
@@ -34,6 +35,7 @@ class TrainingRecord:
     teachers: tuple[str, ...] = ()
     unlabelled: tuple[str, ...] = ()
     keep_types: bool = False
+    data_format: str | None = None
 
     @classmethod
     def read(cls, path: Path) -> TrainingRecord:
@@ -41,7 +43,12 @@ class TrainingRecord:
         values = read_json(path)
         record = cls._parse(path, values.get("config"), values.get("data"), values.get("init"), values.get("conditions"))
         teachers, unlabelled = (_paths(path, values.get(name)) for name in ("teachers", "unlabelled"))
-        return replace(record, teachers=teachers, unlabelled=unlabelled, keep_types=values.get("keep_types") is True)
+        if not isinstance(data_format := values.get("data_format"), str | None):
+            raise _unreadable(path, "the format of the data is not a string")
+        return replace(
+            record, teachers=teachers, unlabelled=unlabelled, keep_types=values.get("keep_types") is True,
+            data_format=data_format,
+        )  # fmt: skip
 
     @classmethod
     def read_report(cls, path: Path) -> TrainingRecord:
@@ -64,8 +71,11 @@ class TrainingRecord:
 
     def write(self, path: Path) -> None:
         config = self.config.model_dump(mode="json")
-        values = {"config": config, "data": self.data, "init": self.init, "conditions": self.conditions}
-        write_json(path, values | {"teachers": self.teachers, "unlabelled": self.unlabelled, "keep_types": self.keep_types})
+        values = {
+            "config": config, "data": self.data, "init": self.init, "conditions": self.conditions, "teachers": self.teachers,
+            "unlabelled": self.unlabelled, "keep_types": self.keep_types, "data_format": self.data_format,
+        }  # fmt: skip
+        write_json(path, values)
 
     def check_same(self, folder: Path, config: Config, data: Mapping[str, str]) -> None:
         """Refuse to resume with other data or settings."""
@@ -88,6 +98,7 @@ class RunGroup(BaseModel):
     config: Config
     init: Path | None = None
     keep_types: bool = False
+    data_format: str | None = None
 
     @classmethod
     def read(cls, path: Path) -> RunGroup | None:

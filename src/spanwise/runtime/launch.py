@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 
 from spanwise.core.errors import SpanwiseError
 
-_ADVICE = "start them with torchrun --nproc-per-node N -m spanwise train …"
+_ADVICE = "start them with torchrun --nproc-per-node N -m spanwise …"
 
 
 def start_missing_processes() -> None:

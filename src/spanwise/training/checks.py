@@ -17,6 +17,7 @@ from spanwise.heads.base import Head
 from spanwise.models.model import entity_types
 
 COVERAGE_SAMPLE = 20_000  # words of the training data that are checked
+MAX_LISTED = 10  # names in a note; corpora may have hundreds of types
 MAX_UNCOVERED = 0.2  # share of words; names and sequences of letters in biomedical text are far below it
 
 
@@ -88,13 +89,22 @@ def _label_notes(corpus: Corpus) -> Iterator[str]:
         counts = Counter(entity.type for sentence in corpus[split] for entity in sentence.entities)
         unseen = {name: count for name, count in counts.items() if name not in known}
         if unseen:
-            listed = ", ".join(f"{name} ({count})" for name, count in sorted(unseen.items()))
+            listed = list_some([f"{name} ({count})" for name, count in sorted(unseen.items())])
             yield f"{split} has entity types that are not in train and cannot be learned: {listed}"
         absent = known - counts.keys() - _unannotated(corpus[split], known)
         if split != "train" and counts and absent:
-            yield f"{split} has no entity of {', '.join(sorted(absent))}"
+            yield f"{split} has no entity of {list_some(sorted(absent))}"
         if split != "train" and not counts:
             yield f"{split} has no entities: its scores will be 0"
+
+
+def list_some(names: Sequence[str]) -> str:
+    """The first names, and how many more there are.
+
+    >>> list_some("ABCDEFGHIJKL")
+    'A, B, C, D, E, F, G, H, I, J and 2 more'
+    """
+    return ", ".join(names[:MAX_LISTED]) + f" and {len(names) - MAX_LISTED:,} more" * (len(names) > MAX_LISTED)
 
 
 def _unannotated(sentences: Sequence[Sentence], types: set[str]) -> set[str]:

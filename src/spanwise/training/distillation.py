@@ -18,6 +18,7 @@ from spanwise.losses.teaching import TaughtSentence, decide_open_spans
 from spanwise.models.model import Model
 from spanwise.prediction.load import model_folder
 from spanwise.runs.folder import RunFolder
+from spanwise.training.checks import list_some
 from spanwise.training.data import unlabelled_sentences
 from spanwise.training.supervision import Supervision
 from spanwise.training.teacher_outputs import TeacherOutputs, is_short
@@ -142,6 +143,7 @@ def _check_teacher(folder: Path, labels: Labels) -> bool:
         raise SpanwiseError(f"{folder}: types given spans and cannot teach a model that predicts entities")
     known = Labels.from_json(read_json(run.labels_file), str(run.labels_file))
     if missing := [type for type in labels.entities if type not in known.entities]:
-        listed = ", ".join(missing[:5]) + f" and {len(missing) - 5} more" * (len(missing) > 5)
-        raise SpanwiseError(f"{folder}: does not know {listed}; a teacher must know all entity types of the training data")
+        raise SpanwiseError(
+            f"{folder}: does not know {list_some(missing)}; a teacher must know all entity types of the training data"
+        )
     return head_class(str(head.get("kind"))).finds_relations or head_settings(head).relation_head is not None

@@ -20,7 +20,8 @@ def fit(corpus: Corpus, config: Config, *, device: str = "auto") -> Model:
     scored and nothing is written. Settings that a head chooses on dev keep their defaults.
     """
     torch.manual_seed(config.training.seed)
-    train = corpus["train"]
+    train, training = corpus["train"], config.training.model_copy(update={"checkpoint_steps": None})
+    config = config.model_copy(update={"training": training})
     model = Model.build(config, corpus)
     # The trainer needs a dev split and a folder; it uses neither here.
     trainer = Trainer(

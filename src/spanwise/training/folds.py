@@ -43,7 +43,7 @@ def train_folds(
     log = options.log
     with GroupTraining(out, "folds", choices, options, [data, folds]).open() as group:
         config = group.config()
-        corpus = read_data(data, options.data_format, log)
+        corpus = read_data(data, group.data_format, log)
         parts, runs = list(cut_folds(corpus, folds)), {}
         untested = sum(map(len, corpus.splits.values())) - sum(len(part["test"]) for _, part in parts)
         if untested:

@@ -56,6 +56,11 @@ class GroupTraining:
                 options.log(f"nothing to resume in {path}: training from the start")
             yield self
 
+    @property
+    def data_format(self) -> str | None:
+        """The format of the data: the given one or, in a resumed group, that of its start."""
+        return self.options.data_format or (self.record.data_format if self.record else None)
+
     def config(self, *overrides: str, **settings: Any) -> Config:
         """The configuration of a run: the common choices with its overrides and training settings."""
         choices = self.choices.adding(*overrides, **settings)
@@ -76,7 +81,7 @@ class GroupTraining:
         first_config, _ = next(iter(runs.values()))
         record = RunGroup(
             runs=list(runs), config=first_config, init=None if init is None else Path(init).absolute(), keep_types=keep_types,
-            **{self.kind: requested},
+            data_format=self.data_format, **{self.kind: requested},
         )  # fmt: skip
         options = replace(self.options, init=init, keep_types=keep_types, data_format=None)
         with self._recorded(record):

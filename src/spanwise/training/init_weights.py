@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -15,12 +16,16 @@ from spanwise.heads.base import Head
 from spanwise.models.model import Model
 from spanwise.spans.deep import SpanTransformer
 
+# The names of tables with one row for each width of spans. With as many more types as widths, their shapes look like those
+# of tables of types.
+_WIDTHS = re.compile(r"(^|\.)(widths|widths\.weight|width_embedding\.weight|sizes\.weight)$")
+
 
 def initialize_from(model: Model, folder: Path) -> str:
     """Copy the encoder of a trained model, and the matching tensors of its head if kind and labels agree.
 
-    The model may have more entity types: the weights of each type are then copied to those of the same
-    type. Returns a line for the log.
+    The model may have more entity types, and other widths of spans: the weights of each type or width are
+    then copied to those of the same type or width. Returns a line for the log.
     """
     source_model = Model.load(folder)
     transfer_weights(model.encoder, source_model.encoder, folder)
@@ -35,7 +40,10 @@ def initialize_from(model: Model, folder: Path) -> str:
         return f"initialised from {folder}: the encoder only, because the head is of another kind or has other labels"
     tensors, source_tensors, source_names = head.state_dict(), source.state_dict(), _transfer_names(source)
     matches = {name: source_tensors[source_names[key]] for key, name in _transfer_names(head).items() if key in source_names}
-    resized = {name: copy_types(tensors[name], value, old, new) for name, value in matches.items()}
+    resized = {
+        name: copy_widths(tensors[name], value) if _WIDTHS.search(name) else copy_types(tensors[name], value, old, new)
+        for name, value in matches.items()
+    }
     copied = {name: value for name, value in resized.items() if value is not None}
     head.load_state_dict({**tensors, **copied})
     return f"initialised from {folder}: the encoder, and {len(copied)} of {len(tensors)} weight tensors of the head"
@@ -61,6 +69,14 @@ def _transfer_names(head: Head) -> dict[str, str]:
                 key = prefix + part.transfer_name(key.removeprefix(prefix))
         names[key] = name
     return names
+
+
+def copy_widths(target: Tensor, source: Tensor) -> Tensor | None:
+    """Copy a table with one row for each width of spans; rows of wider spans keep their values."""
+    if target.shape[1:] != source.shape[1:]:
+        return None
+    count = min(len(target), len(source))
+    return torch.cat((source[:count], target[count:]))
 
 
 def copy_types(target: Tensor, source: Tensor, old: Sequence[str], new: Sequence[str]) -> Tensor | None:

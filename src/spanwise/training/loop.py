@@ -34,6 +34,7 @@ from spanwise.training.checks import explain_zero_score
 from spanwise.training.data import all_sentences
 from spanwise.training.dev import DevScorer
 from spanwise.training.finite_check import FiniteCheck
+from spanwise.training.memory import explain_lack_of_memory
 from spanwise.training.progress import Progress
 from spanwise.training.steps import TrainingSteps
 from spanwise.training.trackers import flatten
@@ -186,7 +187,9 @@ class Trainer:
 
     def step(self, number: int, packed: PackedBatch, *, is_update: bool = True) -> dict[str, Tensor]:
         """Learn from a batch and, with ``is_update``, make an optimiser step; return the losses."""
-        losses, gradient_norm = self.steps.make(packed, is_update=is_update)
+        sentences = [self.batches.sentences[index] for index in packed.indices]
+        with explain_lack_of_memory(number + 1, sentences, self.settings):
+            losses, gradient_norm = self.steps.make(packed, is_update=is_update)
         self.finite_check.add(number, losses["loss"], gradient_norm)
         return losses
 

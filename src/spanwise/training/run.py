@@ -43,11 +43,15 @@ from spanwise.training.trackers import check_trackers
 
 @dataclass
 class Run:
-    """A finished run: its folder, the model with the weights that were best on dev, and the scores by split."""
+    """A finished run: its folder, the model with the weights that were best on dev, and the scores by split.
+
+    ``data_format`` is the format in which the data was read, if it was given.
+    """
 
     folder: Path
     model: Model
     scores: dict[str, dict[str, Any]] = field(default_factory=dict)
+    data_format: str | None = None
 
 
 @dataclass(frozen=True)
@@ -158,6 +162,8 @@ def train_config(data: str | Path | Corpus, out: Path, config: Config, options: 
         if options.resume and not folder.is_started:
             options.log(f"nothing to resume in {out}: training from the start")
             options = replace(options, resume=False)
+        if record is not None:
+            options = replace(options, data_format=options.data_format or record.data_format)
         corpus = read_training_corpus(data, options.data_format, options.log)
         if record is not None:
             check_same_teachers(out, record, options.teachers, options.unlabelled)
@@ -245,7 +251,7 @@ def _train(
         report = training_report(trainer, config, scores, notes, conditions, time.perf_counter() - started)
         write_json(folder.report_file, report | supervision.to_report() | {"calibration": calibration})
     trainer.finish(scores)
-    return Run(folder.path, model.eval(), scores)
+    return Run(folder.path, model.eval(), scores, options.data_format)
 
 
 def _make_record(config: Config, corpus: Corpus, options: RunOptions) -> TrainingRecord:
@@ -253,7 +259,7 @@ def _make_record(config: Config, corpus: Corpus, options: RunOptions) -> Trainin
     init = None if options.init is None else str(Path(options.init).absolute())
     return TrainingRecord(
         config, fingerprints(corpus), init, teachers=options.teachers, unlabelled=options.unlabelled,
-        keep_types=options.keep_types,
+        keep_types=options.keep_types, data_format=options.data_format,
     )  # fmt: skip
 
 

@@ -27,7 +27,7 @@ def train_seeds(
         raise SpanwiseError(f"--seeds and --set {override} cannot be combined: all runs would have this seed; omit one of them")
     log = options.log
     with GroupTraining(out, "seeds", choices, options, [data]).open() as group:
-        corpus = read_training_corpus(data, options.data_format, log)
+        corpus = read_training_corpus(data, group.data_format, log)
         runs = group.train(seeds, {f"seed-{seed}": (group.config(seed=seed), corpus) for seed in seeds})
 
         summary: dict[str, Any] = {"seeds": list(seeds), "scores": {}}

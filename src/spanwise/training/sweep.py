@@ -40,7 +40,7 @@ def train_sweep(
     log = options.log
     with GroupTraining(out, "sweep", choices, replace(options, test=False), [data]).open() as group:
         configs = {name: group.config(*point) for name, point in points.items()}
-        corpus = read_training_corpus(data, options.data_format, log)
+        corpus = read_training_corpus(data, group.data_format, log)
         runs = group.train(sweep, {name: (config, corpus) for name, config in configs.items()})
 
         rows: list[dict[str, Any]] = []

@@ -1,0 +1,36 @@
+"""The error of a training step that needs more memory than there is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import torch
+
+from spanwise.config.settings import TrainingSettings
+from spanwise.core.errors import SpanwiseError
+from spanwise.core.types import Sentence
+
+_NO_CPU_MEMORY = "can't allocate memory"  # in an error of torch's allocator
+
+
+@contextmanager
+def explain_lack_of_memory(step: int, sentences: Sequence[Sentence], settings: TrainingSettings) -> Iterator[None]:
+    """Replace the error of torch for a step over a batch by one line that says what to change."""
+    try:
+        yield
+    except RuntimeError as error:
+        if not isinstance(error, torch.cuda.OutOfMemoryError) and _NO_CPU_MEMORY not in str(error):
+            raise
+        longest = max((len(sentence.words) for sentence in sentences), default=0)
+        size = f"{len(sentences):,} sentence{'s' * (len(sentences) != 1)}, the longest of {longest:,} words"
+        raise SpanwiseError(f"not enough memory for step {step}: a batch of {size}; {_advise(settings)}") from None
+
+
+def _advise(settings: TrainingSettings) -> str:
+    if settings.token_budget is not None:
+        return f"lower training.token_budget (now {settings.token_budget})"
+    if not settings.batch_size or settings.batch_size == 1:
+        return "train on shorter sentences, or with another recipe or a smaller encoder"
+    smaller = f"--batch-size {settings.batch_size // 2} --set training.accumulate={2 * settings.accumulate}"
+    return f"pass {smaller}, which learns from about as many sentences per step, or train on shorter sentences"
