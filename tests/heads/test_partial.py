@@ -89,6 +89,16 @@ def test_entities_count_in_open_parts(built: Model) -> None:
     assert any(value.abs().max() > 0 for value in gradients(built, losses.mean).values())
 
 
+def test_relations_are_open_if_types_are_marked(built: Model) -> None:
+    """Marked types are types of entities, so nothing is known about unmarked relations, even if all types are marked."""
+    if not built.head.finds_relations:
+        pytest.skip("no relations")
+    gold = replace(EMPTY, entities=ENTITIES)
+    losses = [compute(built, replace(gold, annotated=marks)).parts["relations"].item() for marks in (("Drug", "Place"), None)]
+    assert losses[0] == pytest.approx(0, abs=1e-6)
+    assert losses[1] > 0.01
+
+
 def test_known_parts_count(built: Model) -> None:
     if built.needs_spans:
         pytest.skip("types given spans")

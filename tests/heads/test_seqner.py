@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import product
 from typing import Any
 
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
+from spanwise.core.partial import known_ends, known_types
 from spanwise.core.tags import decode
 from spanwise.core.types import Entity, Sentence
 from spanwise.encoders.base import TokenStates
@@ -195,3 +197,26 @@ def test_constrained_tags_are_the_best_valid_sequence(rows: list[list[float]]) -
     expected = max((tags for tags in product(range(5), repeat=len(rows)) if is_valid(tags)), key=score)
     assert is_valid(best_tags)
     assert score(best_tags) == pytest.approx(score(expected), abs=1e-4)
+
+
+@pytest.mark.parametrize("annotated", [(), ((0, 2),), ((1, 2), (3, 4)), ("A",), ("A", "B"), ("C",)])
+def test_a_crf_sums_over_the_sequences_that_agree_with_a_partial_annotation(encoder: Any, annotated: tuple[Any, ...]) -> None:
+    """An entity without a mark lowers the probability of a sequence once, also if it starts with I."""
+    head = make(encoder, "crf").eval()
+    head.marked_share = 0.3
+    gold = replace(sentence(4, ("A", (1, 2))), annotated=annotated)
+    states = TokenStates(torch.randn(1, 4, encoder.width), torch.zeros(1, encoder.width), torch.ones(1, 4, dtype=torch.bool))
+    known = [end > word for word, end in enumerate(known_ends(gold))] if known_types(gold) is None else [False] * 4
+
+    def weight(tags: tuple[int, ...]) -> float:
+        entities = set(decode(NAMES[tag] for tag in tags)[0])
+        more = entities - set(gold.entities)
+        is_open = all(entity.type not in (known_types(gold) or ()) and not any(known[slice(*entity.range)]) for entity in more)
+        return (0.7 if annotated == () else 1.0) ** len(more) if is_open and entities > more and tags[1] == 1 else 0.0
+
+    assert head.crf is not None
+    emissions, mask = head.emissions(states)
+    sequences = list(product(range(len(NAMES)), repeat=4))
+    scores = head.crf._sequence_score(emissions.expand(len(sequences), -1, -1), torch.tensor(sequences), mask.expand(625, -1))
+    expected = -(scores.softmax(0) * torch.tensor(list(map(weight, sequences)))).sum().log()
+    assert head.loss(states, head.targets([gold], gold=True)).sums.item() == pytest.approx(expected.item(), rel=1e-4)

@@ -61,18 +61,27 @@ class Crf(nn.Module):
         emissions = _shift(emissions)
         return self.partition(emissions, mask) - self._sequence_score(emissions, tags, mask)
 
-    def partial_loss(self, emissions: Tensor, masses: Tensor, mask: Tensor) -> Tensor:
+    def partial_loss(
+        self, emissions: Tensor, masses: Tensor, mask: Tensor, pair_masses: Tensor, has_pair_masses: Tensor
+    ) -> Tensor:  # fmt: skip
         """The negative log-likelihood of a set of tag sequences: [B].
 
         ``masses`` [B, T, tags] are the log-probabilities with which tags are allowed. Each word allows one.
+        In sentences that ``has_pair_masses`` [B] selects, ``pair_masses`` [tags, tags] are those of pairs of
+        neighbouring tags; row 0 also applies to the first word.
         """
         emissions = _shift(emissions)
-        return self.partition(emissions, mask) - self.partition(emissions + masses, mask)
+        allowed = self.partition(emissions + masses, mask)
+        allowed = torch.where(has_pair_masses, self.partition(emissions + masses, mask, pair_masses), allowed)
+        return self.partition(emissions, mask) - allowed
 
-    def partition(self, emissions: Tensor, mask: Tensor) -> Tensor:
+    def partition(self, emissions: Tensor, mask: Tensor, pair_masses: Tensor | None = None) -> Tensor:
         """log Z of each sentence: [B]. Differentiable once."""
         emissions = emissions.float().masked_fill(~mask.unsqueeze(-1), 0.0)
-        result: Tensor = _Partition.apply(emissions, mask, *self.clamped())  # type: ignore[no-untyped-call]
+        transitions, start, end = self.clamped()
+        if pair_masses is not None:
+            transitions, start = transitions + pair_masses, start + pair_masses[0]
+        result: Tensor = _Partition.apply(emissions, mask, transitions, start, end)  # type: ignore[no-untyped-call]
         return result
 
     @torch.no_grad()

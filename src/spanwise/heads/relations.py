@@ -26,6 +26,9 @@ from spanwise.heads.base import Head, HeadSettings, Labels, Losses, OnnxGraph, S
 from spanwise.heads.partial import known_targets
 from spanwise.heads.wrapper import HeadWrapper, name_targets, select_targets
 
+# Relations are open in sentences that were annotated for some types of entities: this is never one of them.
+NO_TYPE = ("",)
+
 
 class RelationSettings(HeadSettings):
     """Settings of relation heads: the entity head, with its ``kind`` and settings, and the relation layer.
@@ -120,7 +123,7 @@ class RelationHead(HeadWrapper, HasRelationThreshold, Tunable):
         targets = name_targets("entities", self.entities.targets(sentences, gold=gold, generator=generator))
         if gold:
             relations = self.relation_targets(sentences, generator)
-            known = known_targets(sentences, self.labels.entities, self.marked_share)
+            known = known_targets(sentences, NO_TYPE, self.marked_share)
             targets |= name_targets("relations", relations | known)
         return targets
 

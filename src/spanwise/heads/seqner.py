@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from math import log1p
 from typing import Literal
 
 import numpy as np
@@ -125,7 +126,10 @@ class SeqNer(HasSpanProbabilities, LearnsPartial, HasFixedShapes):
     def _partial_loss(self, emissions: Tensor, masses: Tensor, mask: Tensor) -> Losses:
         """The likelihood of all tag sequences that the annotation allows."""
         if self.crf is not None:
-            sums = self.crf.partial_loss(emissions, masses, mask)
+            # An I that continues nothing starts an entity, as B does.
+            starts = (self.transitions < 0) * log1p(-self.marked_share)
+            has_weak_negatives = (masses.isfinite() & (masses < 0)).flatten(1).any(1)
+            sums = self.crf.partial_loss(emissions, masses, mask, starts, has_weak_negatives)
         else:
             values = emissions.logsumexp(-1) - (emissions + masses).logsumexp(-1)
             sums = values.masked_fill(~mask, 0.0).sum(1)
