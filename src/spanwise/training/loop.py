@@ -187,8 +187,8 @@ class Trainer:
 
     def step(self, number: int, packed: PackedBatch, *, is_update: bool = True) -> dict[str, Tensor]:
         """Learn from a batch and, with ``is_update``, make an optimiser step; return the losses."""
-        sentences = [self.batches.sentences[index] for index in packed.indices]
-        with explain_lack_of_memory(number + 1, sentences, self.settings):
+        batch = map(self.batches.sentences.__getitem__, packed.indices)  # read only if there is an error
+        with explain_lack_of_memory(number + 1, batch, self.settings):
             losses, gradient_norm = self.steps.make(packed, is_update=is_update)
         self.finite_check.add(number, losses["loss"], gradient_norm)
         return losses

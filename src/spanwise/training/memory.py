@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 import torch
 
 from spanwise.config.settings import TrainingSettings
+from spanwise.core.counting import counted
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
 
@@ -15,15 +16,15 @@ _NO_CPU_MEMORY = "can't allocate memory"  # in an error of torch's allocator
 
 
 @contextmanager
-def explain_lack_of_memory(step: int, sentences: Sequence[Sentence], settings: TrainingSettings) -> Iterator[None]:
+def explain_lack_of_memory(step: int, sentences: Iterable[Sentence], settings: TrainingSettings) -> Iterator[None]:
     """Replace the error of torch for a step over a batch by one line that says what to change."""
     try:
         yield
     except RuntimeError as error:
         if not isinstance(error, torch.cuda.OutOfMemoryError) and _NO_CPU_MEMORY not in str(error):
             raise
-        longest = max((len(sentence.words) for sentence in sentences), default=0)
-        size = f"{len(sentences):,} sentence{'s' * (len(sentences) != 1)}, the longest of {longest:,} words"
+        lengths = [len(sentence.words) for sentence in sentences]
+        size = f"{counted(len(lengths), 'sentence')}, the longest of {counted(max(lengths, default=0), 'word')}"
         raise SpanwiseError(f"not enough memory for step {step}: a batch of {size}; {_advise(settings)}") from None
 
 
