@@ -19,6 +19,7 @@ from spanwise.heads import head_settings, head_values, make_head
 from spanwise.heads.base import Head, Labels
 from spanwise.heads.bundle import Bundle
 from spanwise.heads.discontinuous import Discontinuous
+from spanwise.heads.link_grid import LinkGrid
 from spanwise.heads.wrapper import select_targets
 from spanwise.training.checks import unreachable_causes
 
@@ -400,3 +401,15 @@ def test_fragments_depend_on_the_words_around_them(encoder: Any) -> None:
     both = [head._contextualize(TokenStates(w, w[:, 0], torch.ones(1, 5, dtype=torch.bool))) for w in (words, other)]
     one, changed = (head.links.scores(states)[0][0, 0, 0, 1] for states in both)
     assert one != changed
+
+
+def test_fragments_are_not_wider_than_spans() -> None:
+    """Links may be wider, but a wider fragment is never gold, so no score of one is learned."""
+    links = LinkGrid(4, ("A",), max_width=2, link_width=5)
+    torch.nn.init.constant_(links.grid.classifier.bias, 9.0)  # every cell is probable
+    words = torch.zeros(1, 6, 4)
+    fragments, spans = links.score(TokenStates(words, words[:, 0], torch.ones(1, 6, dtype=torch.bool)))
+    assert sorted(zip(fragments.start.tolist(), fragments.end.tolist(), strict=True)) == [
+        (start, end) for start in range(6) for end in range(start + 1, min(start + 2, 6) + 1)
+    ]
+    assert (spans.end - spans.start).max() == 5

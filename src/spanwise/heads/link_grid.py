@@ -69,7 +69,8 @@ class LinkGrid(nn.Module):
         scores, inside = self.scores(states)
         probabilities = scores.sigmoid()
         is_probable = (probabilities > THRESHOLD) & inside
-        return self._select(probabilities[:, :1], is_probable[:, :1]), self._select(probabilities[:, 1:], is_probable[:, 1:])
+        fragments, is_fragment = (values[:, :1, :, : self.max_width] for values in (probabilities, is_probable))
+        return self._select(fragments, is_fragment), self._select(probabilities[:, 1:], is_probable[:, 1:])
 
     def scores(self, states: TokenStates) -> tuple[Tensor, Tensor]:
         """The scores of all labels [B, 3, T, W], and which cells are spans [B, 1, T, W]."""
