@@ -9,6 +9,7 @@ from typer.testing import CliRunner
 
 from spanwise.cli import app
 from spanwise.config.settings import TrainingSettings
+from spanwise.core.errors import SpanwiseError
 from spanwise.encoders import ENCODERS, encoder_class
 from spanwise.heads import HEADS, head_class
 from spanwise.recipes.catalog import recipes
@@ -77,3 +78,12 @@ def test_all_recipes_can_be_explained(name: str) -> None:
 def test_an_unknown_recipe_names_the_nearest() -> None:
     with pytest.raises(Exception, match="spanner"):
         CliRunner().invoke(app, ["recipes", "spaner"], catch_exceptions=False)
+
+
+def test_an_unknown_encoder_is_refused() -> None:
+    with pytest.raises(SpanwiseError, match="encoder 'minlim' is neither static, minilm nor a folder"):
+        CliRunner().invoke(app, ["recipes", "spanner", "--encoder", "minlim"], catch_exceptions=False)
+    assert "encoder.name " in shown("spanner", "--encoder", "hf:bert-base-cased")
+    result = CliRunner().invoke(app, ["recipes", "--encoder", "static"])
+    assert result.exit_code == 2
+    assert "--encoder needs NAME" in result.output

@@ -33,6 +33,8 @@ def recipes(
     if name is not None:
         _explain(name, encoder)
         return
+    if encoder is not None:
+        raise typer.BadParameter("--encoder needs NAME, the recipe to explain")
     for recipe in sorted(known(), key=lambda name: (name != DEFAULT_RECIPE, name)):
         _print_title(f"{recipe} (default)" if recipe == DEFAULT_RECIPE else recipe, configure(recipe))
     typer.echo("\nspanwise recipes NAME explains every setting of a recipe")
@@ -45,10 +47,14 @@ def _print_title(name: str, config: Config) -> None:
 
 
 def _explain(name: str, encoder: str | None) -> None:
+    from spanwise.encoders import ENCODERS
+    from spanwise.encoders.pretrained import ALIASES, resolve
     from spanwise.recipes.catalog import configure
     from spanwise.recipes.explanation import explain_settings
 
     config = configure(name, encoder=encoder)
+    if encoder not in (None, "static", *ENCODERS.plugins, *ALIASES):  # a folder or a name on the hub
+        resolve(str(encoder))
     _print_title(name, config)
     for section in explain_settings(config):
         typer.echo(f"\n{section.title}")
