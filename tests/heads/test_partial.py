@@ -89,10 +89,10 @@ def test_entities_count_in_open_parts(built: Model) -> None:
     assert any(value.abs().max() > 0 for value in gradients(built, losses.mean).values())
 
 
-def test_relations_are_open_if_types_are_marked(built: Model) -> None:
+@pytest.mark.parametrize("recipe", ["gp-relations", "gplinker", "span-relations", "spanwise"])
+def test_relations_are_open_if_types_are_marked(recipe: str, tiny_bert: Path) -> None:
     """Marked types are types of entities, so nothing is known about unmarked relations, even if all types are marked."""
-    if not built.head.finds_relations:
-        pytest.skip("no relations")
+    built = build(recipe, tiny_bert)
     gold = replace(EMPTY, entities=ENTITIES)
     losses = [compute(built, replace(gold, annotated=marks)).parts["relations"].item() for marks in (("Drug", "Place"), None)]
     assert losses[0] == pytest.approx(0, abs=1e-6)
