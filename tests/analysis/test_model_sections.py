@@ -217,7 +217,7 @@ def test_calibration_text() -> None:
     predicted = [Sentence("s", words, (Entity("X", ((0, 1),), 0.9), Entity("X", ((2, 3),), 0.7)))]
     section = calibration_section(gold, predicted)
     assert (
-        "The mean score of 2 predictions is 0.800, and the precision 0.500: on average, scores are 0.300 too high."
+        "The mean score of 2 predictions is 0.800, and the precision is 0.500: on average, scores are 0.300 too high."
         in section.text
     )
     assert [row[0] for row in section.tables["thresholds"].rows] == [0.9, 0.7]

@@ -62,7 +62,7 @@ def test_annotations_join_the_base_data(tmp_path: Path) -> None:
     assert corpus["train"][2].entities == (), "the annotation replaces the sentence of the base data"
     assert words(corpus["dev"]) == ["in Rome"], "unchanged, and not trained on"
     assert lines[-1] == (
-        "training on 1 sentence of the base data and 2 collected; 1 replaced, 2 skipped, which are in dev or test"
+        "training on 1 sentence of the base data and 2 collected; 1 replaced, 2 skipped because they are in dev or test"
     )
     assert [sentence.annotated for sentence in corpus["train"]] == [None] * 3
 
@@ -111,7 +111,7 @@ def test_sentences_with_other_words_are_recognised(tmp_path: Path) -> None:
     assert {(entity.type, corrected.text_of(entity)) for entity in corrected.entities} == {
         ("Person", "Ann"), ("Dose", "5mg-dose")
     }  # fmt: skip
-    assert lines[-1].endswith("1 replaced, 3 skipped, which are in dev or test")
+    assert lines[-1].endswith("1 replaced, 3 skipped because they are in dev or test")
 
 
 def test_without_base_data_dev_is_a_fixed_part_of_the_tasks(tmp_path: Path) -> None:

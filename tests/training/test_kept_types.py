@@ -73,7 +73,7 @@ def test_kept_types_do_not_count_when_the_data_of_the_run_is_scored(tmp_path: Pa
     write(only(*NEW)["dev"], tmp_path / "dev.jsonl")
     scored = score_model(predictor, tmp_path / "dev.jsonl")
     assert scored.to_json()["micro"] == run.scores["dev"]["micro"]
-    assert "predictions of Drug do not count: this data does not annotate the types that the model kept" in scored.notes
+    assert "predictions of Drug do not count: the model kept these types, but this data does not annotate them" in scored.notes
     # Other data may annotate them.
     write(only(*NEW, count=80)["dev"], tmp_path / "other.jsonl")
     other = score_model(predictor, tmp_path / "other.jsonl").to_json()

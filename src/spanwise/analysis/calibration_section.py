@@ -64,8 +64,8 @@ def _text(result: Calibration) -> str:
     precision = result.unfiltered.precision
     gap = f"{abs(mean_score - precision):.3f} too {'high' if mean_score > precision else 'low'}"
     sentences = [
-        f"The mean score of {counted(count, 'prediction')} is {mean_score:.3f}, and the precision {precision:.3f}: on average, "
-        f"scores are {gap}.",
+        f"The mean score of {counted(count, 'prediction')} is {mean_score:.3f}, and the precision is {precision:.3f}: on "
+        f"average, scores are {gap}.",
         f"The expected calibration error is {result.expected_error:.3f} over bins of equal width and "
         f"{result.expected_error_equal_count:.3f} over bins of equal count.",
     ]

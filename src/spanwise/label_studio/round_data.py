@@ -69,7 +69,7 @@ def _join(base: Corpus, documents: Sequence[tuple[Change, list[Sentence]]], log:
     train = [sentence for sentence in base["train"] if compact(sentence.text) not in corrected]
     log(
         f"training on {counted(len(train), 'sentence')} of the base data and {len(used):,} collected; "
-        f"{len(base['train']) - len(train):,} replaced, {skipped:,} skipped, which are in dev or test"
+        f"{len(base['train']) - len(train):,} replaced, {skipped:,} skipped because they are in dev or test"
     )
     return Corpus({"train": (*train, *used), "dev": base["dev"]})
 

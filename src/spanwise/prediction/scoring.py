@@ -23,7 +23,7 @@ TRAINED_ON = (
     "held out, or other data"
 )
 
-KEPT_TYPES = "predictions of {} do not count: this data does not annotate the types that the model kept"
+KEPT_TYPES = "predictions of {} do not count: the model kept these types, but this data does not annotate them"
 
 
 @dataclass(frozen=True)
