@@ -71,10 +71,10 @@ def read_corrected(path: Path, keys: SentenceKeys, ledger: Ledger) -> dict[str, 
     """
     format = detect(path)
     hides_discontinuous = "discontinuous" not in format.supports
-    names = _Names(keys, path)
+    finder = _SentenceFinder(keys, path)
     entities: dict[str, list[Entity]] = {}
     for sentence in _read_submitted(path, ledger) if format.name == "label_studio" else read(path, format.name, ledger):
-        key = names.find(sentence)
+        key = finder.find_key(sentence)
         original = keys[key][1]
         hidden = [entity for entity in original.entities if hides_discontinuous and entity.is_discontinuous]
         corrected = entities.setdefault(key, hidden)
@@ -91,7 +91,7 @@ def _read_submitted(path: Path, ledger: Ledger) -> Iterator[Sentence]:
             ledger.note("tasks without a submitted annotation, not changed")
 
 
-class _Names:
+class _SentenceFinder:
     """Finds the sentence of the data that a corrected sentence belongs to, by its id or else by its text."""
 
     def __init__(self, keys: SentenceKeys, path: Path) -> None:
@@ -102,7 +102,7 @@ class _Names:
             self._by_text[compact(sentence.text)].append(key)
             self._by_file[file_name(key)].append(key)
 
-    def find(self, sentence: Sentence) -> str:
+    def find_key(self, sentence: Sentence) -> str:
         data, document = (sentence.extra or {}).get("data"), sentence.document
         named = data.get("sentence") if isinstance(data, Mapping) else None
         for key in (named, document, sentence.id, *self._by_file.get(document or "", ())):
@@ -127,8 +127,8 @@ def _is_whole(sentence: Sentence, original: Sentence) -> bool:
 def _translate(sentence: Sentence, original: Sentence) -> Iterator[Entity]:
     """The entities over the words of the original that their characters touch."""
     before = "" if _is_whole(sentence, original) else original.text[: sentence.start or 0]
-    places, words = word_places(sentence, len(compact(before))), word_places(original)
+    old_places, new_places = word_places(sentence, len(compact(before))), word_places(original)
     for entity in sentence.entities:
-        moved = move_entity(entity, places, words)
+        moved = move_entity(entity, old_places, new_places)
         if moved is not None:
             yield Entity(moved.type, moved.fragments)

@@ -1,7 +1,7 @@
-"""The same text with other words: places of words in it, and entities over the other words.
+"""Move entities between two sentences with the same text that is split into different words.
 
-Texts are compared without white space, because a format may store words only. The place of a word is that of
-its characters among all that are not white space.
+Texts are compared without white space, because a format may store words only. The place of a word is the
+range of its characters in the text without white space.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def compact(text: str) -> str:
 
 
 def word_places(sentence: Sentence, offset: int = 0) -> list[Span]:
-    """The place of each word in the compact text, in which the sentence begins at ``offset``.
+    """The place of each word in the compact text, in which the sentence starts at ``offset``.
 
     >>> word_places(Sentence("s", ("Ann", "left")))
     [Span(start=0, end=3), Span(start=3, end=7)]
@@ -43,15 +43,15 @@ def place_of(entity: Entity, places: Sequence[Span]) -> Span:
     return Span(places[start].start, places[end - 1].end)
 
 
-def move_entity(entity: Entity, places: Sequence[Span], words: Sequence[Span]) -> Entity | None:
-    """The entity over other words, those that its characters touch; None if it touches none.
+def move_entity(entity: Entity, old_places: Sequence[Span], new_places: Sequence[Span]) -> Entity | None:
+    """The entity over the new words that its characters touch; None if it touches none.
 
-    ``places`` and ``words`` are the places of the words before and after.
+    ``old_places`` and ``new_places`` are the places of all old and all new words.
 
     >>> moved = move_entity(Entity("Drug", ((1, 2),)), [Span(0, 3), Span(3, 9)], [Span(0, 3), Span(3, 5), Span(5, 9)])
     >>> moved.fragments
     (Span(start=1, end=3),)
     """
-    parts = [Span(places[start].start, places[end - 1].end) for start, end in entity.fragments]
-    touched = [index for index, place in enumerate(words) if any(place.overlaps(part) for part in parts)]
+    parts = [Span(old_places[start].start, old_places[end - 1].end) for start, end in entity.fragments]
+    touched = [index for index, place in enumerate(new_places) if any(place.overlaps(part) for part in parts)]
     return replace(entity, fragments=tuple(Span(index, index + 1) for index in touched)) if touched else None

@@ -11,10 +11,10 @@ from spanwise.core.types import Entity, Sentence
 def find_base_sentences(
     sentences: Sequence[Sentence], texts: Collection[str], longest: int
 ) -> Iterator[tuple[str | None, Sequence[Sentence]]]:  # fmt: skip
-    """Divide the sentences of a task into those that form one of ``texts`` together, and single others.
+    """Yield the sentences of a task in groups: those that together form one of ``texts``, and the others alone.
 
-    ``texts`` are compact, and ``longest`` is the length of the longest. The longest match counts; sentences
-    that are in no text come with None.
+    ``texts`` are compact, and ``longest`` is the length of the longest. The longest match counts. A
+    sentence that is in no text is yielded with None.
 
     >>> task = [Sentence("1", ("Ann",)), Sentence("2", ("left",)), Sentence("3", ("early",))]
     >>> [(text, len(part)) for text, part in find_base_sentences(task, {"Annleft"}, 7)]
@@ -37,19 +37,19 @@ def find_base_sentences(
 def move_entities(original: Sentence, sentences: Sequence[Sentence]) -> Iterator[list[Entity | None]]:
     """Yield for each of ``sentences`` the entities of the original over its words; None for those that are not inside.
 
-    The sentences have the text of the original together.
+    Together, the sentences have the text of the original.
 
     >>> original = Sentence("s", ("Ann-Lee", "left."), (Entity("Person", ((0, 1),)),))
     >>> [[entity]] = move_entities(original, [Sentence("t", ("Ann", "-", "Lee", "left", "."))])
     >>> entity.fragments
     (Span(start=0, end=3),)
     """
-    places, start = word_places(original), 0
+    old_places, start = word_places(original), 0
     for sentence in sentences:
-        words, end = word_places(sentence, start), start + len(compact(sentence.text))
+        new_places, end = word_places(sentence, start), start + len(compact(sentence.text))
         yield [
-            move_entity(entity, places, words) if start <= place.start and place.end <= end else None
+            move_entity(entity, old_places, new_places) if start <= place.start and place.end <= end else None
             for entity in original.entities
-            for place in (place_of(entity, places),)
+            for place in (place_of(entity, old_places),)
         ]
         start = end
