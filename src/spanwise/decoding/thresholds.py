@@ -13,7 +13,7 @@ from spanwise.core.types import Entity, Link, Relation, Sentence
 MIN_THRESHOLD = 0.02  # the lowest threshold that a search or a service uses
 MAX_THRESHOLD = 1 - 1e-6  # the highest threshold of a head: its odds must be finite
 ROUNDING = 1e-6  # scores have six digits
-ENTITY, RELATION = "entity:", "relation:"  # prefixes of the name of a type that entities and relations have in common
+ENTITY, RELATION = "entity:", "relation:"  # prefixes for type names that entities and relations share
 MinScore: TypeAlias = float | Mapping[str, float]  # for all types, or by type; 0 is the model's default
 
 
@@ -36,7 +36,7 @@ def split_threshold(
 ) -> Thresholds:  # fmt: skip
     """Return the thresholds of entities and those of relations, without those that are 0.
 
-    ``NAME`` is the type of entities, of relations, or of both. ``entity:NAME`` and ``relation:NAME`` are
+    ``NAME`` applies to entities and relations of this type. ``entity:NAME`` and ``relation:NAME`` apply to
     one of the two, and have priority.
 
     >>> split_threshold({"work": 0.3, "relation:work": 0.6, "Place": 0.0}, ["work", "Place"], ["work"])
@@ -84,30 +84,31 @@ def apply_threshold(sentences: Iterable[Sentence], threshold: Threshold) -> Iter
     """
     sentences = list(sentences)
     thresholds = threshold if isinstance(threshold, Thresholds) else Thresholds(threshold, threshold)
-    entities, relations = thresholds.entities, thresholds.relations
-    is_complete = all(_reaches(entity, entities) for s in sentences for entity in s.entities)
-    if is_complete and all(_reaches(item, relations) for s in sentences for items in (s.relations, s.links) for item in items):
+    min_entity, min_relation = thresholds.entities, thresholds.relations
+    has_all_entities = all(_reaches(entity, min_entity) for s in sentences for entity in s.entities)
+    relations_and_links = (item for s in sentences for items in (s.relations, s.links) for item in items)
+    if has_all_entities and all(_reaches(item, min_relation) for item in relations_and_links):
         yield from sentences
         return
     documents = list(document_keys(sentences))
-    dropped = [{index for index, e in enumerate(s.entities) if not _reaches(e, entities)} for s in sentences]
+    dropped = [{index for index, e in enumerate(s.entities) if not _reaches(e, min_entity)} for s in sentences]
     dropped_at = {(document, s.position): indices for s, document, indices in zip(sentences, documents, dropped, strict=True)}
     for sentence, document, indices in zip(sentences, documents, dropped, strict=True):
-        kept = tuple(relation for relation in sentence.relations if _reaches(relation, relations))
+        relations = tuple(relation for relation in sentence.relations if _reaches(relation, min_relation))
         links = []
         for link in sentence.links:
             dropped_tails = dropped_at.get((document, link.position), set())
-            if link.tail not in dropped_tails and _reaches(link, relations):
+            if link.tail not in dropped_tails and _reaches(link, min_relation):
                 links.append(replace(link, tail=link.tail - sum(index < link.tail for index in dropped_tails)))
-        if kept != sentence.relations or links != list(sentence.links):
-            sentence = replace(sentence, relations=kept, links=tuple(links))
+        if relations != sentence.relations or links != list(sentence.links):
+            sentence = replace(sentence, relations=relations, links=tuple(links))
         yield drop_entities(sentence, indices) if indices else sentence
 
 
 def lowest_threshold(threshold: MinScore) -> float:
-    """The score of a head from which on rounded scores may reach the threshold of any type.
+    """The lowest score of a head that may reach the threshold of any type after rounding.
 
-    0 if no type has a threshold (the model's default applies).
+    0 if no type has a threshold (the model's default applies); otherwise positive.
 
     >>> lowest_threshold({"X": 0.7, "Y": 0.0, "Z": 0.2})
     0.199999
@@ -123,8 +124,8 @@ def best_threshold(scored: Iterable[tuple[float, bool]], support: int, lowest: f
     None if no prediction is correct.
 
     ``scored`` holds the score of each prediction and whether it is correct. ``support`` counts the
-    gold items. ``lowest`` is the lowest score of which all predictions are known, if there is one; the
-    result is never below it.
+    gold items. If predictions are complete only down to a score, pass it as ``lowest``: predictions
+    below it are ignored, and the result is never below it.
 
     >>> best_threshold([(0.9, True), (0.2, False), (0.4, True), (0.7, False)], support=2)
     0.3
