@@ -25,11 +25,11 @@ def confusion_figure(confusion: Confusion, types: Sequence[str]) -> Figure:
     counts.append([*(confusion.spurious[predicted] for predicted in shown), 0])
     totals = Counter(confusion.missed)
     for (gold, _), count in confusion.counts.items():
-        totals[gold] += count  # also of the types that are not shown
+        totals[gold] += count  # predicted types that are not shown count, too
     shares: list[list[float | None]] = [
-        [count / max(totals[gold], 1) for count in row] for gold, row in zip((*shown, ""), counts, strict=True)
+        [count / max(totals[gold], 1) for count in row] for gold, row in zip(shown, counts[:-1], strict=True)
     ]
-    shares[-1] = [None] * (len(shown) + 1)  # spurious entities are not a share of a gold type
+    shares.append([None] * (len(shown) + 1))  # spurious entities are not a share of a gold type
     texts = [[f"{count:,}" if count else "" for count in row] for row in counts]
     size = len(shown) + 1
     figure = new_figure(2.2 + max(0.3 * size, 3.0), 1.4 + max(0.24 * size, 1.2))
