@@ -30,13 +30,13 @@ def drop_open(gold: Sequence[Sentence], predicted: Sequence[Sentence | None]) ->
     def keep(index: int, link: Link) -> Link | None:
         """The link with the new indices of its entities; None if it is open."""
         position = link.position
-        has_target = position < len(gold)
-        if link.head not in kept[index] or (has_target and link.tail not in kept[position]):
+        has_tail = position < len(gold)
+        if link.head not in kept[index] or (has_tail and link.tail not in kept[position]):
             return None
-        is_complete = gold[index].annotated is None and (not has_target or gold[position].annotated is None)
+        is_complete = gold[index].annotated is None and (not has_tail or gold[position].annotated is None)
         if not is_complete and _ends(predicted, index, link) not in gold_links:
             return None
-        return replace(link, head=kept[index][link.head], tail=kept[position][link.tail] if has_target else link.tail)
+        return replace(link, head=kept[index][link.head], tail=kept[position][link.tail] if has_tail else link.tail)
 
     result: list[Sentence | None] = []
     for index, (one, other) in enumerate(zip(gold, predicted, strict=True)):

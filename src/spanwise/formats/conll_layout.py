@@ -147,8 +147,8 @@ def find_layout(
     sample = Sample(path)
     guess = guess_layout(sample.lines)
     lines = _filled_lines(sample.lines)
-    has_only_words = words is not None or all(len(split_at_spaces(line)) == 1 for line in lines)
-    if labels is None and guess is None and (needs_tags or not has_only_words):
+    has_word_column = words is not None or all(len(split_at_spaces(line)) == 1 for line in lines)
+    if labels is None and guess is None and (needs_tags or not has_word_column):
         if not lines and sample.is_complete:
             return Layout(split_at_tabs, 0, (1,))
         default = "name it, as in conll:labels=3" if needs_tags else "name the column of words, as in conll:words=0"
