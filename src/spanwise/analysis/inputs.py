@@ -97,7 +97,7 @@ def input_from_runs(
 def input_from_model(
     run: Path, data: Path, *, train: Path | None, against: Sequence[str], options: InputOptions, name: str = ""
 ) -> AnalysisInput:
-    """Load a trained model and predict one split of the data; its name is that of its folder by default."""
+    """Load a trained model and predict one split of the data; ``name`` is that of its folder by default."""
     from spanwise.analysis.model_sections import model_sections
     from spanwise.prediction.load import load_torch, model_folder
     from spanwise.prediction.scoring import check_split, predict_split

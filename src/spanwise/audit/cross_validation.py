@@ -52,7 +52,7 @@ def _fold(
     name = f"fold-{repeat * folds + fold + 1}"
     file, run = folder / f"{name}.npz", RunFolder(folder / name)
     if file.is_file():
-        shutil.rmtree(run.path, ignore_errors=True)  # left if the process was killed before it was removed
+        shutil.rmtree(run.path, ignore_errors=True)  # a killed process may have left it
         return _read(file)
     seed = config.training.seed + repeat
     assigned = assign_folds(sentences, folds, seed)

@@ -71,7 +71,7 @@ def score_spans(
             table[:, 1:3] += places_of_rows[:, 1:]
             rows.append(table)
     table = np.concatenate(rows)
-    # Windows overlap: of equal spans, the one with the higher probability counts.
+    # Windows overlap: if a span is in two of them, the higher probability counts.
     table = table[np.lexsort((-table[:, 4], *table[:, 3::-1].T))]
     is_first = np.append(True, (np.diff(table[:, :4], axis=0) != 0).any(1))[: len(table)]
     sentence_index, begin, end_index, label = table[is_first, :4].T.astype(np.int32)
@@ -98,7 +98,7 @@ def _score_chunk(
         else:
             decoded = head.decode(head.score(states, to_device(head.targets(batch, gold=False), device)), len(batch))
             rows = list(_entity_rows(decoded, types))
-            if head.widest_span is None:  # no span is too wide for it
+            if head.widest_span is None:  # otherwise a span may be missing because it is too wide
                 rows += _rejected_rows(rows, [requested[index] for index in indices], len(types))
             tables.append((indices, np.array(rows, np.float64).reshape(-1, 5)))
     for part in heads_with(head, CachesSentences):

@@ -186,7 +186,7 @@ def _evaluate_predictions(
     from spanwise.prediction.outputs import types_in
 
     types, relation_types = types_in(gold, predicted)
-    split_threshold(options.requested, types, relation_types)  # checks the names
+    split_threshold(options.requested, types, relation_types)  # reports unknown types before the search
     search = search_threshold(gold, predicted) if options.should_find else None
     chosen = split_threshold(options.choose(search, types), types, relation_types)
     evaluation = run(gold, list(apply_threshold(predicted, chosen)), train, last_words=last_words)

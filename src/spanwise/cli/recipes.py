@@ -53,8 +53,8 @@ def _explain(name: str, encoder: str | None) -> None:
     from spanwise.recipes.explanation import explain_settings
 
     config = configure(name, encoder=encoder)
-    if encoder not in (None, "static", *ENCODERS.plugins, *ALIASES):  # a folder or a name on the hub
-        resolve(str(encoder))
+    if encoder not in (None, "static", *ENCODERS.plugins, *ALIASES):
+        resolve(str(encoder))  # raises an error unless it is a folder or a name on the hub
     _print_title(name, config)
     for section in explain_settings(config):
         typer.echo(f"\n{section.title}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-# The words after which the noun of a phrase has passed.
+# The start of the part of a phrase after its noun.
 _AFTER_NOUN = re.compile(r"[,;:(]| (?:of|in|with|without|whose|that|dropped|named|other)\b")
 _VERBS = re.compile(r"(?<=that )(?:occur|differ|start|are)\b")
 

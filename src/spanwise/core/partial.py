@@ -75,7 +75,7 @@ def is_known(sentence: Sentence, entity: Entity, ends: Sequence[int]) -> bool:
 
 
 def kept_entities(gold: Sentence, predicted: Sentence) -> dict[int, int]:
-    """Map the indices of the predicted entities that gold does not leave open to their indices among these.
+    """Map the old index of each predicted entity to its new index, without those that gold leaves open.
 
     Predictions that equal an entity of gold are never open.
     """

@@ -11,7 +11,7 @@ HUES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8c6d
 DARK = ("#004a75", "#8f3f00", "#00664a", "#8f4a6f", "#946600", "#2b6f99", "#57430f", "#43347d")
 LIGHT = ("#66aad1", "#eb9e66", "#66c5ab", "#e6b8d1", "#f2cc7a", "#a6d8f4", "#bfa969", "#aa9cdb")
 PALETTE = (*HUES, *DARK, *LIGHT)
-CONTEXT = 3  # characters of a label before its first difference to others
+CONTEXT = 3  # characters of a shortened label before its first difference from others
 
 
 def type_colours(types: Sequence[str]) -> dict[str, str]:
@@ -48,7 +48,7 @@ def truncate_all(labels: Iterable[str], length: int = 24) -> list[str]:
 
 
 def _separate(shortened: dict[str, str], length: int) -> None:
-    """Shorten labels again, from their first difference on, as long as some have the same short form."""
+    """Shorten labels with the same short form again, starting near their first difference, until all differ."""
     groups: dict[str, list[str]] = {}
     for label, short in shortened.items():
         groups.setdefault(short, []).append(label)
@@ -57,7 +57,7 @@ def _separate(shortened: dict[str, str], length: int) -> None:
             shared = sum(1 for _ in takewhile(lambda letters: len(set(letters)) == 1, zip(*group, strict=False)))
             start = max(shared - CONTEXT, 0)
             again = {label: _cut(f"…{label[start:]}" if start else label, length) for label in group}
-            if len(set(again.values())) > 1:  # not for a limit of a few characters
+            if len(set(again.values())) > 1:  # otherwise the limit is too short to show a difference
                 _separate(again, length)
             shortened.update(again)
 

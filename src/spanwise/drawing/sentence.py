@@ -145,7 +145,7 @@ def _join_punctuation(sentence: Sentence, cells: Sequence[_Cell]) -> None:
 
 
 def _set_directions(sentence: Sentence, cells: Sequence[_Cell]) -> str:
-    """Set the direction of each word, if some are from right to left; return that of the sentence, of its first letter."""
+    """Set the direction of each word if any is from right to left; return the direction of the sentence."""
     sentence_direction = _direction(sentence.text) or "ltr"
     if _RIGHT_TO_LEFT.search(sentence.text):
         for word, cell in zip(sentence.words, cells, strict=True):

@@ -127,7 +127,7 @@ class Format:
     # Annotations are character offsets. Words and sentences are split around them, unless the file
     # is read with with_annotations=False.
     has_character_offsets: bool = False
-    # Data without annotations can be read with with_annotations=False, which ``read`` takes.
+    # ``read`` takes with_annotations=False, which also reads data that has no annotations.
     can_lack_annotations: bool = False
 
     def can_read(self, is_folder: bool) -> bool:

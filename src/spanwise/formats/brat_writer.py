@@ -205,7 +205,7 @@ class _FileNames:
 
 
 def file_name(document: str) -> str:
-    """The name of a document's files, if no document before it has the same.
+    """The name of a document's files, unless an earlier document has the same name.
 
     >>> file_name("MEDLINE:1/b?")
     'MEDLINE_1/b_'

@@ -26,7 +26,7 @@ from spanwise.heads.base import Head, HeadSettings, Labels, Losses, OnnxGraph, S
 from spanwise.heads.partial import known_targets
 from spanwise.heads.wrapper import HeadWrapper, name_targets, select_targets
 
-# Relations are open in sentences that were annotated for some types of entities: this is never one of them.
+# Relations are open in sentences that list the annotated entity types. No sentence lists this type.
 NO_TYPE = ("",)
 
 

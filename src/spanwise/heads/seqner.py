@@ -126,7 +126,7 @@ class SeqNer(HasSpanProbabilities, LearnsPartial, HasFixedShapes):
     def _partial_loss(self, emissions: Tensor, masses: Tensor, mask: Tensor) -> Losses:
         """The likelihood of all tag sequences that the annotation allows."""
         if self.crf is not None:
-            # An I that continues nothing starts an entity, as B does.
+            # An I that continues nothing starts an entity, as B does: it has the same log-probability of an unmarked entity.
             starts = (self.transitions < 0) * log1p(-self.marked_share)
             has_weak_negatives = (masses.isfinite() & (masses < 0)).flatten(1).any(1)
             sums = self.crf.partial_loss(emissions, masses, mask, starts, has_weak_negatives)

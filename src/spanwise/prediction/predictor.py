@@ -47,7 +47,7 @@ class Predictor(BasePredictor):
     def predict_chunk(
         self, sentences: Sequence[Sentence], context: Sequence[Sentence], *, threshold: Thresholds, batch_size: int
     ) -> list[Sentence]:  # fmt: skip
-        if self._process != os.getpid():  # a fork, which has no threads of torch and would wait for them for ever
+        if self._process != os.getpid():  # forked: torch would wait forever for threads that the fork lacks
             self._process = os.getpid()
             torch.set_num_threads(1)
         return predict_chunk(self.model, sentences, context, batch_size=batch_size, threshold=threshold)

@@ -198,7 +198,7 @@ class Batcher:
         try:
             threshold = query.bounded_threshold(predictor)
             stream = predictor.stream(sentences, threshold=threshold, overlap=query.overlap, context=context)
-        except Exception as error:  # about the options, which are equal
+        except Exception as error:  # caused by the options, which all jobs share
             return dict.fromkeys(jobs, to_request_error(error))
         try:
             predicted = list(stream)

@@ -36,7 +36,7 @@ class RequestError(Exception):
 
 
 def to_request_error(error: Exception) -> RequestError:
-    """Convert an error that a request caused; one that is no error of the user is an internal error."""
+    """Convert an error that a request caused; unexpected errors become internal errors."""
     if isinstance(error, RequestError):
         return error
     if isinstance(error, SpanwiseError):

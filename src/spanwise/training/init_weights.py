@@ -16,8 +16,8 @@ from spanwise.heads.base import Head
 from spanwise.models.model import Model
 from spanwise.spans.deep import SpanTransformer
 
-# The names of tables with one row for each width of spans. With as many more types as widths, their shapes look like those
-# of tables of types.
+# The names of tables with one row for each width of spans. Names are needed because the shapes of these tables can be the
+# same as those of tables with one row for each type.
 _WIDTHS = re.compile(r"(^|\.)(widths|widths\.weight|width_embedding\.weight|sizes\.weight)$")
 
 

@@ -211,7 +211,7 @@ class _DocumentReader:
         return mentions, by_id
 
     def _locate(self, location: dict[str, int], own_parts: list[_Part]) -> Span:
-        """Return the characters of a location in the joined text, in its own passage if they are there."""
+        """Return the characters of a location in the joined text, in its own passage if it fits there."""
         offset, length = location["offset"], location["length"]
         part = _part_at(own_parts, offset)
         if part is None or not part.offset <= offset <= offset + length <= part.end:
