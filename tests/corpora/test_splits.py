@@ -151,7 +151,7 @@ def test_runs_of_a_sweep_are_no_splits(tmp_path: Path) -> None:
 
 
 def test_files_of_a_split_that_are_not_read_are_noted(tmp_path: Path) -> None:
-    """A truncated file among others would else be skipped silently."""
+    """A truncated file among others would otherwise be skipped silently."""
     for split in ("train", "dev"):
         (tmp_path / split).mkdir()
         (tmp_path / split / "a.jsonl").write_text('{"tokens": ["Oslo"], "entities": []}\n')
