@@ -24,7 +24,8 @@ def drop_open(gold: Sequence[Sentence], predicted: Sequence[Sentence | None]) ->
     """
     if all(sentence.annotated is None for sentence in gold):
         return list(predicted)
-    kept = [{} if other is None else kept_entities(one, other) for one, other in zip(gold, predicted, strict=True)]
+    pairs = list(zip(gold, predicted, strict=True))
+    kept = [{} if prediction is None else kept_entities(sentence, prediction) for sentence, prediction in pairs]
     gold_links = {_ends(gold, index, link) for index, sentence in enumerate(gold) for link in sentence.links}
 
     def keep(index: int, link: Link) -> Link | None:
@@ -39,13 +40,13 @@ def drop_open(gold: Sequence[Sentence], predicted: Sequence[Sentence | None]) ->
         return replace(link, head=kept[index][link.head], tail=kept[position][link.tail] if has_tail else link.tail)
 
     result: list[Sentence | None] = []
-    for index, (one, other) in enumerate(zip(gold, predicted, strict=True)):
-        if other is None:
+    for index, (sentence, prediction) in enumerate(pairs):
+        if prediction is None:
             result.append(None)
             continue
-        links = [new for link in other.links if (new := keep(index, link)) is not None]
-        sentence = without_open(one, other)
-        result.append(replace(sentence, links=tuple(links)) if sentence.links or links else sentence)
+        links = [new for link in prediction.links if (new := keep(index, link)) is not None]
+        known = without_open(sentence, prediction)
+        result.append(replace(known, links=tuple(links)) if known.links or links else known)
     return result
 
 
