@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,13 +13,14 @@ import torch
 from interruptions import Interrupted, interrupt
 from tiny import METHODS, STATIC, corpus, digest, fit, model, with_relations
 
-from spanwise import Corpus, Entity, Sentence, SpanwiseError, evaluate, load
+from spanwise import Corpus, Entity, Sentence, SpanwiseError, SpanwiseWarning, evaluate, load
 from spanwise.cli import main
 from spanwise.decoding.decode import Predictions
-from spanwise.formats import write
+from spanwise.formats import Ledger, write
 from spanwise.models.model import Model
 from spanwise.prediction.scoring import score_model
 from spanwise.prediction.span_vectors import span_probabilities
+from spanwise.prediction.systems import System, system_predictions
 from spanwise.recipes.resolve import Choices
 from spanwise.training.init_weights import copy_types, initialize_from
 from spanwise.training.kept_types import KeptTypes
@@ -74,6 +76,11 @@ def test_kept_types_do_not_count_when_the_data_of_the_run_is_scored(tmp_path: Pa
     scored = score_model(predictor, tmp_path / "dev.jsonl")
     assert scored.to_json()["micro"] == run.scores["dev"]["micro"]
     assert "predictions of Drug do not count: the model kept these types, but this data does not annotate them" in scored.notes
+    # Nor do they in a comparison, which does not take dev for training data.
+    gold, options = only(*NEW)["dev"], {"format": None, "data_format": None, "ledger": Ledger(), "device": "cpu"}
+    with warnings.catch_warnings(action="error", category=SpanwiseWarning):
+        (compared,) = system_predictions(System("new", (tmp_path / "new",)), gold, tmp_path / "dev.jsonl", "all", **options)
+    assert evaluate(gold, compared).to_json()["micro"] == run.scores["dev"]["micro"]
     # Other data may annotate them.
     write(only(*NEW, count=80)["dev"], tmp_path / "other.jsonl")
     other = score_model(predictor, tmp_path / "other.jsonl").to_json()

@@ -28,12 +28,24 @@ KEPT_TYPES = "predictions of {} do not count: the model kept these types, but th
 
 @dataclass(frozen=True)
 class PredictedSplit:
-    """A split of a corpus with gold and predicted sentences."""
+    """A split of a corpus with gold and predicted sentences.
+
+    ``held_out`` is the number of sentences that training held out, if the model was trained on this split.
+    ``unannotated_types`` are types that the model kept (``--keep-types``), but gold does not annotate.
+    """
 
     corpus: Corpus
     split: str
     predicted: list[Sentence]
-    notes: tuple[str, ...] = ()
+    held_out: int | None = None
+    unannotated_types: tuple[str, ...] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Reasons why scores may not be what a reader expects."""
+        trained_on = () if self.held_out is None else (TRAINED_ON.format(self.held_out),)
+        kept = (KEPT_TYPES.format(", ".join(self.unannotated_types)),) if self.unannotated_types else ()
+        return trained_on + kept
 
     @property
     def gold(self) -> tuple[Sentence, ...]:
@@ -83,13 +95,13 @@ def predict_split(
     """
     source = check_split(data, split, format)
     corpus = read_corpus(data, format, ledger)
-    notes: tuple[str, ...] = ()
+    held_out = None
     if (with_dev := _as_trained(corpus, predictor)) and split == "dev":
         corpus = with_dev
     else:
         split = select_split(corpus, split, data)
         if with_dev and (split == "train" or split not in with_dev):
-            notes = (TRAINED_ON.format(len(with_dev["dev"])),)
+            held_out = len(with_dev["dev"])
     if not corpus[split]:
         part = "" if split == "all" else f"{split} has "
         raise SpanwiseError(f"{data}: {part}no sentences; expected gold annotations")
@@ -105,8 +117,7 @@ def predict_split(
     predicted = predictor.stream(inputs, threshold=threshold, batch_size=batch_size, context=context)
     if kept := _unannotated_types(corpus[split], predictor):
         corpus = _limit_to(corpus, split, [type for type in predictor.types if type not in kept])
-        notes += (KEPT_TYPES.format(", ".join(kept)),)
-    return PredictedSplit(corpus, split, list(predicted), notes)
+    return PredictedSplit(corpus, split, list(predicted), held_out, kept)
 
 
 def _select_held_out(unannotated: Iterable[Sentence], corpus: Corpus, split: str) -> list[Sentence]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 
 from spanwise.core.errors import SpanwiseError, SpanwiseWarning
 from spanwise.core.types import Sentence
 from spanwise.corpora.splits import read_single_split
-from spanwise.decoding.thresholds import Threshold, apply_threshold, split_threshold
+from spanwise.decoding.thresholds import Threshold, Thresholds, apply_threshold, split_threshold
 from spanwise.evaluation.pairing import pair
 from spanwise.files.reading import read_json
 from spanwise.files.writing import is_stream
@@ -83,7 +84,8 @@ def system_predictions(
 ) -> Iterator[list[Sentence]]:
     """Yield the predictions of each run that reach a threshold: read from a file, or predicted for a split of ``data``.
 
-    Thresholds of types that a model does not know are ignored.
+    Thresholds of types that a model does not know are ignored. Types that a model kept (``--keep-types``)
+    are dropped from its predictions for data that does not annotate them.
     """
     for path in system.paths:
         if not RunFolder(path).is_run:
@@ -98,9 +100,10 @@ def system_predictions(
             raise SpanwiseError(f"{path}: this model types given spans and predicts no entities, so it has no F1 to compare")
         known = split_threshold(threshold, predictor.types, predictor.relation_types, ignores_unknown=True)
         result = predict_split(predictor, data, split=split, format=data_format, threshold=known)
-        if result.notes:
+        if result.held_out is not None:
             warnings.warn(f"{path}: trained on this data, so its scores are too high", SpanwiseWarning, stacklevel=2)
-        yield result.predicted
+        unreached = Thresholds(entities=dict.fromkeys(result.unannotated_types, inf))  # which drops all entities of these types
+        yield list(apply_threshold(result.predicted, unreached))
 
 
 def _parse_system(text: str) -> System:
