@@ -187,6 +187,7 @@ def test_missing_and_empty_inputs(tmp_path: Path) -> None:
     [
         ("x.jsonl.gz", b"\x1f\x8b\x08\x00", "is compressed (gzip); decompress it first"),
         ("x.conll", "Oslo\tB-LOC\n".encode("utf-16"), "is UTF-16 text; pass --encoding utf-16, or convert it to UTF-8"),
+        ("x.conll", "Oslo\tB-LOC\n".encode("utf-32"), "is UTF-32 text; pass --encoding utf-32, or convert it to UTF-8"),
         ("x.json", b'[{"words": [], "marks": []}]', "; its records have the keys 'words', 'marks'"),
         ("x.json", b'{\n"tokens": []}', "; it starts like JSON, but is neither an array of records nor one record per line"),
         ("x.jsonl", b'{"tokens": [}\n', ":1: not JSON"),

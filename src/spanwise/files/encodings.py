@@ -38,6 +38,15 @@ def check_encoding(name: str) -> str:
     return name
 
 
+def marked_encoding(start: bytes) -> str | None:
+    """Return the encoding that a byte order mark at the start of a file names; None without a mark, and for UTF-8.
+
+    >>> marked_encoding("a".encode("utf-16")), marked_encoding("a".encode("utf-32")), marked_encoding(b"a")
+    ('utf-16', 'utf-32', None)
+    """
+    return next((encoding for mark, encoding in _BYTE_ORDER_MARKS.items() if start.startswith(mark)), None)
+
+
 def suggest_encoding(raw: bytes, path: Path | str = "") -> str:
     """Return the likely encoding of bytes that are not UTF-8, and of the start of their file.
 
@@ -48,9 +57,8 @@ def suggest_encoding(raw: bytes, path: Path | str = "") -> str:
     if path and Path(path).is_file():
         with Path(path).open("rb") as file:
             start = file.read(_SAMPLE)
-    for mark, encoding in _BYTE_ORDER_MARKS.items():
-        if start.startswith(mark):
-            return encoding
+    if encoding := marked_encoding(start):
+        return encoding
     raw += start
     if any(0x80 <= byte < 0xA0 for byte in raw):
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from spanwise.files.encodings import marked_encoding
 from spanwise.formats.conll_layout import suggest_columns
 from spanwise.formats.shared.sample import Sample
 
@@ -15,8 +16,8 @@ def find_problem(sample: Sample) -> str | None:
     for signature, name in _COMPRESSED.items():
         if sample.raw.startswith(signature):
             return f"is compressed ({name}); decompress it first"
-    if sample.raw.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return "is UTF-16 text; pass --encoding utf-16, or convert it to UTF-8"
+    if encoding := marked_encoding(sample.raw):
+        return f"is {encoding.upper()} text; pass --encoding {encoding}, or convert it to UTF-8"
     return None
 
 
