@@ -121,6 +121,7 @@ def main() -> None:
     parser.add_argument("corpus", choices=tuple(CORPORA))
     parser.add_argument("--data", type=Path, help="folder of the corpus, for folds and splits")
     parser.add_argument("--recipes", nargs="+", default=["biaffine"])
+    parser.add_argument("--switches", nargs="+", choices=tuple(SWITCH), default=list(SWITCH), help="values to compare")
     parser.add_argument("--encoder", default="static")
     parser.add_argument("--sentences", type=int, default=3000, help="size of the generated training split")
     parser.add_argument("--epochs", type=int, default=10)
@@ -146,7 +147,7 @@ def main() -> None:
             for seed in arguments.seeds
             for part, corpus in enumerate(corpora)
             for recipe in arguments.recipes
-            for mechanism in SWITCH
+            for mechanism in arguments.switches
             if (key := f"{recipe} {mechanism} seed {seed} part {part}") not in runs
         }
         for future in as_completed(pending):
