@@ -7,7 +7,7 @@ from math import exp, log
 import pytest
 import torch
 
-from spanwise.losses.focal import boundary_loss, focal, soft_weights
+from spanwise.losses.focal import boundary_loss, focal, open_softmax_focal, soft_weights, softmax_focal
 
 
 def test_focal_follows_equation_12() -> None:
@@ -29,15 +29,26 @@ def test_gamma_0_is_cross_entropy_and_larger_values_reduce_easy_examples() -> No
     assert float(ratio) < 1e-4
 
 
+@pytest.mark.parametrize("gamma", [0.0, 0.01, 0.5, 1.0, 2.0])
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
-def test_focal_and_its_gradient_are_finite_for_large_logits(dtype: torch.dtype) -> None:
+def test_focal_and_its_gradient_are_finite_for_large_logits(dtype: torch.dtype, gamma: float) -> None:
     logits = torch.tensor([-1e4, -50.0, 0.0, 50.0, 1e4] * 2, dtype=dtype, requires_grad=True)
-    values = focal(logits, torch.tensor([True] * 5 + [False] * 5), 2.0)
+    values = focal(logits, torch.tensor([True] * 5 + [False] * 5), gamma)
     values.sum().backward()
     assert values.dtype == torch.float32
     assert bool(values.isfinite().all())
     assert logits.grad is not None
     assert bool(logits.grad.isfinite().all())
+
+
+@pytest.mark.parametrize("gamma", [0.0, 0.01, 0.5, 1.0, 2.0])
+def test_focal_losses_of_classes_have_finite_gradients_where_a_probability_is_rounded_to_1(gamma: float) -> None:
+    logits = torch.tensor([[40.0, 0.0], [0.0, 40.0], [17.0, 0.0], [3.0, 0.0]], requires_grad=True)
+    classes = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0], [0.5, 0.5]])
+    for values in (softmax_focal(logits, classes, gamma), open_softmax_focal(logits, torch.zeros(4, 1), gamma)):
+        (gradient,) = torch.autograd.grad(values.sum(), logits)
+        assert bool(values.isfinite().all())
+        assert bool(gradient.isfinite().all())
 
 
 def loss(moves: tuple[float, float], seed: tuple[int, int], gold: tuple[int, int]) -> float:

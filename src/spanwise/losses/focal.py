@@ -20,7 +20,7 @@ def focal(logits: Tensor, positive: Tensor, gamma: float) -> Tensor:
     tensor([0.1733, 0.0018, 1.6501])
     """
     gold_logits = torch.where(positive, logits, -logits).float()
-    return (-gold_logits).sigmoid().pow(gamma) * F.softplus(-gold_logits)
+    return _focal_factor((-gold_logits).sigmoid(), gamma) * F.softplus(-gold_logits)
 
 
 def softmax_focal(logits: Tensor, classes: Tensor, gamma: float) -> Tensor:
@@ -33,8 +33,7 @@ def softmax_focal(logits: Tensor, classes: Tensor, gamma: float) -> Tensor:
     tensor([0.1733, 1.6501])
     """
     log_probabilities = logits.float().log_softmax(-1)
-    factors = (1 - log_probabilities.exp()).clamp(min=0).pow(gamma) if gamma else 1.0
-    return -(classes * factors * log_probabilities).sum(-1)
+    return -(classes * _focal_factor(1 - log_probabilities.exp(), gamma) * log_probabilities).sum(-1)
 
 
 def open_softmax_focal(logits: Tensor, open_masses: Tensor, gamma: float) -> Tensor:
@@ -48,7 +47,15 @@ def open_softmax_focal(logits: Tensor, open_masses: Tensor, gamma: float) -> Ten
     log_probabilities = logits.float().log_softmax(-1)
     masses = torch.cat((log_probabilities[:, :-1] + open_masses, log_probabilities[:, -1:]), 1)
     log_mass = masses.logsumexp(1).clamp(max=0.0)
-    return -((1 - log_mass.exp()).clamp(min=0).pow(gamma) if gamma else 1.0) * log_mass
+    return -_focal_factor(1 - log_mass.exp(), gamma) * log_mass
+
+
+def _focal_factor(complement: Tensor, gamma: float) -> Tensor | float:
+    """(1 - p)^gamma, where ``complement`` is 1 - p.
+
+    Where p is rounded to 1, the derivative is 0: that of a power below 1 would be infinite.
+    """
+    return complement.clamp(min=torch.finfo(complement.dtype).tiny).pow(gamma) if gamma else 1.0
 
 
 def boundary_loss(
