@@ -21,7 +21,7 @@ from spanwise.heads.deep_head import DeepHead
 from spanwise.heads.deep_settings import DeepSpanSettings, ShallowSpanSettings
 from spanwise.heads.outputs import class_log_odds
 from spanwise.heads.partial import Known
-from spanwise.heads.span_head import row_sizes
+from spanwise.heads.span_head import row_sizes, to_tensors
 from spanwise.losses.smoothing import soft_cross_entropy
 from spanwise.runtime.device import is_traced
 from spanwise.spans.blocks import TiledSpans
@@ -97,8 +97,7 @@ class DeepSpan(DeepHead, HasFixedShapes):
             index = (cells.cumsum() - 1).reshape(cells.shape)[sentence, soft.start, width - 1] if len(sentence) else sentence
             columns |= {"gold_sentence": sentence, "gold_start": soft.start, "gold_span": np.where(width == 1, -1, index)}
             columns |= {"label": soft.label, "mass": soft.mass}
-        tensors = {name: torch.from_numpy(np.ascontiguousarray(column)) for name, column in columns.items()}
-        return tensors | (self.known_targets(sentences) if gold else self.word_targets(sentences))
+        return to_tensors(columns) | (self.known_targets(sentences) if gold else self.word_targets(sentences))
 
     def train_in_bfloat16(self) -> None:
         super().train_in_bfloat16()

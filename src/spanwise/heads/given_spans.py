@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
-import torch
 from torch import Tensor
 
 from spanwise.core.types import Entity, Sentence, Span, word_indices_in
 from spanwise.decoding.decode import Predictions
 from spanwise.heads.base import ScoredSpans
+from spanwise.heads.span_head import to_tensors
 from spanwise.spans.span_lstm import lstm_layout
 
 Ints = npt.NDArray[np.int64]
@@ -108,4 +108,4 @@ def _instances(sentences: Sequence[Sentence], type_index: dict[str, int] | None)
 
 def _columns(rows: Sequence[tuple[int, ...]], names: Sequence[str]) -> dict[str, Tensor]:
     table = np.array(rows, np.int64).reshape(-1, len(names))
-    return {name: torch.from_numpy(np.ascontiguousarray(table[:, index])) for index, name in enumerate(names)}
+    return to_tensors(dict(zip(names, table.T, strict=True)))

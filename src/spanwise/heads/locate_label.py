@@ -22,7 +22,7 @@ from spanwise.heads.locate_settings import MAX_WIDTH, LocateSettings
 from spanwise.heads.outputs import class_log_odds
 from spanwise.heads.partial import Known, known_targets
 from spanwise.heads.sentence_cache import Ints, SentenceCache
-from spanwise.heads.span_head import SpanHead, sentence_indices
+from spanwise.heads.span_head import SpanHead, sentence_indices, to_tensors
 from spanwise.losses.focal import boundary_loss, focal, open_softmax_focal, soft_weights, softmax_focal
 from spanwise.losses.partial import open_weight
 from spanwise.losses.smoothing import sum_masses
@@ -123,7 +123,7 @@ class LocateLabel(SpanHead, HasThreshold, HasSpanVectors, HasSpanProbabilities, 
         cells = grid(lengths, len(self._is_length))
         cells &= self._is_length[: cells.shape[2]]
         if not gold:
-            return _tensors(**packed(cells)._asdict())
+            return to_tensors(packed(cells)._asdict())
         known = known_targets(sentences, self.labels.entities, self.marked_share)
         positive = [self._positive(sentence) for sentence in sentences]
         sentence, (start, end) = sentence_indices(positive), np.concatenate([*positive, np.empty((0, 2), np.int64)]).T
@@ -136,7 +136,7 @@ class LocateLabel(SpanHead, HasThreshold, HasSpanVectors, HasSpanProbabilities, 
             cells = sample_cells(cells, self.settings.negatives * max(len(sentence), 1), generator)
         spans = (np.concatenate(columns) for columns in zip((sentence, start, end), packed(cells), strict=True))
         columns = dict(zip(("sentence", "start", "end"), spans, strict=True))
-        return _tensors(**columns, **self._padded_gold(sentences)) | known
+        return to_tensors({**columns, **self._padded_gold(sentences)}) | known
 
     def _padded_gold(self, sentences: Sequence[Sentence]) -> dict[str, npt.NDArray[np.generic]]:
         gold = [self._gold_classes(sentence) for sentence in sentences]
@@ -317,7 +317,3 @@ def _sum_rounds(states: TokenStates, spans: PackedSpans, rounds: list[Tensor], m
     counts = torch.ones_like(values) if masks is None else torch.stack(masks).to(values.dtype)
     zeros = values.new_zeros(len(states.words))
     return Losses(zeros.index_add(0, sentence, (values * counts).sum(0)), zeros.index_add(0, sentence, counts.sum(0)))
-
-
-def _tensors(**columns: npt.NDArray[np.generic]) -> dict[str, Tensor]:
-    return {name: torch.from_numpy(np.ascontiguousarray(column)) for name, column in columns.items()}

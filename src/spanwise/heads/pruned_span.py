@@ -33,7 +33,7 @@ from spanwise.heads.deep_settings import EXTRA_SPANS, PrunedSpanSettings
 from spanwise.heads.outputs import class_log_odds
 from spanwise.heads.partial import Known
 from spanwise.heads.sentence_cache import Ints
-from spanwise.heads.span_head import pad_soft_spans, row_sizes
+from spanwise.heads.span_head import pad_soft_spans, row_sizes, to_tensors
 from spanwise.losses.smoothing import soft_cross_entropy
 from spanwise.runtime.cuda_graphs import CudaGraphs, pad_length
 from spanwise.runtime.device import is_traced
@@ -90,15 +90,11 @@ class PrunedSpan(DeepHead, Prunes, UsesCudaGraphs, HasFixedShapes):
         """
         if not gold:
             return self.word_targets(sentences)
-        sentence, soft = self.smoothed_gold(sentences)
-        columns: dict[str, np.ndarray] = {"sentence": sentence, **soft._asdict()}
-        spans = [self._gold_spans(one) for one in sentences]
+        spans = [self._gold_spans(sentence) for sentence in sentences]
         padded = np.zeros((2, len(spans), max(map(len, spans), default=0)), np.int64)
         for index, sentence_spans in enumerate(spans):
             padded[:, index, : len(sentence_spans)] = sentence_spans.T
-        columns["gold_start"], columns["gold_end"] = padded
-        tensors = {name: torch.from_numpy(np.ascontiguousarray(column)) for name, column in columns.items()}
-        return tensors | self.known_targets(sentences)
+        return self.smoothed_targets(sentences) | to_tensors({"gold_start": padded[0], "gold_end": padded[1]})
 
     def size_table(self, sentences: Sequence[Sentence]) -> SizeTable:
         spans = np.array([len(self._gold_spans(sentence)) for sentence in sentences], np.int64)

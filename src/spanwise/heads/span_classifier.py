@@ -18,7 +18,7 @@ from spanwise.heads.abilities import HasSpanProbabilities, HasSpanVectors, Learn
 from spanwise.heads.base import Labels, Losses, ScoredSpans, SpanVectors
 from spanwise.heads.outputs import class_log_odds
 from spanwise.heads.partial import Known
-from spanwise.heads.span_head import SoftmaxHead
+from spanwise.heads.span_head import SoftmaxHead, to_tensors
 from spanwise.heads.span_settings import SoftmaxSettings
 from spanwise.losses.smoothing import SoftSpans, soft_cross_entropy
 from spanwise.spans.candidates import Ints, Spans, grid, packed, sample_negatives
@@ -125,7 +125,7 @@ def sum_by_sentence(values: Tensor, sentence: Tensor, count: int, is_counted: Te
 
 
 def _tensors(spans: Spans, soft: SoftSpans | None = None, place: Ints | None = None) -> dict[str, Tensor]:
-    columns: dict[str, np.ndarray] = spans._asdict()
+    columns: dict[str, npt.NDArray[np.generic]] = spans._asdict()
     if soft is not None and place is not None:
         columns |= {"place": place, "label": soft.label, "mass": soft.mass}
-    return {name: torch.from_numpy(np.ascontiguousarray(column)) for name, column in columns.items()}
+    return to_tensors(columns)

@@ -157,8 +157,7 @@ def pack_rows(rows_by_sentence: Sequence[Ints]) -> dict[str, Tensor]:
     """Concatenate each sentence's rows of start, end and label to columns, with the ``sentence`` of each row."""
     rows = np.concatenate([*rows_by_sentence, np.empty((0, 3), np.int64)])
     names = ("start", "end", "label")
-    columns = {name: torch.from_numpy(np.ascontiguousarray(rows[:, index])) for index, name in enumerate(names)}
-    return {"sentence": torch.from_numpy(sentence_indices(rows_by_sentence)), **columns}
+    return to_tensors({"sentence": sentence_indices(rows_by_sentence), **dict(zip(names, rows.T, strict=True))})
 
 
 def concatenate_soft_spans(spans_by_sentence: Sequence[SoftSpans]) -> tuple[Ints, SoftSpans]:
@@ -172,7 +171,15 @@ def concatenate_soft_spans(spans_by_sentence: Sequence[SoftSpans]) -> tuple[Ints
 def pack_soft_spans(spans_by_sentence: Sequence[SoftSpans]) -> dict[str, Tensor]:
     """The rows of all sentences as tensors: ``sentence``, ``start``, ``end``, ``label``, ``mass``."""
     sentence, soft = concatenate_soft_spans(spans_by_sentence)
-    columns = {"sentence": sentence, **soft._asdict()}
+    return to_tensors({"sentence": sentence, **soft._asdict()})
+
+
+def to_tensors(columns: Mapping[str, npt.NDArray[np.generic]]) -> dict[str, Tensor]:
+    """Named arrays as tensors; columns of a table are copied to contiguous memory.
+
+    >>> to_tensors({"start": np.array([[0, 2], [3, 4]])[:, 0]})
+    {'start': tensor([0, 3])}
+    """
     return {name: torch.from_numpy(np.ascontiguousarray(column)) for name, column in columns.items()}
 
 
