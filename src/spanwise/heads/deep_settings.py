@@ -13,7 +13,6 @@ from spanwise.heads.span_settings import SoftmaxSettings
 from spanwise.heads.units import UnitSettings
 from spanwise.spans.deep import Aggregation
 
-LARGEST_AUTOMATIC_WIDTH = 25  # the paper's largest size
 SPANS_PER_ENTITY, EXTRA_SPANS = 8.0, 4  # kept spans per expected entity, and additional ones per sentence
 
 
@@ -25,6 +24,7 @@ class DeepSettings(UnitSettings, SoftmaxSettings):
     """
 
     coverage: ClassVar[float | None] = 99.9
+    max_automatic_width: ClassVar[int | None] = 25  # the paper's largest size
 
     smoothing: float = Field(
         default=0.1, ge=0.0, lt=1.0, description="probability of a gold span that its neighbours share (epsilon)"
@@ -41,12 +41,6 @@ class DeepSettings(UnitSettings, SoftmaxSettings):
     start_dropout: float = Field(default=0.2, ge=0.0, lt=1.0, description="dropout on the aggregated words")
     dropout: float = Field(default=0.4, ge=0.0, lt=1.0, description="dropout on a span's state and width embedding")
     hidden_dropout: float = Field(default=0.2, ge=0.0, lt=1.0, description="dropout on the classified vector")
-
-    def resolve(self, sentences: Sequence[Sentence]) -> Self:
-        resolved = super().resolve(sentences)
-        if self.max_width is not None or resolved.max_width is None:
-            return resolved
-        return resolved.model_copy(update={"max_width": min(resolved.max_width, LARGEST_AUTOMATIC_WIDTH)})
 
 
 class DeepSpanSettings(DeepSettings):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import torch
@@ -33,6 +33,7 @@ class GridSettings(SoftmaxSettings):
     """Settings of ``Grid``. By default, ``max_width`` covers 99.5 % of the training entities and is at most 16."""
 
     coverage: ClassVar[float | None] = 99.5
+    max_automatic_width: ClassVar[int | None] = MAX_AUTOMATIC_WIDTH
 
     smoothing: float = Field(
         default=0.1, ge=0.0, lt=1.0, description="probability of a gold span that its neighbours share (epsilon)"
@@ -55,12 +56,6 @@ class GridSettings(SoftmaxSettings):
         if value % 2 == 0:
             raise ValueError("expected an odd number, so that a span is in the middle of its neighbours")
         return value
-
-    def resolve(self, sentences: Sequence[Sentence]) -> Self:
-        resolved = super().resolve(sentences)
-        if self.max_width is not None or resolved.max_width is None:
-            return resolved
-        return resolved.model_copy(update={"max_width": min(resolved.max_width, MAX_AUTOMATIC_WIDTH)})
 
 
 class Grid(SoftmaxHead, TunedThreshold, HasSpanProbabilities, HasSpanVectors, HasFixedShapes, LearnsPartial):

@@ -25,6 +25,7 @@ class SpanSettings(HeadSettings):
 
     #: Percent of the training entities that an automatic ``max_width`` covers. None: score all widths.
     coverage: ClassVar[float | None] = None
+    max_automatic_width: ClassVar[int | None] = None  # of an automatic ``max_width``; None: no limit
     allows_several_types: ClassVar[bool] = False  # on one span
 
     max_width: int | None = Field(
@@ -106,9 +107,8 @@ class SpanSettings(HeadSettings):
                 for entity in discontinuous_entities(sentence, types)
                 for fragment in entity.fragments
             ]
-            update["max_width"] = max(
-                width_covering(widths, self.coverage) for widths in (span_widths, fragment_widths) if widths
-            )
+            widest = max(width_covering(widths, self.coverage) for widths in (span_widths, fragment_widths) if widths)
+            update["max_width"] = min(widest, self.max_automatic_width or widest)
         if self.decoding == "auto":
             update["decoding"] = self._strictest_decoding(spans)
         return self.model_copy(update=update)
