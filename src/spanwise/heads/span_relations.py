@@ -68,7 +68,7 @@ class SpanRelations(RelationHead):
         self.context = BiLSTM(width, settings.hidden) if settings.hidden else None
         if self.context is not None:
             width = self.context.width
-        self.layer = PairLayer(width, len(labels.entities), distances=settings.distances, rank=settings.rank)
+        self.layer = PairLayer(width, len(labels.entities), has_distances=settings.distances, rank=settings.rank)
         self.classifier = nn.Linear(width, len(labels.relations))
         self._gold = SentenceCache(self._gold_pairs)
 

@@ -9,6 +9,7 @@ from spanwise.spans.matching import PackedSpans
 from spanwise.spans.pooling import Maxima
 
 DISTANCE_BUCKETS = 16
+LABEL_SIZE = 25  # of the embedding of a span's label
 
 
 class PairLayer(nn.Module):
@@ -19,27 +20,23 @@ class PairLayer(nn.Module):
     zeros if the spans touch or overlap. The layer is computed as the sum of its parts; the parts of a
     span are computed once for each of its two roles, because a span is in many pairs.
 
-    ``distances`` adds an embedding of order and distance (``distance_buckets``), ``rank`` a product of
+    ``has_distances`` adds an embedding of order and distance (``distance_buckets``), ``rank`` a product of
     both spans after projections to this size.
     """
 
-    def __init__(
-        self, width: int, labels: int, label_size: int = 25, hidden: int | None = None, *, distances: bool = False,
-        rank: int = 0,
-    ) -> None:  # fmt: skip
+    def __init__(self, width: int, labels: int, *, has_distances: bool = False, rank: int = 0) -> None:
         super().__init__()
-        hidden = width if hidden is None else hidden
-        self.sizes = [hidden, hidden, rank, rank]
-        self.labels = nn.Embedding(labels, label_size)
-        self.span_layer = nn.Linear(3 * width + label_size, sum(self.sizes))
-        self.between_layer = nn.Linear(width, hidden, bias=False)
-        self.distances = nn.Embedding(DISTANCE_BUCKETS, hidden) if distances else None
-        self.product = nn.Linear(rank, hidden, bias=False) if rank else None
+        self.sizes = [width, width, rank, rank]
+        self.labels = nn.Embedding(labels, LABEL_SIZE)
+        self.span_layer = nn.Linear(3 * width + LABEL_SIZE, sum(self.sizes))
+        self.between_layer = nn.Linear(width, width, bias=False)
+        self.distances = nn.Embedding(DISTANCE_BUCKETS, width) if has_distances else None
+        self.product = nn.Linear(rank, width, bias=False) if rank else None
         if self.distances is not None:
             nn.init.normal_(self.distances.weight, std=0.02)
 
     def forward(self, words: Tensor, spans: PackedSpans, label: Tensor, first: Tensor, second: Tensor) -> Tensor:
-        """Vectors [P, hidden] of P pairs; ``first`` and ``second`` [P] are indices of the S spans over ``words`` [B, T, d]."""
+        """Vectors [P, d] of P pairs; ``first`` and ``second`` [P] are indices of the S spans over ``words`` [B, T, d]."""
         words = words.to(self.between_layer.weight.dtype)
         sentence, start, end = spans
         # once per span, for both of its roles
