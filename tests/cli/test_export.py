@@ -67,7 +67,7 @@ def test_only_the_model_is_exported(tmp_path: Path, run: Runner) -> None:
     (tmp_path / "model").mkdir()  # an empty folder is allowed
     assert run("export", tmp_path / "run", "--out", tmp_path / "model").code == 0
     assert sorted(path.name for path in (tmp_path / "model").iterdir()) == [
-        "config.yaml", "labels.json", "model.safetensors", "static_encoder.json",
+        "config.yaml", "labels.json", "model.safetensors", "provenance.json", "static_encoder.json",
     ]  # fmt: skip
     assert predictions(tmp_path / "model") == predictions(tmp_path / "run")
 

@@ -26,7 +26,7 @@ from spanwise.spans.rotary import Rotary
 pytest.importorskip("onnxruntime", reason="onnxruntime is not installed; run pip install 'spanwise[onnx]'")
 pytest.importorskip("onnx", reason="onnx is not installed; run pip install 'spanwise[onnx]'")
 
-FILES = ["config.yaml", "encoder.onnx", "head.onnx", "labels.json", "onnx.json", "tokenizer.json"]
+FILES = ["config.yaml", "encoder.onnx", "head.onnx", "labels.json", "onnx.json", "provenance.json", "tokenizer.json"]
 IN_ONNX = "is an ONNX model, which can only predict; pass the run folder it was exported from"
 TEXT = "Nothing but oslo, the new york acid. Aspirin acid was seen near lima."
 

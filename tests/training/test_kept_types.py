@@ -15,7 +15,10 @@ from tiny import METHODS, STATIC, corpus, digest, fit, model, with_relations
 
 from spanwise import Corpus, Entity, Sentence, SpanwiseError, SpanwiseWarning, evaluate, load
 from spanwise.cli import main
+from spanwise.corpora.splits import ensure_dev_split, read_corpus
 from spanwise.decoding.decode import Predictions
+from spanwise.export.onnx import export_onnx
+from spanwise.export.torch_folder import export
 from spanwise.formats import Ledger, write
 from spanwise.models.model import Model
 from spanwise.prediction.scoring import score_model
@@ -85,6 +88,27 @@ def test_kept_types_do_not_count_when_the_data_of_the_run_is_scored(tmp_path: Pa
     write(only(*NEW, count=80)["dev"], tmp_path / "other.jsonl")
     other = score_model(predictor, tmp_path / "other.jsonl").to_json()
     assert other["micro"]["precision"] < scored.to_json()["micro"]["precision"]
+
+
+def test_an_exported_model_is_scored_like_its_run(tmp_path: Path) -> None:
+    """Kept types do not count, and dev is the part of a training file that was held out."""
+    pytest.importorskip("onnx")
+    fit(tmp_path / "old", only(*OLD), epochs=5, overrides=WORDS_ONLY)
+    write(only(*NEW)["train"], tmp_path / "data.jsonl")
+    data, _ = ensure_dev_split(read_corpus(tmp_path / "data.jsonl"))
+    fit(tmp_path / "run", data, epochs=5, overrides=WORDS_ONLY, init=tmp_path / "old", keep_types=True)
+    export(tmp_path / "run", tmp_path / "torch")
+    export(tmp_path / "torch", tmp_path / "again")
+    export_onnx(tmp_path / "again", tmp_path / "onnx")
+    expected = score_model(load(tmp_path / "run"), tmp_path / "data.jsonl", split="dev")
+    assert "predictions of Drug do not count" in expected.notes[-1]
+    for name in ("torch", "again", "onnx"):
+        scored = score_model(load(tmp_path / name), tmp_path / "data.jsonl", split="dev")
+        assert (name, scored.to_json()["micro"], scored.notes) == (name, expected.to_json()["micro"], expected.notes)
+    # The export itself compares the F1 of both models without kept types.
+    write(data["dev"], tmp_path / "dev.jsonl")
+    exported = export_onnx(tmp_path / "run", tmp_path / "compared", data=tmp_path / "dev.jsonl")
+    assert exported.f1 == pytest.approx((expected.f1, expected.f1))
 
 
 @pytest.mark.parametrize("recipe", ["grid", "seqner"])

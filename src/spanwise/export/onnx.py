@@ -34,6 +34,7 @@ from spanwise.prediction.onnx.record import FLOAT32, TOKENIZER, QuantizationReco
 from spanwise.prediction.predictor import Predictor
 from spanwise.prediction.scoring import check_split, predict_split
 from spanwise.runs.folder import RunFolder
+from spanwise.runs.provenance import Provenance
 
 MAX_LOSS = 0.3  # points of F1 that quantisation may lose on dev
 MAX_SCORE_DIFFERENCE = 1e-3  # scores of float32 graphs usually differ by about 1e-6
@@ -102,7 +103,10 @@ def export_onnx(
         if int8:
             check_quantizable(model.encoder)
         write(model, temporary)
-        expected, model_f1 = _predict(Predictor(model, "cpu"), data)
+        Provenance.read(Path(run)).write(temporary)
+        predictor = Predictor(model, "cpu")
+        predictor.folder = Path(run)
+        expected, model_f1 = _predict(predictor, data)
         if not int8:
             simplify_graphs(temporary)
         exported, onnx_f1 = _predict(OnnxPredictor(temporary, "cpu"), data)

@@ -43,7 +43,7 @@ class HubModel(ModelHubMixin):
             from spanwise.models.model import Model
 
             Model.load(self.folder).for_prediction().save(save_directory)
-            files = [RunFolder(self.folder).report_file]
+            files = [RunFolder(self.folder).report_file, RunFolder(self.folder).provenance_file]
         else:  # an ONNX folder needs all its files
             self.load()
             files = [path for path in RunFolder(self.folder).files() if not path.name.startswith(".")]

@@ -29,9 +29,7 @@ def load(source: str | Path, device: str = "auto", *, maps_weights: bool = False
         return load_torch(folder, device, maps_weights=maps_weights, only_predicts=True)
     from spanwise.prediction.onnx.predictor import OnnxPredictor
 
-    predictor = OnnxPredictor(folder, device)
-    predictor.folder = folder
-    return predictor
+    return OnnxPredictor(folder, device)
 
 
 def load_torch(

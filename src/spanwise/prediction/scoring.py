@@ -16,7 +16,7 @@ from spanwise.evaluation.typing import TypingScores, score_typing
 from spanwise.files.writing import is_stream
 from spanwise.formats import Ledger
 from spanwise.prediction.base import BasePredictor
-from spanwise.runs.folder import RunFolder
+from spanwise.runs.provenance import Provenance
 
 TRAINED_ON = (
     "the model was trained on this data, so the scores are too high; pass --split dev for the {} sentences that training "
@@ -134,7 +134,7 @@ def _select_held_out(unannotated: Iterable[Sentence], corpus: Corpus, split: str
 
 def _as_trained(corpus: Corpus, predictor: BasePredictor) -> Corpus | None:
     """Return the splits that the model was trained on, if the data is its training data without a dev split; else None."""
-    known = RunFolder(predictor.folder).training_fingerprint() if predictor.folder else None
+    known = Provenance.read(predictor.folder).fingerprints.get("train") if predictor.folder else None
     if known is None or "dev" in corpus or ("train" not in corpus and len(corpus) != 1):
         return None
     with_dev, _ = ensure_dev_split(corpus)
@@ -143,8 +143,9 @@ def _as_trained(corpus: Corpus, predictor: BasePredictor) -> Corpus | None:
 
 def _unannotated_types(sentences: Sequence[Sentence], predictor: BasePredictor) -> tuple[str, ...]:
     """The types that the model kept (``--keep-types``), if these sentences are of the data that does not annotate them."""
-    kept, known = RunFolder(predictor.folder).kept_types() if predictor.folder else ((), ())
-    return kept if kept and fingerprint(sentences) in known else ()
+    provenance = Provenance.read(predictor.folder) if predictor.folder else Provenance()
+    kept = provenance.kept_types
+    return kept if kept and fingerprint(sentences) in provenance.fingerprints.values() else ()
 
 
 def _limit_to(corpus: Corpus, split: str, types: Sequence[str]) -> Corpus:

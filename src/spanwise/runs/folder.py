@@ -26,9 +26,11 @@ GROUPS = {"seeds": r"seed-\d+", "folds": r"fold-\d+", "sweep": r".+=.*"}
 _CONFIG, _LABELS, _WEIGHTS = "config.yaml", "labels.json", "model.safetensors"
 _TRAINING_RECORD, _REPORT, _METRICS, _CHECKPOINTS = "resume.json", "run.json", "metrics.jsonl", "checkpoints"
 _TEACHER_OUTPUTS, _ONNX_RECORD, _GROUP_RECORD = "teacher_outputs.jsonl", "onnx.json", "runs.json"
+_PROVENANCE = "provenance.json"
 _GRAPHS = ("*.onnx", "*.onnx.data")
 _MODEL_FILES = (
-    _CONFIG, _LABELS, _WEIGHTS, _TRAINING_RECORD, _REPORT, _METRICS, _TEACHER_OUTPUTS, _ONNX_RECORD, *_GRAPHS, LOCK_NAME,
+    _CONFIG, _LABELS, _WEIGHTS, _TRAINING_RECORD, _REPORT, _METRICS, _TEACHER_OUTPUTS, _ONNX_RECORD, _PROVENANCE,
+    *_GRAPHS, LOCK_NAME,
 )  # fmt: skip
 _GROUP_FILES = (_GROUP_RECORD, *(f"{kind}.json" for kind in GROUPS), LOCK_NAME)
 # Configurations, vocabularies and tokenizers, as the encoders and Transformers write them.
@@ -107,6 +109,11 @@ class RunFolder:
     def onnx_file(self) -> Path:
         """The record of a model that was exported to ONNX."""
         return self.path / _ONNX_RECORD
+
+    @property
+    def provenance_file(self) -> Path:
+        """What an exported model records of its training data, in place of a report."""
+        return self.path / _PROVENANCE
 
     @property
     def group_file(self) -> Path:
@@ -198,21 +205,6 @@ class RunFolder:
 
     def read_report(self) -> dict[str, Any]:
         return read_json(self.report_file)
-
-    def training_fingerprint(self) -> str | None:
-        """The fingerprint of the training sentences; None for a model without a valid report."""
-        try:
-            return str(self.read_report()["data"]["train"]["fingerprint"])
-        except (SpanwiseError, OSError, KeyError, TypeError, ValueError):
-            return None
-
-    def kept_types(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """The types of ``--keep-types``, and the fingerprints of the data that does not annotate them; mostly empty."""
-        try:
-            report = self.read_report()
-            return tuple(report["kept_types"]["types"]), tuple(split["fingerprint"] for split in report["data"].values())
-        except (SpanwiseError, OSError, KeyError, TypeError, ValueError, AttributeError):
-            return (), ()
 
     def read_scores(self) -> dict[str, dict[str, Any]]:
         """The scores of a finished run, by split."""

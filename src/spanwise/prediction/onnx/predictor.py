@@ -38,7 +38,7 @@ class OnnxPredictor(BasePredictor):
 
     def __init__(self, folder: str | Path, device: str = "auto", *, threads: int | None = None) -> None:
         super().__init__()
-        folder = Path(folder)
+        self.folder = folder = Path(folder)
         self.record = record = read_record(folder)
         self.types, self.scale = record.entities, score_scale(record.calibration)
         self.default_threshold = None if record.threshold is None else self.scale.calibrate(record.threshold)
