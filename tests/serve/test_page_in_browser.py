@@ -214,10 +214,17 @@ def test_labels_appear_by_keyboard_and_pointer(browser: Browser, address: str) -
 def test_every_control_has_a_name(browser: Browser, address: str) -> None:
     page = open_with_predictions(browser, address)
     page.send("Accessibility.enable")
-    nodes = page.send("Accessibility.getFullAXTree")["nodes"]
     controls = {"textbox", "button", "slider", "checkbox", "image"}
-    named = [(node["role"]["value"], node["name"]["value"]) for node in nodes if node.get("role", {}).get("value") in controls]
-    assert {role for role, _ in named} == controls
+
+    def named_controls() -> list[tuple[str, str]]:
+        nodes = page.send("Accessibility.getFullAXTree")["nodes"]
+        return [
+            (node["role"]["value"], node["name"]["value"]) for node in nodes if node.get("role", {}).get("value") in controls
+        ]
+
+    # The browser builds the tree in the background.
+    browser.wait_until(lambda: {role for role, _ in named_controls()} == controls, "all kinds of controls")
+    named = named_controls()
     assert all(name for _, name in named)
     assert {("textbox", "Text"), ("slider", "Threshold"), ("button", "Find entities")} <= set(named)
     assert page.evaluate("document.getElementById('status').getAttribute('role')") == "status"
