@@ -59,6 +59,11 @@ def test_the_page_of_settings_explains_every_setting(reference: ModuleType) -> N
     assert {"training.epochs", "encoder.name", "encoder.word_size", "head.max_width"} <= {key for key, _ in rows}
 
 
+def test_the_page_of_heads_has_every_head() -> None:
+    page = (ROOT / "docs" / "reference" / "heads.md").read_text(encoding="utf-8")
+    assert [kind for kind, path in HEADS.builtin.items() if f"::: {path.replace(':', '.')}\n" not in page] == []
+
+
 def test_text_cannot_break_a_table(reference: ModuleType) -> None:
     assert reference._cell("a | <b>\nc") == "a &#124; &lt;b> c"
     assert reference._code("cpu|cuda <x>") == "<code>cpu&#124;cuda &lt;x&gt;</code>"

@@ -14,7 +14,6 @@ from spanwise.cli.options import (
     EncodingOption,
     GoldFormatOption,
     GoldOption,
-    ModelArgument,
     PaperAttributesOption,
     PredFormatOption,
     SplitOption,
@@ -28,7 +27,7 @@ from spanwise.cli.options import (
 
 def analyze(
     out: Annotated[Path, typer.Option("--out", metavar="DIR", help="Folder to write: new, empty, or an earlier analysis.")],
-    model: ModelArgument = None,
+    model: Annotated[Path | None, typer.Argument(metavar="MODEL", help="Run folder, or another torch model; not ONNX.")] = None,
     data: DataArgument = None,
     split: SplitOption = "test",
     pred: Annotated[

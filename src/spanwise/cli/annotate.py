@@ -12,7 +12,7 @@ from spanwise.core.counting import counted
 
 
 def annotate(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="Run folder, installed model, or hf:OWNER/NAME on the hub.")],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="Run folder, exported or installed model, or hf:OWNER/NAME.")],
     source: Annotated[
         str, typer.Argument(metavar="INPUT", help="Parquet, JSON lines or text: a file, a folder, or a quoted glob.")
     ],

@@ -30,14 +30,14 @@ def audit(
         Path | None, typer.Argument(metavar="DATA", help="Annotated file, or folder with train/dev/test files.")
     ] = None,
     out: Annotated[
-        Path | None, typer.Option("--out", metavar="DIR", help="Folder to write; with --apply, of the corrected corpus.")
+        Path | None, typer.Option("--out", metavar="DIR", help="Folder to write; with --apply, the corrected corpus.")
     ] = None,
     apply: Annotated[
         Path | None,
         typer.Option("--apply", metavar="FILE", help="Write DATA with these corrections instead of auditing it."),
     ] = None,
     split: Annotated[
-        str | None, typer.Option("--split", metavar="NAME", help="Split to audit; all together by default.")
+        str | None, typer.Option("--split", metavar="NAME", help="Split to audit; all splits together by default.")
     ] = None,
     folds: Annotated[
         int | None,

@@ -25,10 +25,10 @@ def export(
     ] = None,
     dev: Annotated[
         Path | None,
-        typer.Option("--dev", metavar="FILE", help="Data to choose the quantisation on; default: the dev split of DATA."),
+        typer.Option("--dev", metavar="FILE", help="Data to choose the quantisation on; the dev split of DATA by default."),
     ] = None,
     max_loss: Annotated[
-        float | None, typer.Option("--max-loss", metavar="F1", help="F1 that --int8 may lose on dev; default: 0.3.")
+        float | None, typer.Option("--max-loss", metavar="F1", help="F1 that --int8 may lose on dev; 0.3 by default.")
     ] = None,
     threads: ThreadsOption = None,
 ) -> None:

@@ -15,7 +15,7 @@ label_studio = typer.Typer(rich_markup_mode=None, add_completion=False)
 
 @label_studio.callback(invoke_without_command=True)
 def overview(context: typer.Context) -> None:
-    """Prepare a project of Label Studio."""
+    """Prepare a Label Studio project."""
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 

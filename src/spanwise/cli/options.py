@@ -28,7 +28,7 @@ EncodingOption = Annotated[
     typer.Option("--encoding", metavar="NAME", help="Encoding of text data, such as latin-1; UTF-8 by default."),
 ]
 # For commands that take either a model and data, or predictions and gold.
-ModelArgument = Annotated[Path | None, typer.Argument(metavar="MODEL", help="Run folder, or installed model.")]
+ModelArgument = Annotated[Path | None, typer.Argument(metavar="MODEL", help="Run folder, exported folder, or installed model.")]
 DataArgument = Annotated[Path | None, typer.Argument(metavar="DATA", help="File, or folder with train/dev/test files.")]
 SplitOption = Annotated[str, typer.Option("--split", metavar="NAME", help="Split of DATA to use.")]
 PredOption = Annotated[Path | None, typer.Option("--pred", metavar="FILE", help="Predictions of any system; needs --gold.")]

@@ -24,10 +24,10 @@ def package(
     ] = None,
     dev: Annotated[
         Path | None,
-        typer.Option("--dev", metavar="FILE", help="Data to choose the quantisation on; default: the dev split of DATA."),
+        typer.Option("--dev", metavar="FILE", help="Data to choose the quantisation on; the dev split of DATA by default."),
     ] = None,
     max_loss: Annotated[
-        float | None, typer.Option("--max-loss", metavar="F1", help="F1 that int8 may lose on dev; default: 0.3.")
+        float | None, typer.Option("--max-loss", metavar="F1", help="F1 that int8 may lose on dev; 0.3 by default.")
     ] = None,
     corpus: Annotated[
         str | None, typer.Option("--corpus", metavar="TEXT", help="Name of the training data, for the model card.")

@@ -22,7 +22,7 @@ from spanwise.cli.options import (
 
 
 def predict(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="Run folder, installed model, or hf:OWNER/NAME on the hub.")],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="Run folder, exported or installed model, or hf:OWNER/NAME.")],
     sources: Annotated[
         list[str] | None,
         typer.Argument(

@@ -22,7 +22,7 @@ def _limit(name: str, metavar: str, help: str, *, min: float = 1) -> Any:
 
 
 def serve(
-    model: Annotated[str, typer.Argument(metavar="MODEL", help="Run folder, installed model, or hf:OWNER/NAME on the hub.")],
+    model: Annotated[str, typer.Argument(metavar="MODEL", help="Run folder, exported or installed model, or hf:OWNER/NAME.")],
     host: Annotated[
         str, typer.Option("--host", metavar="ADDRESS", help="Address to listen on; 0.0.0.0 is reachable from other machines.")
     ] = "127.0.0.1",

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def suggest(
     model: Annotated[
         str | None,
-        typer.Argument(metavar="MODEL", help="Run folder, installed model, or hf:OWNER/NAME on the hub.", show_default=False),
+        typer.Argument(metavar="MODEL", help="Run folder, exported or installed model, or hf:OWNER/NAME.", show_default=False),
     ] = None,
     pool: Annotated[
         list[str] | None,
@@ -49,7 +49,7 @@ def suggest(
     ] = None,
     count: Annotated[int, typer.Option("--count", "-n", metavar="N", min=1, help="Sentences or documents to choose.")] = 100,
     strategy: Annotated[
-        str, typer.Option("--strategy", metavar="both|uncertainty|diversity|random", help="Strategy of the choice.")
+        str, typer.Option("--strategy", metavar="both|uncertainty|diversity|random", help="How to choose texts.")
     ] = "both",
     unit: Annotated[str, typer.Option("--unit", metavar="sentence|document", help="Unit to choose.")] = "sentence",
     annotated: Annotated[

@@ -42,6 +42,9 @@ class ConcatSettings(BaseModel):
 class ConcatEncoder(Encoder):
     """Concatenates the states of several encoders, for example of a transformer and of word vectors.
 
+    Use it to give an encoder what it lacks: the default recipe adds characters, and with them case
+    and spelling, to an uncased transformer.
+
     Locate and Label (Shen et al. 2021, section 2.1) uses a transformer and a ``StaticEncoder`` with
     ``layers=0, dropout=0``, followed by a BiLSTM with ``hidden=512``. The state of the sentence is
     the concatenation of the parts' sentence states or, with a BiLSTM, the maximum over the states

@@ -40,7 +40,14 @@ SUBWORDS = 1 << 17  # per call without gradients, so that a text of many windows
 
 
 class TransformerEncoder(Encoder):
-    """Word states from a pretrained transformer."""
+    """Word states from a pretrained transformer.
+
+    A word is pooled from its subwords. Sentences that are longer than the window of the transformer
+    are encoded in overlapping windows, so nothing is truncated.
+
+    Use it whenever a transformer covers the language of the data. ``StaticEncoder`` needs no
+    pretrained weights; ``ConcatEncoder`` adds characters to an uncased transformer.
+    """
 
     settings_class = TransformerSettings
 

@@ -69,8 +69,9 @@ class Bundle(HeadWrapper, Tunable):
 
     Paper: Ji et al., "Bundling Learning", 2022, section 3.1.4.
 
-    Use it to improve a span or sequence head at the cost of training both; prediction costs the same
-    as with the predicting branch alone.
+    Use it to reproduce the paper. Training costs as much as both heads; prediction costs the same as
+    with the predicting branch alone. Measured gains over that branch alone are not significant
+    (docs/results.md).
     """
 
     family = "joint"

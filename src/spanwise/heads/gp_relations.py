@@ -60,9 +60,9 @@ class PointerRelations(RelationHead):
     entity to be scored as a subject and its second as an object, and the losses of all matrices are
     summed, as published.
 
-    Method: GPLinker, by the author of GlobalPointer. Use it for relations between entities of any
-    kind, also overlapping ones. ``SpanRelations`` classifies pairs of spans instead and also reads
-    the words between them.
+    Method: GPLinker, by the author of GlobalPointer. Use it for triples whose entities have no types,
+    as in WebNLG. ``SpanRelations`` classifies pairs of spans instead, also reads the words between
+    them, and is better for the typed entities of CoNLL04 (docs/results.md).
     """
 
     settings_class = PointerRelationSettings

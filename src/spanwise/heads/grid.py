@@ -72,8 +72,9 @@ class Grid(SoftmaxHead, TunedThreshold, HasSpanProbabilities, HasSpanVectors, Ha
     Paper: after Yan et al., "An Embarrassingly Easy but Strong Baseline for Nested Named Entity
     Recognition", ACL 2023 (CNN-NER), whose grid is T x T.
 
-    Use it for accuracy on flat and nested entities of moderate width. Prefer ``GlobalPointer`` if a
-    span may have several types or entities are long, and ``SpanNer`` if memory is short.
+    Use it for accuracy on flat and nested entities of moderate width; it is the head of the default
+    recipe. Prefer ``GlobalPointer`` if a span may have several types or entities are long, and
+    ``SpanNer`` if memory is short.
 
     >>> head = Grid(8, Labels(("Drug",)), GridSettings(max_width=2, decoding="nested"))
     >>> states = TokenStates(torch.zeros(1, 3, 8), torch.zeros(1, 8), torch.ones(1, 3, dtype=torch.bool))

@@ -55,8 +55,8 @@ class SpanRelations(RelationHead):
     mistakes that the entity head will make: random spans, gold spans with a moved boundary, and with
     ``wrong_types`` gold spans of a wrong type. The loss is binary cross-entropy.
 
-    Use it if the words between two entities matter. ``PointerRelations`` is faster and scores all
-    word pairs at once.
+    Use it if the words between two entities matter; the default recipe does. ``PointerRelations`` is
+    faster and scores all word pairs at once.
     """
 
     settings_class = SpanRelationSettings

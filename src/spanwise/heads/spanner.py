@@ -53,9 +53,9 @@ class SpanNer(UnitHead, SpanClassifier, HasFixedShapes):
 
     Paper: Ji et al., "Bundling Learning", 2022, section 3.1.3.
 
-    Use it as a fast baseline for flat and nested entities of moderate width. Prefer ``GlobalPointer``
-    or ``Biaffine`` for wide entities, ``DeepSpan`` for accuracy on nested data, and ``SeqNer`` for
-    long flat entities.
+    Use it as a fast baseline for flat and nested entities of moderate width. Prefer ``Grid`` for
+    accuracy, ``GlobalPointer`` or ``Biaffine`` for wide entities, and ``SeqNer`` for long flat
+    entities.
 
     >>> from spanwise.core.types import Sentence
     >>> head = SpanNer(8, Labels(("Drug",)), SpannerSettings(max_width=2, decoding="flat"))

@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 def load(source: str | Path, device: str = "auto", *, maps_weights: bool = False) -> BasePredictor:
     """Load a model for prediction.
 
+    ``spanwise.load("RUN").predict("The Bank of Japan is in Tokyo.")`` returns the sentences of the text
+    with their entities; see ``BasePredictor.predict``.
+
     ``source`` is a run folder, an exported folder, the name of an installed model package
     (``en-biomed``), or a model on the Hugging Face hub (``hf:owner/model``). A folder is preferred to
     an installed model of the same name.

@@ -135,6 +135,8 @@ def distill(
     student may have any recipe and encoder. In the training data it learns from gold and from the mean
     probabilities of the teachers; the setting ``gold_weight`` is the weight of gold. In ``unlabelled``
     text it learns from the probabilities only. ``options`` are those of ``train``.
+
+    ``spanwise.distill(["RUN1", "RUN2"], "DATA", "RUN", unlabelled="more.txt")`` trains one model from two.
     """
     teachers = _strings(teachers)
     if not teachers:
