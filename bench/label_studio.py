@@ -32,6 +32,7 @@ from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
 import spanwise
+from spanwise.core.percentages import percent
 from spanwise.core.types import Sentence
 from spanwise.corpora.splits import read_corpus
 from spanwise.label_studio.configuration import read_types, write_configuration
@@ -270,7 +271,8 @@ def main() -> None:
         assert first["error"] is None, first
         version = server.call("GET", f"/api/ml/{backend['id']}/versions")["versions"]
         assert version == [f"{arguments.run.resolve().name}-1" if first["is_better"] else arguments.run.resolve().name]
-        print(f"{first['metric']} on dev: {first['old']:.4f} before, {first['new']:.4f} after; now served: {version[0]}")
+        before, after = percent(first["old"]), percent(first["new"])
+        print(f"{first['metric']} on dev: {before} before, {after} after; now served: {version[0]}")
 
 
 if __name__ == "__main__":

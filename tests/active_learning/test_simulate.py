@@ -85,7 +85,9 @@ def test_the_target_is_a_share_of_the_score_with_all_sentences(tmp_path: Path) -
     )
     assert "F1 with all sentences, both needs 200 sentences" in summarize([curves[0], curves[2]])
     report = write_curves(curves, tmp_path / "out", "Learning curve")
-    assert "random choice 450" in report.read_text(encoding="utf-8")
+    page = report.read_text(encoding="utf-8")
+    assert "random choice 450" in page
+    assert "<td class=n>80.00</td><td class=n>76.00</td>" in page  # the F1 with all sentences and its share
     numbers = json.loads((tmp_path / "out" / "numbers.json").read_text(encoding="utf-8"))
     tables = numbers["sections"]["learning"]["tables"]
     assert [row["sentences"] for row in tables["needed"]] == [200, 100, 400, 500]

@@ -93,6 +93,7 @@ def test_report_contains_all_sections_and_figures(folder: Path) -> None:
     assert {"confusion", "buckets", "difference", "lengths", "calibration", "data", "settings"} <= set(sections)
     assert re.findall(r'<a href="#(\w+)">', page) == sections
     assert "<dd>62.50</dd>" in page
+    assert "<td>micro</td><td class=n>62.50</td>" in page
     names = re.findall(r'\bid="([^"]+)"', page)
     assert len(names) == len(set(names)), "ids are unique"
     assert page.count("<figure>") == len(list((folder / "figures").glob("*.png")))
@@ -154,7 +155,7 @@ def test_inline_svg_uses_the_page_theme() -> None:
 
 def test_inline_svg_keeps_text_unchanged() -> None:
     """Only tags are shortened, recoloured or renamed."""
-    text = 'best F1 0.5364 at 0.0001, v1.23456 #1f2430 id="p1" url(#p1) xmlns="x"'
+    text = 'best F1 53.64 at 0.0001, v1.23456 #1f2430 id="p1" url(#p1) xmlns="x"'
     assert inline_svg(f"<svg><text>{text}</text></svg>", "f", "label") == (
         f'<svg role="img" aria-label="label"><text>{text}</text></svg>'
     )

@@ -147,7 +147,7 @@ def test_of_epochs_with_equal_scores_the_latest_is_the_best(tmp_path: Path) -> N
     (tmp_path / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     section = training_section(tmp_path, EntityTask())
     assert section is not None
-    assert "The best dev F1 of 4 epochs is 0.8000, in epoch 3." in section.text
+    assert "The best dev F1 of 4 epochs is 80.00, in epoch 3." in section.text
 
 
 def test_missing_and_broken_metrics(tmp_path: Path) -> None:
@@ -220,5 +220,6 @@ def test_calibration_text() -> None:
         "The mean score of 2 predictions is 0.800, and the precision is 0.500: on average, scores are 0.300 too high."
         in section.text
     )
+    assert "the threshold 0.800 gives the best F1: 66.67, compared with 50.00 without a threshold" in section.text
     assert [row[0] for row in section.tables["thresholds"].rows] == [0.9, 0.7]
     draw([section])

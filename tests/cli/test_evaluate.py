@@ -194,7 +194,7 @@ def test_find_threshold(run: Run, tmp_path: Path) -> None:
     code, out, err = run("--pred", pred, "--gold", gold, "--find-threshold", "--json", tmp_path / "s.json")
     assert (code, err) == (0, "")
     assert out.startswith(
-        "best threshold on these predictions: 0.5 (F1 1.0000; without a threshold 0.6667)\n  X: 0.5 (F1 1.0000)\n"
+        "best threshold on these predictions: 0.5 (F1 100.00; without a threshold 66.67)\n  X: 0.5 (F1 100.00)\n"
     )
     scores = json.loads((tmp_path / "s.json").read_text())
     assert (scores["micro"]["predicted"], scores["micro"]["f1"]) == (1, 1.0)

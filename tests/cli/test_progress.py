@@ -104,7 +104,7 @@ def test_a_score_of_zero_is_not_marked_as_best() -> None:
     lines: list[str] = []
     progress = Progress(10, 0, lines.append)
     row = {"epoch": 1, "loss": 1.0, "seconds": 1.0}
-    progress.epoch(row, "F1 0.0000", 0.0, is_best=True)
-    progress.epoch(row, "F1 0.5000", 0.5, is_best=True)
-    progress.epoch(row, "F1 0.4000", 0.4, is_best=False)
+    progress.epoch(row, "F1 0.00", 0.0, is_best=True)
+    progress.epoch(row, "F1 50.00", 0.5, is_best=True)
+    progress.epoch(row, "F1 40.00", 0.4, is_best=False)
     assert [line.count("(best)") for line in lines] == [0, 1, 0]

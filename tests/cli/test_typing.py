@@ -41,12 +41,12 @@ def test_commands_with_a_typing_model(tmp_path: Path, run: Runner) -> None:
         *options,
     )
     assert done.code == 0, done.err
-    assert "test: typing accuracy 1.0000" in done.out
-    assert "paper_f1 = 2a / (1 + a) = 1.0000" in done.out
+    assert "test: typing accuracy 100.00" in done.out
+    assert "paper_f1 = 2a / (1 + a) = 100.00" in done.out
 
     scored = run("evaluate", out, tmp_path / "data", "--device", "cpu", "--json", tmp_path / "scores.json")
     assert scored.code == 0
-    assert "typing accuracy 1.0000" in scored.out
+    assert "typing accuracy 100.00" in scored.out
     written = json.loads((tmp_path / "scores.json").read_text())
     assert written == json.loads((out / "run.json").read_text())["scores"]["test"]
 

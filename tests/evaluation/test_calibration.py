@@ -139,8 +139,8 @@ def test_json_and_text() -> None:
     assert (record["threshold"], record["best"]["correct"], record["default"]) == (0.6, 2, None)
     assert record["types"]["X"]["f1"] == pytest.approx(0.8)
     assert result.lines == [
-        "best threshold on these predictions: 0.6 (F1 0.8000; without a threshold 0.5714)",
-        "  X: 0.6 (F1 0.8000)",
+        "best threshold on these predictions: 0.6 (F1 80.00; without a threshold 57.14)",
+        "  X: 0.6 (F1 80.00)",
         "gold entities that are not predicted at any threshold: 1 of 3",
         "the threshold is chosen and scored on the same predictions; expect a lower F1 on other data",
     ]

@@ -98,8 +98,9 @@ def test_tasks_select_by_their_own_metric() -> None:
     dev = typing.score_dev(GOLD, predicted)
     assert dev == {"typing": {"accuracy": 4 / 5}}
     assert typing.selection_score(dev) == 4 / 5
-    assert typing.format_epoch(dev) == "typing accuracy 0.8000"
+    assert typing.format_epoch(dev) == "typing accuracy 80.00"
     assert entities.selection_score(entities.score_dev(GOLD, predicted)) == pytest.approx(2 * 0.8 / 1.8)
+    assert entities.format_epoch(entities.score_dev(GOLD, predicted)) == "P 100.00 R 80.00 F1 88.89"
     scores = typing.score_split(GOLD, predicted, TRAIN)
     assert isinstance(task_from_scores(scores), TypingTask)
     assert typing.metric_value(scores) == 4 / 5
@@ -112,7 +113,7 @@ def test_printed_typing_scores() -> None:
     print_typing(replace(score_typing(GOLD, GOLD, TRAIN), notes=("something",)), Console(file=out, width=80))
     text = " ".join(out.getvalue().split())
     assert (
-        "typing accuracy 1.0000 (5 of 5; lookup baseline 0.6000; paper_f1 with wrong discontinuous entities as misses = 1.0000)"
+        "typing accuracy 100.00 (5 of 5; lookup baseline 60.00; paper_f1 with wrong discontinuous entities as misses = 100.00)"
         in text
     )
     assert "Place 100.00 3 3" in text

@@ -16,6 +16,7 @@ from huggingface_hub import ModelCard, hub_mixin
 
 import spanwise
 from spanwise import SpanwiseError
+from spanwise.core.percentages import percent
 from spanwise.export.torch_folder import export
 from spanwise.integrations.hub import HubModel
 from spanwise.prediction.load import load
@@ -72,7 +73,7 @@ def test_card_of_a_run(run: Path, tmp_path: Path) -> None:
         "cc-by-4.0",
     ):
         assert part in text
-    assert f"| dev | {scores['dev']['micro']['f1']:.4f} |" in text
+    assert f"| dev | {percent(scores['dev']['micro']['f1'])} |" in text
     assert "Relations" not in text
 
 

@@ -12,6 +12,7 @@ from tiny import STATIC, corpus, quiet, with_relations
 import spanwise
 from spanwise import Corpus, SpanwiseError
 from spanwise.cli import main
+from spanwise.core.percentages import percent
 from spanwise.recipes.resolve import Choices
 from spanwise.training.folds import cut_folds, train_folds
 from spanwise.training.run import RunOptions
@@ -50,7 +51,8 @@ def test_folds_give_mean_and_deviation_and_can_be_resumed(tmp_path: Path, folds:
     assert summary["scores"]["entities macro F1"] == {"mean": mean(macro), "deviation": stdev(macro), "folds": macro}
     strict = [report["scores"]["test"]["relations"]["strict"]["micro"]["f1"] for report in reports]
     assert summary["scores"]["relations strict micro F1"]["folds"] == strict
-    assert any(line.startswith("relations strict macro F1:") and "over 3 folds" in line for line in lines)
+    assert f"relations strict micro F1: {percent(mean(strict))} ± {percent(stdev(strict))} over 3 folds" in lines
+    assert f"entities macro F1: {percent(mean(macro))} ± {percent(stdev(macro))} over 3 folds" in lines
     (out / "fold-1" / "run.json").unlink()
     (out / "fold-1").rename(tmp_path / "away")
     before = (out / "fold-0" / "run.json").read_bytes()

@@ -11,6 +11,7 @@ import pytest
 from tiny import STATIC, corpus, digest, fit, quiet
 
 from spanwise import Corpus, SpanwiseError
+from spanwise.core.percentages import percent
 from spanwise.recipes.resolve import Choices
 from spanwise.training.run import RunOptions
 from spanwise.training.seeds import train_seeds
@@ -28,12 +29,14 @@ def report(folder: Path) -> dict[str, Any]:
 
 
 def test_seeds_give_mean_and_deviation(tmp_path: Path) -> None:
-    summary = train_seeds(corpus(60), tmp_path, [1, 2, 3], FAST, QUIET)
+    lines: list[str] = []
+    summary = train_seeds(corpus(60), tmp_path, [1, 2, 3], FAST, RunOptions("cpu", log=lines.append))
     assert json.loads((tmp_path / "seeds.json").read_text()) == summary
     assert summary["seeds"] == [1, 2, 3]
     for split in ("dev", "test"):
         f1 = [report(tmp_path / f"seed-{seed}")["scores"][split]["micro"]["f1"] for seed in (1, 2, 3)]
         assert summary["scores"][split] == {"mean": mean(f1), "deviation": stdev(f1), "f1": f1}
+        assert f"{split}: F1 {percent(mean(f1))} ± {percent(stdev(f1))} over 3 seeds ({', '.join(map(percent, f1))})" in lines
     assert [report(tmp_path / f"seed-{seed}")["seed"] for seed in (1, 2, 3)] == [1, 2, 3]
     fit(tmp_path / "alone", epochs=3, seed=2)
     assert digest(tmp_path / "alone") == digest(tmp_path / "seed-2")
@@ -87,7 +90,7 @@ def test_a_sweep_chooses_on_dev_and_tests_the_best_run(tmp_path: Path) -> None:
         assert values["seed"] == 2
     assert report(tmp_path / rows[0]["folder"])["scores"]["test"] == summary["test"]
     assert len([line for line in lines if line.startswith("dev F1 ")]) >= 4
-    assert f"test F1 {summary['test']['micro']['f1']:.4f}" in lines[-1]
+    assert f"test F1 {percent(summary['test']['micro']['f1'])}" in lines[-1]
     # Training the best settings alone gives the same scores.
     alone = fit(tmp_path / "alone", None, summary["chosen"], epochs=3, seed=2, head_rate=None)
     assert alone.scores["test"]["micro"] == summary["test"]["micro"]

@@ -24,16 +24,16 @@ def curve_figure(curves: Sequence[Curve]) -> Figure:
     for strategy, colour in zip(strategies, (BETTER, NEUTRAL), strict=False):
         group = [curve for curve in curves if curve.strategy == strategy]
         for curve in group:
-            sizes, scores = [row.sentences for row in curve.rounds], [row.f1[split] for row in curve.rounds]
+            sizes, scores = [row.sentences for row in curve.rounds], [100 * row.f1[split] for row in curve.rounds]
             axes.plot(sizes, scores, color=colour, linewidth=0.8, alpha=0.5)
         rounds = list(zip(*(curve.rounds for curve in group), strict=False))
-        means = [fmean(row.f1[split] for row in rows) for rows in rounds]
+        means = [fmean(100 * row.f1[split] for row in rows) for rows in rounds]
         sizes = [rows[0].sentences for rows in rounds]
         axes.plot(sizes, means, color=colour, linewidth=2.2, marker="o", markersize=3, label=strategy)
-    target = fmean(curve.target for curve in curves)
+    target = fmean(100 * curve.target for curve in curves)
     axes.axhline(target, color=INK, linewidth=0.9, linestyle="--")
     axes.set_xlabel("annotated sentences")
-    axes.set_ylabel(f"{split} F1")
+    axes.set_ylabel(f"{split} F1 (%)")
     axes.grid(axis="y")
     axes.legend(loc="lower right")
     return figure

@@ -13,6 +13,7 @@ from spanwise.analysis.section import Plot, Section, Table
 from spanwise.analysis.writing import REPORT, is_analysis, render_figures, write_files
 from spanwise.core.counting import counted
 from spanwise.core.errors import SpanwiseError
+from spanwise.core.percentages import percent
 from spanwise.files.writing import atomic_output, open_output
 
 RANDOM = "random"
@@ -55,7 +56,7 @@ def simulate_curves(
                 f"the model that is trained on all {counted(whole.sentences, 'sentence')} has an F1 of 0 on {split}, so there "
                 "is no target; train longer (--epochs), or use another recipe or encoder"
             )
-        log(f"seed {seed}: {split} F1 {100 * whole.f1[split]:.2f} with all {counted(whole.sentences, 'sentence')}")
+        log(f"seed {seed}: {split} F1 {percent(whole.f1[split])} with all {counted(whole.sentences, 'sentence')}")
         for strategy in dict.fromkeys((simulation.criteria.strategy, RANDOM)):
             preferred = simulation.criteria.preferred if strategy != RANDOM else {}
             criteria = replace(simulation.criteria, strategy=strategy, seed=seed, preferred=preferred)
@@ -63,7 +64,7 @@ def simulate_curves(
             rounds: list[Round] = []
             for row in replace(seeded, criteria=criteria).run(limit):
                 rounds.append(row)
-                log(f"seed {seed}, {strategy}: {split} F1 {100 * row.f1[split]:.2f} with {counted(row.sentences, 'sentence')}")
+                log(f"seed {seed}, {strategy}: {split} F1 {percent(row.f1[split])} with {counted(row.sentences, 'sentence')}")
                 if row.f1[split] >= curve.target:
                     break
             curves.append(replace(curve, rounds=rounds))
@@ -108,9 +109,17 @@ def curve_section(curves: Sequence[Curve]) -> Section:
     )  # fmt: skip
     tables = {
         "needed": Table(
-            ("strategy", "seed", "F1 with all sentences", "target F1", "sentences", "words"), needed, "Sentences to the target"
+            ("strategy", "seed", "F1 with all sentences", "target F1", "sentences", "words"),
+            needed,
+            "Sentences to the target",
+            percentages=("F1 with all sentences", "target F1"),
         ),
-        "rounds": Table(("strategy", "seed", "sentences", "words", "entities", f"{split} F1"), rows, "All rounds"),
+        "rounds": Table(
+            ("strategy", "seed", "sentences", "words", "entities", f"{split} F1"),
+            rows,
+            "All rounds",
+            percentages=(f"{split} F1",),
+        ),
     }
     caption = (
         f"{split} F1 by the number of annotated sentences; a thin line per seed, the thick line is their mean as far as all "

@@ -25,6 +25,7 @@ from spanwise.analysis.runs_section import runs_section
 from spanwise.analysis.section import Section
 from spanwise.analysis.writing import REPORT, check_output_folder, is_analysis, render_figures, write_files
 from spanwise.core.errors import SpanwiseError
+from spanwise.core.percentages import percent
 from spanwise.core.types import Sentence
 from spanwise.drawing import type_colours
 from spanwise.evaluation import Evaluation, TrainIndex, evaluate
@@ -140,9 +141,9 @@ def _run_sections(data: AnalysisInput, evaluation: Evaluation | TypingScores, er
 
 def _mean_numbers(evaluations: Sequence[Evaluation | TypingScores]) -> dict[str, str]:
     """The mean and the deviation of all runs."""
-    values = [100 * (one.f1 if isinstance(one, Evaluation) else one.accuracy) for one in evaluations]
+    values = [one.f1 if isinstance(one, Evaluation) else one.accuracy for one in evaluations]
     name = "Micro F1" if isinstance(evaluations[0], Evaluation) else "Accuracy"
-    return {f"{name}, mean of {len(values)} runs": f"{fmean(values):.2f} ± {stdev(values):.2f}"}
+    return {f"{name}, mean of {len(values)} runs": f"{percent(fmean(values))} ± {percent(stdev(values))}"}
 
 
 def _types(errors: ErrorAnalysis) -> list[str]:
@@ -156,15 +157,15 @@ def _types(errors: ErrorAnalysis) -> list[str]:
 
 def _headline_numbers(evaluation: Evaluation | TypingScores, errors: ErrorAnalysis) -> dict[str, str]:
     if isinstance(evaluation, TypingScores):
-        return {"Accuracy": f"{100 * evaluation.accuracy:.2f}", "Entities": f"{evaluation.overall.entities:,}"}
+        return {"Accuracy": percent(evaluation.accuracy), "Entities": f"{evaluation.overall.entities:,}"}
     micro, interval = evaluation.entities.micro, evaluation.interval
-    numbers = {"Micro F1": f"{100 * micro.f1:.2f}"}
+    numbers = {"Micro F1": percent(micro.f1)}
     if interval is not None:
         numbers[f"{interval.level:.0%} interval"] = f"{100 * interval.low:.1f}–{100 * interval.high:.1f}"
     return numbers | {
-        "Precision": f"{100 * micro.precision:.2f}",
-        "Recall": f"{100 * micro.recall:.2f}",
-        "Macro F1": f"{100 * evaluation.entities.macro.f1:.2f}",
+        "Precision": percent(micro.precision),
+        "Recall": percent(micro.recall),
+        "Macro F1": percent(evaluation.entities.macro.f1),
         "Gold entities": f"{micro.support:,}",
         "Errors": f"{len(errors.errors):,}",
         "Sentences": f"{evaluation.sentences:,}",

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from spanwise.analysis.figures.reliability import precision_recall_figure, reliability_figure
-from spanwise.analysis.section import Plot, Section, Table
+from spanwise.analysis.section import RATES, SCORE_COLUMNS, Plot, Section, Table
 from spanwise.core.counting import counted
 from spanwise.core.errors import SpanwiseError
+from spanwise.core.percentages import percent
 from spanwise.core.types import Sentence
 from spanwise.evaluation.calibration import Bin, Calibration, ThresholdScore, calibration
 
-SCORE_COLUMNS = ("precision", "recall", "f1", "support", "predicted", "correct")
 BIN_COLUMNS = ("above", "up_to", "predictions", "correct", "mean_score", "precision")
 
 
@@ -25,11 +25,17 @@ def calibration_section(gold: Sequence[Sentence], predicted: Sequence[Sentence])
     tables = {
         "equal_width": _bin_table(result.equal_width, "Bins of equal width"),
         "equal_count": _bin_table(result.equal_count, "Bins of equal count"),
-        "thresholds": Table(("threshold", *SCORE_COLUMNS), tuple(_row(point) for point in result.curve), "Scores by threshold"),
+        "thresholds": Table(
+            ("threshold", *SCORE_COLUMNS),
+            tuple(_row(point) for point in result.curve),
+            "Scores by threshold",
+            percentages=RATES,
+        ),
         "best_by_type": Table(
             ("type", "threshold", *SCORE_COLUMNS),
             tuple((type, *(_row(point) if point else (None,) * 7)) for type, point in result.types.items()),
             "Best threshold of each type",
+            percentages=RATES,
         ),
     }
     figures = {
@@ -55,7 +61,7 @@ def _row(point: ThresholdScore) -> tuple[float, ...]:
 
 def _bin_table(bins: Iterable[Bin], title: str) -> Table:
     rows = ((bin.low, bin.high, bin.count, bin.correct, bin.mean_score, bin.precision) for bin in bins)
-    return Table(BIN_COLUMNS, tuple(rows), title)
+    return Table(BIN_COLUMNS, tuple(rows), title)  # precision as a fraction, to compare it with the mean score
 
 
 def _text(result: Calibration) -> str:
@@ -71,7 +77,7 @@ def _text(result: Calibration) -> str:
     ]
     if result.best is not None:
         sentences.append(
-            f"On this data the threshold {result.best.threshold:.3f} gives the best F1: {result.best.score.f1:.4f}, compared "
-            f"with {result.unfiltered.f1:.4f} without a threshold. Choose thresholds on dev, never on test."
+            f"On this data the threshold {result.best.threshold:.3f} gives the best F1: {percent(result.best.score.f1)}, "
+            f"compared with {percent(result.unfiltered.f1)} without a threshold. Choose thresholds on dev, never on test."
         )
     return " ".join(sentences)

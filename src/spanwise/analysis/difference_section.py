@@ -81,7 +81,7 @@ def difference_section(
     tables = {
         "published": _table(published, "Published buckets"),
         "equal": _table(equal, "Buckets of equal size"),
-        "errors": Table(ERROR_COLUMNS, error_rows, "Error rates"),
+        "errors": Table(ERROR_COLUMNS, error_rows, "Error rates", percentages=ERROR_COLUMNS[2:]),
     }
     reading = f"Blue: better than {name}; red: worse."
     captions = {
@@ -126,4 +126,4 @@ def _table(systems: Differences, title: str) -> Table:
                 low, high = (bucket.interval.low, bucket.interval.high) if bucket.interval else (None, None)
                 key = (system, attribute, bucket.name, bucket.above, bucket.up_to, bucket.support)
                 rows.append((*key, bucket.first.mean, bucket.second.mean, bucket.difference, low, high))
-    return Table(BUCKET_COLUMNS, tuple(rows), title)
+    return Table(BUCKET_COLUMNS, tuple(rows), title, percentages=BUCKET_COLUMNS[6:])

@@ -14,7 +14,7 @@ from spanwise.analysis.figures.errors import errors_figure
 from spanwise.analysis.figures.lengths import entity_lengths_figure, sentence_lengths_figure
 from spanwise.analysis.figures.scores import scores_figure
 from spanwise.analysis.figures.style import MAX_BARS
-from spanwise.analysis.section import Cell, Plot, Section, Table, limit_note
+from spanwise.analysis.section import RATES, SCORE_COLUMNS, Cell, Plot, Section, Table, limit_note
 from spanwise.core.counting import counted
 from spanwise.core.types import Sentence
 from spanwise.evaluation.attributes import ATTRIBUTES
@@ -29,7 +29,6 @@ from spanwise.evaluation.scores import Macro, Score, Scores
 from spanwise.evaluation.train_index import TrainIndex
 from spanwise.evaluation.typing import TypingScores
 
-SCORE_COLUMNS = ("precision", "recall", "f1", "support", "predicted", "correct")
 BUCKET_COLUMNS = ("attribute", "bucket", "above", "up_to", *SCORE_COLUMNS, "low", "high")
 ERROR_COLUMNS = ("error_type", "gold_type", "gold_text", "predicted_type", "predicted_text", "score", "sentence", "text")
 TITLES = {
@@ -55,7 +54,10 @@ def scores_section(evaluation: Evaluation) -> Section:
     }  # fmt: skip
     tables = {
         "summary": Table(
-            ("measure", *SCORE_COLUMNS), tuple((name, *_cells(score)) for name, score in measures.items() if score), "Summary"
+            ("measure", *SCORE_COLUMNS),
+            tuple((name, *_cells(score)) for name, score in measures.items() if score),
+            "Summary",
+            percentages=RATES,
         ),
         "types": _types_table(strict, "Entity types"),
     }
@@ -65,7 +67,7 @@ def scores_section(evaluation: Evaluation) -> Section:
     if (interval := evaluation.interval) is not None:
         row = (strict.micro.f1, interval.low, interval.high, interval.level, interval.resamples, interval.seed)
         columns = ("f1", "low", "high", "level", "resamples", "seed")
-        tables["interval"] = Table(columns, (row,), "Bootstrap interval of micro F1")
+        tables["interval"] = Table(columns, (row,), "Bootstrap interval of micro F1", percentages=("f1", "low", "high"))
         text += (
             f" The {interval.level:.0%} bootstrap interval of micro F1 is {100 * interval.low:.1f} to "
             f"{100 * interval.high:.1f}: the range to expect on other samples of such sentences."
@@ -85,7 +87,8 @@ def typing_section(typing: TypingScores) -> Section:
     if typing.lookup is not None:
         rows.insert(1, ("lookup baseline", typing.lookup))
     columns = ("type", "accuracy", "correct", "entities")
-    table = Table(columns, tuple((name, score.accuracy, score.correct, score.entities) for name, score in rows), "Entity types")
+    cells = tuple((name, score.accuracy, score.correct, score.entities) for name, score in rows)
+    table = Table(columns, cells, "Entity types", percentages=("accuracy",))
     text = "The spans are given; a prediction is correct if its type is."
     return Section("scores", "Scores", " ".join([text, *_as_sentences(typing.notes)]), {"types": table})
 
@@ -102,7 +105,9 @@ def errors_section(errors: ErrorAnalysis) -> Section:
         by_type.setdefault(mention.type, Counter())[match.outcome] += 1
     types = sorted(by_type, key=lambda name: (-by_type[name].total(), name))
     tables = {
-        "outcomes": Table(("outcome", "count", "rate", "published_rate"), outcomes, "Outcomes"),
+        "outcomes": Table(
+            ("outcome", "count", "rate", "published_rate"), outcomes, "Outcomes", percentages=("rate", "published_rate")
+        ),
         "types": Table(
             ("type", "correct", "wrong_type", *OUTCOMES[2:]),
             tuple((type, *(by_type[type][outcome] for outcome in OUTCOMES)) for type in types),
@@ -269,7 +274,8 @@ def _errors_table(matches: Sequence[Match], title: str) -> Table:
 
 
 def _types_table(scores: Scores, title: str) -> Table:
-    return Table(("type", *SCORE_COLUMNS), tuple((type, *_cells(score)) for type, score in scores.types.items()), title)
+    rows = tuple((type, *_cells(score)) for type, score in scores.types.items())
+    return Table(("type", *SCORE_COLUMNS), rows, title, percentages=RATES)
 
 
 def _buckets_table(attributes: Mapping[str, list[Bucket]], title: str) -> Table:
@@ -278,7 +284,7 @@ def _buckets_table(attributes: Mapping[str, list[Bucket]], title: str) -> Table:
         for bucket in buckets:
             low, high = (bucket.interval.low, bucket.interval.high) if bucket.interval else (None, None)
             rows.append((attribute, bucket.name, bucket.above, bucket.up_to, *_cells(bucket.score), low, high))
-    return Table(BUCKET_COLUMNS, tuple(rows), title)
+    return Table(BUCKET_COLUMNS, tuple(rows), title, percentages=(*RATES, "low", "high"))
 
 
 def _with_several_buckets(attributes: Mapping[str, list[Bucket]]) -> dict[str, list[Bucket]]:

@@ -14,6 +14,7 @@ from string import Template
 from spanwise.analysis.section import Cell, Plot, Section, Table
 from spanwise.analysis.writing import FIGURES, TABLES, RenderedFigure, file_name
 from spanwise.core.counting import counted
+from spanwise.core.percentages import percent
 from spanwise.core.version import __version__
 from spanwise.drawing import css, page_head
 
@@ -97,7 +98,8 @@ def _table(section: Section, name: str, table: Table) -> str:
         f"<th{'' if column_is_text else ' class=n'}>{escape(_heading(column))}</th>"
         for column, column_is_text in zip(table.columns, is_text, strict=True)
     )
-    body = "".join("<tr>" + "".join(map(_cell, row, is_text)) + "</tr>" for row in shown)
+    is_percentage = [column in table.percentages for column in table.columns]
+    body = "".join("<tr>" + "".join(map(_cell, row, is_text, is_percentage)) + "</tr>" for row in shown)
     rest = f", first {len(shown):,} shown" if len(shown) < len(table.rows) else ""
     note = f"{counted(len(table.rows), 'row')}{rest} · {TABLES}/{file_name(section, name)}.csv"
     is_open = len(table.rows) <= MAX_OPEN_ROWS or (len(section.tables) == 1 and not section.figures)
@@ -113,17 +115,21 @@ def _heading(column: str) -> str:
     return column.replace("_", " ") if column.isidentifier() else column
 
 
-def _cell(value: Cell, is_text: bool = False) -> str:
+def _cell(value: Cell, is_text: bool = False, is_percentage: bool = False) -> str:
     """Return a cell of a table; empty cells are aligned like the others of their column.
 
     >>> _cell(0.51239), _cell(1234), _cell(None), _cell("<b>"), _cell(None, is_text=True)
     ('<td class=n>0.5124</td>', '<td class=n>1,234</td>', '<td class=n>–</td>', '<td>&lt;b&gt;</td>', '<td>–</td>')
+    >>> _cell(0.51239, is_percentage=True)
+    '<td class=n>51.24</td>'
     """
     if value is None:
         return "<td>–</td>" if is_text else "<td class=n>–</td>"
     if isinstance(value, str):
         shown = value if len(value) <= MAX_CELL_LENGTH else f"{value[:MAX_CELL_LENGTH]}…"
         return f"<td>{escape(shown)}</td>"
+    if is_percentage:
+        return f"<td class=n>{percent(value)}</td>"
     if isinstance(value, int):
         return f"<td class=n>{value:,}</td>"
     return f"<td class=n>{value:.4f}</td>" if 0.001 <= abs(value) < 1000 or value == 0 else f"<td class=n>{value:.3g}</td>"

@@ -53,7 +53,8 @@ def average_tables(tables: Sequence[Table]) -> Table | None:
             columns.append((name, [fmean(row) if row else None for row in numbers]))
             columns.append((f"{name}_sd", [stdev(row) if len(row) > 1 else None for row in numbers]))
     rows = tuple(zip(*(cells for _, cells in columns), strict=True))
-    return Table(tuple(name for name, _ in columns), rows, first.title)
+    percentages = (*first.percentages, *(f"{name}_sd" for name in first.percentages))
+    return Table(tuple(name for name, _ in columns), rows, first.title, percentages)
 
 
 def _find_table(sections: Sequence[Section], section: str, name: str) -> Table | None:

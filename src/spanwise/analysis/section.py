@@ -10,16 +10,22 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Cell: TypeAlias = str | int | float | None
+RATES = ("precision", "recall", "f1")
+SCORE_COLUMNS = (*RATES, "support", "predicted", "correct")
 COORDINATES = ("x", "y")  # the last columns of tables of projected points
 
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Rows under named columns, written as a CSV file and shown in the report under ``title``."""
+    """Rows under named columns, written as a CSV file and shown in the report under ``title``.
+
+    ``percentages`` are columns of fractions that the report shows as percentages; files keep the fractions.
+    """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[Cell, ...], ...]
     title: str = ""
+    percentages: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for row in self.rows:

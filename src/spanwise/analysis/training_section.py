@@ -10,6 +10,7 @@ from spanwise.analysis.figures.losses import losses_figure
 from spanwise.analysis.section import Plot, Section, Table
 from spanwise.core.counting import counted
 from spanwise.core.errors import SpanwiseError
+from spanwise.core.percentages import percent
 from spanwise.evaluation.tasks import Task
 from spanwise.runs.folder import RunFolder
 
@@ -37,9 +38,10 @@ def training_section(run: Path, task: Task) -> Section | None:
         ("epoch", *names, metric),
         tuple((epoch, *(losses[name][index] for name in names), scores[index]) for index, epoch in enumerate(epochs)),
         "Losses and dev scores by epoch",
+        percentages=(metric,),
     )
     first, last = (losses["loss"][index] if "loss" in losses else None for index in (0, -1))
-    text = f"The best {metric} of {counted(len(rows), 'epoch')} is {scores[best]:.4f}, in epoch {epochs[best]}."
+    text = f"The best {metric} of {counted(len(rows), 'epoch')} is {percent(scores[best])}, in epoch {epochs[best]}."
     if first is not None and last is not None:
         text += f" The training loss was {first:.4g} in the first epoch and {last:.4g} in the last."
     plot = Plot(

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from spanwise.core.counting import counted
+from spanwise.core.percentages import percent
 from spanwise.core.terminal import escape_controls
 from spanwise.evaluation.bootstrap import MIN_UNITS
 from spanwise.evaluation.comparison import SystemPair, SystemsComparison
 from spanwise.evaluation.differences import BucketDifference
-from spanwise.evaluation.table import display_name, percent, plain_table
+from spanwise.evaluation.table import display_name, plain_table
 
 if TYPE_CHECKING:
     from rich.console import Console

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from spanwise.core.counting import counted, counted_phrase
+from spanwise.core.percentages import percent
 from spanwise.core.terminal import escape_controls
 from spanwise.evaluation.evaluation import Evaluation
 from spanwise.evaluation.relations import RelationScores
@@ -115,11 +116,6 @@ def _add(table: Table, name: str, score: Score | Macro) -> None:
         correct = "" if isinstance(score, RelaxedScore) else f"{score.correct:,}"
         cells += [f"{score.support:,}", f"{score.predicted:,}", correct]
     table.add_row(Text(name), *cells)
-
-
-def percent(share: float) -> str:
-    """Format a share as a percentage with two decimals."""
-    return f"{100 * share:.2f}"
 
 
 def display_name(type: str) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from spanwise.core.partial import without_open
+from spanwise.core.percentages import percent
 from spanwise.core.types import Sentence
 from spanwise.evaluation.evaluation import evaluate
 from spanwise.evaluation.relations import micro_relations
@@ -77,8 +78,8 @@ class EntityTask(Task):
         return float(dev["f1"] + dev["relations"]["f1"]) / 2 if "relations" in dev else float(dev["f1"])
 
     def format_epoch(self, dev: Mapping[str, Any]) -> str:
-        relations = f", relations F1 {dev['relations']['f1']:.4f}" if "relations" in dev else ""
-        return f"P {dev['precision']:.4f} R {dev['recall']:.4f} F1 {dev['f1']:.4f}{relations}"
+        relations = f", relations F1 {percent(dev['relations']['f1'])}" if "relations" in dev else ""
+        return f"{_format_rates(dev)}{relations}"
 
     def score_split(self, gold: Iterable[Sentence], predicted: Iterable[Sentence], train: Iterable[Sentence]) -> dict[str, Any]:
         return evaluate(gold, predicted, train=train, finds_relations=self.finds_relations).to_json()
@@ -95,15 +96,14 @@ class EntityTask(Task):
     def format_scores(self, scores: Mapping[str, Any]) -> list[str]:
         micro = scores["micro"]
         lines = [
-            f"P {micro['precision']:.4f} R {micro['recall']:.4f} F1 {micro['f1']:.4f} "
-            f"(macro F1 {scores['macro']['f1']:.4f}; {micro['predicted']:,} predicted, {micro['correct']:,} correct "
-            f"of {micro['support']:,} in gold)"
+            f"{_format_rates(micro)} (macro F1 {percent(scores['macro']['f1'])}; {micro['predicted']:,} predicted, "
+            f"{micro['correct']:,} correct of {micro['support']:,} in gold)"
         ]
         if (relations := scores.get("relations")) is not None:
             strict, boundaries = relations["strict"]["micro"], relations["boundaries"]["micro"]
             lines.append(
-                f"relations: P {strict['precision']:.4f} R {strict['recall']:.4f} F1 {strict['f1']:.4f} "
-                f"(macro F1 {relations['strict']['macro']['f1']:.4f}; boundaries only {boundaries['f1']:.4f})"
+                f"relations: {_format_rates(strict)} (macro F1 {percent(relations['strict']['macro']['f1'])}; "
+                f"boundaries only {percent(boundaries['f1'])})"
             )
         return lines
 
@@ -120,7 +120,7 @@ class TypingTask(Task):
         return self.metric_value(dev)
 
     def format_epoch(self, dev: Mapping[str, Any]) -> str:
-        return f"typing accuracy {self.metric_value(dev):.4f}"
+        return f"typing accuracy {percent(self.metric_value(dev))}"
 
     def score_split(self, gold: Iterable[Sentence], predicted: Iterable[Sentence], train: Iterable[Sentence]) -> dict[str, Any]:
         return score_typing(gold, predicted, train).to_json()
@@ -142,3 +142,7 @@ def task_from_scores(scores: Mapping[str, Any]) -> Task:
 
 def _rates(score: Score) -> dict[str, float]:
     return {"precision": score.precision, "recall": score.recall, "f1": score.f1}
+
+
+def _format_rates(rates: Mapping[str, float]) -> str:
+    return f"P {percent(rates['precision'])} R {percent(rates['recall'])} F1 {percent(rates['f1'])}"

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from spanwise.core.percentages import percent
 from spanwise.core.types import Sentence
 from spanwise.evaluation.calibration import Calibration, ThresholdScore, calibration
 
@@ -43,12 +44,12 @@ class ThresholdSearch:
         if best is None:
             return [f"no best threshold on {self.data}: none of the predictions is correct"]
         if self.default is None:
-            baseline = f"without a threshold {unfiltered.f1:.4f}"
+            baseline = f"without a threshold {percent(unfiltered.f1)}"
         else:
-            baseline = f"with the model's default {self.default.threshold:g} {self.default.score.f1:.4f}"
-        lines = [f"best threshold on {self.data}: {best.threshold:g} (F1 {best.score.f1:.4f}; {baseline})"]
+            baseline = f"with the model's default {self.default.threshold:g} {percent(self.default.score.f1)}"
+        lines = [f"best threshold on {self.data}: {best.threshold:g} (F1 {percent(best.score.f1)}; {baseline})"]
         for type, point in self.calibration.types.items():
-            result = f"{point.threshold:g} (F1 {point.score.f1:.4f})" if point else "no correct predictions"
+            result = f"{point.threshold:g} (F1 {percent(point.score.f1)})" if point else "no correct predictions"
             lines.append(f"  {type}: {result}")
         missing = unfiltered.support - unfiltered.correct
         lines.append(f"gold entities that are not predicted at any threshold: {missing:,} of {unfiltered.support:,}")

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from spanwise.core.percentages import percent
 from spanwise.core.terminal import escape_controls
 from spanwise.core.types import Entity, Sentence
 from spanwise.evaluation.scores import entity_items, ratio
@@ -147,13 +148,14 @@ def format_typing(scores: Mapping[str, Any]) -> str:
     """Format the result of ``TypingScores.to_json`` as one line.
 
     >>> format_typing(TypingScores({"X": Accuracy(9, 10)}, Accuracy(7, 10)).to_json())
-    'typing accuracy 0.9000 (9 of 10; lookup baseline 0.7000; paper_f1 = 2a / (1 + a) = 0.9474)'
+    'typing accuracy 90.00 (9 of 10; lookup baseline 70.00; paper_f1 = 2a / (1 + a) = 94.74)'
     """
     typing = scores["typing"]
-    lookup = "" if typing["lookup"] is None else f"lookup baseline {typing['lookup']['accuracy']:.4f}; "
+    lookup = "" if typing["lookup"] is None else f"lookup baseline {percent(typing['lookup']['accuracy'])}; "
     counts = f"{typing['correct']:,} of {typing['entities']:,}"
     formula = "with wrong discontinuous entities as misses" if typing["discontinuous"]["entities"] else "= 2a / (1 + a)"
-    return f"typing accuracy {typing['accuracy']:.4f} ({counts}; {lookup}paper_f1 {formula} = {typing['paper_f1']:.4f})"
+    paper_f1 = f"paper_f1 {formula} = {percent(typing['paper_f1'])}"
+    return f"typing accuracy {percent(typing['accuracy'])} ({counts}; {lookup}{paper_f1})"
 
 
 def print_typing(typing: TypingScores, console: Console) -> None:
@@ -167,7 +169,7 @@ def print_typing(typing: TypingScores, console: Console) -> None:
     for name in ("accuracy", "correct", "entities"):
         table.add_column(name, justify="right")
     for type, score in typing.types.items():
-        table.add_row(Text(escape_controls(type)), f"{100 * score.accuracy:.2f}", f"{score.correct:,}", f"{score.entities:,}")
+        table.add_row(Text(escape_controls(type)), percent(score.accuracy), f"{score.correct:,}", f"{score.entities:,}")
     console.print(table)
     for line in (format_typing(typing.to_json()), *(f"note: {note}" for note in typing.notes)):
         console.print(Text(escape_controls(line)), soft_wrap=True)

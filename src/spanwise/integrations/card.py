@@ -11,6 +11,7 @@ from huggingface_hub import EvalResult, ModelCard, ModelCardData
 from spanwise.config.settings import Config
 from spanwise.core.counting import counted
 from spanwise.core.errors import SpanwiseError
+from spanwise.core.percentages import percent
 from spanwise.files.reading import read_json
 from spanwise.prediction.onnx.record import read_record
 from spanwise.runs.folder import RunFolder
@@ -96,7 +97,7 @@ def _sections(
     if rows and rows[0][1]:
         columns = list(rows[0][1])
         lines = [f"| {' | '.join(['split', *columns])} |", f"|{'---|' * (len(columns) + 1)}"]
-        lines += [f"| {split} | {' | '.join(f'{values.get(column, 0):.4f}' for column in columns)} |" for split, values in rows]
+        lines += [f"| {split} | {' | '.join(percent(values.get(column, 0)) for column in columns)} |" for split, values in rows]
         when = " Measured before the export to ONNX." if is_exported else ""
         yield f"## Scores\n\nAn entity is correct if its type and all its words are.{when}\n\n" + "\n".join(lines)
     sizes = [f"{split} {counted(summary['sentences'], 'sentence')}" for split, summary in run.get("data", {}).items()]

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from spanwise.core.counting import counted_phrase
+from spanwise.core.percentages import percent
 from spanwise.label_studio.collection import Change, Collection
 from spanwise.label_studio.rounds import LearningFolder, Round, RoundRequest, RoundResult
 from spanwise.prediction.base import BasePredictor
@@ -173,9 +174,9 @@ def describe(result: RoundResult) -> str:
     """Describe the result of a round in one line.
 
     >>> describe(RoundResult(0.8, 0.81234))
-    'F1 on dev 0.8123, before 0.8000: the new model is served'
+    'F1 on dev 81.23, before 80.00: the new model is served'
     """
     if result.old is None or result.new is None:
         return f"no new model: {result.error}"
     decision = "the new model is served" if result.is_better else "the old model stays"
-    return f"{result.metric} on dev {result.new:.4f}, before {result.old:.4f}: {decision}"
+    return f"{result.metric} on dev {percent(result.new)}, before {percent(result.old)}: {decision}"

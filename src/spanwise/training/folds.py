@@ -14,6 +14,7 @@ from typing_extensions import TypedDict
 
 from spanwise.core.counting import counted_phrase
 from spanwise.core.errors import SpanwiseError
+from spanwise.core.percentages import percent
 from spanwise.core.types import Corpus
 from spanwise.corpora.splits import ensure_dev_split
 from spanwise.evaluation.tasks import task_from_scores
@@ -59,7 +60,7 @@ def train_folds(
             values = [row[name] for row in metrics if name in row]  # a fold may have no relations
             row: dict[str, Any] = {**mean_and_deviation(values), "folds": values}
             summary["scores"][name] = row
-            log(f"{name}: {row['mean']:.4f} ± {row['deviation']:.4f} over {len(values)} folds")
+            log(f"{name}: {percent(row['mean'])} ± {percent(row['deviation'])} over {len(values)} folds")
         write_json(group.folder.summary_file("folds"), summary)
         return summary
 

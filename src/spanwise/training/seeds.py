@@ -8,6 +8,7 @@ from typing import Any
 
 from spanwise.core.counting import counted
 from spanwise.core.errors import SpanwiseError
+from spanwise.core.percentages import percent
 from spanwise.core.types import Corpus
 from spanwise.evaluation.tasks import task_from_scores
 from spanwise.files.writing import write_json
@@ -40,11 +41,11 @@ def train_seeds(
                 f1 = [scores[split]["relations"]["strict"]["micro"]["f1"] for scores in runs]
                 row["relations"] = {**mean_and_deviation(f1), "f1": f1}
                 log(f"{split}: relations F1 {_format(row['relations'])} over {counted(len(seeds), 'seed')}")
-            listed = ", ".join(f"{value:.4f}" for value in values)
+            listed = ", ".join(map(percent, values))
             log(f"{split}: {task.metric} {_format(row)} over {counted(len(seeds), 'seed')} ({listed})")
         write_json(group.folder.summary_file("seeds"), summary)
         return summary
 
 
 def _format(row: dict[str, Any]) -> str:
-    return f"{row['mean']:.4f} ± {row['deviation']:.4f}"
+    return f"{percent(row['mean'])} ± {percent(row['deviation'])}"

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from spanwise.core.errors import SpanwiseError
+from spanwise.core.percentages import percent
 from spanwise.core.types import Corpus
 from spanwise.evaluation.tasks import task_from_scores
 from spanwise.files.writing import write_json
@@ -50,13 +51,13 @@ def train_sweep(
             rows.append({"settings": list(point), "folder": name, "dev": value})
         rows.sort(key=lambda row: -row["dev"])
         for row in rows:
-            log(f"dev {metric} {row['dev']:.4f}  {' '.join(row['settings'])}")
+            log(f"dev {metric} {percent(row['dev'])}  {' '.join(row['settings'])}")
 
         best = rows[0]
         scores = _score_test(RunFolder(out / best["folder"]), corpus, options.device)
         if "test" in scores:
             metric, value = task.selection_metric(scores["test"])
-            log(f"best on dev: {' '.join(best['settings'])}; test {metric} {value:.4f}")
+            log(f"best on dev: {' '.join(best['settings'])}; test {metric} {percent(value)}")
         summary = {"chosen": best["settings"], "test": scores.get("test"), "grid": rows}
         write_json(group.folder.summary_file("sweep"), summary)
         return summary

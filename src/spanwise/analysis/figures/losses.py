@@ -18,7 +18,8 @@ LOG_RATIO = 20  # of the largest to the smallest loss, above which the axis is l
 def losses_figure(
     epochs: Sequence[int], losses: Mapping[str, Sequence[float | None]], scores: Sequence[float], score: str
 ) -> Figure:
-    """Draw the training loss and its terms (top) and the dev score with a mark at its best (bottom)."""
+    """Draw the training loss and its terms (top) and the dev score in percent with a mark at its best (bottom)."""
+    scores = [100 * value for value in scores]
     figure = new_figure(WIDTH, 4.6)
     top, bottom = figure.subplots(2, 1, sharex=True)
     marker = "o" if len(epochs) <= 40 else ""
@@ -37,7 +38,7 @@ def losses_figure(
     best = max(range(len(scores)), key=lambda index: (scores[index], -index))
     bottom.scatter([epochs[best]], [scores[best]], s=60, facecolors="none", edgecolors=INK, zorder=3)
     _annotate_best(bottom, epochs, best, scores)
-    bottom.set_ylabel(score)
+    bottom.set_ylabel(f"{score} (%)")
     bottom.set_xlabel("epoch")
     bottom.xaxis.set_major_locator(MaxNLocator(integer=True))
     bottom.margins(y=0.2)
@@ -50,6 +51,6 @@ def _annotate_best(axes: Axes, epochs: Sequence[int], best: int, scores: Sequenc
     """Write the best score next to its mark, on the side with more room."""
     is_late = 2 * best >= len(epochs)
     axes.annotate(
-        f"{scores[best]:.4f}", (epochs[best], scores[best]), xytext=(-8 if is_late else 8, 6), textcoords="offset points",
+        f"{scores[best]:.2f}", (epochs[best], scores[best]), xytext=(-8 if is_late else 8, 6), textcoords="offset points",
         ha="right" if is_late else "left", color=MUTED, size=8.5,
     )  # fmt: skip

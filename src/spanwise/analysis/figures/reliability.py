@@ -5,6 +5,7 @@ from __future__ import annotations
 from matplotlib.figure import Figure
 
 from spanwise.analysis.figures.style import BETTER, GRID, INK, MUTED, WIDTH, WORSE, new_figure, styled
+from spanwise.core.percentages import percent
 from spanwise.evaluation.calibration import Calibration, ThresholdScore
 
 SIZE = 4.4
@@ -50,27 +51,30 @@ def precision_recall_figure(calibration: Calibration) -> Figure:
     """Draw precision against recall (left), and precision, recall and F1 by threshold (right)."""
     figure = new_figure(WIDTH, 3.6)
     left, right = figure.subplots(1, 2)
-    recall, precision = ([getattr(point.score, name) for point in calibration.curve] for name in ("recall", "precision"))
+    recall, precision = ([100 * getattr(point.score, name) for point in calibration.curve] for name in ("recall", "precision"))
     left.plot(recall, precision, color=MUTED)
     thresholds = [point.threshold for point in calibration.curve]
     for name, colour in (("precision", BETTER), ("recall", WORSE), ("f1", INK)):
-        values = [getattr(point.score, name) for point in calibration.curve]
+        values = [100 * getattr(point.score, name) for point in calibration.curve]
         right.plot(thresholds, values, color=colour, label="F1" if name == "f1" else name)
     points = [ThresholdScore(0.0, calibration.unfiltered), *([calibration.best] if calibration.best else [])]
     for point, size, fill, label in zip(points, (24, 90), (INK, "none"), ("no threshold", "best F1"), strict=False):
         left.scatter(
-            point.score.recall, point.score.precision, s=size, facecolors=fill, edgecolors=INK, zorder=3, label=label,
-            clip_on=False,
+            100 * point.score.recall, 100 * point.score.precision, s=size, facecolors=fill, edgecolors=INK, zorder=3,
+            label=label, clip_on=False,
         )  # fmt: skip
     if calibration.best:
         right.axvline(calibration.best.threshold, color=MUTED, linewidth=1, linestyle="--")
-        right.set_title(f"best F1 {calibration.best.score.f1:.4f} at {calibration.best.threshold:.3f}", weight="normal", size=9)
-    for axes in (left, right):
-        axes.set_xlim(0, 1)
-        axes.set_ylim(0, 1.03)
+        right.set_title(
+            f"best F1 {percent(calibration.best.score.f1)} at {calibration.best.threshold:.3f}", weight="normal", size=9
+        )
+    for axes, end in ((left, 100), (right, 1)):
+        axes.set_xlim(0, end)
+        axes.set_ylim(0, 103)
         axes.grid()
-    left.set_xlabel("recall")
-    left.set_ylabel("precision")
+    left.set_xlabel("recall (%)")
+    left.set_ylabel("precision (%)")
     right.set_xlabel("threshold")
+    right.set_ylabel("%")
     figure.legend(loc="outside upper left", ncols=5)
     return figure
