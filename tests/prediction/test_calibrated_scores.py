@@ -17,6 +17,7 @@ from spanwise import Sentence
 from spanwise.config.settings import CalibrationSettings
 from spanwise.decoding.score_scale import ScoreScale
 from spanwise.decoding.thresholds import apply_threshold
+from spanwise.evaluation import calibration
 from spanwise.export.onnx import export_onnx
 from spanwise.models.model import Model
 from spanwise.prediction.predictor import predict
@@ -114,9 +115,9 @@ def test_thresholds_are_found_and_saved_for_calibrated_scores(trained: Path, tmp
     predictions = [scores(spanwise.load(tmp_path / name, "cpu").predict(DATA["test"])) for name in ("raw", "new")]
     assert predictions[0].keys() == predictions[1].keys()
     evaluation = score_model(calibrated, data).to_json()
-    assert evaluation["calibration"]["before"] == pytest.approx(
-        score_model(calibrated, data).calibration.before  # type: ignore[union-attr]
-    )
+    for name, predictor in (("before", raw), ("after", calibrated)):
+        expected = calibration(DATA["test"], predictor.predict(DATA["test"])).expected_error
+        assert evaluation["calibration"][name] == pytest.approx(expected, abs=1e-4)
     assert evaluation["micro"] == score_model(raw, data).to_json()["micro"]
     assert "calibration" not in score_model(raw, data).to_json()
 

@@ -39,7 +39,7 @@ def teachers(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     folder = tmp_path_factory.mktemp("teachers")
     fit(folder / "grid", overrides=GRID, recipe="grid", epochs=6)
     fit(folder / "tagger", recipe="seqner", epochs=4, seed=2)
-    fit(folder / "relations", with_relations(corpus(60)), recipe="gp-relations", epochs=2)
+    fit(folder / "relations", with_relations(corpus(60)), recipe="gp-relations", epochs=8)
     return {path.name: path for path in folder.iterdir()}
 
 
@@ -252,16 +252,34 @@ def test_relations_in_unlabelled_text_are_those_that_most_teachers_predict(
     student = {"data": data, "recipe": "gp-relations", "epochs": 1, "unlabelled": [text], "log": lines.append}
     taught(tmp_path / "run", [teachers["relations"], teachers["grid"]], **student)
     assert any("relations are learned from gold and, in unlabelled text, from relations that" in line for line in lines)
-    (opinion,) = ask_teachers(
-        [teachers["relations"]], Labels(("Drug", "Place"), data.relation_types), [data["train"][0]], log=quiet
-    )  # fmt: skip
-    (predicted,) = predict(Model.load(teachers["relations"]), [data["train"][0]])
-    assert {(r.type, r.head, r.tail) for r in opinion.predictions.relations} == {
-        (r.type, r.head, r.tail) for r in predicted.relations
-    }
+    labels = Labels(("Drug", "Place"), data.relation_types)
+    opinions = ask_teachers([teachers["relations"]], labels, data["train"], log=quiet)
+    predicted = list(predict(Model.load(teachers["relations"]), data["train"]))
+    assert any(sentence.relations for sentence in predicted)
+    for opinion, sentence in zip(opinions, predicted, strict=True):
+        assert {(r.type, r.head, r.tail) for r in opinion.predictions.relations} == {
+            (r.type, r.head, r.tail) for r in sentence.relations
+        }
     with pytest.raises(SpanwiseError, match="no teacher predicts relations"):
         taught(tmp_path / "refused", [teachers["grid"]], **student)
     assert not (tmp_path / "refused").exists()
+
+
+def test_only_teachers_that_know_a_relation_type_vote_on_it(teachers: dict[str, Path], text: Path, tmp_path: Path) -> None:
+    data = with_relations(few())
+    labels = Labels(("Drug", "Place"), data.relation_types)
+    other = shutil.copytree(teachers["relations"], tmp_path / "other")
+    record = json.loads((other / "labels.json").read_text())
+    (other / "labels.json").write_text(json.dumps({**record, "relations": [f"other {type}" for type in labels.relations]}))
+
+    def relations(*folders: Path) -> list[Any]:
+        opinions = ask_teachers(folders, labels, data["train"], log=quiet)
+        return [relation for opinion in opinions for relation in opinion.predictions.relations]
+
+    assert relations(teachers["relations"])
+    assert relations(teachers["relations"], other, other) == relations(teachers["relations"])
+    with pytest.raises(SpanwiseError, match=f"no teacher predicts relations of {labels.relations[0]}"):
+        taught(tmp_path / "run", [other], data=data, recipe="gp-relations", unlabelled=[text])
 
 
 def test_a_head_that_learns_labels_needs_unlabelled_text(teachers: dict[str, Path], text: Path, tmp_path: Path) -> None:

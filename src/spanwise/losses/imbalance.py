@@ -57,24 +57,24 @@ def soft_class_imbalance(
 ) -> Tensor:  # fmt: skip
     """The class-imbalance loss where the ``positives`` are positive with a probability, ``mass``: [B, C].
 
-    A cell with the probability q counts as negative with the weight 1 - q and as positive with the
-    weight q:
+    A cell with the probability q counts as negative with the weight (1 - q)^2 and as positive with the
+    weight q^2:
 
-        log(1 + sum of (1 - q) e^s) + log(1 + sum of q e^-s).
+        log(1 + sum of (1 - q)^2 e^s) + log(1 + sum of q^2 e^-s).
 
     With q of 0 and 1 it is ``class_imbalance``; rows with a mass of 0 may be padding. The loss of a
-    single cell is lowest where e^2s is q / (1 - q), so that scores above 0 still are those of cells
-    that are rather positive.
+    group is lowest where the sigmoid of each score is q; without the squares, it would be lowest at half
+    the log-odds of q.
 
     >>> scores, inside = torch.tensor([[[0.0, -1.0, 0.5]]]), torch.tensor([[[True, True, False]]])
     >>> soft_class_imbalance(scores, inside, torch.tensor([0]), torch.tensor([0.5])).round(decimals=4)
-    tensor([[1.0303]])
+    tensor([[0.7043]])
     """
     cells = scores.shape[2:].numel()
     scores = scores.float()
     negatives = (scores if weights is None else scores + weights).masked_fill(~inside, -torch.inf).reshape(-1)
-    negatives = negatives.index_add(0, positives, torch.log1p(-mass.float())).view(scores.shape)
-    values = scores.reshape(-1).index_select(0, positives) - mass.float().log()
+    negatives = negatives.index_add(0, positives, 2 * torch.log1p(-mass.float())).view(scores.shape)
+    values = scores.reshape(-1).index_select(0, positives) - 2 * mass.float().log()
     return _log_one_plus_exp(negatives) + _positive_part(values, positives // cells, scores.shape[:2])
 
 

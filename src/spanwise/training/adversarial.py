@@ -29,7 +29,7 @@ def trainable_embeddings(encoder: Encoder) -> list[Tensor]:
     if not tables:
         raise SpanwiseError(
             "training.adversarial perturbs the encoder's embeddings, but it has none or all of them are frozen; unfreeze "
-            "them (encoder.frozen_embeddings, encoder.frozen_layers, encoder.freeze_words) or set training.adversarial=0"
+            "them (encoder.frozen_embeddings, encoder.frozen_layers) or set training.adversarial=0"
         )
     return tables
 

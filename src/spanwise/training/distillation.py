@@ -99,14 +99,14 @@ def check_student(student: Model, teachers: Sequence[str], *, has_unlabelled: bo
     """
     if student.needs_spans:
         raise SpanwiseError("a model that types given spans cannot be distilled; train it with spanwise train")
-    find_relations = [_check_teacher(Path(folder), student.labels) for folder in teachers]
+    related = {type for folder in teachers for type in _check_teacher(Path(folder), student.labels)}
     linked = {type for folder in teachers for type in _discontinuous_types(Path(folder))}
     kind, notes = head_values(student.head)["kind"], []
     if student.head.finds_relations:
-        if has_unlabelled and not any(find_relations):
+        if has_unlabelled and (missing := [type for type in student.labels.relations if type not in related]):
             raise SpanwiseError(
-                "no teacher predicts relations, and without them the student would learn that unlabelled text has none; "
-                "add a teacher that predicts relations, or omit --unlabelled"
+                f"no teacher predicts relations of {list_some(missing)}, and without them the student would learn that "
+                "unlabelled text has none; add a teacher that predicts them, or omit --unlabelled"
             )
         more = " and, in unlabelled text, from relations that most teachers predict" if has_unlabelled else " only"
         notes.append(f"relations are learned from gold{more}")
@@ -133,8 +133,8 @@ def _discontinuous_types(folder: Path) -> set[str]:
     return {type for _, values in sections for type in values.get("discontinuous") or ()}
 
 
-def _check_teacher(folder: Path, labels: Labels) -> bool:
-    """Check the files of a teacher and its types; return whether it predicts relations."""
+def _check_teacher(folder: Path, labels: Labels) -> tuple[str, ...]:
+    """Check the files of a teacher and its types; return the types of relations that it predicts."""
     run = RunFolder(folder)
     if not run.weights_file.is_file() or not run.has_model:
         Model.load(folder)  # raises an error that explains what is missing
@@ -146,4 +146,5 @@ def _check_teacher(folder: Path, labels: Labels) -> bool:
         raise SpanwiseError(
             f"{folder}: does not know {list_some(missing)}; a teacher must know all entity types of the training data"
         )
-    return head_class(str(head.get("kind"))).finds_relations or head_settings(head).relation_head is not None
+    finds_relations = head_class(str(head.get("kind"))).finds_relations or head_settings(head).relation_head is not None
+    return known.relations if finds_relations else ()

@@ -55,15 +55,15 @@ class _Votes:
 
 @dataclass
 class _Voters:
-    """How many teachers predict entities, relations, and discontinuous entities of each type."""
+    """How many teachers predict entities, and relations and discontinuous entities of each type."""
 
     entities: int = 0
-    relations: int = 0
+    relations: Counter[str] = field(default_factory=Counter)
     discontinuous: Counter[str] = field(default_factory=Counter)
 
     def add(self, head: Head) -> None:
         self.entities += 1
-        self.relations += head.finds_relations
+        self.relations.update(head.labels.relations if head.finds_relations else ())
         self.discontinuous.update(head.discontinuous_types)
 
 
@@ -190,7 +190,7 @@ def _summarise(vote: _Votes, labels: Labels, voters: _Voters, policy: Policy) ->
     relations = tuple(
         Relation(type, index[head], index[tail])
         for (type, head, tail), count in sorted(vote.relations.items())
-        if head in index and tail in index and count / voters.relations >= MIN_VOTE
+        if head in index and tail in index and count / voters.relations[type] >= MIN_VOTE
     )
     return Opinion(spans, Predictions(predictions.entities, relations))
 
