@@ -19,7 +19,6 @@ from spanwise.corpora.splits import ensure_dev_split, find_split_files
 from spanwise.evaluation import Bucket, TrainIndex, analyze_errors, bucket_scores
 from spanwise.evaluation.differences import mean_error_rates, mean_overlap_rates
 from spanwise.heads.abilities import HasSpanVectors, find_ability
-from spanwise.heads.span_head import SpanHead
 from spanwise.prediction.load import load_torch
 from spanwise.prediction.scoring import predict_split
 from spanwise.training.data import read_data
@@ -44,7 +43,7 @@ class Table:
     corpora: tuple[str, ...]
     systems: Mapping[str, Mapping[str, Any]]
     columns: Mapping[str, str]  # title to a path in the record of a cell
-    published: Mapping[str, Mapping[str, Sequence[float | None]]]
+    published: Mapping[str, Mapping[str, Sequence[float | Sequence[float] | None]]]  # a pair is a mean and its deviation
     seeds: tuple[int, ...] = (1,)
     note: str = ""
     scale: float = 100.0
@@ -108,6 +107,7 @@ def run_cell(
     system = table.systems[cell.system]
     folder = data / cell.corpus
     source: Path | Corpus = folder
+    encoder = encoder if system.get("encoder", True) else None
     rates = SMALL if is_small and not system.get("keep_rates") else ()
     settings = [*table.settings(cell), *rates, *overrides]
     split = "test" if "test" in find_split_files(folder) else "dev"
@@ -121,12 +121,12 @@ def run_cell(
     report = out / "run.json"
     if not report.is_file():
         train(
-            source, out, recipe=system["recipe"], encoder=encoder if system.get("encoder", True) else None,
-            task=system.get("task"), overrides=settings, device=device, seed=1 if table.folds else cell.seed,
-            resume=out.is_dir(),
+            source, out, recipe=system["recipe"], encoder=encoder, task=system.get("task"), overrides=settings, device=device,
+            seed=1 if table.folds else cell.seed, resume=out.is_dir(),
         )  # fmt: skip
     record = json.loads(report.read_text(encoding="utf-8"))
-    result = {"table": table.name, **vars(cell), "settings": settings, "scores": record["scores"]["test"]}
+    result = {"table": table.name, **vars(cell), "encoder": encoder, "settings": settings}
+    result["scores"] = record["scores"]["test"]
     result |= {key: record.get(key) for key in ("epochs", "best_epoch", "seconds", "parameters")}
     return result if table.folds else result | measure(out, folder, split, device, with_vectors=cell.system in table.vectors)
 
@@ -137,8 +137,7 @@ def measure(run: Path, data: Path, split: str, device: str, *, with_vectors: boo
     if predictor.model.needs_spans:
         return {"epsilon": None}  # given spans have any width
     head = predictor.model.head.prediction_head
-    span_head = find_ability(head, SpanHead)
-    numbers: dict[str, Any] = {"epsilon": None if span_head is None else span_head.max_width}
+    numbers: dict[str, Any] = {"epsilon": head.widest_span}
     result = predict_split(predictor, data, split=split)
     gold, predicted, train_index = result.gold, result.predicted, TrainIndex(result.train or ())
     numbers["unreachable"] = sum(map(head.count_unreachable, gold))

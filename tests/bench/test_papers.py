@@ -5,12 +5,14 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from tiny import STATIC, corpus
 
+from spanwise.core.errors import SpanwiseError
 from spanwise.formats import write
 from spanwise.recipes.resolve import resolve_config
 from spanwise.training.run import train
@@ -92,7 +94,7 @@ def test_a_cell_is_trained_and_measured_once(tmp_path: Path, monkeypatch: pytest
     assert "| tiny | a b | 12.30 / " in capsys.readouterr().out
     (path,) = (tmp_path / "out").glob("*.json")
     record = json.loads(path.read_text())
-    assert (path.name, record["epsilon"], record["seed"]) == ("x-table1--tiny-a_b-1.json", 3, 1)
+    assert (path.name, record["epsilon"], record["seed"]) == ("x-table1--tiny-a_b-1.json", "3 words", 1)
     assert papers.find(record, "overlaps.strong overlap") is not None
     assert record["support"]["10+"] == 0
     assert record["lengths"]["10+"] is record["length"]["20"] is record["buckets"]["eDen"]["XS"] is None
@@ -169,22 +171,61 @@ def test_a_cell_of_two_tables_is_trained_once() -> None:
     assert names == [f"bundling-table3--conll04-{system}-{seed}.json" for system in systems for seed in (1, 2, 3)]
 
 
-def test_a_failed_cell_does_not_end_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*args: Any) -> str:
-        raise RuntimeError("out of memory")
+def test_a_failed_cell_does_not_end_the_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
+    def fail_once(table: Table, cell: Cell, *args: Any, **options: Any) -> dict[str, Any]:
+        if cell.system == "a":
+            raise RuntimeError("out of memory")
+        return {**vars(cell), "encoder": "static", "f1": 0.5}
 
-    monkeypatch.setattr(papers, "train_cell", fail)
-    arguments = argparse.Namespace(out=tmp_path)
-    table = Table("x:table1", "X", ("c",), {"a": {"recipe": "spanner"}}, {}, {})
+    table = Table("x:table1", "X", ("c",), {"a": {"recipe": "spanner"}, "b": {"recipe": "spanner"}}, {"F1": "f1"}, {})
+    monkeypatch.setattr(papers, "run_cell", fail_once)
+    monkeypatch.setattr(Table, "read", classmethod(lambda cls, name: table))
+    monkeypatch.setattr(papers, "table_names", lambda: ["x:table1"])
+    monkeypatch.setattr(sys, "argv", ["run.py", "x:table1", "--out", str(tmp_path)])
+    with pytest.raises(SystemExit, match="1"):
+        papers.main()
+    output = capsys.readouterr()
+    assert "c-a-1 failed:" in output.out
+    assert "| c | b | 50.00 | any | 1 |\n\nEncoder of our runs: static." in output.out
+    assert "RuntimeError: out of memory" in output.err
+    # In the background, the last line of the log is printed.
+    arguments = argparse.Namespace(
+        out=tmp_path, data=tmp_path, runs=None, tag="", encoder=None, small=False, overrides=[], device="cpu"
+    )
     result = papers.train_in_background(tmp_path / "x.json", table, Cell("c", "a", 1), arguments)
     assert result == ("failed", "RuntimeError: out of memory")
 
 
+def test_skipped_cells_are_no_failure_if_others_are_trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Such as depths that a small encoder does not have, when a table is continued."""
+
+    def run_first(table: Table, cell: Cell, *args: Any, **options: Any) -> dict[str, Any]:
+        if cell.system == "b":
+            raise SpanwiseError("expected at most 6 layers, found 8")
+        return {**vars(cell), "encoder": None, "f1": 0.5}
+
+    table = Table("x:table1", "X", ("c",), {"a": {"recipe": "spanner"}, "b": {"recipe": "spanner"}}, {"F1": "f1"}, {})
+    monkeypatch.setattr(papers, "run_cell", run_first)
+    monkeypatch.setattr(Table, "read", classmethod(lambda cls, name: table))
+    monkeypatch.setattr(papers, "table_names", lambda: ["x:table1"])
+    monkeypatch.setattr(sys, "argv", ["run.py", "x:table1", "--out", str(tmp_path)])
+    papers.main()
+    papers.main()  # only the skipped cell remains
+
+
+def test_a_selection_without_cells_is_refused() -> None:
+    arguments = argparse.Namespace(seeds=[], only="conl04", corpora=None, tag="", out=Path("out"))
+    with pytest.raises(SystemExit, match="no cell of these tables"):
+        papers.find_cells([Table.read("bundling:table3")], arguments)
+
+
 def test_reports_give_means_and_deviations() -> None:
     table = Table("x:table1", "X", ("c",), {"a": {"recipe": "spanner"}}, {"F1": "scores.f1"}, {"c": {"a": [70.0]}}, note="N")
+    deviation = replace(table, published={"c": {"a": [[70.0, 0.25]]}})
     records = [{"corpus": "c", "system": "a", "seed": 1, "scores": {"f1": f1}, "epsilon": 7} for f1 in (0.6, 0.7)]
     assert "| c | a | 70.00 / 65.00 ± 7.07 | 7 | 2 |" in papers.format_table(table, records)
     assert papers.format_table(table, []).splitlines()[-3:] == ["| c | a | 70.00 / – | – | 0 |", "", "N"]
+    assert "| c | a | 70.00 ± 0.25 / – | – | 0 |" in papers.format_table(deviation, [])
 
 
 def test_reports_compare_with_a_base_system_by_seed() -> None:
