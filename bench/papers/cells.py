@@ -17,7 +17,7 @@ from spanwise.analysis.vector_tables import measure_vectors
 from spanwise.core.types import Corpus, Sentence
 from spanwise.corpora.splits import ensure_dev_split, find_split_files
 from spanwise.evaluation import Bucket, TrainIndex, analyze_errors, bucket_scores
-from spanwise.evaluation.differences import mean_error_rates, mean_overlap_rates
+from spanwise.evaluation.differences import error_rates
 from spanwise.evaluation.scores import Tally, entity_items
 from spanwise.heads.abilities import HasSpanVectors, find_ability
 from spanwise.prediction.load import load_torch
@@ -156,8 +156,7 @@ def measure(run: Path, data: Path, split: str, device: str, *, with_vectors: boo
     numbers["support"] = {name: bucket.score.support for name, bucket in zip(LENGTHS, groups, strict=True)}
     numbers["sentences"] = {f"L-{n}": score for n, score in score_sentences(gold, predicted, longest_entity, LONGEST)}
     numbers["sentences"] |= {f"D-{n}": score for n, score in score_sentences(gold, predicted, density, DENSITY)}
-    errors = analyze_errors(gold, predicted)
-    numbers["errors"] = {**mean_error_rates([errors]), **mean_overlap_rates([errors])}
+    numbers["errors"] = error_rates(analyze_errors(gold, predicted))
     if with_vectors:
         sample = span_sample(predictor.model, gold, correct_entities(gold, predicted), context=result.context)
         classifier = find_ability(predictor.model.head, HasSpanVectors)
