@@ -72,6 +72,7 @@ def test_published_f1_follows_from_precision_and_recall() -> None:
         ("bundling:table6", "BL-SpanNER", "conll04", ["head.span.max_width=10", "training.batch_size=2"]),
         ("bundling:figure6", "SpanNER, pooling", "conll04", ["head.span.max_width=10", "training.batch_size=2"]),
         ("sng:table2", "sng-paper", "nerel", ["training.epochs=1500"]),  # Table 1
+        ("locate:table2", "Full model", "litbank", ["head.lengths=[1,2,3,4,5,6,7,9,11,13,15]", "head.overlap=0.6"]),  # Table 6
     ],
 )
 def test_settings_of_a_corpus_are_those_of_the_paper(name: str, system: str, corpus: str, values: list[str]) -> None:
