@@ -37,6 +37,24 @@ PRELOADED = ["transformers", "cells", "spanwise.encoders.transformer"]
 
 
 def main() -> None:
+    arguments = make_parser().parse_args()
+    if "list" in arguments.names:
+        for name in table_names():
+            print(f"{name:24} {Table.read(name).title}")
+        return
+    tables = [Table.read(name) for name in (table_names() if "all" in arguments.names else arguments.names)]
+    results = [] if arguments.report else list(train_cells(find_cells(tables, arguments), arguments))
+    has_records = False
+    for table in tables:
+        owners = {table.owner(system).name: table.owner(system) for system in table.systems}.values()
+        paths = [path for owner in owners for path in sorted(arguments.out.glob(f"{prefix(owner, arguments.tag)}*.json"))]
+        print(format_table(table, [json.loads(path.read_text(encoding="utf-8")) for path in paths]), end="\n\n")
+        has_records |= bool(paths)
+    if "failed" in results or (results and not has_records):
+        sys.exit(1)
+
+
+def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     names = [*table_names(), "all", "list"]
     parser.add_argument("names", nargs="+", choices=names, metavar="NAME", help=", ".join(names))
@@ -53,21 +71,7 @@ def main() -> None:
     parser.add_argument("--report", action="store_true")
     parser.add_argument("--jobs", type=int, default=1, help="Cells to train at the same time.")
     parser.add_argument("--device", default="auto")
-    arguments = parser.parse_args()
-    if "list" in arguments.names:
-        for name in table_names():
-            print(f"{name:24} {Table.read(name).title}")
-        return
-    tables = [Table.read(name) for name in (table_names() if "all" in arguments.names else arguments.names)]
-    results = [] if arguments.report else list(train_cells(find_cells(tables, arguments), arguments))
-    has_records = False
-    for table in tables:
-        owners = {table.owner(system).name: table.owner(system) for system in table.systems}.values()
-        paths = [path for owner in owners for path in sorted(arguments.out.glob(f"{prefix(owner, arguments.tag)}*.json"))]
-        print(format_table(table, [json.loads(path.read_text(encoding="utf-8")) for path in paths]), end="\n\n")
-        has_records |= bool(paths)
-    if "failed" in results or (results and not has_records):
-        sys.exit(1)
+    return parser
 
 
 def find_cells(tables: Sequence[Table], arguments: argparse.Namespace) -> Cells:

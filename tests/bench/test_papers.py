@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -233,6 +234,14 @@ def test_skipped_cells_are_no_failure_if_others_are_trained(tmp_path: Path, monk
     monkeypatch.setattr(sys, "argv", ["run.py", "x:table1", "--out", str(tmp_path)])
     papers.main()
     papers.main()  # only the skipped cell remains
+
+
+def test_every_table_has_a_command_in_the_docs() -> None:
+    page = (Path(__file__).parents[2] / "docs" / "papers.md").read_text(encoding="utf-8")
+    commands = re.findall(r"^python bench/papers/run\.py (.+?)(?: +#.*)?$", page, re.MULTILINE)
+    commands += re.findall(r"`python\s+bench/papers/run\.py ([^`]+)`", page)
+    names = {name for command in commands for name in papers.make_parser().parse_args(command.split()).names}
+    assert names == {*cells.table_names(), "list", "all"}
 
 
 def test_a_selection_without_cells_is_refused() -> None:
