@@ -215,7 +215,7 @@ def test_calibration_without_scores_is_not_available() -> None:
 def test_relations_have_a_curve_of_precision_and_recall() -> None:
     gold = with_relations(corpus(1, 1, 12))["test"]
     relations = [tuple(replace(one, score=(n + 1) / 100) for one in sentence.relations) for n, sentence in enumerate(gold)]
-    predicted = [replace(sentence, relations=found) for sentence, found in zip(gold, relations, strict=True)]
+    predicted = [replace(sentence, relations=scored) for sentence, scored in zip(gold, relations, strict=True)]
     section = relations_section(gold, predicted)
     assert section is not None
     rows = section.tables["thresholds"].rows

@@ -154,8 +154,8 @@ def test_precision_and_recall_of_relations_by_threshold() -> None:
     words = ("a", "b", "c", "d")
     entities = tuple(Entity("X", ((n, n + 1),)) for n in range(4))  # type: ignore[arg-type]
     gold = Sentence("s", words, entities, (Relation("r", 0, 1), Relation("r", 2, 3)))
-    found = [Relation("r", 0, 1, 0.9), Relation("r", 1, 0, 0.6), Relation("q", 2, 3, 0.5), Relation("r", 2, 3, 0.3)]
-    result = relation_calibration([gold], [replace(gold, relations=(*found, Relation("r", 0, 1, 0.2)))])
+    relations = [Relation("r", 0, 1, 0.9), Relation("r", 1, 0, 0.6), Relation("q", 2, 3, 0.5), Relation("r", 2, 3, 0.3)]
+    result = relation_calibration([gold], [replace(gold, relations=(*relations, Relation("r", 0, 1, 0.2)))])
     points = [(point.threshold, point.score.precision, point.score.recall) for point in result.curve]
     assert points == [(0.9, 1.0, 0.5), (0.6, 0.5, 0.5), (0.5, pytest.approx(1 / 3), 0.5), (0.3, 0.5, 1.0)]
     assert result.best is not None
