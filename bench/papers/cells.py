@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -14,12 +14,12 @@ import yaml
 from spanwise.analysis.sample import correct_entities
 from spanwise.analysis.span_sample import span_sample
 from spanwise.analysis.vector_tables import measure_vectors
-from spanwise.core.types import Corpus
+from spanwise.core.types import Corpus, Sentence
 from spanwise.corpora.splits import ensure_dev_split, find_split_files
 from spanwise.evaluation import Bucket, TrainIndex, analyze_errors, bucket_scores
-from spanwise.evaluation.differences import mean_error_rates, mean_overlap_rates
+from spanwise.evaluation.differences import error_rates
+from spanwise.evaluation.scores import Tally, entity_items
 from spanwise.heads.abilities import HasSpanVectors, find_ability
-from spanwise.heads.span_head import SpanHead
 from spanwise.prediction.load import load_torch
 from spanwise.prediction.scoring import predict_split
 from spanwise.training.data import read_data
@@ -33,6 +33,7 @@ SMALL = (
     "training.clip=1.0", "training.epochs=null", "training.batch_size=null",
 )  # fmt: skip
 LENGTHS = {"1-4": 4, "5-9": 9, "10+": None}  # groups of Locate and Label, Table 3
+LONGEST, DENSITY = (2, 5), (0.1, 0.3)  # highest values of the first two groups of sentences of GlobalPointer, Table 6
 
 
 @dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Table:
     corpora: tuple[str, ...]
     systems: Mapping[str, Mapping[str, Any]]
     columns: Mapping[str, str]  # title to a path in the record of a cell
-    published: Mapping[str, Mapping[str, Sequence[float | None]]]
+    published: Mapping[str, Mapping[str, Sequence[float | Sequence[float] | None]]]  # a pair is a mean and its deviation
     seeds: tuple[int, ...] = (1,)
     note: str = ""
     scale: float = 100.0
@@ -108,6 +109,7 @@ def run_cell(
     system = table.systems[cell.system]
     folder = data / cell.corpus
     source: Path | Corpus = folder
+    encoder = encoder if system.get("encoder", True) else None
     rates = SMALL if is_small and not system.get("keep_rates") else ()
     settings = [*table.settings(cell), *rates, *overrides]
     split = "test" if "test" in find_split_files(folder) else "dev"
@@ -121,12 +123,12 @@ def run_cell(
     report = out / "run.json"
     if not report.is_file():
         train(
-            source, out, recipe=system["recipe"], encoder=encoder if system.get("encoder", True) else None,
-            task=system.get("task"), overrides=settings, device=device, seed=1 if table.folds else cell.seed,
-            resume=out.is_dir(),
+            source, out, recipe=system["recipe"], encoder=encoder, task=system.get("task"), overrides=settings, device=device,
+            seed=1 if table.folds else cell.seed, resume=out.is_dir(),
         )  # fmt: skip
     record = json.loads(report.read_text(encoding="utf-8"))
-    result = {"table": table.name, **vars(cell), "settings": settings, "scores": record["scores"]["test"]}
+    result = {"table": table.name, **vars(cell), "encoder": encoder, "settings": settings}
+    result["scores"] = record["scores"]["test"]
     result |= {key: record.get(key) for key in ("epochs", "best_epoch", "seconds", "parameters")}
     return result if table.folds else result | measure(out, folder, split, device, with_vectors=cell.system in table.vectors)
 
@@ -137,8 +139,7 @@ def measure(run: Path, data: Path, split: str, device: str, *, with_vectors: boo
     if predictor.model.needs_spans:
         return {"epsilon": None}  # given spans have any width
     head = predictor.model.head.prediction_head
-    span_head = find_ability(head, SpanHead)
-    numbers: dict[str, Any] = {"epsilon": None if span_head is None else span_head.max_width}
+    numbers: dict[str, Any] = {"epsilon": head.widest_span}
     result = predict_split(predictor, data, split=split)
     gold, predicted, train_index = result.gold, result.predicted, TrainIndex(result.train or ())
     numbers["unreachable"] = sum(map(head.count_unreachable, gold))
@@ -153,8 +154,9 @@ def measure(run: Path, data: Path, split: str, device: str, *, with_vectors: boo
     single = bucket_scores(gold, predicted, attribute="eLen", cuts=list(range(1, 20)))
     numbers["length"] = f1_by_bucket(single, map(str, range(1, 21)))
     numbers["support"] = {name: bucket.score.support for name, bucket in zip(LENGTHS, groups, strict=True)}
-    errors = analyze_errors(gold, predicted)
-    numbers["errors"] = {**mean_error_rates([errors]), **mean_overlap_rates([errors])}
+    numbers["sentences"] = {f"L-{n}": score for n, score in score_sentences(gold, predicted, longest_entity, LONGEST)}
+    numbers["sentences"] |= {f"D-{n}": score for n, score in score_sentences(gold, predicted, density, DENSITY)}
+    numbers["errors"] = error_rates(analyze_errors(gold, predicted))
     if with_vectors:
         sample = span_sample(predictor.model, gold, correct_entities(gold, predicted), context=result.context)
         classifier = find_ability(predictor.model.head, HasSpanVectors)
@@ -163,6 +165,29 @@ def measure(run: Path, data: Path, split: str, device: str, *, with_vectors: boo
         numbers["vectors"] = {f"{of}: {measure}": value for of, measure, value in tables["summary"].rows}
         numbers["overlaps"] = {row[0]: row[2] for row in tables["overlaps"].rows}
     return numbers
+
+
+def score_sentences(
+    gold: Sequence[Sentence], predicted: Sequence[Sentence], value: Callable[[Sentence], float], cuts: Sequence[float]
+) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Score groups of sentences by a value of their gold entities; yield each group's number and scores."""
+    tallies, counts = [Tally() for _ in range(len(cuts) + 1)], [0] * (len(cuts) + 1)
+    for expected, actual in zip(gold, predicted, strict=True):
+        group = sum(value(expected) > cut for cut in cuts)
+        tallies[group].add(entity_items(expected), entity_items(actual))
+        counts[group] += 1
+    for number, (tally, count) in enumerate(zip(tallies, counts, strict=True), 1):
+        yield number, {**tally.scores.micro.to_json(), "sentences": count}
+
+
+def longest_entity(sentence: Sentence) -> float:
+    return max((len(entity.word_indices) for entity in sentence.entities), default=0)
+
+
+def density(sentence: Sentence) -> float:
+    """The share of words inside entities."""
+    words = {word for entity in sentence.entities for word in entity.word_indices}
+    return len(words) / max(len(sentence.words), 1)
 
 
 def f1_by_bucket(buckets: Sequence[Bucket], names: Iterable[str] = ()) -> dict[str, float | None]:

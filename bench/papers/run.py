@@ -9,7 +9,7 @@ that the data or the encoder does not allow are skipped with a message. --jobs t
 parallel, each with its output in a file in FOLDER/logs. --only SUBSTRING trains the cells whose name
 contains it, so that several machines can share a table; --report only prints. Without --small, the settings
 are the published ones, which need the published encoder and hours of a GPU. The exit code is 1 if a cell
-failed, or if all of them were skipped.
+failed, or if none could be trained.
 """
 
 from __future__ import annotations
@@ -37,6 +37,24 @@ PRELOADED = ["transformers", "cells", "spanwise.encoders.transformer"]
 
 
 def main() -> None:
+    arguments = make_parser().parse_args()
+    if "list" in arguments.names:
+        for name in table_names():
+            print(f"{name:24} {Table.read(name).title}")
+        return
+    tables = [Table.read(name) for name in (table_names() if "all" in arguments.names else arguments.names)]
+    results = [] if arguments.report else list(train_cells(find_cells(tables, arguments), arguments))
+    has_records = False
+    for table in tables:
+        owners = {table.owner(system).name: table.owner(system) for system in table.systems}.values()
+        paths = [path for owner in owners for path in sorted(arguments.out.glob(f"{prefix(owner, arguments.tag)}*.json"))]
+        print(format_table(table, [json.loads(path.read_text(encoding="utf-8")) for path in paths]), end="\n\n")
+        has_records |= bool(paths)
+    if "failed" in results or (results and not has_records):
+        sys.exit(1)
+
+
+def make_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     names = [*table_names(), "all", "list"]
     parser.add_argument("names", nargs="+", choices=names, metavar="NAME", help=", ".join(names))
@@ -53,19 +71,7 @@ def main() -> None:
     parser.add_argument("--report", action="store_true")
     parser.add_argument("--jobs", type=int, default=1, help="Cells to train at the same time.")
     parser.add_argument("--device", default="auto")
-    arguments = parser.parse_args()
-    if "list" in arguments.names:
-        for name in table_names():
-            print(f"{name:24} {Table.read(name).title}")
-        return
-    tables = [Table.read(name) for name in (table_names() if "all" in arguments.names else arguments.names)]
-    results = [] if arguments.report else list(train_cells(find_cells(tables, arguments), arguments))
-    for table in tables:
-        owners = {table.owner(system).name: table.owner(system) for system in table.systems}.values()
-        paths = [path for owner in owners for path in sorted(arguments.out.glob(f"{prefix(owner, arguments.tag)}*.json"))]
-        print(format_table(table, [json.loads(path.read_text(encoding="utf-8")) for path in paths]), end="\n\n")
-    if "failed" in results or (results and "trained" not in results):
-        sys.exit(1)
+    return parser
 
 
 def find_cells(tables: Sequence[Table], arguments: argparse.Namespace) -> Cells:
@@ -76,6 +82,8 @@ def find_cells(tables: Sequence[Table], arguments: argparse.Namespace) -> Cells:
             if arguments.only in cell.name and cell.corpus in (arguments.corpora or table.corpora):
                 path = arguments.out / f"{prefix(table.owner(cell.system), arguments.tag)}{cell.name}.json"
                 cells[path] = (table, cell)
+    if not cells:
+        raise SystemExit("no cell of these tables has the corpus and the name that --corpora and --only select")
     return {path: cell for path, cell in cells.items() if not path.is_file()}
 
 
@@ -107,11 +115,7 @@ def train_in_background(path: Path, table: Table, cell: Cell, arguments: argpars
     log = arguments.out / "logs" / f"{path.stem}.log"
     log.parent.mkdir(parents=True, exist_ok=True)
     with log.open("w", encoding="utf-8", buffering=1) as file, redirect_stdout(file), redirect_stderr(file):
-        try:
-            result = train_cell(path, table, cell, arguments)
-        except Exception:
-            traceback.print_exc()
-            result = "failed"
+        result = train_cell(path, table, cell, arguments)
     return result, log.read_text(encoding="utf-8").rstrip().rsplit("\n", 1)[-1]
 
 
@@ -125,8 +129,12 @@ def train_cell(path: Path, table: Table, cell: Cell, arguments: argparse.Namespa
     except SpanwiseError as error:  # such as a depth that the encoder does not have
         print(f"{cell.name} is skipped: {error}")
         return "skipped"
+    except Exception:  # such as a lack of memory: the other cells are still trained
+        print(f"{cell.name} failed:")
+        traceback.print_exc()
+        return "failed"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps({**record, "encoder": arguments.encoder}) + "\n", encoding="utf-8")
+    path.write_text(json.dumps(record) + "\n", encoding="utf-8")
     return "trained"
 
 
@@ -138,7 +146,8 @@ def prefix(table: Table, tag: str) -> str:
 def format_table(table: Table, records: Sequence[dict[str, Any]]) -> str:
     """Format the published and our numbers as Markdown: ours are means and deviations over seeds or folds.
 
-    If the table has a base system, the numbers of the others are differences to it with the same seed.
+    If the table has a base system, the numbers of the others are differences to it with the same seed. A published
+    number is a mean or a pair of mean and deviation.
     """
     lines = [f"**{table.title}** ({table.name})" + (": published / ours" if table.published else ""), ""]
     lines.append(f"| corpus | system | {' | '.join(table.columns)} | ε | runs |")
@@ -159,11 +168,15 @@ def format_table(table: Table, records: Sequence[dict[str, Any]]) -> str:
                 if is_compared:
                     numbers = [difference(record, base.get(record["seed"]), path) for record in group]
                 ours = _ours(numbers, table.scale, "+" if is_compared else "")
-                cells.append(f"{'–' if value is None else f'{value:.2f}'} / {ours}" if table.published else ours)
+                cells.append(f"{_published(value)} / {ours}" if table.published else ours)
             widths = {record.get("epsilon") for record in group}
             width = ", ".join("any" if w is None else str(w) for w in widths) or "–"
             lines.append(f"| {corpus} | {system} | {' | '.join(cells)} | {width} | {len(group)} |")
-    return "\n".join([*lines, "", table.note]).rstrip()
+    encoders = sorted({record["encoder"] for record in records if record.get("encoder")})
+    note = " ".join(
+        [*([f"Encoder of our runs: {', '.join(encoders)}."] if encoders else []), *([table.note] if table.note else [])]
+    )
+    return "\n".join([*lines, "", note]).rstrip()
 
 
 def find(record: dict[str, Any], path: str) -> float | None:
@@ -178,6 +191,11 @@ def difference(record: dict[str, Any], base: dict[str, Any] | None, path: str) -
     """Return the number at a path minus that of another record; None if one of them has none."""
     value, other = find(record, path), None if base is None else find(base, path)
     return None if value is None or other is None else value - other
+
+
+def _published(value: float | Sequence[float] | None) -> str:
+    numbers = [value] if isinstance(value, float | int) else value or ()
+    return " ± ".join(f"{number:.2f}" for number in numbers) or "–"
 
 
 def _ours(values: Sequence[float | None], scale: float, sign: str) -> str:

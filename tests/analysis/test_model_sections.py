@@ -14,7 +14,8 @@ import pytest
 import torch
 from tiny import METHODS, corpus, fit, model, sentences, with_relations
 
-from spanwise.analysis.calibration_section import calibration_section
+from spanwise.analysis.analyze import AnalysisInput, build_sections
+from spanwise.analysis.calibration_section import calibration_section, relations_section
 from spanwise.analysis.figures.style import render
 from spanwise.analysis.model_sections import model_sections
 from spanwise.analysis.sample import correct_entities
@@ -209,6 +210,22 @@ def test_calibration_without_scores_is_not_available() -> None:
     section = calibration_section(GOLD, GOLD)
     assert not section.figures
     assert "no score" in section.text
+
+
+def test_relations_have_a_curve_of_precision_and_recall() -> None:
+    gold = with_relations(corpus(1, 1, 12))["test"]
+    relations = [tuple(replace(one, score=(n + 1) / 100) for one in sentence.relations) for n, sentence in enumerate(gold)]
+    predicted = [replace(sentence, relations=scored) for sentence, scored in zip(gold, relations, strict=True)]
+    section = relations_section(gold, predicted)
+    assert section is not None
+    rows = section.tables["thresholds"].rows
+    assert [row[1] for row in rows] == [1.0] * len(rows)  # precision
+    assert rows[-1][2] == 1.0
+    draw([section])
+    sections = build_sections(AnalysisInput("system", "data", gold, predicted, finds_relations=True))
+    assert [one.name for one in sections if one.name in ("calibration", "relations")] == ["calibration", "relations"]
+    assert relations_section(gold, gold) is None  # without scores
+    assert relations_section(GOLD, GOLD) is None
 
 
 def test_calibration_text() -> None:

@@ -227,6 +227,18 @@ def test_typing() -> None:
     )  # fmt: skip
 
 
+def test_differences_of_several_runs_have_deviations() -> None:
+    """Bundling Learning, Tables 6 and 7: runs are paired in order."""
+    section = difference_section(GOLD, {"other": [GOLD, PREDICTED]}, ("this", [PREDICTED, PREDICTED]))
+    row = next(row for row in rows(section.tables["published"], "difference", "deviation") if row[0])
+    assert row[1] == pytest.approx(2**0.5 * row[0])  # the differences are twice the mean, and 0
+    errors = [row for row in rows(section.tables["errors"], "difference", "deviation") if row[0]]
+    assert errors
+    assert all(deviation == pytest.approx(2**0.5 * abs(difference)) for difference, deviation in errors)
+    single = difference_section(GOLD, {"other": [GOLD]}, ("this", [PREDICTED]))
+    assert {row for table in ("published", "errors") for row in rows(single.tables[table], "deviation")} == {(None,)}
+
+
 def test_differences_to_a_perfect_system() -> None:
     """The F1 of the analysed system for entities of one word is 2/3."""
     section = difference_section(GOLD, {"perfect": [GOLD]}, ("this", [PREDICTED]))
@@ -253,7 +265,7 @@ def test_differences_to_a_perfect_system() -> None:
 def test_missing_sentences_of_other_systems_are_reported() -> None:
     section = difference_section(GOLD, {"half": [GOLD[:3], GOLD[:2]], "whole": [GOLD]}, ("this", [PREDICTED[:4]]))
     assert section.text.endswith(
-        "with one missed entity. half has no predictions for 3 of the 5 sentences; their entities count as missed."
+        "paired in order. half has no predictions for 3 of the 5 sentences; their entities count as missed."
     )
 
 

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spanwise import Entity, Sentence, SpanwiseError
+from spanwise import Entity, Relation, Sentence, SpanwiseError
 from spanwise.evaluation import apply_threshold, calibration, evaluate
-from spanwise.evaluation.calibration import MAX_POINTS, score_at_threshold
+from spanwise.evaluation.calibration import MAX_POINTS, relation_calibration, score_at_threshold
 from spanwise.evaluation.threshold_search import search_threshold
 
 Row = tuple[float, bool]
@@ -146,3 +147,20 @@ def test_json_and_text() -> None:
     ]
     all_wrong = search_threshold(*data([(0.9, False)], missed=1))
     assert (all_wrong.threshold, len(all_wrong.lines)) == (0.0, 1)
+
+
+def test_precision_and_recall_of_relations_by_threshold() -> None:
+    """A relation is correct if its type and both entities are; gold has two, of which one is predicted twice."""
+    words = ("a", "b", "c", "d")
+    entities = tuple(Entity("X", ((n, n + 1),)) for n in range(4))  # type: ignore[arg-type]
+    gold = Sentence("s", words, entities, (Relation("r", 0, 1), Relation("r", 2, 3)))
+    relations = [Relation("r", 0, 1, 0.9), Relation("r", 1, 0, 0.6), Relation("q", 2, 3, 0.5), Relation("r", 2, 3, 0.3)]
+    result = relation_calibration([gold], [replace(gold, relations=(*relations, Relation("r", 0, 1, 0.2)))])
+    points = [(point.threshold, point.score.precision, point.score.recall) for point in result.curve]
+    assert points == [(0.9, 1.0, 0.5), (0.6, 0.5, 0.5), (0.5, pytest.approx(1 / 3), 0.5), (0.3, 0.5, 1.0)]
+    assert result.best is not None
+    assert result.best.score.f1 == pytest.approx(2 / 3)
+    with pytest.raises(SpanwiseError, match="some predicted relations have no score"):
+        relation_calibration([gold], [gold])
+    with pytest.raises(SpanwiseError, match="there are no predicted relations"):
+        relation_calibration([gold], [replace(gold, relations=())])

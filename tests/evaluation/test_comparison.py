@@ -157,6 +157,16 @@ def test_differences_of_error_rates() -> None:
     assert difference == pytest.approx({"type": 1 / 2, "boundary": -1 / 5, "both": 0, "spurious": -2 / 5, "missed": -1 / 5})
 
 
+def test_error_rates_of_several_runs_have_deviations() -> None:
+    result = compare_systems(GOLD, {"one": [FIRST, FIRST], "other": [SECOND, FIRST]})
+    # Of the second system, FP + FN is 5 with one boundary error, then 2 with one type error, as in the first system.
+    rates = [run["error_rates"]["boundary"] for run in result.to_json()["systems"]["other"]["runs"]]
+    assert rates == pytest.approx([1 / 5, 0])
+    text = " ".join(printed(result).split())
+    assert "one 50.00 0.00 0.00 0.00 0.00 0.00 50.00 ± sd 0.00 0.00" in text
+    assert "other minus one -25.00 +10.00 +0.00 +20.00 +10.00 +10.00 -15.00 ± sd 35.36 14.14" in text
+
+
 def test_error_rates_are_also_counted_as_published() -> None:
     """Bundling Learning, Table 7: a boundary error overlaps any gold entity, also of another type or a correct one."""
     gold = [sentence("1", A, B)]

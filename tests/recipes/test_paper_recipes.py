@@ -35,7 +35,7 @@ LOCATE = {
     "head.softness": 1.0, "head.filter_weight": 1.0, "head.regressor_weight": 0.1, "head.classifier_weight": 1.0,
     "head.dropout": 0.5, "encoder.hidden": 512, "encoder.parts.1.word_size": 100, "encoder.parts.1.pos_size": 50,
     "encoder.parts.1.char_hidden": 25, "encoder.parts.1.word_dropout": 0.0, "encoder.parts.1.freeze_words": True,
-    "encoder.parts.0.layers": 4, "training.schedule": "linear",
+    "encoder.parts.0.layers": 4, "training.schedule": "linear", "head.decoding": "overlapping",
 }  # fmt: skip
 WINDOWS = [1, 2, 3, 4, 5, 6, 7, 9, 11, 13, 15]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from spanwise.analysis.calibration_section import calibration_section
+from spanwise.analysis.calibration_section import calibration_section, relations_section
 from spanwise.analysis.data_section import data_section, settings_section
 from spanwise.analysis.difference_section import difference_section
 from spanwise.analysis.error_browser import error_browser
@@ -136,7 +136,9 @@ def _run_sections(data: AnalysisInput, evaluation: Evaluation | TypingScores, er
         index = None if data.train is None else TrainIndex(data.train)
         paper = data.use_paper_definition
         sections.append(buckets_section(gold, predicted, index, evaluation.f1, use_paper_definition=paper))
-    return [*sections, lengths_section(errors, gold), calibration_section(gold, predicted), *data.model_sections]
+    relations = relations_section(gold, predicted)
+    by_threshold = [calibration_section(gold, predicted), *([relations] if relations else [])]
+    return [*sections, lengths_section(errors, gold), *by_threshold, *data.model_sections]
 
 
 def _mean_numbers(evaluations: Sequence[Evaluation | TypingScores]) -> dict[str, str]:

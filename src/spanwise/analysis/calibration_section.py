@@ -10,9 +10,10 @@ from spanwise.core.counting import counted
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.percentages import percent
 from spanwise.core.types import Sentence
-from spanwise.evaluation.calibration import Bin, Calibration, ThresholdScore, calibration
+from spanwise.evaluation.calibration import Bin, Calibration, ThresholdScore, calibration, relation_calibration
 
 BIN_COLUMNS = ("above", "up_to", "predictions", "correct", "mean_score", "precision")
+PLOT = "precision_recall"
 
 
 def calibration_section(gold: Sequence[Sentence], predicted: Sequence[Sentence]) -> Section:
@@ -25,12 +26,7 @@ def calibration_section(gold: Sequence[Sentence], predicted: Sequence[Sentence])
     tables = {
         "equal_width": _bin_table(result.equal_width, "Bins of equal width"),
         "equal_count": _bin_table(result.equal_count, "Bins of equal count"),
-        "thresholds": Table(
-            ("threshold", *SCORE_COLUMNS),
-            tuple(_row(point) for point in result.curve),
-            "Scores by threshold",
-            percentages=RATES,
-        ),
+        "thresholds": _curve_table(result),
         "best_by_type": Table(
             ("type", "threshold", *SCORE_COLUMNS),
             tuple((type, *(_row(point) if point else (None,) * 7)) for type, point in result.types.items()),
@@ -45,13 +41,37 @@ def calibration_section(gold: Sequence[Sentence], predicted: Sequence[Sentence])
             "(line). Scores are calibrated where both follow the dashed diagonal; they are too high below it. Bottom: number "
             "of predictions in each range.",
         ),
-        "precision_recall": Plot(
-            lambda: precision_recall_figure(result),
-            "Left: precision against recall as the threshold on the score varies. Right: precision, recall and F1 by "
-            "threshold; the dashed line marks the threshold with the best F1.",
-        ),
+        PLOT: _curve_plot(result),
     }
     return Section("calibration", title, _text(result), tables, figures)
+
+
+def relations_section(gold: Sequence[Sentence], predicted: Sequence[Sentence]) -> Section | None:
+    """Draw precision and recall of relations by threshold; None if no relation is predicted or some have no scores."""
+    try:
+        result = relation_calibration(gold, predicted)
+    except SpanwiseError:
+        return None
+    text = (
+        "A relation is correct if its type and both entities are. Relations below the threshold of the model are not "
+        "predicted: lower it for a longer curve, for example with --threshold relation:NAME=0.05."
+    )
+    return Section(
+        "relations", "Relations by threshold", text, {"thresholds": _curve_table(result)}, {PLOT: _curve_plot(result)}
+    )
+
+
+def _curve_table(result: Calibration) -> Table:
+    rows = tuple(_row(point) for point in result.curve)
+    return Table(("threshold", *SCORE_COLUMNS), rows, "Scores by threshold", percentages=RATES)
+
+
+def _curve_plot(result: Calibration) -> Plot:
+    return Plot(
+        lambda: precision_recall_figure(result),
+        "Left: precision against recall as the threshold on the score varies. Right: precision, recall and F1 by "
+        "threshold; the dashed line marks the threshold with the best F1.",
+    )
 
 
 def _row(point: ThresholdScore) -> tuple[float, ...]:

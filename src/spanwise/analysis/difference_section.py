@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
+from statistics import fmean
 
 from spanwise.analysis.figures.buckets import bucket_range
 from spanwise.analysis.figures.difference import Panel, difference_figure
@@ -13,8 +14,15 @@ from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
 from spanwise.evaluation.bootstrap import MIN_UNITS
 from spanwise.evaluation.buckets import DEFAULT_BUCKETS
-from spanwise.evaluation.differences import BucketDifference, bucket_differences, mean_error_rates, mean_overlap_rates
+from spanwise.evaluation.differences import (
+    OVERLAP_RATES,
+    BucketDifference,
+    bucket_differences,
+    error_rates,
+    paired_deviation,
+)
 from spanwise.evaluation.errors import analyze_errors
+from spanwise.evaluation.matching import ERROR_TYPES
 from spanwise.evaluation.pairing import pair
 from spanwise.evaluation.train_index import TrainIndex
 
@@ -22,9 +30,10 @@ Runs = Sequence[Sequence[Sentence]]  # the predictions of each run of a system
 Differences = Mapping[str, Mapping[str, list[BucketDifference]]]  # by system and attribute
 
 BUCKET_COLUMNS = (
-    "system", "attribute", "bucket", "above", "up_to", "support", "f1", "baseline_f1", "difference", "low", "high",
+    "system", "attribute", "bucket", "above", "up_to", "support", "f1", "baseline_f1", "difference", "deviation", "low",
+    "high",
 )  # fmt: skip
-ERROR_COLUMNS = ("system", "error_type", "rate", "baseline_rate", "difference")
+ERROR_COLUMNS = ("system", "error_type", "rate", "baseline_rate", "difference", "deviation")
 
 
 def difference_section(
@@ -57,15 +66,16 @@ def difference_section(
 
     published, equal = differences(published_attributes), differences(numeric_attributes, DEFAULT_BUCKETS)
     analyses = {system: [analyze_errors(gold, run) for run in runs] for system, runs in paired.items()}
-    matched = {system: mean_error_rates(runs) for system, runs in analyses.items()}
-    overlap = {system: mean_overlap_rates(runs) for system, runs in analyses.items()}
-    rates = {system: {**matched[system], **overlap[system]} for system in analyses}
+    rates_of_runs = {system: [error_rates(run) for run in runs] for system, runs in analyses.items()}
+    rates = {system: {type: [run[type] for run in runs] for type in runs[0]} for system, runs in rates_of_runs.items()}
+    means = {system: {type: fmean(values) for type, values in of_system.items()} for system, of_system in rates.items()}
     text = (
         f"F1 of {', '.join(systems)} minus F1 of {name}, in percentage points, for groups of entities. A difference may be due "
         f"to chance if its 95% interval (see the tables) contains 0, or if it has none because fewer than {MIN_UNITS} "
         "sentences have such entities. Of the error rates, BE-Rate and TE-Rate are counted as published (Bundling Learning "
         "for NER, Table 7): wrong predictions that overlap any gold entity with other boundaries, or have its boundaries and "
-        "another type. The others match each wrong prediction with one missed entity."
+        "another type. The others match each wrong prediction with one missed entity. The column deviation is the standard "
+        "deviation of the differences of runs, paired in order."
     )
     text += PAPER_ATTRIBUTES if use_paper_definition else ""
     for system in systems:
@@ -74,9 +84,9 @@ def difference_section(
                 f" {system} has no predictions for {missing:,} of the {len(gold):,} sentences; their entities count as missed."
             )
     error_rows = tuple(
-        (system, type, rate, rates[name][type], rate - rates[name][type])
+        (system, type, rate, means[name][type], rate - means[name][type], paired_deviation(rates[system][type], base))
         for system in systems
-        for type, rate in rates[system].items()
+        for (type, rate), base in zip(means[system].items(), rates[name].values(), strict=True)
     )
     tables = {
         "published": _table(published, "Published buckets"),
@@ -91,11 +101,8 @@ def difference_section(
     panels = {"published": _panels(published), "equal": _panels(equal)}
     figures = {key: Plot(partial(difference_figure, panels[key]), captions[key]) for key in panels if panels[key]}
     error_panels: dict[str, Panel] = {
-        title: (
-            list(group[name]),
-            {system: [rate - group[name][type] for type, rate in group[system].items()] for system in systems},
-        )
-        for title, group in (("matched with missed entities", matched), ("as published: any overlap", overlap))
+        title: (list(types), {system: [means[system][type] - means[name][type] for type in types] for system in systems})
+        for title, types in (("matched with missed entities", ERROR_TYPES), ("as published: any overlap", OVERLAP_RATES))
     }
     figures["errors"] = Plot(
         partial(difference_figure, error_panels, is_higher_better=False),
@@ -125,5 +132,5 @@ def _table(systems: Differences, title: str) -> Table:
             for bucket in buckets:
                 low, high = (bucket.interval.low, bucket.interval.high) if bucket.interval else (None, None)
                 key = (system, attribute, bucket.name, bucket.above, bucket.up_to, bucket.support)
-                rows.append((*key, bucket.first.mean, bucket.second.mean, bucket.difference, low, high))
+                rows.append((*key, bucket.first.mean, bucket.second.mean, bucket.difference, bucket.deviation, low, high))
     return Table(BUCKET_COLUMNS, tuple(rows), title, percentages=BUCKET_COLUMNS[6:])

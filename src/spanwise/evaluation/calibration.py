@@ -18,6 +18,7 @@ from spanwise.decoding.thresholds import apply_threshold, best_threshold
 from spanwise.evaluation.buckets import quantile_cuts
 from spanwise.evaluation.matching import best_scores
 from spanwise.evaluation.pairing import pair
+from spanwise.evaluation.relations import gold_relations, relation_scores
 from spanwise.evaluation.scores import EntityItem, Score, Tally, entity_items, ratio
 
 BINS = 10
@@ -122,9 +123,38 @@ def calibration(
     if bins < 1:
         raise SpanwiseError(f"expected at least one bin, found {bins}")
     support, scored = _scores_by_type(gold, predicted)
-    rows = sorted(row for type_rows in scored.values() for row in type_rows)
-    if not rows:
+    if not scored:
         raise SpanwiseError("there are no predicted entities to calibrate")
+    return _calibration(support, scored, bins, min_threshold)
+
+
+def relation_calibration(gold: Iterable[Sentence], predicted: Iterable[Sentence], bins: int = BINS) -> Calibration:
+    """Compare the scores of predicted relations with their precision: type and both entities must be correct.
+
+    >>> from dataclasses import replace
+    >>> from spanwise.core.types import Entity, Relation
+    >>> places = Entity("Place", ((0, 1),)), Entity("Place", ((2, 3),))
+    >>> gold = Sentence("s1", ("Oslo", "and", "York"), places, (Relation("near", 0, 1),))
+    >>> predicted = replace(gold, relations=(Relation("near", 0, 1, 0.8), Relation("near", 1, 0, 0.4)))
+    >>> relation_calibration([gold], [predicted]).best
+    ThresholdScore(threshold=0.6, score=Score(support=1, predicted=1, correct=1))
+    """
+    support = Counter[str]()
+    scored: dict[str, list[tuple[float, bool]]] = {}
+    for sentence_pair in pair(gold, predicted).pairs:
+        gold_items = gold_relations(sentence_pair.gold)
+        support.update(str(item[0]) for item in gold_items)
+        for item, score in relation_scores(sentence_pair.predicted).items():
+            scored.setdefault(str(item[0]), []).append((score, item in gold_items))
+    if not scored:
+        raise SpanwiseError("there are no predicted relations to calibrate")
+    return _calibration(support, scored, bins, None)
+
+
+def _calibration(
+    support: Counter[str], scored: Mapping[str, list[tuple[float, bool]]], bins: int, min_threshold: float | None
+) -> Calibration:
+    rows = sorted(row for type_rows in scored.values() for row in type_rows)
     total = support.total()
     return Calibration(
         equal_width=tuple(_bins(rows, _equal_widths(bins))),

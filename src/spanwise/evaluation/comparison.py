@@ -12,13 +12,14 @@ from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
 from spanwise.evaluation.agreement import Agreement, Combination, agreement, combination
 from spanwise.evaluation.differences import (
+    OVERLAP_RATES,
     BucketDifference,
     bucket_differences,
     error_differences,
-    mean_error_rates,
-    mean_overlap_rates,
+    error_rates,
 )
 from spanwise.evaluation.errors import ErrorAnalysis, analyze_errors
+from spanwise.evaluation.matching import ERROR_TYPES
 from spanwise.evaluation.pairing import Pairing, SystemOutput, pair
 from spanwise.evaluation.scores import Score
 from spanwise.evaluation.significance import PairedTest, RunScores, compare
@@ -27,16 +28,15 @@ from spanwise.evaluation.train_index import TrainIndex
 
 @dataclass(frozen=True)
 class SystemScores:
-    """The strict scores of a system's runs, and its mean rate of each error type (Eq. 24).
+    """The strict scores of a system's runs, and their rates of each error type (Eq. 24).
 
-    ``error_rates`` match each wrong prediction with one missed entity. ``overlap_rates`` are the
+    ``error_rates`` are means over runs and match each wrong prediction with one missed entity. ``overlap_rates`` are the
     paper's: a boundary error overlaps a gold entity of any type with other boundaries (BE-Rate), a
     type error has its boundaries and another type (TE-Rate).
     """
 
     scores: tuple[Score, ...]
-    error_rates: Mapping[str, float]
-    overlap_rates: Mapping[str, float]
+    rates: tuple[Mapping[str, float], ...]  # of each run, both kinds
 
     @property
     def runs(self) -> RunScores:
@@ -50,14 +50,23 @@ class SystemScores:
     def recall(self) -> float:
         return fmean(score.recall for score in self.scores)
 
+    @property
+    def error_rates(self) -> dict[str, float]:
+        return {type: fmean(run[type] for run in self.rates) for type in ERROR_TYPES}
+
+    @property
+    def overlap_rates(self) -> dict[str, float]:
+        return {name: fmean(run[name] for run in self.rates) for name in OVERLAP_RATES}
+
     def to_json(self) -> dict[str, Any]:
-        runs = [score.to_json() for score in self.scores]
-        return {
-            **self.runs.to_json(),
-            "runs": runs,
-            "error_rates": dict(self.error_rates),
-            "overlap_rates": dict(self.overlap_rates),
-        }
+        runs = [
+            {**score.to_json(), **SystemScores((score,), (rates,))._rates_json()}
+            for score, rates in zip(self.scores, self.rates, strict=True)
+        ]
+        return {**self.runs.to_json(), "runs": runs, **self._rates_json()}
+
+    def _rates_json(self) -> dict[str, Any]:
+        return {"error_rates": self.error_rates, "overlap_rates": self.overlap_rates}
 
 
 @dataclass(frozen=True)
@@ -141,7 +150,7 @@ def compare_systems(
     first, *others = outputs
     return SystemsComparison(
         {
-            name: SystemScores(tuple(run.score for run in runs), mean_error_rates(runs), mean_overlap_rates(runs))
+            name: SystemScores(tuple(run.score for run in runs), tuple(map(error_rates, runs)))
             for name, runs in analyses.items()
         },
         tuple(_compare_pair(gold, names, outputs, analyses) for names in combinations(outputs, 2)),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from statistics import fmean, stdev
 from typing import TYPE_CHECKING
 
 from spanwise.core.counting import counted
@@ -10,7 +11,7 @@ from spanwise.core.percentages import percent
 from spanwise.core.terminal import escape_controls
 from spanwise.evaluation.bootstrap import MIN_UNITS
 from spanwise.evaluation.comparison import SystemPair, SystemsComparison
-from spanwise.evaluation.differences import BucketDifference
+from spanwise.evaluation.differences import BucketDifference, paired_deviation
 from spanwise.evaluation.table import display_name, plain_table
 
 if TYPE_CHECKING:
@@ -100,14 +101,23 @@ def _combined(result: SystemsComparison) -> Table:
 
 
 def _errors(result: SystemsComparison) -> Table:
-    """Error rates of the first system, and the differences of the others to it."""
-    rates = {name: {**system.error_rates, **system.overlap_rates} for name, system in result.systems.items()}
+    """Error rates of the first system, and the differences of the others to it; of several runs with deviations."""
+    rates = {name: [[run[type] for run in system.rates] for type in system.rates[0]] for name, system in result.systems.items()}
     (first, baseline), *others = rates.items()
-    table = plain_table("% of FP + FN", *baseline)
-    _add(table, first, *map(percent, baseline.values()))
+    table = plain_table("% of FP + FN", *result.systems[first].rates[0])
+    deviations = [stdev(runs) if len(runs) > 1 else None for runs in baseline]
+    _add_rates(table, first, [percent(fmean(runs)) for runs in baseline], deviations)
     for name, system in others:
-        _add(table, f"{name} minus {first}", *(_signed(system[type] - rate) for type, rate in baseline.items()))
+        pairs = list(zip(system, baseline, strict=True))
+        cells = [_signed(fmean(runs) - fmean(base_runs)) for runs, base_runs in pairs]
+        _add_rates(table, f"{name} minus {first}", cells, [paired_deviation(*pair) for pair in pairs])
     return table
+
+
+def _add_rates(table: Table, name: str, cells: Sequence[str], deviations: Sequence[float | None]) -> None:
+    _add(table, name, *cells)
+    if None not in deviations:
+        _add(table, "  ± sd", *(percent(value) for value in deviations if value is not None))
 
 
 def _buckets(attribute: str, differences: Mapping[str, tuple[BucketDifference, ...]], first: str) -> Table:

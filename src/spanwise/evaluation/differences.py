@@ -17,6 +17,8 @@ from spanwise.evaluation.pairing import SystemOutput, pair
 from spanwise.evaluation.significance import RunScores, difference_interval, shared_units, unit_counts
 from spanwise.evaluation.train_index import TrainIndex
 
+OVERLAP_RATES = {"BE-Rate": "boundary", "TE-Rate": "type"}  # published names of error rates (Eq. 24)
+
 
 @dataclass(frozen=True, kw_only=True)
 class BucketDifference(BucketRange):
@@ -34,10 +36,8 @@ class BucketDifference(BucketRange):
 
     @property
     def deviation(self) -> float | None:
-        """Standard deviation of the differences of runs, paired in order; None for a single run or unequal numbers."""
-        if len(self.first.f1) != len(self.second.f1) or len(self.first.f1) < 2:
-            return None
-        return stdev(first - second for first, second in zip(self.first.f1, self.second.f1, strict=True))
+        """Standard deviation of the differences of runs, paired in order; see ``paired_deviation``."""
+        return paired_deviation(self.first.f1, self.second.f1)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -101,19 +101,25 @@ def bucket_differences(
     return differences
 
 
+def paired_deviation(first: Sequence[float], second: Sequence[float]) -> float | None:
+    """Return the standard deviation of the differences of runs, paired in order; None for one run or unequal numbers.
+
+    >>> paired_deviation([3.0, 5.0], [1.0, 1.0])
+    1.4142135623730951
+    """
+    if len(first) != len(second) or len(first) < 2:
+        return None
+    return stdev(one - other for one, other in zip(first, second, strict=True))
+
+
 def error_differences(first: Sequence[ErrorAnalysis], second: Sequence[ErrorAnalysis]) -> Mapping[str, float]:
     """Return the mean rate (Eq. 24) of each error type in the first system minus that in the second."""
-    first_rates, second_rates = mean_error_rates(first), mean_error_rates(second)
-    return {type: first_rates[type] - second_rates[type] for type in ERROR_TYPES}
+    means = [{type: fmean(run.rates[type] for run in runs) for type in ERROR_TYPES} for runs in (first, second)]
+    return {type: means[0][type] - means[1][type] for type in ERROR_TYPES}
 
 
-def mean_overlap_rates(runs: Sequence[ErrorAnalysis]) -> Mapping[str, float]:
-    """Return BE-Rate and TE-Rate with the paper's counts (Table 7), averaged over runs."""
-    return {
-        name: fmean(run.published_rates[type] for run in runs) for name, type in (("BE-Rate", "boundary"), ("TE-Rate", "type"))
+def error_rates(run: ErrorAnalysis) -> dict[str, float]:
+    """Return the rate of each error type in a run, then BE-Rate and TE-Rate with the paper's counts (Table 7)."""
+    return {type: run.rates[type] for type in ERROR_TYPES} | {
+        name: run.published_rates[type] for name, type in OVERLAP_RATES.items()
     }
-
-
-def mean_error_rates(runs: Sequence[ErrorAnalysis]) -> Mapping[str, float]:
-    """Return the rate of each error type, averaged over runs."""
-    return {type: fmean(run.rates[type] for run in runs) for type in ERROR_TYPES}

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from spanwise.core.errors import SpanwiseError
 from spanwise.core.partial import without_open
-from spanwise.core.types import Sentence
+from spanwise.core.types import Relation, Sentence
 from spanwise.evaluation.alignment import SentencePair
 from spanwise.evaluation.scores import Item, Score, Scores, Tally
 
@@ -49,8 +50,20 @@ def scored_relations(gold: Iterable[Sentence], predicted: Iterable[Sentence]) ->
     for gold_sentence, prediction in zip(gold, predicted, strict=True):
         gold_items, predicted_sentence = _within(gold_sentence), without_open(gold_sentence, prediction)
         for relation in predicted_sentence.relations:
-            head, tail = _entity(predicted_sentence, relation.head), _entity(predicted_sentence, relation.tail)
-            yield relation.score or 0.0, (relation.type, head, 0, tail) in gold_items
+            yield relation.score or 0.0, _item(predicted_sentence, relation) in gold_items
+
+
+def relation_scores(sentence: Sentence | None) -> dict[Item, float]:
+    """Return the score of each distinct relation within a sentence, the highest of duplicates."""
+    scores: dict[Item, float] = {}
+    if sentence is None:
+        return scores
+    for relation in sentence.relations:
+        if relation.score is None:
+            raise SpanwiseError("some predicted relations have no score; calibration and thresholds need the scores of all")
+        item = _item(sentence, relation)
+        scores[item] = max(relation.score, scores.get(item, 0.0))
+    return scores
 
 
 def count_relations(sentences: Iterable[Sentence | None]) -> int:
@@ -84,10 +97,11 @@ def _items(sentences: Sequence[Sentence | None]) -> Iterator[set[Item]]:
 
 
 def _within(sentence: Sentence, index: int = 0) -> set[Item]:
-    return {
-        (relation.type, _entity(sentence, relation.head), index, _entity(sentence, relation.tail))
-        for relation in sentence.relations
-    }
+    return {_item(sentence, relation, index) for relation in sentence.relations}
+
+
+def _item(sentence: Sentence, relation: Relation, index: int = 0) -> Item:
+    return relation.type, _entity(sentence, relation.head), index, _entity(sentence, relation.tail)
 
 
 def _entity(sentence: Sentence, index: int) -> Item:

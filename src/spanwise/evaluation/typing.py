@@ -58,25 +58,39 @@ class TypingScores:
         return self.overall.accuracy
 
     @property
-    def paper_f1(self) -> float:
-        """The number called F1 in SNG's tables.
+    def paper_precision(self) -> float:
+        """The number called precision in SNG's tables: the accuracy of the contiguous entities."""
+        return self._contiguous.accuracy
 
-        Without discontinuous entities, accuracy a as precision and a recall of 1 give 2a / (1 + a). With
-        them, precision = c / n and recall = c / (n + w), where n is the number of contiguous entities, c
-        of them are correct, and w discontinuous entities are wrong.
+    @property
+    def paper_recall(self) -> float:
+        """The number called recall in SNG's tables: 1 without discontinuous entities.
+
+        With them it is c / (n + w), where n is the number of contiguous entities, c of them are correct, and
+        w discontinuous entities are wrong.
         """
+        if not self.discontinuous.entities:
+            return 1.0
+        wrong = self.discontinuous.entities - self.discontinuous.correct
+        return ratio(self._contiguous.correct, self._contiguous.entities + wrong)
+
+    @property
+    def paper_f1(self) -> float:
+        """The number called F1 in SNG's tables; without discontinuous entities, 2a / (1 + a) of the accuracy a."""
+        precision, recall = self.paper_precision, self.paper_recall
+        return ratio(2 * precision * recall, precision + recall)
+
+    @property
+    def _contiguous(self) -> Accuracy:
         overall, discontinuous = self.overall, self.discontinuous
-        contiguous = Accuracy(overall.correct - discontinuous.correct, overall.entities - discontinuous.entities)
-        recall = 1.0
-        if discontinuous.entities:
-            wrong = discontinuous.entities - discontinuous.correct
-            recall = ratio(contiguous.correct, contiguous.entities + wrong)
-        return ratio(2 * contiguous.accuracy * recall, contiguous.accuracy + recall)
+        return Accuracy(overall.correct - discontinuous.correct, overall.entities - discontinuous.entities)
 
     def to_json(self) -> dict[str, Any]:
         return {
             "typing": {
                 **self.overall.to_json(),
+                "paper_precision": self.paper_precision,
+                "paper_recall": self.paper_recall,
                 "paper_f1": self.paper_f1,
                 "discontinuous": self.discontinuous.to_json(),
                 "lookup": None if self.lookup is None else self.lookup.to_json(),
