@@ -164,11 +164,6 @@ class TransformerEncoder(Encoder):
 
     # --- on the host -----------------------------------------------------------------------------------------------
 
-    @property
-    def window(self) -> int:
-        """The number of subwords per window."""
-        return self.indexer.settings.window
-
     def prepare(self, sentences: Sequence[Sentence], context: Sequence[Sentence] = ()) -> list[Subwords]:
         return self.indexer.prepare(sentences, context)
 

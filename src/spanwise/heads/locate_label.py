@@ -311,9 +311,9 @@ def _open_weights(known: Known | None, spans: PackedSpans, positive: Tensor, log
     return weights.where(known.is_open_span(*spans).any(1) & ~positive, torch.ones_like(weights))
 
 
-def _sum_rounds(states: TokenStates, spans: PackedSpans, rounds: list[Tensor], masks: list[Tensor] | None = None) -> Losses:
+def _sum_rounds(states: TokenStates, spans: PackedSpans, rounds: list[Tensor], masks: list[Tensor]) -> Losses:
     """Sum the values of spans by sentence, over all rounds of stage 1; ``masks`` select the spans that count."""
     values, sentence = torch.stack(rounds), spans.sentence
-    counts = torch.ones_like(values) if masks is None else torch.stack(masks).to(values.dtype)
+    counts = torch.stack(masks).to(values.dtype)
     zeros = values.new_zeros(len(states.words))
     return Losses(zeros.index_add(0, sentence, (values * counts).sum(0)), zeros.index_add(0, sentence, counts.sum(0)))
