@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from spanwise.config.settings import iter_sections
+from spanwise.core.counting import join_names
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Corpus, Sentence
 from spanwise.files.reading import read_json
@@ -18,7 +19,7 @@ from spanwise.losses.teaching import TaughtSentence, decide_open_spans
 from spanwise.models.model import Model
 from spanwise.prediction.load import model_folder
 from spanwise.runs.folder import RunFolder
-from spanwise.training.checks import list_some
+from spanwise.training.checks import MAX_LISTED
 from spanwise.training.data import unlabelled_sentences
 from spanwise.training.supervision import Supervision
 from spanwise.training.teacher_outputs import TeacherOutputs, is_short
@@ -144,6 +145,7 @@ def _check_teacher(folder: Path, labels: Labels) -> bool:
     known = Labels.from_json(read_json(run.labels_file), str(run.labels_file))
     if missing := [type for type in labels.entities if type not in known.entities]:
         raise SpanwiseError(
-            f"{folder}: does not know {list_some(missing)}; a teacher must know all entity types of the training data"
+            f"{folder}: does not know {join_names(missing, MAX_LISTED)}; "
+            "a teacher must know all entity types of the training data"
         )
     return head_class(str(head.get("kind"))).finds_relations or head_settings(head).relation_head is not None
