@@ -17,7 +17,7 @@ from spanwise.core.types import Sentence
 from spanwise.decoding.decode import Predictions, add_entities, decode
 from spanwise.decoding.fragments import LINK_LABELS, PackedSpans, join_fragments
 from spanwise.decoding.soft_nms import SoftNms
-from spanwise.decoding.thresholds import MinScore, Thresholds, apply_threshold, lowest_threshold
+from spanwise.decoding.thresholds import MinScore, Thresholds, apply_threshold, lowest_threshold, with_default
 from spanwise.encoders.subword_indexing import Arrays
 from spanwise.prediction.base import BasePredictor, score_scale
 from spanwise.prediction.onnx.encoders import load_encoder
@@ -67,15 +67,10 @@ class OnnxPredictor(BasePredictor):
             for index, predictions in zip(indices, batch, strict=True):
                 predicted[index] = sentences[index].with_predictions(*predictions)
             advance(len(indices))
-        relations = self._with_relation_defaults(threshold.relations)
+        relations = threshold.relations
+        if (record := self.record.relations) is not None:
+            relations = with_default(relations, record.types, record.threshold)
         return list(apply_threshold(predicted, Thresholds(threshold.entities, relations)))
-
-    def _with_relation_defaults(self, threshold: MinScore) -> MinScore:
-        """Add the default threshold of relations for the other relation types, if some have a given one."""
-        relations = self.record.relations
-        if relations is None or not isinstance(threshold, Mapping) or not threshold:
-            return threshold
-        return {**dict.fromkeys(relations.types, relations.threshold), **threshold}
 
     def _cutoffs(self, threshold: MinScore) -> tuple[float | None, Mapping[str, float] | None]:
         """The head's threshold, None if it has none, and the minimum scores by type."""
