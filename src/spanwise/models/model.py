@@ -20,7 +20,7 @@ from spanwise.files.reading import read_json
 from spanwise.files.writing import atomic_files, atomic_output, write_json
 from spanwise.heads import head_values, make_head
 from spanwise.heads.abilities import heads_with
-from spanwise.heads.base import Head, Labels, Losses, ScoredSpans
+from spanwise.heads.base import Head, Labels, Losses
 from spanwise.runs.folder import RunFolder
 from spanwise.runtime.allocation import AllocationLimit
 from spanwise.runtime.tensors import check_finite, load_weights, state_tensors, write_tensors
@@ -56,9 +56,6 @@ class Model(nn.Module):
     def losses(self, batch: Batch) -> Losses:
         """Compute the loss of each sentence of a batch."""
         return self.head.loss(self.encoder(batch.inputs), batch.targets)
-
-    def score(self, batch: Batch) -> ScoredSpans:
-        return self.head.score(self.encoder(batch.inputs), batch.targets)
 
     @classmethod
     def build(
@@ -97,8 +94,7 @@ class Model(nn.Module):
         """Write configuration, encoder files and labels. The configuration comes first: it marks a run folder."""
         folder.mkdir(parents=True, exist_ok=True)
         run = RunFolder(folder)
-        with atomic_output(run.config_file) as temporary:
-            temporary.write_text(self.config.to_yaml(), encoding="utf-8")
+        run.write_config(self.config)
         with atomic_files(folder) as files:
             self.encoder.save(files)
         write_json(run.labels_file, self.labels.to_json())
