@@ -111,12 +111,9 @@ class Model(nn.Module):
         ``maps_weights`` is for several processes that predict: they share the weights in memory.
         ``only_predicts`` loads faster, but the model cannot be trained.
         """
-        folder, run = Path(folder), RunFolder(folder)
-        missing = [file.name for file in (run.config_file, run.labels_file, run.weights_file) if not file.is_file()]
-        if missing:
-            raise SpanwiseError(f"{folder}: {_why_no_model(run, missing)}")
-        config = run.read_config()
-        labels = Labels.from_json(read_json(run.labels_file), str(run.labels_file))
+        folder = Path(folder)
+        run = require_model(folder)
+        config, labels = run.read_config(), read_labels(run)
         with AllocationLimit(MODEL_EXPANSION * run.weights_file.stat().st_size + MODEL_BUFFER_BYTES, run.weights_file):
             encoder = load_encoder(config.encoder, folder, only_predicts=only_predicts)
             model = cls(encoder, make_head(encoder, labels, config.head), config)
@@ -125,6 +122,19 @@ class Model(nn.Module):
         if run.is_unfinished:
             warnings.warn(f"{folder}: training is unfinished; using its best epoch so far", SpanwiseWarning, stacklevel=2)
         return model.eval()
+
+
+def require_model(folder: Path) -> RunFolder:
+    """Return the run folder of a PyTorch model; raise an error that explains what is missing if it has none."""
+    run = RunFolder(folder)
+    missing = [file.name for file in (run.config_file, run.labels_file, run.weights_file) if not file.is_file()]
+    if missing:
+        raise SpanwiseError(f"{folder}: {_why_no_model(run, missing)}")
+    return run
+
+
+def read_labels(run: RunFolder) -> Labels:
+    return Labels.from_json(read_json(run.labels_file), str(run.labels_file))
 
 
 def _why_no_model(run: RunFolder, missing: Sequence[str]) -> str:
