@@ -18,7 +18,7 @@ from spanwise.evaluation.tasks import EntityTask, Task, TypingTask
 from spanwise.files.limits import MODEL_BUFFER_BYTES, MODEL_EXPANSION
 from spanwise.files.reading import read_json
 from spanwise.files.writing import atomic_files, atomic_output, write_json
-from spanwise.heads import head_values, make_head
+from spanwise.heads import head_class, head_values, make_head
 from spanwise.heads.abilities import heads_with
 from spanwise.heads.base import Head, Labels, Losses
 from spanwise.runs.folder import RunFolder
@@ -134,7 +134,13 @@ def require_model(folder: Path) -> RunFolder:
 
 
 def read_labels(run: RunFolder) -> Labels:
+    """The types of the data that a model was trained on; only some heads predict relations."""
     return Labels.from_json(read_json(run.labels_file), str(run.labels_file))
+
+
+def predicts_relations(run: RunFolder) -> bool:
+    """Whether the model of a run predicts relations."""
+    return head_class(str(run.read_config().head.get("kind"))).finds_relations
 
 
 def _why_no_model(run: RunFolder, missing: Sequence[str]) -> str:

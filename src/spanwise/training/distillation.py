@@ -11,11 +11,11 @@ from spanwise.config.settings import iter_sections
 from spanwise.core.counting import join_names
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Corpus, Sentence
-from spanwise.heads import head_class, head_settings, head_values
+from spanwise.heads import head_values
 from spanwise.heads.abilities import LearnsProbabilities, find_ability
 from spanwise.heads.base import Labels
 from spanwise.losses.teaching import TaughtSentence, decide_open_spans
-from spanwise.models.model import Model, read_labels, require_model
+from spanwise.models.model import Model, predicts_relations, read_labels, require_model
 from spanwise.prediction.load import model_folder
 from spanwise.runs.folder import RunFolder
 from spanwise.training.checks import MAX_LISTED
@@ -136,8 +136,7 @@ def _discontinuous_types(folder: Path) -> set[str]:
 def _check_teacher(folder: Path, labels: Labels) -> bool:
     """Check the files of a teacher and its types; return whether it predicts relations."""
     run = require_model(folder)
-    head = run.read_config().head
-    if head.get("task") == "typing":
+    if run.read_config().head.get("task") == "typing":
         raise SpanwiseError(f"{folder}: types given spans and cannot teach a model that predicts entities")
     known = read_labels(run).entities
     if missing := [type for type in labels.entities if type not in known]:
@@ -145,4 +144,4 @@ def _check_teacher(folder: Path, labels: Labels) -> bool:
             f"{folder}: does not know {join_names(missing, MAX_LISTED)}; "
             "a teacher must know all entity types of the training data"
         )
-    return head_class(str(head.get("kind"))).finds_relations or head_settings(head).relation_head is not None
+    return predicts_relations(run)

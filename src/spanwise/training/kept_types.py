@@ -21,7 +21,15 @@ from spanwise.core.types import Corpus, Entity, Sentence
 from spanwise.heads.abilities import LearnsProbabilities, find_ability
 from spanwise.heads.base import Labels
 from spanwise.losses.teaching import TaughtSentence
-from spanwise.models.model import NO_ENTITIES, Model, entity_types, read_labels, relation_types, require_model
+from spanwise.models.model import (
+    NO_ENTITIES,
+    Model,
+    entity_types,
+    predicts_relations,
+    read_labels,
+    relation_types,
+    require_model,
+)
 from spanwise.prediction.load import model_folder
 from spanwise.runs.folder import RunFolder
 from spanwise.training.supervision import Supervision
@@ -38,9 +46,9 @@ def missing_types(folder: Path, corpus: Corpus) -> tuple[str, ...]:
 
 
 def missing_relations(folder: Path, corpus: Corpus) -> tuple[str, ...]:
-    """The relation types of the old model that the new training data does not have."""
-    known = relation_types(corpus["train"])
-    return tuple(type for type in read_labels(RunFolder(model_folder(folder))).relations if type not in known)
+    """The relation types that the old model predicts and the new training data does not have."""
+    run, known = RunFolder(model_folder(folder)), relation_types(corpus["train"])
+    return tuple(type for type in read_labels(run).relations if type not in known) if predicts_relations(run) else ()
 
 
 def annotated_types(sentences: Iterable[Sentence]) -> set[str]:
