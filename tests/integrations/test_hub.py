@@ -89,6 +89,11 @@ def test_card_of_a_model_that_types_given_spans(tmp_path: Path) -> None:
     exec(code, {})
 
 
+def test_card_names_all_parts_of_the_encoder(tiny_bert: Path, tmp_path: Path) -> None:
+    tiny.model(tiny_bert, "spanwise").save(tmp_path / "run")
+    assert f"- Encoder: {tiny_bert} + static\n" in str(HubModel(tmp_path / "run").generate_model_card())
+
+
 def test_card_without_report(tmp_path: Path) -> None:
     tiny.model("static", "seqner").save(tmp_path / "run")
     card = str(HubModel(tmp_path / "run").generate_model_card())

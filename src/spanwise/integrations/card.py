@@ -8,7 +8,7 @@ from typing import Any
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
-from spanwise.config.settings import Config
+from spanwise.config.settings import Config, encoder_name
 from spanwise.core.counting import counted
 from spanwise.core.errors import SpanwiseError
 from spanwise.files.reading import read_json
@@ -110,7 +110,7 @@ def _sections(
     sizes = [f"{split} {counted(summary['sentences'], 'sentence')}" for split, summary in run.get("data", {}).items()]
     facts = {
         "Data": ", ".join([*([corpus] if corpus else []), *sizes]) or None,
-        "Encoder": config.encoder.get("name") or config.encoder.get("kind"), "Seed": config.training.seed,
+        "Encoder": encoder_name(config.encoder), "Seed": config.training.seed,
         "Epochs": run.get("epochs"), "Spanwise": run.get("versions", {}).get("spanwise"),
     }  # fmt: skip
     lines = [f"- {key}: {value}" for key, value in facts.items() if value is not None]

@@ -16,12 +16,12 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from spanwise.batching.batches import PackedBatch, TrainingBatches
+from spanwise.config.settings import encoder_name
 from spanwise.core.counting import counted
 from spanwise.core.types import Corpus, Sentence
 from spanwise.corpora.splits import fingerprints
 from spanwise.files.writing import atomic_output
 from spanwise.models.model import Model
-from spanwise.recipes.catalog import encoder_name
 from spanwise.runs.folder import RunFolder
 from spanwise.runs.records import check_same
 from spanwise.runtime.device import should_use_cuda
