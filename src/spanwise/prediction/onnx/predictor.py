@@ -100,16 +100,16 @@ class OnnxPredictor(BasePredictor):
         if record.span_widths:
             inputs |= candidate_spans(inputs["mask"].sum(1), record.span_widths)
         columns = self._head.run(inputs)
-        policy = record.policy
+        policy, log_odds = record.policy, None
         if record.tags is not None:
             self._head.check_tags(columns, inputs["mask"], len(record.tags.start))
             columns = list(decode_tags(columns[0], inputs["mask"], record.tags))
-        elif isinstance(policy, SoftNms) and cutoff is not None:
-            policy = replace(policy, threshold=cutoff)
-        if record.tags is None:
+        else:
             tables = (len(self.types), len(record.fragment_types), len(LINK_LABELS))
             self._head.check_spans(columns, inputs["mask"], tables if record.returns == "fragments" else tables[:1])
-        log_odds = columns[5] if record.tags is None else None
+            log_odds = columns[5]
+            if isinstance(policy, SoftNms) and cutoff is not None:
+                policy = replace(policy, threshold=cutoff)
         entities = decode(
             *columns[:5], count=count, types=self.types, policy=policy, min_scores=min_scores, log_odds=log_odds
         )  # fmt: skip
