@@ -27,9 +27,10 @@ from spanwise.core.types import Corpus, Sentence
 from spanwise.corpora.splits import ensure_dev_split, read_corpus
 from spanwise.evaluation.buckets import bucket_scores
 from spanwise.heads.locate_label import LocateLabel
-from spanwise.heads.locate_parts import Text
+from spanwise.heads.locate_parts import Proposals, Text
 from spanwise.models.model import Model
 from spanwise.prediction.predictor import predict
+from spanwise.spans.matching import match_spans
 
 LONGEST = 20  # lengths with a separate row, as in table 2
 
@@ -47,9 +48,9 @@ def stages(model: Model, sentences: list[Sentence], everything: list[Sentence]) 
         for numbers in plan(costs, 64, None, None):
             chosen = [sentences[number] for number in numbers]
             states = model.encoder(to_device(model.encoder.collate([prepared[number] for number in numbers]), device))
-            counts.update(head.diagnose(states, chosen))
             targets = to_device(head.targets(chosen, gold=False), device)
             proposals, scored = head.propose(Text.of(states), targets), head.score(states, targets)
+            counts.update(count_located(head, proposals, chosen))
             is_predicted = scored.score > head.settings.threshold
             for histogram, before, after in (
                 (starts, proposals.seeds.start, proposals.spans.start),
@@ -66,6 +67,23 @@ def stages(model: Model, sentences: list[Sentence], everything: list[Sentence]) 
         "located_recall": counts["located"] / entities,
         "offsets": {"start": dict(sorted(starts.items())), "end": dict(sorted(ends.items()))},
         "figure_3": figure_3(starts + ends),
+    }
+
+
+def count_located(head: LocateLabel, proposals: Proposals, sentences: list[Sentence]) -> dict[str, int]:
+    """Count the spans of both stages; the counts can be added over batches.
+
+    Of ``entities`` (distinct gold spans), ``passed`` have a proposal after the filter and ``located`` are
+    matched exactly after the regressor. ``classified`` is the number of spans in stage 2.
+    """
+    gold = head.targets(sentences, gold=True)["gold"].to(proposals.passed.device)
+    before, after = match_spans(proposals.seeds, gold), match_spans(proposals.spans, gold)
+    return {
+        "sentences": len(sentences),
+        "entities": sum(len({entity.fragments for entity in sentence.entities}) for sentence in sentences),
+        "classified": len(proposals.seeds.start),
+        "passed": len(set(before.gold_index[before.overlap > head.settings.positive_overlap].tolist())),
+        "located": len(set(after.gold_index[(after.overlap == 1) & proposals.passed].tolist())),
     }
 
 

@@ -12,9 +12,9 @@ import pytest
 import tiny
 from cli_runner import Runner
 
+import spanwise
 from spanwise.formats import write
 from spanwise.runs import installed
-from spanwise.runs.folder import RunFolder
 
 pytest.importorskip("onnxruntime", reason="onnxruntime is not installed; run pip install 'spanwise[onnx]'")
 
@@ -60,7 +60,7 @@ def use_model(run: Runner, folder: Path) -> None:
     Path("one.txt").write_text("oslo was quiet.\n")
     assert json.loads(run("predict", "en-tiny", "one.txt").out)["tokens"][0] == "oslo"
     assert run("evaluate", "en-tiny", "data", "--find-threshold", "--save").code == 0
-    assert RunFolder(folder).read_thresholds()
+    assert spanwise.load(folder, "cpu").thresholds
     shutil.copytree(folder, "copy")
     compared = run("compare", "en-tiny", "other=copy", "--data", "data", "--json", "-")
     assert list(json.loads(compared.out)["systems"]) == ["en-tiny", "other"]

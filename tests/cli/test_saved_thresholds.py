@@ -45,11 +45,15 @@ def model(trained: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(trained, tmp_path / "model"))
 
 
+def saved_thresholds(model: Path) -> dict[str, float]:
+    return dict(spanwise.load(model, "cpu").thresholds)
+
+
 def best(run: Runner, model: Path, data: Path, *options: str) -> dict[str, float]:
     result = run("evaluate", model, data, "--find-threshold", "--save", *options, "--device", "cpu")
     assert result.code == 0, result.err
     assert f"saved in {model}: " in result.out
-    return RunFolder(model).read_thresholds()
+    return saved_thresholds(model)
 
 
 def test_thresholds_found_on_dev_are_saved_and_used_by_default(run: Runner, model: Path, data: Path) -> None:
@@ -71,7 +75,7 @@ def test_thresholds_found_on_dev_are_saved_and_used_by_default(run: Runner, mode
 
 def test_thresholds_can_be_saved_per_type(run: Runner, model: Path, data: Path) -> None:
     result = run("evaluate", model, data, "--find-threshold", "--per-type", "--save", "--device", "cpu", "--json", "-")
-    saved = RunFolder(model).read_thresholds()
+    saved = saved_thresholds(model)
     types = json.loads(result.out[result.out.index("{") :])["threshold"]["types"]
     assert saved == {type: point["threshold"] for type, point in types.items()}
     assert len(set(saved.values())) == 2
@@ -84,10 +88,10 @@ def test_saved_thresholds_survive_an_export_and_can_be_saved_in_an_onnx_folder(r
     run("export", model, "--out", model.parent / "torch")
     export_onnx(model, model.parent / "onnx", data=data)
     for folder in (model.parent / "torch", model.parent / "onnx"):
-        assert RunFolder(folder).read_thresholds() == saved
+        assert saved_thresholds(folder) == saved
         assert spanwise.load(folder, "cpu").predict(DATA["test"]) == spanwise.load(model, "cpu").predict(DATA["test"])
     by_type = best(run, model.parent / "onnx", data, "--per-type")
-    assert RunFolder(model.parent / "onnx").read_thresholds() == by_type
+    assert saved_thresholds(model.parent / "onnx") == by_type
 
 
 def test_thresholds_are_not_saved_where_they_would_be_lost(run: Runner, model: Path, data: Path) -> None:

@@ -110,7 +110,7 @@ def test_other_architectures(tiny_bert: Path, name: str) -> None:
     config = getattr(transformers, f"{name}Config")(vocab_size=len(tokenizer), **old.get(name, sizes), **positions, **special)
     settings = TransformerSettings(name=name, layers=2, pooling="mean")
     encoder = TransformerEncoder(settings, transformers.AutoModel.from_config(config), tokenizer).eval()
-    assert encoder.window == WINDOW
+    assert encoder.indexer.settings.window == WINDOW
     prepared = encoder.prepare(MIXED)
     whole = encoded(encoder, prepared)
     for row, item in enumerate(prepared):

@@ -176,7 +176,7 @@ def test_the_window_setting_limits_rows(tiny_bert: Path) -> None:
     encoder = transformer(tiny_bert, window=20)
     rows = [row for item in encoder.prepare(MIXED) for row in item.rows]
     assert max(map(len, rows)) == 20
-    assert transformer(tiny_bert, window=4096).window == WINDOW
+    assert transformer(tiny_bert, window=4096).indexer.settings.window == WINDOW
     with pytest.raises(ValidationError):
         TransformerSettings(name="x", window=8)
 
@@ -194,7 +194,7 @@ def test_one_word_longer_than_the_window(tiny_bert: Path, pooling: str) -> None:
 
 def test_the_limit_of_models_that_number_positions_from_the_padding_index(tiny_roberta: Path) -> None:
     encoder = transformer(tiny_roberta)
-    assert encoder.window == WINDOW
+    assert encoder.indexer.settings.window == WINDOW
     encoder.tokenizer.model_max_length = 10**6
     assert longest_input(encoder.model, encoder.tokenizer) == WINDOW
     encoder.model.config.max_position_embeddings = -1  # means no limit in some models

@@ -294,21 +294,6 @@ def test_only_seeds_that_pass_the_filter_are_moved_and_classified(
     assert not all(e[3] for e in expected)
 
 
-def test_diagnose_counts_the_results_of_both_stages(encoder: Any) -> None:
-    head = make(encoder, opinionated=False, proposal_threshold=0.0).eval()  # all seeds pass and none is moved
-    assert head.regressor is not None
-    states = TokenStates(torch.randn(2, 6, encoder.width), torch.zeros(2, encoder.width), torch.ones(2, 6, dtype=torch.bool))
-    sentences = [sentence(6, ("A", (0, 2)), ("B", (0, 2)), ("B", (1, 6)), ("A", (0, 1), (3, 4))), sentence(6, ("A", (0, 6)))]
-    actual = head.diagnose(states, sentences)
-    # The entity of 5 words overlaps a seed of 4 enough, but is not a seed; that of 6 words overlaps none enough.
-    assert actual == {"sentences": 2, "entities": 4, "classified": 2 * (6 + 5 + 4 + 3), "passed": 2, "located": 1}
-    with torch.no_grad():
-        head.regressor.out.bias.copy_(torch.tensor([-1.0, 0.0]))
-    assert head.diagnose(states, sentences)["located"] == 2
-    empty = make(encoder, opinionated=False, proposal_threshold=0.999).eval().diagnose(states, sentences)
-    assert (empty["classified"], empty["passed"], empty["located"]) == (0, 0, 0)
-
-
 def test_scoring_synchronises_once_and_training_never(
     encoder: Any, random_batch: Any, joined: Any, synchronisations: Any
 ) -> None:

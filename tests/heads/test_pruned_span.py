@@ -283,12 +283,13 @@ def test_pruning_recall_is_in_the_metrics(tiny_bert: Path, tmp_path: Path) -> No
     run = fit(tmp_path / "run", corpus(8), ["head.budget=0.2"], recipe="deep-span-pruned", encoder=str(tiny_bert), epochs=1)
     (row,) = [json.loads(line) for line in (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()]
     dev = corpus(8)["dev"]
-    prepared = run.model.encoder.prepare(dev)
-    assert row["dev"]["pruning_recall"] == pruning_recall(run.model, dev, prepared)
-    head, kept_count, gold_count = run.model.head, 0, 0
+    prepared, head = run.model.encoder.prepare(dev), run.model.head
+    assert isinstance(head, PrunedSpan)
+    assert row["dev"]["pruning_recall"] == pruning_recall(run.model, head, dev, prepared)
+    kept_count, gold_count = 0, 0
     for sentence, item in zip(dev, prepared, strict=True):
         with torch.no_grad():
-            (kept,) = kept_spans(head, run.model.encoder(run.model.encoder.collate([item])))  # type: ignore[arg-type]
+            (kept,) = kept_spans(head, run.model.encoder(run.model.encoder.collate([item])))
         ranges = {tuple(entity.range) for entity in sentence.entities}
         kept_count, gold_count = kept_count + len(ranges & kept), gold_count + len(ranges)
     assert row["dev"]["pruning_recall"] == kept_count / gold_count
@@ -296,9 +297,9 @@ def test_pruning_recall_is_in_the_metrics(tiny_bert: Path, tmp_path: Path) -> No
     wide, discontinuous = Entity("Place", ((0, 3),)), Entity("Place", ((0, 1), (2, 3)))
     for entities in ((wide,), (wide, discontinuous)):
         unreachable = [Sentence("b", ("the", "oslo", "a"), entities)]
-        assert pruning_recall(run.model, unreachable, run.model.encoder.prepare(unreachable)) == 0.0
+        assert pruning_recall(run.model, head, unreachable, run.model.encoder.prepare(unreachable)) == 0.0
     with_discontinuous = [
         replace(sentence, entities=(*sentence.entities, discontinuous)) if len(sentence.words) > 2 else sentence
         for sentence in dev
     ]
-    assert pruning_recall(run.model, with_discontinuous, prepared) == kept_count / gold_count
+    assert pruning_recall(run.model, head, with_discontinuous, prepared) == kept_count / gold_count

@@ -77,6 +77,24 @@ def test_card_of_a_run(run: Path, tmp_path: Path) -> None:
     assert "Relations" not in text
 
 
+def test_card_of_a_model_that_types_given_spans(tmp_path: Path) -> None:
+    run = tiny.fit(tmp_path / "run", recipe="sng", task="typing", epochs=1)
+    card = str(HubModel(tmp_path / "run").generate_model_card())
+    accuracy = run.scores["dev"]["typing"]["accuracy"]
+    assert f"| split | accuracy |\n|---|---|\n| dev | {percent(accuracy)} |" in card
+    assert "The accuracy of the types of given entities." in card
+    metrics = yaml.safe_load(card.split("---\n")[1])["model-index"][0]["results"][0]["metrics"]
+    assert metrics == [{"type": "accuracy", "value": round(accuracy, 4), "name": "accuracy"}]
+    # The usage runs: the sentences have spans, and the model predicts their types.
+    code = card.split("```python\n")[1].split("```")[0].replace('"run"', f'"{tmp_path / "run"}"')
+    exec(code, {})
+
+
+def test_card_names_all_parts_of_the_encoder(tiny_bert: Path, tmp_path: Path) -> None:
+    tiny.model(tiny_bert, "spanwise").save(tmp_path / "run")
+    assert f"- Encoder: {tiny_bert} + static\n" in str(HubModel(tmp_path / "run").generate_model_card())
+
+
 def test_card_without_report(tmp_path: Path) -> None:
     tiny.model("static", "seqner").save(tmp_path / "run")
     card = str(HubModel(tmp_path / "run").generate_model_card())

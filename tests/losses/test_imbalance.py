@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from spanwise.losses.imbalance import binary_cross_entropy, class_imbalance, class_imbalance_dense
+from spanwise.losses.imbalance import binary_cross_entropy, class_imbalance
 
 NONE = torch.empty(0, dtype=torch.long)
 
@@ -56,22 +56,21 @@ def reference(scores: Tensor, inside: Tensor, labels: Tensor) -> Tensor:
 
 
 def check(case: Case, rtol: float = 1e-5, atol: float = 1e-5) -> None:
-    """Sparse and dense losses have the values and gradients of the reference, with a weight per group."""
+    """The loss has the values and gradients of the reference, with a weight per group."""
     weights = torch.linspace(0.5, 2.0, case.scores[:, :, 0, 0, 0].numel()).view(case.scores.shape[:2])
     expected_scores = case.scores.double().requires_grad_()
     expected = reference(expected_scores, case.inside, case.labels)
     total = (expected * weights).sum() + 0 * expected_scores.sum()  # depends on the scores even if no cell exists
     (expected_gradient,) = torch.autograd.grad(total, expected_scores)
-    for function, gold in ((class_imbalance, case.positives), (class_imbalance_dense, case.labels)):
-        scores = case.scores.clone().requires_grad_()
-        values = function(scores, case.inside, gold)
-        assert values.dtype == torch.float32
-        torch.testing.assert_close(values.double(), expected.detach(), rtol=rtol, atol=atol)
-        (gradient,) = torch.autograd.grad((values * weights).sum(), scores)
-        torch.testing.assert_close(gradient.double(), expected_gradient, rtol=1e-4, atol=1e-5)
+    scores = case.scores.clone().requires_grad_()
+    values = class_imbalance(scores, case.inside, case.positives)
+    assert values.dtype == torch.float32
+    torch.testing.assert_close(values.double(), expected.detach(), rtol=rtol, atol=atol)
+    (gradient,) = torch.autograd.grad((values * weights).sum(), scores)
+    torch.testing.assert_close(gradient.double(), expected_gradient, rtol=1e-4, atol=1e-5)
 
 
-def test_sparse_and_dense_losses_equal_the_reference() -> None:
+def test_the_loss_equals_the_reference() -> None:
     for scale, gold in product((0.1, 1.0, 10.0, 100.0), (0.0, 0.02, 0.3, 1.0)):
         check(make(scale=scale, gold=gold))
 
@@ -91,8 +90,8 @@ def test_one_dominant_positive(height: float, others: float) -> None:
     labels = scores == height
     case = Case(scores, torch.ones_like(labels), labels)
     check(case)
-    for value in (class_imbalance(scores, case.inside, torch.tensor([2])), class_imbalance_dense(*case)):
-        assert float(value) == pytest.approx(log1p(5 * exp(others)), rel=1e-5, abs=1e-6)
+    value = class_imbalance(scores, case.inside, torch.tensor([2]))
+    assert float(value) == pytest.approx(log1p(5 * exp(others)), rel=1e-5, abs=1e-6)
 
 
 @pytest.mark.parametrize("height", [20.0, 1e3])
@@ -130,20 +129,17 @@ def test_sentences_without_words_and_batches_without_sentences(shape: tuple[int,
     inside = torch.ones(shape[0], 1, *shape[2:], dtype=torch.bool)
     for values in (
         class_imbalance(scores, inside & False, NONE),
-        class_imbalance_dense(scores, inside & False, torch.zeros(shape, dtype=torch.bool)),
         binary_cross_entropy(scores, inside & False, NONE),
     ):
         assert torch.equal(values, torch.zeros(shape[:2]))
         values.sum().backward()
 
 
-FUNCTIONS = ["sparse", "dense", "binary"]
+FUNCTIONS = {"imbalance": class_imbalance, "binary": binary_cross_entropy}
 
 
 def run(name: str, case: Case) -> Tensor:
-    if name == "dense":
-        return class_imbalance_dense(*case)
-    return (class_imbalance if name == "sparse" else binary_cross_entropy)(case.scores, case.inside, case.positives)
+    return FUNCTIONS[name](case.scores, case.inside, case.positives)
 
 
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -200,6 +200,14 @@ def test_a_type_that_the_data_annotates_without_entities_is_not_kept(tmp_path: P
     assert 'note: "annotated" lists Drug, but train has no such entity: the model will not predict it' in lines
 
 
+def test_relations_that_the_old_model_does_not_predict_are_not_reported(tmp_path: Path) -> None:
+    fit(tmp_path / "old", with_relations(corpus(24)), recipe="spanner", epochs=1)
+    lines: list[str] = []
+    fit(tmp_path / "new", only(*NEW, count=24), epochs=1, init=tmp_path / "old", keep_types=True, log=lines.append)
+    assert any(line.startswith("keeping Drug of") for line in lines)
+    assert not any("will not be predicted" in line for line in lines)
+
+
 def test_relations_that_are_not_kept_are_reported(tmp_path: Path) -> None:
     relations = with_relations(corpus(24))
     fit(tmp_path / "old", relations, recipe="span-relations", epochs=1)

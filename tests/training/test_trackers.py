@@ -23,8 +23,8 @@ def test_a_tracker_that_is_not_installed(monkeypatch: pytest.MonkeyPatch, tmp_pa
     with pytest.raises(SpanwiseError, match="tracker 'tensorboard' is not installed; run pip install tensorboard"):
         fit(tmp_path / "run", trackers=["tensorboard"])
     assert not (tmp_path / "run").exists()
-    assert check_trackers(["mlflow"]) == ("mlflow",)
-    assert check_trackers([]) == ()
+    check_trackers(["mlflow"])
+    check_trackers([])
 
 
 def test_settings_metrics_and_final_scores_are_logged(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -64,11 +64,10 @@ def _stream_probabilities(model: Model, predictor: BasePredictor, sentences: Ite
 
 
 def _decode(model: Model, sentences: Sequence[Sentence], context: Sequence[Sentence]) -> list[Sentence]:
-    from spanwise.decoding.decode import decode
-    from spanwise.decoding.soft_nms import SoftNms
+    from spanwise.decoding.decode import decode, overlap_policy
     from spanwise.prediction.span_vectors import span_probabilities
 
-    types, decoding = model.labels.entities, model.head.decoding
+    types, policy = model.labels.entities, overlap_policy(model.head.decoding)
     columns: list[list[np.ndarray]] = [[], [], [], [], []]
     for index, scored in enumerate(span_probabilities(model, sentences, batch_size=BATCH_SIZE, context=context)):
         row, label = (scored.vectors[:, : len(types)] >= MIN_PROBABILITY).nonzero()
@@ -77,6 +76,5 @@ def _decode(model: Model, sentences: Sequence[Sentence], context: Sequence[Sente
         for column, value in zip(columns, values, strict=True):
             column.append(value)
     sentence, start, end, label, score = (np.concatenate(column) for column in columns)
-    policy = decoding.policy if isinstance(decoding, SoftNms) else decoding
     entities = decode(sentence, start, end, label, score, count=len(sentences), types=types, policy=policy)
     return [sentence.with_predictions(spans) for sentence, spans in zip(sentences, entities, strict=True)]

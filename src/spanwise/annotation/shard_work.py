@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 from collections.abc import Callable
 from contextlib import suppress
@@ -103,9 +102,3 @@ def write_rows(
         entities=sum(len(annotation.entities) for annotation in written),
         relations=sum(len(annotation.relations) for annotation in written),
     )
-
-
-def read_errors(folder: JobFolder, shard: Shard) -> list[dict[str, Any]]:
-    """Return the failed rows of a finished shard."""
-    file = folder.errors_file(shard)
-    return [json.loads(line) for line in file.read_bytes().splitlines()] if file.is_file() else []

@@ -10,7 +10,7 @@ from pathlib import Path
 from spanwise.audit.corrections import SentenceKeys, apply_suggestions
 from spanwise.audit.suggestions import Suggestion
 from spanwise.core.errors import SpanwiseError
-from spanwise.core.other_words import compact, move_entity, word_places
+from spanwise.core.other_words import move_entity, without_whitespace, word_places
 from spanwise.core.types import Entity, Sentence
 from spanwise.files.names import default_id
 from spanwise.formats import Ledger, detect, read
@@ -99,7 +99,7 @@ class _SentenceFinder:
         self._by_text: defaultdict[str, list[str]] = defaultdict(list)
         self._by_file: defaultdict[str, list[str]] = defaultdict(list)  # brat names files after the ids
         for key, (_, sentence) in keys.items():
-            self._by_text[compact(sentence.text)].append(key)
+            self._by_text[without_whitespace(sentence.text)].append(key)
             self._by_file[file_name(key)].append(key)
 
     def find_key(self, sentence: Sentence) -> str:
@@ -108,7 +108,7 @@ class _SentenceFinder:
         for key in (named, document, sentence.id, *self._by_file.get(document or "", ())):
             if isinstance(key, str) and key in self._keys and _is_part(sentence, self._keys[key][1]):
                 return key
-        matching = self._by_text.get(compact(sentence.text), [])
+        matching = self._by_text.get(without_whitespace(sentence.text), [])
         if len(matching) == 1:
             return matching[0]
         problem = "several sentences of the data have its text" if matching else "the data has no such sentence"
@@ -121,13 +121,13 @@ def _is_part(sentence: Sentence, original: Sentence) -> bool:
 
 
 def _is_whole(sentence: Sentence, original: Sentence) -> bool:
-    return compact(sentence.text) == compact(original.text)
+    return without_whitespace(sentence.text) == without_whitespace(original.text)
 
 
 def _translate(sentence: Sentence, original: Sentence) -> Iterator[Entity]:
     """The entities over the words of the original that their characters touch."""
     before = "" if _is_whole(sentence, original) else original.text[: sentence.start or 0]
-    old_places, new_places = word_places(sentence, len(compact(before))), word_places(original)
+    old_places, new_places = word_places(sentence, len(without_whitespace(before))), word_places(original)
     for entity in sentence.entities:
         moved = move_entity(entity, old_places, new_places)
         if moved is not None:

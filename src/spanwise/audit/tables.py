@@ -8,6 +8,7 @@ from spanwise.analysis.section import Section, Table
 from spanwise.audit.duplicates import conflicting_pairs
 from spanwise.audit.habits import boundary_habits
 from spanwise.audit.inconsistencies import inconsistent_strings
+from spanwise.core.counting import join_names
 from spanwise.core.types import Entity, Sentence
 
 MAX_EXAMPLES = 5  # sentences that a row names
@@ -66,6 +67,4 @@ def _entities(sentence: Sentence, entities: Iterable[Entity]) -> str:
 
 
 def _examples(names: Iterable[str]) -> str:
-    listed = list(dict.fromkeys(names))
-    rest = len(listed) - MAX_EXAMPLES
-    return ", ".join(listed[:MAX_EXAMPLES]) + (f" and {rest} more" if rest > 0 else "")
+    return join_names(list(dict.fromkeys(names)), MAX_EXAMPLES)

@@ -123,6 +123,11 @@ class TrainingBatches(Dataset[PackedBatch]):
         self._costs = costs
         self._is_partial = any(sentence.annotated is not None for sentence in sentences)
 
+    @property
+    def starts(self) -> list[int]:
+        """The number of steps before each epoch."""
+        return [0, *self.ends[:-1]]
+
     def fix_shapes(self) -> bool:
         """Pad batches of similar length to the same shapes, so that whole training steps can be recorded.
 

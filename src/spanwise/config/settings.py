@@ -141,6 +141,17 @@ class Config(BaseModel):
         return yaml.safe_dump(self.model_dump(), sort_keys=False, allow_unicode=True)
 
 
+def encoder_name(values: Mapping[str, Any]) -> str:
+    """Name the encoder of a configuration.
+
+    >>> encoder_name({"kind": "concat", "parts": [{"kind": "transformer", "name": "minilm"}, {"kind": "static"}]})
+    'minilm + static'
+    """
+    if values.get("kind") == "concat":
+        return " + ".join(map(encoder_name, values["parts"]))
+    return str(values.get("name", values["kind"]))
+
+
 def iter_sections(name: str, values: Mapping[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield a section and its nested sections under dotted names.
 

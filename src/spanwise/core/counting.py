@@ -1,8 +1,9 @@
-"""Counts in messages: "1 sentence", "2,000 sentences"."""
+"""Counts and lists of names in messages: "1 sentence", "2,000 sentences", "A, B and 3 more"."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 # The start of the part of a phrase after its noun.
 _AFTER_NOUN = re.compile(r"[,;:(]| (?:of|in|with|without|whose|that|dropped|named|other)\b")
@@ -27,6 +28,16 @@ def counted_phrase(count: int, phrase: str) -> str:
     '1 entity that occurs in its document'
     """
     return f"{count:,} {_singular_phrase(phrase) if count == 1 else phrase}"
+
+
+def join_names(names: Sequence[str], max_count: int) -> str:
+    """Join the first names, and count the rest.
+
+    >>> join_names(["a", "b", "c"], 2), join_names(["a", "b"], 2)
+    ('a, b and 1 more', 'a, b')
+    """
+    rest = len(names) - max_count
+    return ", ".join(names[:max_count]) + (f" and {rest:,} more" if rest > 0 else "")
 
 
 def _plural(noun: str) -> str:

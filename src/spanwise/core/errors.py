@@ -61,6 +61,15 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> SpanwiseError:
     return SpanwiseError(f"unknown {kind} {name!r}{hint}; known: {', '.join(names)}")
 
 
+def first_line(error: Exception) -> str:
+    """Return the first line of the message of a library's error, or the name of its class if it has none.
+
+    >>> first_line(ValueError("no such file\\nsee the log")), first_line(MemoryError())
+    ('no such file', 'MemoryError')
+    """
+    return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
 TORCH_PACKAGES = frozenset({"accelerate", "safetensors", "torch", "transformers"})  # of the extra "torch"
 
 

@@ -13,25 +13,25 @@ from spanwise.core.annotations import Entity, Span
 from spanwise.core.sentence import Sentence
 
 
-def compact(text: str) -> str:
-    """The text without white space.
+def without_whitespace(text: str) -> str:
+    """Remove all white space, so that texts that are split into different words become equal.
 
-    >>> compact("Ann  left. ")
-    'Annleft.'
+    >>> without_whitespace("NF - kappa B\\n")
+    'NF-kappaB'
     """
     return "".join(text.split())
 
 
 def word_places(sentence: Sentence, offset: int = 0) -> list[Span]:
-    """The place of each word in the compact text, in which the sentence starts at ``offset``.
+    """The place of each word in the text without white space, in which the sentence starts at ``offset``.
 
     >>> word_places(Sentence("s", ("Ann", "left")))
     [Span(start=0, end=3), Span(start=3, end=7)]
     """
     places, position, count = [], 0, offset
     for start, end in sentence.offsets:
-        count += len(compact(sentence.text[position:start]))
-        width = len(compact(sentence.text[start:end]))
+        count += len(without_whitespace(sentence.text[position:start]))
+        width = len(without_whitespace(sentence.text[start:end]))
         places.append(Span(count, count + width))
         count, position = count + width, end
     return places

@@ -170,6 +170,11 @@ def _accept_greedily(rows: list[_Row], conflicts: Callable[[_AcceptedSpans, int,
     return accepted_rows
 
 
+def overlap_policy(policy: Policy) -> str:
+    """How a policy resolves overlaps, without soft-NMS: "overlapping", "nested" or "flat"."""
+    return policy.policy if isinstance(policy, SoftNms) else policy
+
+
 def text_order(entity: Entity) -> tuple[int, int, str, tuple[Span, ...]]:
     """Sort key of entities: by start, longer ones first."""
     return entity.range.start, -entity.range.end, entity.type, entity.fragments

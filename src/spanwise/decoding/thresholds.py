@@ -118,6 +118,15 @@ def lowest_threshold(threshold: MinScore) -> float:
     return max(lowest - ROUNDING, lowest / 2)
 
 
+def with_default(threshold: MinScore, types: Iterable[str], default: float) -> MinScore:
+    """Add a model's threshold for the types without one, if other types have one.
+
+    >>> with_default({"work": 0.3}, ["work", "live"], 0.5), with_default(0.3, ["work"], 0.5), with_default({}, ["work"], 0.5)
+    ({'work': 0.3, 'live': 0.5}, 0.3, {})
+    """
+    return {**dict.fromkeys(types, default), **threshold} if isinstance(threshold, Mapping) and threshold else threshold
+
+
 def best_threshold(scored: Iterable[tuple[float, bool]], support: int, lowest: float | None = None) -> float | None:
     """Return the threshold with the best F1, half-way between two scores.
 

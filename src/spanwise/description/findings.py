@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from spanwise.core.counting import counted
+from spanwise.core.counting import counted, join_names
 from spanwise.description.boundaries import VERDICTS
-from spanwise.description.duplicates import Example
+from spanwise.description.duplicates import MAX_EXAMPLES, Example
 from spanwise.description.issues import KINDS, Issue, format_issue
-from spanwise.description.labels import LabelDifferences, join_names
+from spanwise.description.labels import LabelDifferences
 
 if TYPE_CHECKING:
     from spanwise.description.describe import Description
@@ -77,7 +77,7 @@ def _shared(description: Description) -> Iterator[Finding]:
     shared = zip(combinations(description.splits, 2), description.shared.values(), strict=True)
     others = [f"{a} and {b} {count:,}" for (a, b), count in shared if count and "train" not in (a, b)]
     if others:
-        yield Finding(f"splits share sentences: {join_names(others)}")
+        yield Finding(f"splits share sentences: {join_names(others, MAX_EXAMPLES)}")
 
 
 def _conflicts(description: Description) -> Iterator[Finding]:
@@ -94,13 +94,15 @@ def _conflicts(description: Description) -> Iterator[Finding]:
 
 def _unseen(kind: str, compare_labels: LabelDifferences) -> Iterator[Finding]:
     for split, names in compare_labels.unseen_in_train.items():
-        yield Finding(f"{split} has {counted(len(names), f'{kind} type')} that train does not have: {join_names(names)}")
+        listed = join_names(names, MAX_EXAMPLES)
+        yield Finding(f"{split} has {counted(len(names), f'{kind} type')} that train does not have: {listed}")
 
 
 def _missing(kind: str, compare_labels: LabelDifferences) -> Iterator[Finding]:
     for split, names in compare_labels.missing.items():
         if split != "train":  # types that train lacks are reported by _unseen
-            yield Finding(f"{split} lacks {counted(len(names), f'{kind} type')} that another split has: {join_names(names)}")
+            listed = join_names(names, MAX_EXAMPLES)
+            yield Finding(f"{split} lacks {counted(len(names), f'{kind} type')} that another split has: {listed}")
 
 
 def _summed_over_splits(kind: str, description: Description) -> Iterator[Finding]:

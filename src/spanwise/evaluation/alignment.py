@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from spanwise.core.documents import document_keys
 from spanwise.core.errors import SpanwiseError
+from spanwise.core.other_words import without_whitespace
 from spanwise.core.partial import known_types
 from spanwise.core.types import Entity, Link, Relation, Sentence, Span
 from spanwise.evaluation.open_predictions import drop_open
@@ -42,15 +43,6 @@ class SentencePair:
     gold: Sentence
     predicted: Sentence | None
     originals: tuple[Sentence, ...]
-
-
-def without_whitespace(text: str) -> str:
-    """Remove all white space, so that different tokenisations of a text become equal.
-
-    >>> without_whitespace("NF - kappa B\\n")
-    'NF-kappaB'
-    """
-    return "".join(text.split())
 
 
 def align_sentences(gold: Sequence[Sentence], predicted: Sequence[Sentence]) -> list[SentenceGroup]:

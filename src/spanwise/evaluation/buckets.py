@@ -106,7 +106,7 @@ def bucket_counts(
     """
     check_attribute(attribute, cuts, has_train=train is not None)
     definition = ATTRIBUTES[attribute]
-    index = train if isinstance(train, TrainIndex) else TrainIndex(train or ())
+    index = TrainIndex.of(train) or TrainIndex(())
     value = definition.paper_value if use_paper_definition and definition.paper_value else definition.value
     sides = []
     for sentence_pair in pairing.pairs:

@@ -146,7 +146,7 @@ def compare_systems(
     gold = list(gold)
     outputs = {name: [pair(gold, run) for run in runs] for name, runs in systems.items()}
     analyses = {name: [analyze_errors(gold, run) for run in runs] for name, runs in outputs.items()}
-    index = train if isinstance(train, TrainIndex) or train is None else TrainIndex(train)
+    index = TrainIndex.of(train)
     first, *others = outputs
     return SystemsComparison(
         {

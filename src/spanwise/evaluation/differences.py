@@ -75,7 +75,7 @@ def bucket_differences(
     if not first or not second:
         raise SpanwiseError(f"expected at least one run of each system, found {len(first)} and {len(second)}")
     gold = list(gold)
-    index = train if isinstance(train, TrainIndex) or train is None else TrainIndex(train)
+    index = TrainIndex.of(train)
     pairings = [pair(gold, run) for run in (*first, *second)]
     units = shared_units(gold, pairings)
     buckets = [

@@ -10,8 +10,9 @@ from typing import Literal, TypeAlias
 
 from spanwise.core.counting import counted
 from spanwise.core.errors import SpanwiseError
+from spanwise.core.other_words import without_whitespace
 from spanwise.core.types import Sentence
-from spanwise.evaluation.alignment import SentenceGroup, SentencePair, align_sentences, pair_groups, without_whitespace
+from spanwise.evaluation.alignment import SentenceGroup, SentencePair, align_sentences, pair_groups
 
 
 @dataclass(frozen=True, slots=True)

@@ -43,6 +43,11 @@ class TrainIndex:
                     discontinuous.add((entity.fragments, words))
             self._discontinuous.update(words for _, words in discontinuous)
 
+    @classmethod
+    def of(cls, train: TrainIndex | Iterable[Sentence] | None) -> TrainIndex | None:
+        """The index of training sentences, unless it is one already; None without sentences."""
+        return train if train is None or isinstance(train, TrainIndex) else cls(train)
+
     def has_word(self, word: str) -> bool:
         return word in self._indices
 

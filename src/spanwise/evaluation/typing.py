@@ -174,14 +174,11 @@ def format_typing(scores: Mapping[str, Any]) -> str:
 
 def print_typing(typing: TypingScores, console: Console) -> None:
     """Print the accuracy of each type, a summary line and the notes."""
-    from rich import box
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("type", overflow="fold")
-    for name in ("accuracy", "correct", "entities"):
-        table.add_column(name, justify="right")
+    from spanwise.evaluation.table import percent, plain_table
+
+    table = plain_table("type", "accuracy", "correct", "entities")
     for type, score in typing.types.items():
         table.add_row(Text(escape_controls(type)), percent(score.accuracy), f"{score.correct:,}", f"{score.entities:,}")
     console.print(table)

@@ -9,7 +9,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from spanwise.core.errors import SpanwiseError
+from spanwise.core.errors import SpanwiseError, first_line
 from spanwise.core.types import Sentence
 from spanwise.data import bundled_corpus
 from spanwise.encoders.static import StaticEncoder
@@ -165,8 +165,7 @@ def write(model: Model, folder: Path) -> None:
         write_graphs(encoder, model.head, graph, folder)
     except (RuntimeError, ValueError, TypeError) as error:  # the exporter does not support an operation
         kind = encoder.model.config.model_type if isinstance(encoder, TransformerEncoder) else model.config.encoder["kind"]
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise SpanwiseError(f"a {kind} encoder with this head has no ONNX graph: {reason}") from None
+        raise SpanwiseError(f"a {kind} encoder with this head has no ONNX graph: {first_line(error)}") from None
 
 
 def _predict(predictor: BasePredictor, data: str | Path | None) -> tuple[list[Sentence], float | None]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import reduce
+from operator import add
 
 from torch import Tensor
 
@@ -48,6 +50,11 @@ class Losses:
             return self.mean
         return self.sums.sum() / self.instance_counts.sum().clamp(min=1)
 
+    @property
+    def instances(self) -> Tensor:
+        """[B], how many instances each sentence has."""
+        return self.counts if self.instance_counts is None else self.instance_counts
+
     @classmethod
     def weighted_sum(cls, terms: Mapping[str, tuple[float, Losses]]) -> Losses:
         """Add the means per instance of several losses, given as ``name: (weight, losses)``.
@@ -63,16 +70,10 @@ class Losses:
         """
         means = {name: losses.mean_per_instance for name, (_, losses) in terms.items()}
         parts = {f"{name}.{part}": value for name, (_, losses) in terms.items() for part, value in losses.parts.items()}
-        sums, total = None, None
-        for name, (weight, losses) in terms.items():
-            counts = losses.counts if losses.instance_counts is None else losses.instance_counts
-            sentence_means, mean = weight * losses.sums / counts.clamp(min=1), weight * means[name]
-            sums, total = (sentence_means, mean) if sums is None or total is None else (sums + sentence_means, total + mean)
-        if sums is None:
-            raise ValueError("expected at least one term")
+        sentence_means = [weight * losses.sums / losses.instances.clamp(min=1) for weight, losses in terms.values()]
+        total = reduce(add, [weight * means[name] for name, (weight, _) in terms.items()])
         _, first = next(iter(terms.values()))
-        counts = first.counts if first.instance_counts is None else first.instance_counts
-        return cls(sums * counts, counts, means | parts, total)
+        return cls(reduce(add, sentence_means) * first.instances, first.instances, means | parts, total)
 
     def with_terms(self, name: str, terms: Mapping[str, Losses]) -> Losses:
         """Add the sentence means of further terms to this loss, which is logged as ``name``.

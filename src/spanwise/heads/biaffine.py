@@ -21,6 +21,7 @@ from spanwise.heads.span_head import SoftmaxHead, pad_soft_spans, row_sizes
 from spanwise.heads.span_settings import SoftmaxSettings
 from spanwise.heads.units import NO_ONNX, UnitHead, UnitSettings
 from spanwise.losses.smoothing import soft_cross_entropy
+from spanwise.runtime.fast_linear import MULTIPLE
 from spanwise.spans.tiles import Tiles
 
 
@@ -170,13 +171,13 @@ def append_one(vectors: Tensor) -> Tensor:
     return nn.functional.pad(vectors, (0, 1), value=1.0)
 
 
-def align(firsts: Tensor, lasts: Tensor, product: Tensor, multiple: int = 8) -> tuple[Tensor, Tensor, Tensor]:
-    """Pad vectors [..., size] and products [classes, size, size] with zeros to a multiple, which changes no result.
+def align(firsts: Tensor, lasts: Tensor, product: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """Pad vectors [..., size] and products [classes, size, size] with zeros to a multiple of 8, which changes no result.
 
     >>> firsts, lasts, product = align(torch.ones(3), torch.ones(3), torch.ones(2, 3, 3))
     >>> product.shape, (firsts @ product @ lasts).tolist()
     (torch.Size([2, 8, 8]), [9.0, 9.0])
     """
-    extra = -firsts.shape[-1] % multiple
+    extra = -firsts.shape[-1] % MULTIPLE
     pad = nn.functional.pad
     return pad(firsts, (0, extra)), pad(lasts, (0, extra)), pad(product, (0, extra, 0, extra))

@@ -31,7 +31,6 @@ class PointerRelationSettings(RelationSettings):
     entities: dict[str, Any] = Field(
         default_factory=lambda: {"kind": "global-pointer"}, description="the head for entities: its kind and settings"
     )
-    # full: a query and a key for each relation; shared: one product for all relations, as in Efficient GlobalPointer
     form: Literal["full", "shared"] = Field(
         default="full", description="full: a query and a key per relation; shared: one product for all relations"
     )

@@ -17,14 +17,13 @@ from spanwise.decoding.soft_nms import SoftNms
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.heads.abilities import HasSpanProbabilities, HasSpanVectors, HasThreshold, LearnsPartial
 from spanwise.heads.base import Labels, Losses, OnnxGraph, ScoredSpans, SpanVectors
-from spanwise.heads.locate_parts import Gold, Proposals, Text, move_spans, sample_cells
+from spanwise.heads.locate_parts import Gold, Proposals, Text, filter_weights, move_spans, sample_cells, sum_rounds
 from spanwise.heads.locate_settings import MAX_WIDTH, LocateSettings
 from spanwise.heads.outputs import class_log_odds
 from spanwise.heads.partial import Known, known_targets
 from spanwise.heads.sentence_cache import Ints, SentenceCache
 from spanwise.heads.span_head import SpanHead, sentence_indices, to_tensors
 from spanwise.losses.focal import boundary_loss, focal, open_softmax_focal, soft_weights, softmax_focal
-from spanwise.losses.partial import open_weight
 from spanwise.losses.smoothing import sum_masses
 from spanwise.spans.boundary_mlp import BoundaryMlp
 from spanwise.spans.candidates import grid, packed
@@ -169,17 +168,25 @@ class LocateLabel(SpanHead, HasThreshold, HasSpanVectors, HasSpanProbabilities, 
     # --- loss and scores, on the device ----------------------------------------------------------------------------
 
     def loss(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Losses:
-        settings, text = self.settings, Text.of(states)
-        spans = PackedSpans(targets["sentence"], targets["start"], targets["end"])
-        known = Known.select(targets)
-        filter_values, regressor_values, positives, filter_counts = [], [], [], []
+        text, known = Text.of(states), Known.select(targets)
+        seeds = PackedSpans(targets["sentence"], targets["start"], targets["end"])
+        spans, first_stage = self._first_stage_losses(text, seeds, targets["gold"], known)
+        classifier = self._classifier_loss(text, spans, targets, known)
+        return Losses.weighted_sum({"classifier": (self.settings.classifier_weight, classifier), **first_stage})
+
+    def _first_stage_losses(
+        self, text: Text, spans: PackedSpans, gold: Tensor, known: Known | None
+    ) -> tuple[PackedSpans, dict[str, tuple[float, Losses]]]:
+        """The seeds after the regressor has moved them, and the losses of filter and regressor with their weights."""
+        settings = self.settings
+        filter_values, filter_counts, regressor_values, positives = [], [], [], []
         for _ in range(self.rounds):
-            matches = match_spans(spans, targets["gold"])
+            matches = match_spans(spans, gold)
             positive = matches.overlap > settings.positive_overlap
             if self.filter is not None:
                 logits = self.filter(*text, spans).squeeze(1)
                 values = focal(logits, positive, settings.focus)
-                open_weights = _open_weights(known, spans, positive, logits)
+                open_weights = filter_weights(known, spans, positive, logits)
                 filter_values.append(values * open_weights * self._weights(matches.overlap, settings.positive_overlap))
                 filter_counts.append(open_weights > 0)
             if self.regressor is not None:
@@ -192,26 +199,33 @@ class LocateLabel(SpanHead, HasThreshold, HasSpanVectors, HasSpanProbabilities, 
                 regressor_values.append(boundary_loss(moves, spans.start, spans.end, start, end, weights))
                 positives.append(positive)
                 spans = move_spans(text, spans, moves)
+        losses = {}
+        if filter_values:
+            losses["filter"] = (settings.filter_weight, sum_rounds(text, spans, filter_values, filter_counts))
+        if regressor_values:
+            losses["regressor"] = (settings.regressor_weight, sum_rounds(text, spans, regressor_values, positives))
+        return spans, losses
+
+    def _classifier_loss(
+        self, text: Text, spans: PackedSpans, targets: Mapping[str, Tensor], known: Known | None
+    ) -> Losses:  # fmt: skip
+        """The loss of stage 2 for moved spans."""
+        settings = self.settings
         matches = match_spans(spans, targets["gold"])
         classes = targets["classes"].flatten(0, 1).index_select(0, matches.gold_index)
-        is_none = (matches.overlap < settings.label_overlap).unsqueeze(1)
-        classes = torch.cat((classes[:, :-1].masked_fill(is_none, 0.0), is_none.to(classes.dtype)), 1)
+        is_none = matches.overlap < settings.label_overlap
+        column = is_none.unsqueeze(1)
+        classes = torch.cat((classes[:, :-1].masked_fill(column, 0.0), column.to(classes.dtype)), 1)
         focus = settings.focus if "focal-classifier" in settings.paper else 0.0
         logits = self.classifier(*text, spans)
-        classifier_values = softmax_focal(logits, classes, focus)
-        counted = torch.ones_like(is_none.squeeze(1))
+        values = softmax_focal(logits, classes, focus)
+        counted = torch.ones_like(is_none)
         if known is not None:
             masses = known.log_masses(known.is_open_span(*spans), spans.sentence)
-            open_values = open_softmax_focal(logits, masses, focus)
-            classifier_values = torch.where(is_none.squeeze(1), open_values, classifier_values)
-            counted = ~(is_none.squeeze(1) & known.is_ignored(*spans))
-        classifier_values = classifier_values * self._weights(matches.overlap, settings.label_overlap)
-        terms = {"classifier": (settings.classifier_weight, _sum_rounds(states, spans, [classifier_values], [counted]))}
-        if filter_values:
-            terms["filter"] = (settings.filter_weight, _sum_rounds(states, spans, filter_values, filter_counts))
-        if regressor_values:
-            terms["regressor"] = (settings.regressor_weight, _sum_rounds(states, spans, regressor_values, positives))
-        return Losses.weighted_sum(terms)
+            values = torch.where(is_none, open_softmax_focal(logits, masses, focus), values)
+            counted = ~(is_none & known.is_ignored(*spans))
+        values = values * self._weights(matches.overlap, settings.label_overlap)
+        return sum_rounds(text, spans, [values], [counted])
 
     def score(self, states: TokenStates, targets: Mapping[str, Tensor]) -> ScoredSpans:
         """Every proposal with its best type.
@@ -265,26 +279,6 @@ class LocateLabel(SpanHead, HasThreshold, HasSpanVectors, HasSpanProbabilities, 
                 spans = move_spans(text, spans, self._moves(text, spans))
         return Proposals(seeds, spans, passed)
 
-    @torch.inference_mode()
-    def diagnose(self, states: TokenStates, sentences: Sequence[Sentence]) -> dict[str, int]:
-        """Count how the stages perform; the counts can be added over batches.
-
-        Of ``entities`` (distinct gold spans), ``passed`` have a proposal after the filter and ``located``
-        are matched exactly after the regressor. ``classified`` is the number of spans in stage 2.
-        """
-        device = states.words.device
-        seeds, padded_gold = self.targets(sentences, gold=False), self._padded_gold(sentences)["gold"]
-        proposals = self.propose(Text.of(states), {name: column.to(device) for name, column in seeds.items()})
-        gold = torch.from_numpy(padded_gold).to(device)
-        before, after = match_spans(proposals.seeds, gold), match_spans(proposals.spans, gold)
-        return {
-            "sentences": len(sentences),
-            "entities": sum(len({entity.fragments for entity in sentence.entities}) for sentence in sentences),
-            "classified": len(proposals.seeds.start),
-            "passed": len(set(before.gold_index[before.overlap > self.settings.positive_overlap].tolist())),
-            "located": len(set(after.gold_index[(after.overlap == 1) & proposals.passed].tolist())),
-        }
-
     def _passes(self, text: Text, spans: PackedSpans) -> Tensor:
         assert self.filter is not None
         passes: Tensor = self.filter(*text, spans).squeeze(1).sigmoid() > self.settings.proposal_threshold
@@ -303,19 +297,3 @@ class LocateLabel(SpanHead, HasThreshold, HasSpanVectors, HasSpanProbabilities, 
         if "global-soft-weight" in self.settings.paper and len(weights):
             weights = weights.mean().expand_as(weights)
         return weights
-
-
-def _open_weights(known: Known | None, spans: PackedSpans, positive: Tensor, logits: Tensor) -> Tensor:
-    """The weights of spans for the filter, which knows no types: a negative may be an entity of an open type."""
-    if known is None:
-        return torch.ones_like(logits, dtype=torch.float32)
-    weights = open_weight(logits, known.marked_share.index_select(0, spans.sentence)).exp()
-    return weights.where(known.is_open_span(*spans).any(1) & ~positive, torch.ones_like(weights))
-
-
-def _sum_rounds(states: TokenStates, spans: PackedSpans, rounds: list[Tensor], masks: list[Tensor] | None = None) -> Losses:
-    """Sum the values of spans by sentence, over all rounds of stage 1; ``masks`` select the spans that count."""
-    values, sentence = torch.stack(rounds), spans.sentence
-    counts = torch.ones_like(values) if masks is None else torch.stack(masks).to(values.dtype)
-    zeros = values.new_zeros(len(states.words))
-    return Losses(zeros.index_add(0, sentence, (values * counts).sum(0)), zeros.index_add(0, sentence, counts.sum(0)))

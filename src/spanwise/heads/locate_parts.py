@@ -7,10 +7,14 @@ from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+import torch
 from torch import Tensor
 
 from spanwise.encoders.base import TokenStates
+from spanwise.heads.base import Losses
+from spanwise.heads.partial import Known
 from spanwise.heads.sentence_cache import Ints
+from spanwise.losses.partial import open_weight
 from spanwise.spans.matching import PackedSpans
 from spanwise.spans.pooling import Maxima
 from spanwise.spans.regression import adjust_spans
@@ -48,6 +52,24 @@ def move_spans(text: Text, spans: PackedSpans, moves: Tensor) -> PackedSpans:
     """Move the boundaries of spans by offsets [S, 2], within their sentences."""
     length = text.lengths.index_select(0, spans.sentence)
     return PackedSpans(spans.sentence, *adjust_spans(spans.start, spans.end, moves, length))
+
+
+def filter_weights(known: Known | None, spans: PackedSpans, positive: Tensor, logits: Tensor) -> Tensor:
+    """The weights of spans for the filter, which knows no types: a negative may be an entity of an open type."""
+    if known is None:
+        return torch.ones_like(logits, dtype=torch.float32)
+    weights = open_weight(logits, known.marked_share.index_select(0, spans.sentence)).exp()
+    return weights.where(known.is_open_span(*spans).any(1) & ~positive, torch.ones_like(weights))
+
+
+def sum_rounds(text: Text, spans: PackedSpans, rounds: list[Tensor], masks: list[Tensor]) -> Losses:
+    """Sum the values of spans by sentence, over all rounds of stage 1; ``masks`` select the spans that count."""
+    values = torch.stack(rounds)
+    counts = torch.stack(masks).to(values.dtype)
+    zeros = values.new_zeros(len(text.words))
+    return Losses(
+        zeros.index_add(0, spans.sentence, (values * counts).sum(0)), zeros.index_add(0, spans.sentence, counts.sum(0))
+    )  # fmt: skip
 
 
 def sample_cells(cells: npt.NDArray[np.bool_], count: int, generator: np.random.Generator) -> npt.NDArray[np.bool_]:

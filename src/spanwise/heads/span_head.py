@@ -71,10 +71,10 @@ class SpanHead(Head):
 
     def with_teacher(self, gold: SoftSpans, sentence: Sentence, *, has_one_type: bool) -> SoftSpans:
         """Mix gold with the probabilities of teachers, if the sentence has any (see ``TaughtSentence``)."""
-        teacher = sentence.teacher if isinstance(sentence, TaughtSentence) else None
-        if not isinstance(sentence, TaughtSentence) or teacher is None:
+        if not isinstance(sentence, TaughtSentence) or sentence.teacher is None:
             return gold
-        return mix_targets(gold, self.scored_spans(teacher, sentence), sentence.gold_weight, has_one_type=has_one_type)
+        teacher = self.scored_spans(sentence.teacher, sentence)
+        return mix_targets(gold, teacher, sentence.gold_weight, has_one_type=has_one_type)
 
     def scored_spans(self, spans: SoftSpans, sentence: Sentence) -> SoftSpans:
         """Those of the ``spans`` of a sentence, given in words, that the head scores, in its units."""

@@ -31,23 +31,18 @@ class SpanSettings(HeadSettings):
     max_width: int | None = Field(
         default=None, ge=1, description="words of the widest span; by default chosen from the training entities, or unlimited"
     )
-    # flat: entities do not overlap; nested: they do not cross; overlapping: any; auto: as the training entities
     decoding: Literal["auto", "overlapping", "nested", "flat"] = Field(
         default="auto", description="flat: no overlaps; nested: no crossings; overlapping: any; auto: as in the training data"
     )
-    # types whose entities may have several fragments (heads/discontinuous.py); auto: as in training; false: none
     discontinuous: Literal["auto", False] | tuple[str, ...] = Field(
         default="auto", description="types whose entities may have several fragments; auto: as in training; false: none"
     )
-
-    # whether the losses of fragments and links also train the encoder (heads/discontinuous.py)
     fragments_train_encoder: Literal["auto"] | bool = Field(
         default="auto", description="let fragments train the encoder; auto: if 5 % of the training entities are discontinuous"
     )
     link_width: int | None = Field(
         default=None, ge=1, description="words of the widest link between fragments; by default as in training, at most 32"
     )
-    # auto, or the settings of the relation head: relations are learned if the training data has them
     relations: Literal["auto", False] | dict[str, Any] = Field(
         default=False, description="auto, or settings of span-relations: learn relations if the data has them; false: never"
     )

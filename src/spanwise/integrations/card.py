@@ -8,7 +8,7 @@ from typing import Any
 
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
-from spanwise.config.settings import Config
+from spanwise.config.settings import Config, encoder_name
 from spanwise.core.counting import counted
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.percentages import percent
@@ -17,6 +17,9 @@ from spanwise.prediction.onnx.record import read_record
 from spanwise.runs.folder import RunFolder
 from spanwise.runtime.hub import PREFIX
 
+ANY_TEXT = '"Any text, of any length."'
+GIVEN_SPANS = 'given = spanwise.Sentence("s1", ("Rain", "in", "Oslo"), (spanwise.Entity("?", ((2, 3),)),))\n'
+STRICT = "An entity is correct if its type and all its words are."
 NO_LICENCE = "Not specified. The licences of the encoder and of the training data may restrict the use of this model."
 
 
@@ -50,7 +53,8 @@ def model_card(
     training = f"trained with the recipe `{config.recipe}` of Spanwise."
     if run_folder.is_unfinished:
         training += " The training is unfinished; these are the weights of the best epoch so far."
-    text = f"# {title}\n\nA model for named entity recognition, {training}\n\n"
+    purpose = "that types given entities" if config.head.get("task") == "typing" else "for named entity recognition"
+    text = f"# {title}\n\nA model {purpose}, {training}\n\n"
     quantization = read_record(exported).quantization if is_onnx else None
     if quantization is not None:
         text += f"Exported to ONNX in 8 bits: {quantization.summary}.\n\n"
@@ -76,8 +80,8 @@ def _results(run: Mapping[str, Any], corpus: str) -> Iterator[EvalResult]:
 
 def _metrics(scores: Mapping[str, Any]) -> dict[str, float]:
     """The main scores of a split: micro scores of entities, or the accuracy of typing."""
-    micro = scores.get("micro", scores)
-    return {name: round(micro[name], 4) for name in ("f1", "precision", "recall", "accuracy") if name in micro}
+    main = scores.get("micro") or scores.get("typing", {})
+    return {name: round(main[name], 4) for name in ("f1", "precision", "recall", "accuracy") if name in main}
 
 
 def _sections(
@@ -88,9 +92,12 @@ def _sections(
     for kind, types in (("Entities", labels.get("entities")), ("Relations", finds_relations and labels.get("relations"))):
         if types:
             yield f"{kind}: {', '.join(f'`{type}`' for type in types)}."
+    is_typing = config.head.get("task") == "typing"
+    given = GIVEN_SPANS if is_typing else ""
     yield (
         f"## Usage\n\n```\npip install {install}\n```\n\n```python\nimport spanwise\n\n"
-        f'model = spanwise.load("{hub_source(name)}")\nfor sentence in model.predict("Any text, of any length."):\n'
+        f'model = spanwise.load("{hub_source(name)}")\n{given}'
+        f"for sentence in model.predict({'given' if is_typing else ANY_TEXT}):\n"
         "    for entity in sentence.entities:\n        print(entity.type, sentence.text_of(entity), entity.score)\n```"
     )
     rows = [(split, _metrics(scores)) for split, scores in run.get("scores", {}).items()]
@@ -99,11 +106,12 @@ def _sections(
         lines = [f"| {' | '.join(['split', *columns])} |", f"|{'---|' * (len(columns) + 1)}"]
         lines += [f"| {split} | {' | '.join(percent(values.get(column, 0)) for column in columns)} |" for split, values in rows]
         when = " Measured before the export to ONNX." if is_exported else ""
-        yield f"## Scores\n\nAn entity is correct if its type and all its words are.{when}\n\n" + "\n".join(lines)
+        rule = "The accuracy of the types of given entities." if is_typing else STRICT
+        yield f"## Scores\n\n{rule}{when}\n\n" + "\n".join(lines)
     sizes = [f"{split} {counted(summary['sentences'], 'sentence')}" for split, summary in run.get("data", {}).items()]
     facts = {
         "Data": ", ".join([*([corpus] if corpus else []), *sizes]) or None,
-        "Encoder": config.encoder.get("name") or config.encoder.get("kind"), "Seed": config.training.seed,
+        "Encoder": encoder_name(config.encoder), "Seed": config.training.seed,
         "Epochs": run.get("epochs"), "Spanwise": run.get("versions", {}).get("spanwise"),
     }  # fmt: skip
     lines = [f"- {key}: {value}" for key, value in facts.items() if value is not None]

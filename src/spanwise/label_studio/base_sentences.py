@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from spanwise.core.other_words import compact, move_entity, place_of, word_places
+from spanwise.core.other_words import move_entity, place_of, without_whitespace, word_places
 from spanwise.core.types import Entity, Sentence
 
 
@@ -13,14 +13,14 @@ def find_base_sentences(
 ) -> Iterator[tuple[str | None, Sequence[Sentence]]]:  # fmt: skip
     """Yield the sentences of a task in groups: those that together form one of ``texts``, and the others alone.
 
-    ``texts`` are compact, and ``longest`` is the length of the longest. The longest match counts. A
+    ``texts`` have no white space, and ``longest`` is the length of the longest. The longest match counts. A
     sentence that is in no text is yielded with None.
 
     >>> task = [Sentence("1", ("Ann",)), Sentence("2", ("left",)), Sentence("3", ("early",))]
     >>> [(text, len(part)) for text, part in find_base_sentences(task, {"Annleft"}, 7)]
     [('Annleft', 2), (None, 1)]
     """
-    pieces = [compact(sentence.text) for sentence in sentences]
+    pieces = [without_whitespace(sentence.text) for sentence in sentences]
     start = 0
     while start < len(pieces):
         match, end, text = None, start + 1, ""
@@ -46,7 +46,7 @@ def move_entities(original: Sentence, sentences: Sequence[Sentence]) -> Iterator
     """
     old_places, start = word_places(original), 0
     for sentence in sentences:
-        new_places, end = word_places(sentence, start), start + len(compact(sentence.text))
+        new_places, end = word_places(sentence, start), start + len(without_whitespace(sentence.text))
         yield [
             move_entity(entity, old_places, new_places) if start <= place.start and place.end <= end else None
             for entity in original.entities

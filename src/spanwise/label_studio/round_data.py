@@ -9,7 +9,7 @@ from pathlib import Path
 
 from spanwise.core.counting import counted
 from spanwise.core.errors import SpanwiseError
-from spanwise.core.other_words import compact
+from spanwise.core.other_words import without_whitespace
 from spanwise.core.partial import known_types
 from spanwise.core.types import Corpus, Entity, Sentence
 from spanwise.corpora.splits import ensure_dev_split, read_corpus
@@ -47,8 +47,8 @@ def round_corpus(request: RoundRequest, log: Callable[[str], None]) -> Corpus:
 def _join(base: Corpus, documents: Sequence[tuple[Change, list[Sentence]]], log: Callable[[str], None]) -> Corpus:
     """Add the annotated tasks to the base data. Its sentences are recognised by their text, not by their words."""
     types = {entity.type for sentence in base["train"] for entity in sentence.entities}
-    held_out = {compact(sentence.text) for split in ("dev", "test") if split in base for sentence in base[split]}
-    originals = {compact(sentence.text): sentence for sentence in base["train"]}
+    held_out = {without_whitespace(sentence.text) for split in ("dev", "test") if split in base for sentence in base[split]}
+    originals = {without_whitespace(sentence.text): sentence for sentence in base["train"]}
     known = originals.keys() | held_out
     longest = max(map(len, known), default=0)
     used: list[Sentence] = []
@@ -66,7 +66,7 @@ def _join(base: Corpus, documents: Sequence[tuple[Change, list[Sentence]]], log:
                 moved = zip(marked, move_entities(original, marked), strict=True)
                 marked = [_keep_hidden(sentence, original, entities) for sentence, entities in moved]
             used += marked
-    train = [sentence for sentence in base["train"] if compact(sentence.text) not in corrected]
+    train = [sentence for sentence in base["train"] if without_whitespace(sentence.text) not in corrected]
     log(
         f"training on {counted(len(train), 'sentence')} of the base data and {len(used):,} collected; "
         f"{len(base['train']) - len(train):,} replaced, {skipped:,} skipped because they are in dev or test"

@@ -91,20 +91,6 @@ def _positive_part(values: Tensor, group: Tensor, shape: torch.Size) -> Tensor:
     return (sums.log() + highest).view(shape)
 
 
-def class_imbalance_dense(scores: Tensor, inside: Tensor, labels: Tensor) -> Tensor:
-    """The class-imbalance loss from boolean ``labels`` of the shape of the scores, for gold with many positives.
-
-    >>> scores = torch.tensor([[[20.0, -1.0, 0.5]]])
-    >>> inside, labels = torch.tensor([[[True, True, False]]]), torch.tensor([[[True, False, False]]])
-    >>> class_imbalance_dense(scores, inside, labels).round(decimals=4)
-    tensor([[0.3133]])
-    """
-    scores = scores.float()
-    negatives = scores.masked_fill(labels | ~inside, -torch.inf)
-    positives = (-scores).masked_fill(~(labels & inside), -torch.inf)
-    return _log_one_plus_exp(negatives) + _log_one_plus_exp(positives)
-
-
 def binary_cross_entropy(
     scores: Tensor, inside: Tensor, positives: Tensor, mass: Tensor | None = None, open_masses: Tensor | None = None
 ) -> Tensor:  # fmt: skip

@@ -18,9 +18,9 @@ from spanwise.evaluation.tasks import EntityTask, Task, TypingTask
 from spanwise.files.limits import MODEL_BUFFER_BYTES, MODEL_EXPANSION
 from spanwise.files.reading import read_json
 from spanwise.files.writing import atomic_files, atomic_output, write_json
-from spanwise.heads import head_values, make_head
+from spanwise.heads import head_class, head_values, make_head
 from spanwise.heads.abilities import heads_with
-from spanwise.heads.base import Head, Labels, Losses, ScoredSpans
+from spanwise.heads.base import Head, Labels, Losses
 from spanwise.runs.folder import RunFolder
 from spanwise.runtime.allocation import AllocationLimit
 from spanwise.runtime.tensors import check_finite, load_weights, state_tensors, write_tensors
@@ -56,9 +56,6 @@ class Model(nn.Module):
     def losses(self, batch: Batch) -> Losses:
         """Compute the loss of each sentence of a batch."""
         return self.head.loss(self.encoder(batch.inputs), batch.targets)
-
-    def score(self, batch: Batch) -> ScoredSpans:
-        return self.head.score(self.encoder(batch.inputs), batch.targets)
 
     @classmethod
     def build(
@@ -97,8 +94,7 @@ class Model(nn.Module):
         """Write configuration, encoder files and labels. The configuration comes first: it marks a run folder."""
         folder.mkdir(parents=True, exist_ok=True)
         run = RunFolder(folder)
-        with atomic_output(run.config_file) as temporary:
-            temporary.write_text(self.config.to_yaml(), encoding="utf-8")
+        run.write_config(self.config)
         with atomic_files(folder) as files:
             self.encoder.save(files)
         write_json(run.labels_file, self.labels.to_json())
@@ -115,12 +111,9 @@ class Model(nn.Module):
         ``maps_weights`` is for several processes that predict: they share the weights in memory.
         ``only_predicts`` loads faster, but the model cannot be trained.
         """
-        folder, run = Path(folder), RunFolder(folder)
-        missing = [file.name for file in (run.config_file, run.labels_file, run.weights_file) if not file.is_file()]
-        if missing:
-            raise SpanwiseError(f"{folder}: {_why_no_model(run, missing)}")
-        config = run.read_config()
-        labels = Labels.from_json(read_json(run.labels_file), str(run.labels_file))
+        folder = Path(folder)
+        run = require_model(folder)
+        config, labels = run.read_config(), read_labels(run)
         with AllocationLimit(MODEL_EXPANSION * run.weights_file.stat().st_size + MODEL_BUFFER_BYTES, run.weights_file):
             encoder = load_encoder(config.encoder, folder, only_predicts=only_predicts)
             model = cls(encoder, make_head(encoder, labels, config.head), config)
@@ -129,6 +122,25 @@ class Model(nn.Module):
         if run.is_unfinished:
             warnings.warn(f"{folder}: training is unfinished; using its best epoch so far", SpanwiseWarning, stacklevel=2)
         return model.eval()
+
+
+def require_model(folder: Path) -> RunFolder:
+    """Return the run folder of a PyTorch model; raise an error that explains what is missing if it has none."""
+    run = RunFolder(folder)
+    missing = [file.name for file in (run.config_file, run.labels_file, run.weights_file) if not file.is_file()]
+    if missing:
+        raise SpanwiseError(f"{folder}: {_why_no_model(run, missing)}")
+    return run
+
+
+def read_labels(run: RunFolder) -> Labels:
+    """The types of the data that a model was trained on; only some heads predict relations."""
+    return Labels.from_json(read_json(run.labels_file), str(run.labels_file))
+
+
+def predicts_relations(run: RunFolder) -> bool:
+    """Whether the model of a run predicts relations."""
+    return head_class(str(run.read_config().head.get("kind"))).finds_relations
 
 
 def _why_no_model(run: RunFolder, missing: Sequence[str]) -> str:

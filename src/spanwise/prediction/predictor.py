@@ -13,7 +13,7 @@ import torch
 from spanwise.batching.batches import to_device
 from spanwise.core.types import Sentence
 from spanwise.decoding.decode import Predictions
-from spanwise.decoding.thresholds import MinScore, Thresholds, apply_threshold, lowest_threshold
+from spanwise.decoding.thresholds import MinScore, Thresholds, apply_threshold, lowest_threshold, with_default
 from spanwise.heads.abilities import CachesSentences, HasRelationThreshold, HasThreshold, find_ability, heads_with
 from spanwise.heads.base import Head
 from spanwise.models.model import Model
@@ -72,31 +72,14 @@ def predict(
 
 
 def predict_chunk(
-    model: Model,
-    sentences: Sequence[Sentence],
-    context: Sequence[Sentence],
-    *,
-    batch_size: int = 64,
-    threshold: Thresholds = NO_THRESHOLDS,
-) -> list[Sentence]:
+    model: Model, sentences: Sequence[Sentence], context: Sequence[Sentence], *, batch_size: int, threshold: Thresholds
+) -> list[Sentence]:  # fmt: skip
     """Predict sentences that fit in memory; the encoder may read ``context`` of the same documents."""
-    prepared = model.encoder.prepare(sentences, context)
-    predicted = predict_prepared(model, sentences, prepared, batch_size=batch_size, threshold=threshold)
-    for head in heads_with(model.head, CachesSentences):
-        head.clear_cache()
+    head, prepared = model.head, model.encoder.prepare(sentences, context)
+    predicted = predict_with_heads([head], model, sentences, prepared, batch_size=batch_size, threshold=threshold)[head]
+    for part in heads_with(head, CachesSentences):
+        part.clear_cache()
     return predicted
-
-
-def predict_prepared(
-    model: Model,
-    sentences: Sequence[Sentence],
-    prepared: Sequence[Any],
-    *,
-    batch_size: int = 64,
-    threshold: Thresholds = NO_THRESHOLDS,
-) -> list[Sentence]:
-    """Predict sentences that the model's encoder has already prepared."""
-    return predict_with_heads([model.head], model, sentences, prepared, batch_size=batch_size, threshold=threshold)[model.head]
 
 
 @torch.inference_mode()
@@ -127,16 +110,10 @@ def with_predictions(
     predicted = [sentence.with_predictions(*prediction) for sentence, prediction in paired]
     if not threshold:
         return predicted
-    relations = _with_relation_defaults(head, threshold.relations)
+    adjustable, relations = find_ability(head, HasRelationThreshold), threshold.relations
+    if adjustable is not None:
+        relations = with_default(relations, head.labels.relations, adjustable.relation_threshold)
     return list(apply_threshold(predicted, Thresholds(threshold.entities, relations)))
-
-
-def _with_relation_defaults(head: Head, threshold: MinScore) -> MinScore:
-    """Add the head's threshold of relations for the other relation types, if some have a given one."""
-    adjustable = find_ability(head, HasRelationThreshold)
-    if adjustable is None or not isinstance(threshold, Mapping) or not threshold:
-        return threshold
-    return {**dict.fromkeys(head.labels.relations, adjustable.relation_threshold), **threshold}
 
 
 @contextmanager
@@ -173,15 +150,15 @@ def temporary_threshold(head: Head, threshold: MinScore) -> Iterator[float | Non
     by_type, requested = threshold if isinstance(threshold, Mapping) else {}, lowest_threshold(threshold)
     adjustable = find_ability(head, HasThreshold)
     default = adjustable.set_threshold(requested) if adjustable and 0 < requested < 1 else None
-    heads = [module for module in head.modules() if isinstance(module, Head)]
+    heads = heads_with(head, Head)
     try:
         if adjustable and default is not None and default < requested:
             adjustable.set_threshold(default)  # `apply_threshold` drops the rest afterwards
-        for module in heads if by_type else ():
-            module.min_scores = {type: by_type.get(type) or default or 0.0 for type in module.labels.entities}
+        for part in heads if by_type else ():
+            part.min_scores = {type: by_type.get(type) or default or 0.0 for type in part.labels.entities}
         yield default
     finally:
         if adjustable and default is not None:
             adjustable.set_threshold(default)
-        for module in heads:
-            module.min_scores = None
+        for part in heads:
+            part.min_scores = None

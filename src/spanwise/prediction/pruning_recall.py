@@ -9,23 +9,23 @@ import torch
 
 from spanwise.batching.batches import to_device
 from spanwise.core.types import Sentence
-from spanwise.heads.abilities import Prunes, find_ability
+from spanwise.heads.abilities import Prunes
 from spanwise.models.model import Model
 from spanwise.prediction.encoding import encode_batches
 from spanwise.runtime.device import full_precision
 
+BATCH_SIZE = 64
+
 
 @torch.inference_mode()
 @full_precision()
-def pruning_recall(model: Model, sentences: Sequence[Sentence], prepared: Sequence[Any], *, batch_size: int = 64) -> float:
-    """Share of the contiguous gold spans that the prediction head does not prune.
+def pruning_recall(model: Model, head: Prunes, sentences: Sequence[Sentence], prepared: Sequence[Any]) -> float:
+    """Share of the contiguous gold spans that a head of the model does not prune.
 
     Spans that the head cannot represent count as pruned.
     """
-    head, remaining = find_ability(model.head, Prunes), torch.zeros((), dtype=torch.int64)
-    if head is None:
-        raise ValueError("expected a head that prunes spans")
-    for indices, states, device in encode_batches(model, prepared, batch_size):
+    remaining = torch.zeros((), dtype=torch.int64)
+    for indices, states, device in encode_batches(model, prepared, BATCH_SIZE):
         targets = head.targets([sentences[index] for index in indices], gold=True)
         remaining = remaining.to(device) + head.count_kept_gold(states, to_device(targets, device)).sum()
     gold = sum(len({e.range for e in sentence.entities if not e.is_discontinuous}) for sentence in sentences)

@@ -91,17 +91,6 @@ def names_no_encoder(recipe: str) -> bool:
     return recipe in recipes() and _needs_encoder(recipes()[recipe].get("encoder") or {})
 
 
-def encoder_name(values: Mapping[str, Any]) -> str:
-    """Name the encoder of a configuration.
-
-    >>> encoder_name({"kind": "concat", "parts": [{"kind": "transformer", "name": "minilm"}, {"kind": "static"}]})
-    'minilm + static'
-    """
-    if values.get("kind") == "concat":
-        return " + ".join(map(encoder_name, values["parts"]))
-    return str(values.get("name", values["kind"]))
-
-
 def encoder_values(name: str, recipe: Mapping[str, Any]) -> dict[str, Any]:
     """Return the encoder section for a user's choice: ``static``, an alias, a folder, ``hf:NAME`` or a plugin's name.
 

@@ -186,11 +186,6 @@ class RunFolder:
         with atomic_output(self.config_file) as temporary:
             temporary.write_text(config.to_yaml(), encoding="utf-8")
 
-    def read_thresholds(self) -> dict[str, float]:
-        """The minimum scores by type that were saved in the model; empty if there are none."""
-        saved = read_json(self.onnx_file).get("thresholds") if self.is_onnx else self.read_config().thresholds
-        return dict(saved or {})
-
     def save_thresholds(self, thresholds: Mapping[str, float]) -> None:
         """Save minimum scores by type in a finished or exported model; prediction then uses them by default."""
         if not self.is_run:

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from spanwise.core.errors import SpanwiseError
+from spanwise.core.errors import SpanwiseError, first_line
 
 PREFIX = "hf:"
 
@@ -46,5 +46,4 @@ def download_model(name: str, **options: Any) -> Path:
     try:
         return Path(snapshot_download(name, **options))
     except Exception as error:  # the session may come from requests or httpx
-        reason = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise SpanwiseError(f"{PREFIX}{name}: no such model on the Hugging Face hub ({reason})") from None
+        raise SpanwiseError(f"{PREFIX}{name}: no such model on the Hugging Face hub ({first_line(error)})") from None

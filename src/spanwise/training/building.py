@@ -7,14 +7,14 @@ from pathlib import Path
 
 import torch
 
-from spanwise.config.settings import Config
+from spanwise.config.settings import Config, encoder_name
 from spanwise.core.types import Corpus
 from spanwise.encoders.prediction_tokenizer import read_prediction_tokenizer
 from spanwise.encoders.pretrained import load_pretrained, resolve
 from spanwise.encoders.word_tokenizer import WordTokenizer
 from spanwise.heads import head_class
 from spanwise.models.model import Model
-from spanwise.recipes.catalog import encoder_name, encoder_values
+from spanwise.recipes.catalog import encoder_values
 from spanwise.runtime.collection import paused_collection
 from spanwise.training.checks import check_corpus, check_coverage, is_covered
 from spanwise.training.data import labelled, with_all_words

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 
-from spanwise.core.counting import counted
+from spanwise.core.counting import counted, join_names
 from spanwise.core.partial import known_types
 from spanwise.core.types import Corpus, Entity, Sentence, Span
 from spanwise.encoders.base import Encoder
@@ -89,22 +89,13 @@ def _label_notes(corpus: Corpus) -> Iterator[str]:
         counts = Counter(entity.type for sentence in corpus[split] for entity in sentence.entities)
         unseen = {name: count for name, count in counts.items() if name not in known}
         if unseen:
-            listed = list_some([f"{name} ({count})" for name, count in sorted(unseen.items())])
+            listed = join_names([f"{name} ({count})" for name, count in sorted(unseen.items())], MAX_LISTED)
             yield f"{split} has entity types that are not in train and cannot be learned: {listed}"
         absent = known - counts.keys() - _unannotated(corpus[split], known)
         if split != "train" and counts and absent:
-            yield f"{split} has no entity of {list_some(sorted(absent))}"
+            yield f"{split} has no entity of {join_names(sorted(absent), MAX_LISTED)}"
         if split != "train" and not counts:
             yield f"{split} has no entities: its scores will be 0"
-
-
-def list_some(names: Sequence[str]) -> str:
-    """The first names, and how many more there are.
-
-    >>> list_some("ABCDEFGHIJKL")
-    'A, B, C, D, E, F, G, H, I, J and 2 more'
-    """
-    return ", ".join(names[:MAX_LISTED]) + f" and {len(names) - MAX_LISTED:,} more" * (len(names) > MAX_LISTED)
 
 
 def _unannotated(sentences: Sequence[Sentence], types: set[str]) -> set[str]:

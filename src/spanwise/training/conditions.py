@@ -21,7 +21,7 @@ def current_conditions(device: str, processes: int) -> dict[str, str | int]:
     capability = torch.backends.cpu.get_cpu_capability()
     return {
         "threads": torch.get_num_threads(), "processes": processes, "device": device, "cpu": capability,
-        **{package: _version(package) for package in _PACKAGES},
+        **{package: package_version(package) for package in _PACKAGES},
     }  # fmt: skip
 
 
@@ -41,7 +41,8 @@ def describe_changes(before: Conditions, now: Conditions) -> str | None:
 
 
 @cache  # reading it takes milliseconds
-def _version(package: str) -> str:
+def package_version(package: str) -> str:
+    """The version of an installed package."""
     try:
         return version(package)
     except PackageNotFoundError:

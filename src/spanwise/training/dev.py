@@ -26,16 +26,16 @@ class DevScorer:
         self._windows = gold if model.needs_spans else [window for s in gold for window in split_into_windows(s)]
         self._prepared = model.encoder.prepare(self._windows, context)
         # Gold spans that survive pruning are counted in whole sentences.
-        self._is_pruned = find_ability(model.head, Prunes) is not None
-        self._prepared_gold = model.encoder.prepare(gold, context) if self._is_pruned else []
+        self._pruning_head = find_ability(model.head, Prunes)
+        self._prepared_gold = [] if self._pruning_head is None else model.encoder.prepare(gold, context)
 
     def score(self) -> tuple[dict[str, Any], list[Sentence]]:
         """Return the current scores, with those of each branch of a bundle, and the predicted sentences."""
         head = self.model.head
         predicted = self._predict_tuned([head.prediction_head, *head.branches.values()])
         scores = self.model.task.score_dev(self.gold, predicted[head.prediction_head])
-        if self._is_pruned:
-            scores["pruning_recall"] = pruning_recall(self.model, self.gold, self._prepared_gold)
+        if self._pruning_head is not None:
+            scores["pruning_recall"] = pruning_recall(self.model, self._pruning_head, self.gold, self._prepared_gold)
         if head.branches:
             task = EntityTask()
             scores["branches"] = {name: task.score_dev(self.gold, predicted[branch]) for name, branch in head.branches.items()}

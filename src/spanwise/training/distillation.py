@@ -8,17 +8,17 @@ from pathlib import Path
 from typing import Any
 
 from spanwise.config.settings import iter_sections
+from spanwise.core.counting import join_names
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Corpus, Sentence
-from spanwise.files.reading import read_json
-from spanwise.heads import head_class, head_settings, head_values
+from spanwise.heads import head_values
 from spanwise.heads.abilities import LearnsProbabilities, find_ability
 from spanwise.heads.base import Labels
 from spanwise.losses.teaching import TaughtSentence, decide_open_spans
-from spanwise.models.model import Model
+from spanwise.models.model import Model, predicts_relations, read_labels, require_model
 from spanwise.prediction.load import model_folder
 from spanwise.runs.folder import RunFolder
-from spanwise.training.checks import list_some
+from spanwise.training.checks import MAX_LISTED
 from spanwise.training.data import unlabelled_sentences
 from spanwise.training.supervision import Supervision
 from spanwise.training.teacher_outputs import TeacherOutputs, is_short
@@ -105,8 +105,8 @@ def check_student(student: Model, teachers: Sequence[str], *, has_unlabelled: bo
     if student.head.finds_relations:
         if has_unlabelled and (missing := [type for type in student.labels.relations if type not in related]):
             raise SpanwiseError(
-                f"no teacher predicts relations of {list_some(missing)}, and without them the student would learn that "
-                "unlabelled text has none; add a teacher that predicts them, or omit --unlabelled"
+                f"no teacher predicts relations of {join_names(missing, MAX_LISTED)}, and without them the student would "
+                "learn that unlabelled text has none; add a teacher that predicts them, or omit --unlabelled"
             )
         more = " and, in unlabelled text, from relations that most teachers predict" if has_unlabelled else " only"
         notes.append(f"relations are learned from gold{more}")
@@ -135,16 +135,13 @@ def _discontinuous_types(folder: Path) -> set[str]:
 
 def _check_teacher(folder: Path, labels: Labels) -> tuple[str, ...]:
     """Check the files of a teacher and its types; return the types of relations that it predicts."""
-    run = RunFolder(folder)
-    if not run.weights_file.is_file() or not run.has_model:
-        Model.load(folder)  # raises an error that explains what is missing
-    head = run.read_config().head
-    if head.get("task") == "typing":
+    run = require_model(folder)
+    if run.read_config().head.get("task") == "typing":
         raise SpanwiseError(f"{folder}: types given spans and cannot teach a model that predicts entities")
-    known = Labels.from_json(read_json(run.labels_file), str(run.labels_file))
+    known = read_labels(run)
     if missing := [type for type in labels.entities if type not in known.entities]:
         raise SpanwiseError(
-            f"{folder}: does not know {list_some(missing)}; a teacher must know all entity types of the training data"
+            f"{folder}: does not know {join_names(missing, MAX_LISTED)}; "
+            "a teacher must know all entity types of the training data"
         )
-    finds_relations = head_class(str(head.get("kind"))).finds_relations or head_settings(head).relation_head is not None
-    return known.relations if finds_relations else ()
+    return known.relations if predicts_relations(run) else ()

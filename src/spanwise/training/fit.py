@@ -10,6 +10,7 @@ import torch
 from spanwise.config.settings import Config
 from spanwise.core.types import Corpus
 from spanwise.models.model import Model
+from spanwise.training.deterministic import deterministic_algorithms
 from spanwise.training.loop import Trainer
 
 
@@ -23,9 +24,10 @@ def fit(corpus: Corpus, config: Config, *, device: str = "auto") -> Model:
     train, training = corpus["train"], config.training.model_copy(update={"checkpoint_steps": None})
     config = config.model_copy(update={"training": training})
     model = Model.build(config, corpus)
-    # The trainer needs a dev split and a folder; it uses neither here.
-    trainer = Trainer(
-        model, Corpus({"train": train, "dev": train[:1]}), Path(gettempdir()), device=device, log=lambda line: None
-    )
-    trainer.make_all_steps()
+    with deterministic_algorithms(is_requested=training.deterministic):
+        # The trainer needs a dev split and a folder; it uses neither here.
+        trainer = Trainer(
+            model, Corpus({"train": train, "dev": train[:1]}), Path(gettempdir()), device=device, log=lambda line: None
+        )
+        trainer.make_all_steps()
     return model.eval()

@@ -18,11 +18,18 @@ import numpy as np
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.partial import known_types
 from spanwise.core.types import Corpus, Entity, Sentence
-from spanwise.files.reading import read_json
 from spanwise.heads.abilities import LearnsProbabilities, find_ability
 from spanwise.heads.base import Labels
 from spanwise.losses.teaching import TaughtSentence
-from spanwise.models.model import NO_ENTITIES, Model, entity_types
+from spanwise.models.model import (
+    NO_ENTITIES,
+    Model,
+    entity_types,
+    predicts_relations,
+    read_labels,
+    relation_types,
+    require_model,
+)
 from spanwise.prediction.load import model_folder
 from spanwise.runs.folder import RunFolder
 from spanwise.training.supervision import Supervision
@@ -31,21 +38,17 @@ from spanwise.training.teacher_outputs import TeacherOutputs, is_short, taught_s
 
 def missing_types(folder: Path, corpus: Corpus) -> tuple[str, ...]:
     """The types of the old model that the new training data does not annotate."""
-    run = RunFolder(model_folder(folder))
-    if not run.labels_file.is_file():
-        Model.load(run.path)  # raises an error that explains what is missing
+    run = require_model(model_folder(folder))
     if run.read_config().head.get("task") == "typing":
         raise SpanwiseError(f"{folder}: types given spans; --keep-types needs a model that predicts entities")
-    labels = Labels.from_json(read_json(run.labels_file), str(run.labels_file))
     annotated = annotated_types(corpus["train"])
-    return tuple(type for type in labels.entities if type not in annotated)
+    return tuple(type for type in read_labels(run).entities if type not in annotated)
 
 
 def missing_relations(folder: Path, corpus: Corpus) -> tuple[str, ...]:
-    """The relation types of the old model that the new training data does not have."""
-    file = RunFolder(model_folder(folder)).labels_file
-    known = {relation.type for sentence in corpus["train"] for relation in sentence.relations}
-    return tuple(type for type in Labels.from_json(read_json(file), str(file)).relations if type not in known)
+    """The relation types that the old model predicts and the new training data does not have."""
+    run, known = RunFolder(model_folder(folder)), relation_types(corpus["train"])
+    return tuple(type for type in read_labels(run).relations if type not in known) if predicts_relations(run) else ()
 
 
 def annotated_types(sentences: Iterable[Sentence]) -> set[str]:

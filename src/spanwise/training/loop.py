@@ -16,12 +16,12 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from spanwise.batching.batches import PackedBatch, TrainingBatches
+from spanwise.config.settings import encoder_name
 from spanwise.core.counting import counted
 from spanwise.core.types import Corpus, Sentence
 from spanwise.corpora.splits import fingerprints
 from spanwise.files.writing import atomic_output
 from spanwise.models.model import Model
-from spanwise.recipes.catalog import encoder_name
 from spanwise.runs.folder import RunFolder
 from spanwise.runs.records import check_same
 from spanwise.runtime.device import should_use_cuda
@@ -97,9 +97,8 @@ class Trainer:
 
     def _update_count(self) -> int:
         """The number of optimiser steps; the remaining batches of an epoch also make one."""
-        starts = [0, *self.batches.ends[:-1]]
-        sizes = [end - start for start, end in zip(starts, self.batches.ends, strict=True)]
-        return sum(math.ceil(size / self.settings.accumulate) for size in sizes)
+        epochs = zip(self.batches.starts, self.batches.ends, strict=True)
+        return sum(math.ceil((end - start) / self.settings.accumulate) for start, end in epochs)
 
     @property
     def device_name(self) -> str:
@@ -151,8 +150,8 @@ class Trainer:
         """Make the steps of all epochs without dev scores, checkpoints and other files."""
         stream = self._stream(0)
         with Progress(len(self.batches), 0, self.log, epochs=self.epochs, shows=False) as progress:
-            for epoch in range(self.epochs):
-                self._train_epoch(stream, self.batches.ends[epoch - 1] if epoch else 0, progress)
+            for start in self.batches.starts:
+                self._train_epoch(stream, start, progress)
                 self.epoch += 1
 
     def _stream(self, done: int) -> Iterator[PackedBatch]:
@@ -167,8 +166,7 @@ class Trainer:
     def _train_epoch(self, stream: Iterator[PackedBatch], done: int, progress: Progress) -> dict[str, float]:
         """Make the remaining steps of an epoch; return its mean losses."""
         self.steps.wrapped_model.train()
-        end = self.batches.ends[self.epoch]
-        start = self.batches.ends[self.epoch - 1] if self.epoch else 0
+        start, end = self.batches.starts[self.epoch], self.batches.ends[self.epoch]
         for step in range(done, end):
             # forward, backward, update
             is_update = (step + 1 - start) % self.settings.accumulate == 0 or step + 1 == end

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import platform
-from functools import cache
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from spanwise.config.settings import Config
 from spanwise.core.version import __version__
 from spanwise.models.model import count_parameters
-from spanwise.training.conditions import Conditions
+from spanwise.training.conditions import Conditions, package_version
 from spanwise.training.loop import Trainer
+
+_PACKAGES = ("torch", "transformers", "accelerate", "numpy")
 
 
 def training_report(
@@ -19,6 +19,7 @@ def training_report(
 ) -> dict[str, Any]:
     """Return the contents of the report file; ``requested`` is the configuration before automatic settings were resolved."""
     model, corpus = trainer.model, trainer.corpus
+    packages = {package: package_version(package) for package in _PACKAGES}
     return {
         "scores": scores,
         "recipe": model.config.recipe,
@@ -37,16 +38,5 @@ def training_report(
         "precision": trainer.precision,
         "notes": notes,
         "conditions": dict(conditions),
-        "versions": {"spanwise": __version__, "python": platform.python_version(), **_package_versions()},
+        "versions": {"spanwise": __version__, "python": platform.python_version(), **packages},
     }  # fmt: skip
-
-
-@cache  # reading them takes milliseconds
-def _package_versions() -> dict[str, str]:
-    versions = {}
-    for package in ("torch", "transformers", "accelerate", "numpy"):
-        try:
-            versions[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return versions

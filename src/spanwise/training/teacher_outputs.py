@@ -11,8 +11,7 @@ from typing import Any
 import torch
 
 from spanwise.core.types import Corpus, Entity, Relation, Sentence, Span
-from spanwise.decoding.decode import Policy, Predictions
-from spanwise.decoding.soft_nms import SoftNms
+from spanwise.decoding.decode import Policy, Predictions, overlap_policy
 from spanwise.files.writing import atomic_output
 from spanwise.heads.base import Labels
 from spanwise.prediction.windows import MAX_WORDS
@@ -43,7 +42,7 @@ class TeacherOutputs:
         with torch.random.fork_rng(devices=[]):  # the student's random numbers do not depend on its teachers
             opinions = ask_teachers(
                 teachers, labels, taught_sentences(corpus), context=all_sentences(corpus), device=device, log=log,
-                policy=decoding.policy if isinstance(decoding, SoftNms) else decoding,
+                policy=overlap_policy(decoding),
             )  # fmt: skip
         return cls(opinions, [describe_teacher(folder) for folder in teachers], labels.entities)
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from spanwise.core.errors import SpanwiseError, unknown_name
 
 
-def check_trackers(names: Iterable[str]) -> tuple[str, ...]:
-    """Return the names if all are known and installed. (Accelerate ignores those that are not.)"""
-    names = tuple(names)
+def check_trackers(names: Sequence[str]) -> None:
+    """Raise an error if a tracker is unknown or not installed. (Accelerate ignores those that are not.)"""
     if not names:
-        return names
+        return
     from accelerate.tracking import LOGGER_TYPE_TO_CLASS, get_available_trackers
 
     available = {str(getattr(tracker, "value", tracker)) for tracker in get_available_trackers()}
@@ -21,7 +20,6 @@ def check_trackers(names: Iterable[str]) -> tuple[str, ...]:
             raise unknown_name("tracker", name, LOGGER_TYPE_TO_CLASS)
         if name not in available:
             raise SpanwiseError(f"tracker {name!r} is not installed; run pip install {name}")
-    return names
 
 
 def flatten(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

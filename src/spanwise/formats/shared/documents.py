@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from spanwise.core.types import Extra, Link, Relation, Sentence, Span
@@ -52,11 +52,9 @@ class Document:
     sentences: list[Span] = field(default_factory=list)
 
 
-def to_documents(
-    sentences: Iterable[Sentence], ledger: Ledger, *, mention_id: Callable[[int], str] = lambda number: f"T{number}"
-) -> Iterator[Document]:
-    """Join consecutive sentences of the same document into one text, with mentions numbered from 1."""
-    return (_join(group, ledger, mention_id) for group in group_by_document(sentences))
+def to_documents(sentences: Iterable[Sentence], ledger: Ledger) -> Iterator[Document]:
+    """Join consecutive sentences of the same document into one text, with the mentions T1, T2 and so on."""
+    return (_join(group, ledger) for group in group_by_document(sentences))
 
 
 def group_by_document(sentences: Iterable[Sentence]) -> Iterator[list[Sentence]]:
@@ -97,7 +95,7 @@ def merge_extra(sentences: list[Sentence], ledger: Ledger) -> Extra | None:
     return merged or None
 
 
-def _join(sentences: list[Sentence], ledger: Ledger, mention_id: Callable[[int], str]) -> Document:
+def _join(sentences: list[Sentence], ledger: Ledger) -> Document:
     first = sentences[0]
     document = Document(first.id if first.document is None else first.document, "", extra=merge_extra(sentences, ledger))
     ids: dict[tuple[int, int], str] = {}  # of mentions, by sentence and entity index
@@ -115,7 +113,7 @@ def _join(sentences: list[Sentence], ledger: Ledger, mention_id: Callable[[int],
                 ledger.lose("entities", "that are only whitespace")
                 continue
             ledger.lose("fragments", "that are only whitespace", len(fragments) - len(visible))
-            ids[index, number] = mention_id(len(ids) + 1)
+            ids[index, number] = f"T{len(ids) + 1}"
             shifted = tuple(Span(length + start, length + end) for start, end in visible)
             document.mentions.append(Mention(ids[index, number], entity.type, shifted, entity.score, entity.extra))
         document.words += [Span(length + start, length + end) for start, end in sentence.offsets]

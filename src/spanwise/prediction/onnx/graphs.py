@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from spanwise.core.errors import SpanwiseError
+from spanwise.core.errors import SpanwiseError, first_line
 
 COLUMNS = 6  # sentence, start, end, label, score, log-odds
 
@@ -34,7 +34,7 @@ class Graph:
         except SpanwiseError:
             raise
         except Exception as error:  # onnxruntime has its own exceptions, without a common base
-            raise self.error((str(error).strip() or type(error).__name__).splitlines()[0]) from None
+            raise self.error(first_line(error)) from None
         if not all(isinstance(output, np.ndarray) for output in outputs):
             raise self.error("returns values that are not tensors")
         return outputs

@@ -17,7 +17,7 @@ from spanwise.core.types import Sentence
 from spanwise.decoding.decode import Predictions, add_entities, decode
 from spanwise.decoding.fragments import LINK_LABELS, PackedSpans, join_fragments
 from spanwise.decoding.soft_nms import SoftNms
-from spanwise.decoding.thresholds import MinScore, Thresholds, apply_threshold, lowest_threshold
+from spanwise.decoding.thresholds import MinScore, Thresholds, apply_threshold, lowest_threshold, with_default
 from spanwise.encoders.subword_indexing import Arrays
 from spanwise.prediction.base import BasePredictor, score_scale
 from spanwise.prediction.onnx.encoders import load_encoder
@@ -67,15 +67,10 @@ class OnnxPredictor(BasePredictor):
             for index, predictions in zip(indices, batch, strict=True):
                 predicted[index] = sentences[index].with_predictions(*predictions)
             advance(len(indices))
-        relations = self._with_relation_defaults(threshold.relations)
+        relations = threshold.relations
+        if (record := self.record.relations) is not None:
+            relations = with_default(relations, record.types, record.threshold)
         return list(apply_threshold(predicted, Thresholds(threshold.entities, relations)))
-
-    def _with_relation_defaults(self, threshold: MinScore) -> MinScore:
-        """Add the default threshold of relations for the other relation types, if some have a given one."""
-        relations = self.record.relations
-        if relations is None or not isinstance(threshold, Mapping) or not threshold:
-            return threshold
-        return {**dict.fromkeys(relations.types, relations.threshold), **threshold}
 
     def _cutoffs(self, threshold: MinScore) -> tuple[float | None, Mapping[str, float] | None]:
         """The head's threshold, None if it has none, and the minimum scores by type."""
@@ -105,16 +100,16 @@ class OnnxPredictor(BasePredictor):
         if record.span_widths:
             inputs |= candidate_spans(inputs["mask"].sum(1), record.span_widths)
         columns = self._head.run(inputs)
-        policy = record.policy
+        policy, log_odds = record.policy, None
         if record.tags is not None:
             self._head.check_tags(columns, inputs["mask"], len(record.tags.start))
             columns = list(decode_tags(columns[0], inputs["mask"], record.tags))
-        elif isinstance(policy, SoftNms) and cutoff is not None:
-            policy = replace(policy, threshold=cutoff)
-        if record.tags is None:
+        else:
             tables = (len(self.types), len(record.fragment_types), len(LINK_LABELS))
             self._head.check_spans(columns, inputs["mask"], tables if record.returns == "fragments" else tables[:1])
-        log_odds = columns[5] if record.tags is None else None
+            log_odds = columns[5]
+            if isinstance(policy, SoftNms) and cutoff is not None:
+                policy = replace(policy, threshold=cutoff)
         entities = decode(
             *columns[:5], count=count, types=self.types, policy=policy, min_scores=min_scores, log_odds=log_odds
         )  # fmt: skip

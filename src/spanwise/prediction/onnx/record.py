@@ -12,6 +12,7 @@ from spanwise.config.settings import CalibrationSettings
 from spanwise.config.validation import TypeNames, validate_settings
 from spanwise.core.counting import counted
 from spanwise.core.errors import SpanwiseError
+from spanwise.decoding.decode import overlap_policy
 from spanwise.decoding.soft_nms import SoftNms
 from spanwise.encoders.joint_indexing import part_folder
 from spanwise.encoders.subword_indexing import SubwordSettings
@@ -159,7 +160,7 @@ class Record(EncoderRecord):
 
     @model_validator(mode="after")
     def _check_consistency(self) -> Self:
-        policy = self.policy.policy if isinstance(self.policy, SoftNms) else self.policy
+        policy = overlap_policy(self.policy)
         if policy not in POLICIES:
             raise ValueError(f"policy: expected {', '.join(POLICIES)}, found {policy!r:.60}")
         if (self.returns == "tags") != (self.tags is not None):
