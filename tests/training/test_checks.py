@@ -104,6 +104,16 @@ def test_unreachable_relations() -> None:
     )
 
 
+def test_relations_between_sentences_only(built: Model) -> None:
+    """No head is built for such relations, so that nothing else would mention them."""
+    entities = (Entity("Place", ((0, 1),)), Entity("Drug", ((1, 2),)))
+    sentences = [
+        Sentence(f"s{n}", ("a", "b"), entities, links=(Link("near", 0, 1 - n, 0),), document="d", position=n) for n in (0, 1)
+    ]
+    notes = check_corpus(Corpus({"train": sentences, "dev": sentences}), built.head)
+    assert "train has 2 relations between sentences, which no head learns" in notes
+
+
 def test_labels_that_differ_between_splits(built: Model) -> None:
     splits = {
         "train": corpus()["train"],

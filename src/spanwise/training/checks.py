@@ -77,6 +77,9 @@ def _relation_notes(corpus: Corpus, head: Head) -> Iterator[str]:
         can_learn = hasattr(head.configured_head.settings, "relations")
         advice = "--set head.relations=auto learns them" if can_learn else "the recipe spanwise does"
         yield f"train has {counted(count, 'relation')}, which this head does not learn; {advice}"
+    links = sum(len(sentence.links) for sentence in corpus["train"])
+    if links and not head.finds_relations:
+        yield f"train has {counted(links, 'relation')} between sentences, which no head learns"
     if head.finds_relations:
         for split in corpus:
             if note := _unreachable_relations(corpus[split], head):
