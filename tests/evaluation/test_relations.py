@@ -7,6 +7,7 @@ import pytest
 from spanwise import Entity, Link, Relation, Sentence
 from spanwise.evaluation import Score, evaluate
 from spanwise.evaluation.relations import micro_relations, scored_relations
+from spanwise.evaluation.tasks import MIN_RELATIONS, EntityTask
 
 WORDS = tuple("abcdefgh")
 A, B, C = Entity("Org", ((0, 2),)), Entity("Place", ((3, 4),)), Entity("Place", ((5, 6),))
@@ -166,3 +167,15 @@ def test_links_in_documents_with_the_same_name_and_a_missing_prediction() -> Non
     relations = evaluate(gold, gold[1:]).relations
     assert relations is not None
     assert relations.strict.micro.correct == 1
+
+
+@pytest.mark.parametrize("related", [1, MIN_RELATIONS])
+def test_few_relations_do_not_select_an_epoch(related: int) -> None:
+    """The first epoch has the relations right and half of the entities, the second has all entities and no relation."""
+    relations = (Relation("based", 0, 1),)
+    gold = [Sentence(str(n), WORDS, (A, B), relations if n < related else ()) for n in range(2 * MIN_RELATIONS)]
+    first = [sentence if n < MIN_RELATIONS else Sentence(sentence.id, WORDS) for n, sentence in enumerate(gold)]
+    second = [Sentence(sentence.id, WORDS, sentence.entities) for sentence in gold]
+    task = EntityTask(finds_relations=True)
+    scores = [task.selection_score(task.score_dev(gold, predicted)) for predicted in (first, second)]
+    assert scores == pytest.approx([2 / 3, 1.0] if related == 1 else [5 / 6, 0.5])

@@ -14,6 +14,8 @@ from spanwise.evaluation.relations import micro_relations
 from spanwise.evaluation.scores import Score, Tally, entity_items
 from spanwise.evaluation.typing import format_typing, score_typing
 
+MIN_RELATIONS = 50  # of dev; with fewer, chance would select the epoch
+
 
 class Task(ABC):
     """How a model is scored during and after training.
@@ -56,7 +58,8 @@ class Task(ABC):
 class EntityTask(Task):
     """Find entities, scored by strict micro F1.
 
-    With relations, epochs are selected by the mean of the micro F1 of entities and of relations.
+    With relations, epochs are selected by the mean of the micro F1 of entities and of relations, if dev
+    has at least ``MIN_RELATIONS``.
     """
 
     metric, metric_key = "F1", "f1"
@@ -71,11 +74,15 @@ class EntityTask(Task):
             tally.add(entity_items(gold_sentence), entity_items(predicted_sentence))
         dev: dict[str, Any] = _rates(tally.scores.micro)
         if self.finds_relations:
-            dev["relations"] = _rates(micro_relations(gold, predicted))
+            relations = micro_relations(gold, predicted)
+            dev["relations"] = {**_rates(relations), "support": relations.support}
         return dev
 
     def selection_score(self, dev: Mapping[str, Any]) -> float:
-        return float(dev["f1"] + dev["relations"]["f1"]) / 2 if "relations" in dev else float(dev["f1"])
+        relations = dev.get("relations")
+        if relations is None or relations.get("support", MIN_RELATIONS) < MIN_RELATIONS:
+            return float(dev["f1"])
+        return float(dev["f1"] + relations["f1"]) / 2
 
     def format_epoch(self, dev: Mapping[str, Any]) -> str:
         relations = f", relations F1 {percent(dev['relations']['f1'])}" if "relations" in dev else ""
