@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from itertools import combinations
 
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from spanwise.core.types import Span
-from spanwise.heads.span_settings import count_without_crossing, has_crossing
+from spanwise.core.types import Entity, Sentence, Span
+from spanwise.heads.span_settings import SpanSettings, count_without_crossing, has_crossing
 
 spans = st.lists(st.tuples(st.integers(0, 8), st.integers(1, 6)).map(lambda pair: Span(pair[0], sum(pair))), max_size=8)
 
@@ -33,3 +34,19 @@ def test_many_crossing_spans_of_a_long_text_are_counted_quickly() -> None:
     pairs = [span for start in range(0, 3000, 6) for span in (Span(start, start + 3), Span(start + 2, start + 5))]
     inner = [Span(start, start + 1) for start in range(0, 3000, 6)]
     assert count_without_crossing([*pairs, *inner]) == 1000
+
+
+@pytest.mark.parametrize(
+    ("inner", "count", "decoding"),
+    [
+        (Span(0, 1), 2000, "flat"),  # one nested entity is probably an annotation error
+        (Span(0, 1), 20, "nested"),
+        (Span(1, 3), 2000, "flat"),
+        (Span(1, 3), 20, "overlapping"),
+    ],
+)
+def test_a_few_overlaps_in_a_large_corpus_do_not_decide(inner: Span, count: int, decoding: str) -> None:
+    words = ("a", "b", "c")
+    sentences = [Sentence(str(number), words, (Entity("X", ((0, 2),)),)) for number in range(count)]
+    sentences.append(Sentence("overlap", words, (Entity("X", ((0, 2),)), Entity("X", (inner,)))))
+    assert SpanSettings().resolve(sentences).decoding == decoding
