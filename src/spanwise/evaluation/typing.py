@@ -176,7 +176,7 @@ def print_typing(typing: TypingScores, console: Console) -> None:
     """Print the accuracy of each type, a summary line and the notes."""
     from rich.text import Text
 
-    from spanwise.evaluation.table import percent, plain_table
+    from spanwise.evaluation.table import plain_table
 
     table = plain_table("type", "accuracy", "correct", "entities")
     for type, score in typing.types.items():
