@@ -194,6 +194,8 @@ def ensure_dev_split(corpus: Corpus, share: float = 0.1) -> tuple[Corpus, str]:
         train, dev = _split_off(sentences, range(len(sentences)), share)
         detail = "; documents were split, because no whole documents have about that many sentences"
     message = f"no dev split: using {len(dev):,} of {len(sentences):,} training sentences as dev (fixed seed 13){detail}"
+    if len(sentences) == 1:
+        message = "no dev split: a single training sentence cannot be split, so dev is empty"
     return Corpus({**splits, "train": tuple(train), "dev": tuple(dev)}, corpus.name), message
 
 
