@@ -115,10 +115,15 @@ def open_splits(
                 for split, paths in files.items()
             }
         if format is None and not can_detect(path):
-            if RunFolder(path).is_run:
-                raise SpanwiseError(f"{path}: expected data, found a model")
+            check_no_model(path)
             raise SpanwiseError(f"{path}: found no files named train, dev or test, and no folder format such as brat")
     return {split_name(path) or "all": read(path, format, ledger, with_annotations=with_annotations)}
+
+
+def check_no_model(folder: Path) -> None:
+    """Raise an error if a folder that is passed as data is a run folder or an exported model."""
+    if RunFolder(folder).is_run:
+        raise SpanwiseError(f"{folder}: expected data, found a model")
 
 
 def select_split(splits: Iterable[str], split: str, path: str | Path) -> str:
