@@ -210,8 +210,8 @@ def _simulate(
     check_output_folder(out)
     corpus = read_training_corpus(data, source_format, typer.echo)
     if criteria.count >= (size := len(corpus["train"])):
-        found = counted(size, "training sentence")
-        raise SpanwiseError(f"a simulation starts with {criteria.count:,} sentences; found only {found}; pass a smaller -n")
+        available = counted(size, "training sentence")
+        raise SpanwiseError(f"a simulation starts with {criteria.count:,} sentences; found only {available}; pass a smaller -n")
     config = choices.resolve()
     if choices.takes_default_encoder:
         config = replace_encoder(config, corpus, typer.echo)
