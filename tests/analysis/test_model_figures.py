@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
+from spanwise.analysis.figures.confusion import confusion_figure
 from spanwise.analysis.figures.cosines import cosines_figure
 from spanwise.analysis.figures.losses import losses_figure
 from spanwise.analysis.figures.norms import norms_figure
@@ -19,6 +20,7 @@ from spanwise.analysis.figures.style import render
 from spanwise.analysis.figures.violin import FoundAndMissed, violin_figure
 from spanwise.analysis.figures.volcano import volcano_figure
 from spanwise.analysis.projection import pca
+from spanwise.evaluation.confusion import Confusion
 
 MANY = [f"A_type_with_a_rather_long_name_{number}" for number in range(29)]
 
@@ -51,6 +53,15 @@ def test_many_types_with_long_names() -> None:
     ]
     for figure in figures:
         assert not overlapping_labels(figure)
+
+
+@pytest.mark.parametrize(
+    "types", [["protein", "DNA", "RNA", "cell_line", "cell_type"], ["Place", "Person name", "Organization"]]
+)
+def test_names_of_few_types_are_slanted_before_they_touch(types: list[str]) -> None:
+    for figure in (confusion_figure(Confusion(), types), cosines_figure(types, np.eye(len(types)))):
+        is_slanted = any(label.get_rotation() for label in figure.axes[0].get_xticklabels())
+        assert is_slanted or not overlapping_labels(figure)
 
 
 def test_rare_types_share_a_legend_entry() -> None:

@@ -81,6 +81,12 @@ def test_scores() -> None:
     assert "Predicted types that do not occur in gold: Date." in section.text
 
 
+def test_unseen_sentences_have_a_score_only_if_there_are_some() -> None:
+    for train, has_row in ((TRAIN, True), (GOLD, False)):
+        summary = scores_section(evaluate(GOLD, PREDICTED, train)).tables["summary"]
+        assert (("unseen sentences",) in rows(summary, "measure")) is has_row
+
+
 def test_relaxed_score_shows_no_correct_count() -> None:
     """Precision and recall use different counts; the count for precision (3) would exceed the support (2)."""
     words = ("IL2", "gene", "in", "T", "cells", "one")

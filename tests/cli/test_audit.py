@@ -9,7 +9,9 @@ import pytest
 from cli_runner import Runner
 
 from spanwise.audit.folder import AuditFolder, AuditRecord
-from spanwise.core.types import Entity, Sentence
+from spanwise.audit.result import Audit
+from spanwise.audit.suggestions import Suggestion
+from spanwise.core.types import Corpus, Entity, Sentence
 from spanwise.formats import read, write
 
 OSLO = Entity("Place", ((1, 2),))
@@ -30,6 +32,17 @@ def folder(tmp_path: Path) -> Path:
     suggestion = {"sentence": "a", "kind": "missing", "gold": None, "suggestion": entity, "score": 0.9}
     (folder / "suggestions.json").write_text(json.dumps([suggestion]))
     return folder
+
+
+def test_suggestions_are_counted(run: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    suggestions = [Suggestion("a", "missing", None, OSLO, score, {}) for score in (0.9, 0.5, 0.4)]
+    result = Audit(Corpus({"all": (IN_OSLO,)}), {}, suggestions, files=[tmp_path / "report.html"])
+    monkeypatch.setattr("spanwise.audit.audit.audit", lambda *arguments, **options: result)
+    assert run("audit", tmp_path / "data.jsonl", "--out", tmp_path / "audit").out.splitlines() == [
+        "3 suggestions: 3 missing",
+        "suggestions with a score of at least 0.5, where gold is probably wrong: 2",
+        f"wrote {tmp_path / 'report.html'}",
+    ]
 
 
 def test_corrections_of_an_audit_know_their_data(run: Runner, folder: Path) -> None:

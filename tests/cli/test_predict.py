@@ -273,6 +273,12 @@ def test_partly_annotated_brat_folder(run: Runner, model: Path, tmp_path: Path) 
     assert (scored.code, json.loads(scored.out)["sentences"]) == (0, 3)  # only annotated texts
 
 
+@pytest.mark.parametrize("command", ["predict", "suggest"])
+def test_a_model_is_no_input(run: Runner, model: Path, tmp_path: Path, command: str) -> None:
+    result = run(command, model, model, "--output", tmp_path / "out.jsonl")
+    assert (result.code, result.err) == (2, f"{model}: expected data, found a model\n")
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -13,6 +13,7 @@ from cli_runner import Runner
 from tiny import STATIC, sentences
 
 import spanwise.prediction.load
+from spanwise.cli.training_report import print_next_commands
 from spanwise.formats import write
 from spanwise.training.progress import Progress
 
@@ -98,6 +99,14 @@ def test_train_ends_with_the_commands_to_try_next(run: Runner, data: Path, tmp_p
         f"      spanwise analyze '{out}' {data} --split dev --out report  # which errors it makes, and why",
         f"      spanwise serve '{out}'  # try it in a browser",
     ]
+
+
+def test_no_evaluation_is_proposed_without_gold_entities(capsys: pytest.CaptureFixture[str]) -> None:
+    """Training on a single sentence leaves no dev sentence, and a corpus may have no entity in test."""
+    some, none = ({"micro": {"support": support}} for support in (3, 0))
+    for scores in ({"dev": none}, {"dev": some, "test": none}):
+        print_next_commands(Path("RUN"), Path("DATA"), None, scores)
+        assert re.findall("spanwise (.*?) ", capsys.readouterr().out) == ["predict", "serve"]
 
 
 def test_a_score_of_zero_is_not_marked_as_best() -> None:

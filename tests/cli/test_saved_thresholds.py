@@ -56,6 +56,14 @@ def best(run: Runner, model: Path, data: Path, *options: str) -> dict[str, float
     return saved_thresholds(model)
 
 
+def test_saved_thresholds_are_described(run: Runner, model: Path, tmp_path: Path) -> None:
+    export_onnx(model, tmp_path / "onnx")
+    for folder in (model, tmp_path / "onnx"):
+        assert "thresholds" not in run("describe", folder).out
+        RunFolder(folder).save_thresholds({"Drug": 0.3, "Place": 0.62})
+        assert "\nthresholds    Drug 0.3, Place 0.62\n" in run("describe", folder).out
+
+
 def test_thresholds_found_on_dev_are_saved_and_used_by_default(run: Runner, model: Path, data: Path) -> None:
     before = spanwise.load(model, "cpu")
     unchanged = before.predict(DATA["test"])

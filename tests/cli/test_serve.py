@@ -66,7 +66,10 @@ def test_errors_are_one_line(run: Runner, tmp_path: Path) -> None:
         occupied.listen()
         port = occupied.getsockname()[1]
         result = run("serve", tmp_path, "--port", port)
-    assert (result.code, result.err) == (2, f"cannot listen on 127.0.0.1, port {port}: Address already in use\n")
+    assert (result.code, result.err) == (
+        2,
+        f"cannot listen on 127.0.0.1, port {port}: Address already in use; pass another --host or --port\n",
+    )
     result = run("serve", tmp_path, "--port", "0")
     assert result.code == 2
     assert str(tmp_path) in result.err

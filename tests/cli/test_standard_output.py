@@ -56,8 +56,8 @@ def test_a_dash_is_standard_output(run: Runner, tmp_path: Path, monkeypatch: pyt
 
 def test_predictions_on_standard_output_have_no_messages_in_between(run: Runner, model: Path, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("in Oslo")
-    for command in ("predict", "suggest"):
-        result = run(command, model, tmp_path / "a.txt", "--output", "-", "--to", "jsonl")
+    for command, *options in (("predict", "--to", "jsonl"), ("suggest", "--to", "jsonl"), ("predict",), ("suggest",)):
+        result = run(command, model, tmp_path / "a.txt", "--output", "-", *options)
         assert [json.loads(line)["tokens"] for line in result.out.splitlines()] == [["in", "Oslo"]]
         assert "wrote /dev/stdout: 1 sentence," in result.err
 

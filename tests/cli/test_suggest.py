@@ -137,6 +137,9 @@ def test_simulation_writes_a_report(run: Runner, tmp_path: Path) -> None:
     assert "--simulate counts sentences: omit --unit" in result.err
     result = run("suggest", "--simulate", data, "--output", data)
     assert (result.code, result.err.count("\n")) == (2, 1)
+    result = run("suggest", "--simulate", data, *options, *settings, "--output", tmp_path / "new")
+    message = "a simulation starts with 100 sentences; found only 30 training sentences; pass a smaller -n\n"
+    assert (result.code, result.err) == (2, message), "the default of -n is 100"
 
 
 def test_a_simulation_replaces_a_default_encoder_that_does_not_cover_the_text(
@@ -151,7 +154,7 @@ def test_a_simulation_replaces_a_default_encoder_that_does_not_cover_the_text(
 
     monkeypatch.setattr("spanwise.active_learning.learning_curve.simulate_curves", stop)
     write([Sentence(str(n), tuple("奥斯陆是首都"), (Entity("Place", ((0, 3),)),)) for n in range(20)], tmp_path / "zh.jsonl")
-    result = run("suggest", "--simulate", tmp_path / "zh.jsonl", "--output", tmp_path / "curve")
+    result = run("suggest", "--simulate", tmp_path / "zh.jsonl", "-n", 5, "--output", tmp_path / "curve")
     assert f"encoder: static, because {tiny_bert} hardly knows the script or language of this data" in result.out
     assert simulated[0].config.encoder == {"kind": "static"}
 

@@ -69,6 +69,13 @@ def test_complete_table() -> None:
     ]
 
 
+def test_no_score_on_unseen_sentences_if_there_are_none() -> None:
+    gold = [one_word_entities(["X"])]
+    lines = printed(evaluate(gold, gold, train=gold))
+    assert not any("unseen" in line for line in lines)
+    assert lines[-1] == "note: all sentences are also in the training data: the scores on new text may be much lower"
+
+
 def test_interval_is_printed_for_enough_sentences() -> None:
     gold = [Sentence(str(n), ("a", "b"), (Entity("X", ((0, 1),)),)) for n in range(20)]
     predicted = [Sentence(str(n), ("a", "b"), (Entity("X", ((0, 1),)), Entity("X", ((1, 2),)))) for n in range(20)]

@@ -103,7 +103,7 @@ def _replace_weights(folder: Path) -> None:
 
 
 BROKEN: dict[str, tuple[Callable[[Path], Any], str]] = {
-    "no folder": (shutil.rmtree, "no trained model here"),
+    "no folder": (shutil.rmtree, "no such folder"),
     "no config.yaml": (lambda f: (f / "config.yaml").unlink(), r"no trained model here \(config.yaml missing\)"),
     "no labels.json": (lambda f: (f / "labels.json").unlink(), r"no trained model here \(labels.json missing\)"),
     "no weights": (lambda f: (f / "model.safetensors").unlink(), r"no trained model here \(model.safetensors missing\)"),

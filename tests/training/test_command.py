@@ -68,7 +68,7 @@ ERRORS = {
     ("--sweep", "max_width=1,2"): "--sweep max_width=1,2: expected section.key=a,b,c",
     ("--device", "gpu"): "device 'gpu': expected cpu, cuda or auto",
     ("--track", "tensorbord"): "unknown tracker 'tensorbord' (did you mean 'tensorboard'?)",
-    ("--init", "/no/such/folder"): "/no/such/folder: no trained model here",
+    ("--init", "/no/such/folder"): "/no/such/folder: no such folder",
     ("--from", "conl"): "unknown format 'conl'",
 }
 

@@ -50,7 +50,7 @@ def scores_section(evaluation: Evaluation) -> Section:
     measures: dict[str, Score | Macro | None] = {
         "micro": strict.micro, "macro": strict.macro, "unlabelled": evaluation.unlabelled, "relaxed": evaluation.relaxed,
         "discontinuous": evaluation.discontinuous, "nested": evaluation.nested,
-        "unseen sentences": evaluation.unseen.score if evaluation.unseen else None,
+        "unseen sentences": evaluation.unseen.score if evaluation.unseen and evaluation.unseen.sentences else None,
     }  # fmt: skip
     tables = {
         "summary": Table(

@@ -109,6 +109,8 @@ def audit(
         raise SystemExit(130) from None
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in result.counts.most_common())
     typer.echo(f"{counted(len(result.suggestions), 'suggestion')}{': ' * bool(kinds)}{kinds}")
+    likely = sum(suggestion.score >= 0.5 for suggestion in result.suggestions)
+    typer.echo(f"suggestions with a score of at least 0.5, where gold is probably wrong: {likely:,}")
     typer.echo(f"wrote {', '.join(map(str, result.files))}")
 
 

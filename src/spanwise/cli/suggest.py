@@ -202,12 +202,16 @@ def _simulate(
     from spanwise.active_learning.learning_curve import simulate_curves, summarize, write_curves
     from spanwise.active_learning.simulate import Simulation
     from spanwise.analysis.writing import check_output_folder
+    from spanwise.core.errors import SpanwiseError
     from spanwise.training.building import replace_encoder
     from spanwise.training.data import read_training_corpus
 
     check_target(out, data)
     check_output_folder(out)
     corpus = read_training_corpus(data, source_format, typer.echo)
+    if criteria.count >= (size := len(corpus["train"])):
+        available = counted(size, "training sentence")
+        raise SpanwiseError(f"a simulation starts with {criteria.count:,} sentences; found only {available}; pass a smaller -n")
     config = choices.resolve()
     if choices.takes_default_encoder:
         config = replace_encoder(config, corpus, typer.echo)

@@ -21,7 +21,10 @@ def print_scores(scores: dict[str, dict[str, Any]]) -> None:
 
 
 def print_next_commands(run: Path, data: Path, data_format: str | None, scores: Mapping[str, Any]) -> None:
-    """Print commands that use a finished run, ready to copy; they read the data as training did."""
+    """Print commands that use a finished run, ready to copy; they read the data as training did.
+
+    Without gold entities, there is nothing to evaluate or to analyse.
+    """
     from spanwise.formats.registry import split_encoding
 
     format, encoding = split_encoding(data_format)
@@ -37,7 +40,10 @@ def print_next_commands(run: Path, data: Path, data_format: str | None, scores: 
         (f"spanwise analyze {folder} {gold} --out report", "which errors it makes, and why"),
         (f"spanwise serve {folder}", "try it in a browser"),
     ]
-    if "typing" in next(iter(scores.values()), {}):  # a model that types given spans has no threshold and needs spans
+    gold_scores = scores.get("test") or scores["dev"]
+    if "typing" in gold_scores:  # a model that types given spans has no threshold and needs spans
         commands = commands[2:3]
+    elif not gold_scores["micro"]["support"]:
+        commands = [commands[0], commands[-1]]
     for index, (command, purpose) in enumerate(commands):
         typer.echo(f"{'next: ' if index == 0 else '      '}{command}  # {purpose}")

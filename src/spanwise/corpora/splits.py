@@ -115,10 +115,15 @@ def open_splits(
                 for split, paths in files.items()
             }
         if format is None and not can_detect(path):
-            if RunFolder(path).is_run:
-                raise SpanwiseError(f"{path}: expected data, found a model")
+            check_no_model(path)
             raise SpanwiseError(f"{path}: found no files named train, dev or test, and no folder format such as brat")
     return {split_name(path) or "all": read(path, format, ledger, with_annotations=with_annotations)}
+
+
+def check_no_model(folder: Path) -> None:
+    """Raise an error if a folder that is passed as data is a run folder or an exported model."""
+    if RunFolder(folder).is_run:
+        raise SpanwiseError(f"{folder}: expected data, found a model")
 
 
 def select_split(splits: Iterable[str], split: str, path: str | Path) -> str:
@@ -194,6 +199,8 @@ def ensure_dev_split(corpus: Corpus, share: float = 0.1) -> tuple[Corpus, str]:
         train, dev = _split_off(sentences, range(len(sentences)), share)
         detail = "; documents were split, because no whole documents have about that many sentences"
     message = f"no dev split: using {len(dev):,} of {len(sentences):,} training sentences as dev (fixed seed 13){detail}"
+    if len(sentences) == 1:
+        message = "no dev split: a single training sentence cannot be split, so dev is empty"
     return Corpus({**splits, "train": tuple(train), "dev": tuple(dev)}, corpus.name), message
 
 

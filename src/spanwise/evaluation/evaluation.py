@@ -129,6 +129,8 @@ def evaluate(
     notes = list(_notes(pairing, strict.scores))
     if not has_relation_scores:
         notes += _relation_notes(gold_relations, predicted_relations)
+    if train_sentences is not None and pairing.sentences and not unseen_sentences:
+        notes.append("all sentences are also in the training data: the scores on new text may be much lower")
     return Evaluation(
         entities=strict.scores,
         unlabelled=unlabelled.scores.micro,

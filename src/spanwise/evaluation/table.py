@@ -58,7 +58,7 @@ def _entities(evaluation: Evaluation) -> Table:
         _add(table, "discontinuous", evaluation.discontinuous)
     if evaluation.nested is not None:
         _add(table, "nested", evaluation.nested)
-    if evaluation.unseen is not None:
+    if evaluation.unseen is not None and evaluation.unseen.sentences:
         _add(table, counted(evaluation.unseen.sentences, "unseen sentence"), evaluation.unseen.score)
     return table
 

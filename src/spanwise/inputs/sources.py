@@ -10,6 +10,7 @@ from typing import IO, cast
 
 from spanwise.core.errors import FormatError, SpanwiseError, UnknownFormatError
 from spanwise.core.types import Sentence
+from spanwise.corpora.splits import check_no_model
 from spanwise.files.encodings import RecodedLines, recoded_copy
 from spanwise.files.names import is_hidden, printable, stem
 from spanwise.files.reading import read_json_records
@@ -87,6 +88,7 @@ def _files(source: str, format: str | None) -> Iterator[tuple[Path | None, str]]
         yield path, stem(path)
     else:
         check_no_vectors(path)
+        check_no_model(path)
         files = [file for file in sorted(path.rglob("*")) if file.is_file() and not is_hidden(file.relative_to(path))]
         if not files:
             raise SpanwiseError(f"{source}: no files in this folder")

@@ -145,6 +145,8 @@ def predicts_relations(run: RunFolder) -> bool:
 
 def _why_no_model(run: RunFolder, missing: Sequence[str]) -> str:
     """Explain why a folder has no PyTorch model, and what to do."""
+    if not run.path.exists():
+        return "no such folder"
     if run.is_onnx:
         return "is an ONNX model, which can only predict; pass the run folder it was exported from"
     if run.weights_file.name in missing and run.is_unfinished:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Description(ABC):
-    """Description of a model in plain values."""
+    """Description of a model in plain values. ``thresholds`` are those that were saved in it, by type."""
 
     recipe: str
     title: str
@@ -27,6 +27,7 @@ class Description(ABC):
     encoder: dict[str, Any]
     head: dict[str, Any]
     labels: dict[str, list[str]]
+    thresholds: dict[str, float]
 
     def to_json(self) -> dict[str, Any]:
         return dict(vars(self))
@@ -37,6 +38,8 @@ class Description(ABC):
         for name, values in (*iter_sections("encoder", self.encoder), *iter_sections("head", self.head)):
             rows[name] = ", ".join(f"{key}={value}" for key, value in values.items())
         rows |= {kind: f"{len(names)}: {', '.join(names)}" for kind, names in self.labels.items() if names}
+        if self.thresholds:
+            rows["thresholds"] = ", ".join(f"{name} {value:g}" for name, value in self.thresholds.items())
         for name, row in (rows | self._size_rows()).items():
             yield f"{name:<14}{row}"
 
@@ -92,6 +95,7 @@ def describe_exported(folder: Path) -> ExportedDescription:
             "entities": list(record.entities),
             "relations": [] if record.relations is None else list(record.relations.types),
         },
+        thresholds=record.thresholds or {},
         precision=record.precision, size=sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()),
         quantization=None if record.quantization is None else record.quantization.summary,
     )  # fmt: skip
@@ -113,7 +117,7 @@ def describe_model(model: Model) -> ModelDescription:
     predicted = labels if head.prediction_head.finds_relations else replace(labels, relations=())
     return ModelDescription(
         recipe=config.recipe, title=config.title, paper=config.paper, encoder=config.encoder, head=config.head,
-        labels=predicted.to_json(), parameters=parameters,
+        labels=predicted.to_json(), thresholds=config.thresholds or {}, parameters=parameters,
         parameters_per_type=growth(more_types),
         parameters_per_relation_type=growth(more_relations) if head.finds_relations else None,
     )  # fmt: skip

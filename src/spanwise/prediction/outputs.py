@@ -10,7 +10,7 @@ from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
 from spanwise.decoding.thresholds import Threshold
 from spanwise.files.names import printable
-from spanwise.files.writing import atomic_output, check_new_output, open_output, standard_output, to_json
+from spanwise.files.writing import STANDARD_OUTPUT, atomic_output, check_new_output, open_output, standard_output, to_json
 from spanwise.formats import Ledger, write
 from spanwise.formats.jsonl import to_record
 from spanwise.formats.registry import names_format, output_format
@@ -56,6 +56,7 @@ def check_output_format(output: Path | None, format: str | None) -> None:
         if format not in (None, "jsonl"):
             raise SpanwiseError("--to needs --output; standard output is jsonl")
         return
+    format = format or _default_format(output)
     is_folder = not _is_page(output, format) and output_format(output, format, also=(HTML,))[0].writes_folder
     check_new_output(output, is_folder=is_folder)
 
@@ -64,6 +65,7 @@ def write_predictions(
     sentences: Iterable[Sentence], output: Path, format: str | None, *, types: Sequence[str], model: str, ledger: Ledger
 ) -> None:  # fmt: skip
     """Write predictions atomically. The ledger counts annotations that the format cannot represent."""
+    format = format or _default_format(output)
     if _is_page(output, format):
         from spanwise.drawing.page import write_page
 
@@ -77,6 +79,10 @@ def write_predictions(
     if target.name == "jsonl":
         sentences = map(_with_characters, sentences)
     write(sentences, output, format, ledger=ledger, lossy=True)
+
+
+def _default_format(output: Path) -> str | None:
+    return "jsonl" if output == STANDARD_OUTPUT else None
 
 
 def _is_page(output: Path, format: str | None) -> bool:

@@ -162,7 +162,7 @@ def open_listener(host: str, port: int) -> socket.socket:
             listener.close()
             raise
     except OSError as error:
-        raise SpanwiseError(f"cannot listen on {host}, port {port}: {error.strerror}") from None
+        raise SpanwiseError(f"cannot listen on {host}, port {port}: {error.strerror}; pass another --host or --port") from None
     return listener
 
 

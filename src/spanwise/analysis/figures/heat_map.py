@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 
 import matplotlib
 import numpy as np
@@ -38,7 +39,7 @@ def heat_map(
             else:
                 axes.text(x, y, text, ha="center", va="center", color=text_colour(shades(scale(numbers[y, x]))), size=size)
     names = truncate_all(columns, 22)
-    is_wide = max(map(len, names), default=0) * len(names) > 80
+    is_wide = max((len(a) + len(b) for a, b in pairwise(names)), default=0) * len(names) > 95  # neighbours would touch
     axes.set_xticks(range(len(columns)), names, rotation=45 if is_wide else 0, ha="right" if is_wide else "center")
     if len(columns) > 20:  # too narrow for slanted names
         axes.tick_params(axis="x", labelrotation=90)
