@@ -10,6 +10,10 @@ cells". It needs no parser, only the contiguous gold entities of all splits, and
 Splits stay as they are. Sentences with coordinations are kept and, of the others, those that come
 directly after one of them in the file, ``--others`` for each. From GENIA this gives 1,536 sentences;
 697, 74 and 89 of the 5,157, 591 and 680 entities of train, dev and test are discontinuous.
+
+``--rare 40 --others 40`` makes discontinuous entities rare: train has 40 sentences with a coordination
+and 99 others for each of them; dev and test have all coordinations and 300 others. All are drawn at
+random with a fixed seed.
 """
 
 from __future__ import annotations
@@ -17,11 +21,12 @@ from __future__ import annotations
 import argparse
 import json
 from pathlib import Path
+from random import Random
 
 from coordination_lexicon import Lexicon
 from coordination_rule import annotate
 
-from spanwise.core.types import Corpus
+from spanwise.core.types import Corpus, Sentence
 from spanwise.corpora.splits import read_corpus
 from spanwise.formats import Ledger, jsonl
 
@@ -43,13 +48,32 @@ def coordination_corpus(corpus: Corpus, others: int) -> Corpus:
     return Corpus(splits, f"{corpus.name}-coordinations")
 
 
+def rare_corpus(corpus: Corpus, count: int) -> Corpus:
+    """Draw ``count`` training sentences with coordinations and 99 others for each; of dev and test, all and 300 others."""
+    random, splits = Random(1), {}
+    for split in corpus:
+        groups: tuple[list[Sentence], list[Sentence]] = ([], [])
+        for sentence in corpus[split]:
+            groups[not any(entity.is_discontinuous for entity in sentence.entities)].append(sentence)
+        for group in groups:
+            random.shuffle(group)
+        with_coordination, others = (count, 99 * count) if split == "train" else (len(groups[0]), 300)
+        chosen = groups[0][:with_coordination] + groups[1][:others]
+        random.shuffle(chosen)
+        splits[split] = tuple(chosen)
+    return Corpus(splits, corpus.name)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("data", type=Path, help="folder of a corpus with contiguous entities")
     parser.add_argument("out", type=Path, help="folder to write train.jsonl, dev.jsonl and test.jsonl to")
     parser.add_argument("--others", type=int, default=1, help="sentences without a coordination for each with one")
+    parser.add_argument("--rare", type=int, help="training sentences with a coordination; 99 others for each of them")
     arguments = parser.parse_args()
     corpus = coordination_corpus(read_corpus(arguments.data), arguments.others)
+    if arguments.rare is not None:
+        corpus = rare_corpus(corpus, arguments.rare)
     arguments.out.mkdir(parents=True, exist_ok=True)
     for split in corpus:
         jsonl.write(corpus[split], arguments.out / f"{split}.jsonl", Ledger())

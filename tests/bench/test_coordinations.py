@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from coordination_lexicon import Lexicon
 from coordination_rule import annotate
-from coordinations import coordination_corpus
+from coordinations import coordination_corpus, rare_corpus
 
 from spanwise.core.types import Corpus, Entity, Sentence
 
@@ -61,3 +61,11 @@ def test_sentences_after_coordinations_are_kept() -> None:
     corpus = coordination_corpus(Corpus({"train": (plain[0], both, *plain[1:]), "dev": tuple(KNOWN)}), others=2)
     assert [one.words for one in corpus["train"]] == [one.words for one in (both, *plain[1:3])]
     assert corpus["dev"] == ()
+
+
+def test_coordinations_can_be_rare() -> None:
+    both = [Sentence(f"b{number}", ("T", "and", "B", "cells"), (Entity("cell", ((0, 1), (3, 4))),)) for number in range(3)]
+    plain = [Sentence(f"p{number}", ("B", "cells"), (Entity("cell", ((0, 2),)),)) for number in range(400)]
+    corpus = rare_corpus(Corpus({"train": (*both, *plain), "dev": (*both, *plain)}), 2)
+    assert {split: sum(one.id.startswith("b") for one in corpus[split]) for split in corpus} == {"train": 2, "dev": 3}
+    assert {split: len(corpus[split]) for split in corpus} == {"train": 200, "dev": 303}

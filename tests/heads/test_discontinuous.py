@@ -413,3 +413,20 @@ def test_fragments_are_not_wider_than_spans() -> None:
         (start, end) for start in range(6) for end in range(start + 1, min(start + 2, 6) + 1)
     ]
     assert (spans.end - spans.start).max() == 5
+
+
+@pytest.mark.parametrize(
+    ("rare", "others", "copies"), [(1, 19, 0), (1, 38, 1), (2, 190, 8), (1, 1000, 9), (3, 3, 0), (0, 5, 0)]
+)
+def test_sentences_with_rare_entities_are_repeated(encoder: Any, rare: int, others: int, copies: int) -> None:
+    with_fragments = sentence(6, ("A", (0, 1), (3, 4)))
+    sentences = [with_fragments] * rare + [sentence(6, ("A", (0, 1)))] * others
+    repeated = make(encoder).repeat(sentences)
+    assert repeated[: len(sentences)] == sentences
+    assert repeated[len(sentences) :] == [with_fragments] * copies
+
+
+def test_entities_that_do_not_fit_on_the_grid_are_not_repeated(encoder: Any) -> None:
+    wide = sentence(60, ("A", (0, 1), (58, 59)))
+    sentences = [wide, *[sentence(6)] * 99]
+    assert make(encoder).repeat(sentences) == sentences

@@ -16,12 +16,14 @@ from tiny import digest, fit, quiet
 
 import spanwise
 from spanwise.cli import main
-from spanwise.core.types import Corpus
+from spanwise.core.types import Corpus, Entity, Sentence
 from spanwise.corpora.splits import read_corpus
 from spanwise.evaluation.evaluation import evaluate
 from spanwise.export.torch_folder import export
 from spanwise.formats import Ledger
 from spanwise.heads import link_grid
+from spanwise.models.model import Model
+from spanwise.recipes.catalog import configure
 from spanwise.training.loop import Trainer
 from spanwise.training.run import Run, train
 
@@ -130,6 +132,19 @@ def test_contiguous_entities_are_learned_identically_without_them(recipe: str, c
     }
     assert len(tensors) > len(expected)
     assert all(torch.equal(tensors[name], value) for name, value in expected.items())
+
+
+def test_sentences_with_rare_entities_are_learned_several_times(corpus: Corpus, tmp_path: Path) -> None:
+    rare = next(sentence for sentence in corpus["train"] if any(entity.is_discontinuous for entity in sentence.entities))
+    others = [Sentence(f"s{index}", ("Oslo", "sleeps"), (Entity("Finding", ((0, 1),)),)) for index in range(57)]
+    data = Corpus({"train": (rare, *others), "dev": (rare,)})
+    model = Model.build(configure("biaffine", encoder="static", overrides=SMALL), data)
+    trainer = Trainer(model, data, tmp_path, device="cpu", log=quiet)
+    learned = [
+        trainer.batches.sentences[index] for batch in trainer.batches.batches[: trainer.batches.ends[0]] for index in batch
+    ]
+    assert learned.count(rare) == 3  # of 60, which are 5 %
+    assert len(learned) == 60
 
 
 def test_a_corpus_without_them_adds_no_parts(tmp_path: Path) -> None:

@@ -97,6 +97,14 @@ class Tunable(Head):
         return list(predict())
 
 
+class RepeatsExamples(Head):
+    """Learns some sentences several times in an epoch, because others show too little of what it predicts."""
+
+    @abstractmethod
+    def repeat(self, sentences: Sequence[Sentence]) -> list[Sentence]:
+        """The training sentences, followed by the copies."""
+
+
 class Prunes(Head):
     """Drops most candidate spans after a cheap first look."""
 

@@ -17,7 +17,7 @@ from spanwise.decoding.decode import Predictions, add_entities
 from spanwise.decoding.fragments import PackedSpans, fragment_rows, join_fragments, recoverable_entities
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.encoders.recurrent import BiLSTM
-from spanwise.heads.abilities import HasParameterGroups, RenamesWeights
+from spanwise.heads.abilities import HasParameterGroups, RenamesWeights, RepeatsExamples
 from spanwise.heads.base import Head, Labels, Losses, OnnxGraph, ScoredSpans
 from spanwise.heads.link_grid import LinkGrid
 from spanwise.heads.onnx import span_outputs, span_table
@@ -29,6 +29,8 @@ from spanwise.heads.wrapper import HeadWrapper, name_targets, select_targets
 
 HIDDEN = 200  # per direction, of the LSTM over the encoder's states
 LINK_WIDTH = 24  # of the grid, if it does not follow from training sentences
+MIN_SHARE = 0.05  # of the training sentences, copies included, that have discontinuous entities
+MAX_REPEATS = 10  # of a sentence in an epoch
 
 
 class FragmentTypes(nn.Module):
@@ -75,7 +77,7 @@ class ScoredFragments(ScoredSpans):
     links: ScoredSpans
 
 
-class Discontinuous(HeadWrapper, HasParameterGroups, RenamesWeights):
+class Discontinuous(HeadWrapper, HasParameterGroups, RenamesWeights, RepeatsExamples):
     """Adds discontinuous entities of some types to a head for contiguous ones.
 
     A grid scores fragments and links between them, and a linear layer types the fragments. A span
@@ -85,10 +87,11 @@ class Discontinuous(HeadWrapper, HasParameterGroups, RenamesWeights):
     Most discontinuous entities are rare and must not affect the others. Therefore these parts read
     the encoder's states through their own LSTM, pass no gradient to the encoder, draw no random
     numbers (their input has the encoder's dropout) and have their gradients clipped separately:
-    encoder and wrapped head learn bit for bit the same as without them. Where at least 5 % of the
-    training entities are discontinuous (``fragments_train_encoder``), the encoder learns from both;
-    the gradient of these parts is then scaled by the ratio of the losses, if that of the wrapped head
-    is smaller.
+    from the same sentences, encoder and wrapped head learn bit for bit the same as without them.
+    Sentences with discontinuous entities are repeated if they are less than 5 % of the training
+    sentences, because these parts need many examples. Where at least 5 % of the training entities
+    are discontinuous (``fragments_train_encoder``), the encoder learns from both; the gradient of
+    these parts is then scaled by the ratio of the losses, if that of the wrapped head is smaller.
 
     The decoding policy of the wrapped head applies to contiguous entities. Discontinuous ones often
     share words with others ("left and right knee pain"), so they are added to all other predictions.
@@ -126,6 +129,13 @@ class Discontinuous(HeadWrapper, HasParameterGroups, RenamesWeights):
     @property
     def discontinuous_types(self) -> tuple[str, ...]:
         return self.types
+
+    def repeat(self, sentences: Sequence[Sentence]) -> list[Sentence]:
+        """Repeat sentences with discontinuous entities until they are 5 % of all, each at most ten times."""
+        rare = [sentence for sentence in sentences if self.links.learnable(sentence)]
+        wanted = MIN_SHARE * (len(sentences) - len(rare)) / (1 - MIN_SHARE)
+        count = min(round(wanted / len(rare)), MAX_REPEATS) if rare else 0
+        return [*sentences, *rare * (count - 1)]
 
     @property
     def _parts(self) -> dict[str, LinkGrid | FragmentTypes]:

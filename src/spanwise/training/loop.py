@@ -21,6 +21,7 @@ from spanwise.core.counting import counted
 from spanwise.core.types import Corpus, Sentence
 from spanwise.corpora.splits import fingerprints
 from spanwise.files.writing import atomic_output
+from spanwise.heads.abilities import RepeatsExamples, find_ability
 from spanwise.models.model import Model
 from spanwise.runs.folder import RunFolder
 from spanwise.runs.records import check_same
@@ -80,6 +81,8 @@ class Trainer:
         assert settings.epochs is not None
         self.epochs = settings.epochs
         train = [example for s in self.sentences if (example := model.head.training_example(s)) is not None]
+        if (repeating := find_ability(model.head, RepeatsExamples)) is not None:
+            train = repeating.repeat(train)
         self.batches = TrainingBatches(
             model.encoder, model.head, train, model.encoder.prepare(train, context),
             epochs=self.epochs, batch_size=settings.batch_size, budget=settings.token_budget, seed=settings.seed,
