@@ -31,6 +31,10 @@ from spanwise.corpora.splits import read_corpus
 from spanwise.formats import Ledger, jsonl
 
 
+def has_coordination(sentence: Sentence) -> bool:
+    return any(entity.is_discontinuous for entity in sentence.entities)
+
+
 def coordination_corpus(corpus: Corpus, others: int) -> Corpus:
     """Annotate all sentences and select those with coordinations and ``others`` after each of them."""
     lexicon = Lexicon([sentence for split in corpus for sentence in corpus[split]])
@@ -38,7 +42,7 @@ def coordination_corpus(corpus: Corpus, others: int) -> Corpus:
     for split in corpus:
         kept, open_places = [], 0
         for sentence in (annotate(sentence, lexicon) for sentence in corpus[split]):
-            if any(entity.is_discontinuous for entity in sentence.entities):
+            if has_coordination(sentence):
                 kept.append(sentence)
                 open_places += others
             elif open_places:
@@ -52,13 +56,11 @@ def rare_corpus(corpus: Corpus, count: int) -> Corpus:
     """Draw ``count`` training sentences with coordinations and 99 others for each; of dev and test, all and 300 others."""
     random, splits = Random(1), {}
     for split in corpus:
-        groups: tuple[list[Sentence], list[Sentence]] = ([], [])
-        for sentence in corpus[split]:
-            groups[not any(entity.is_discontinuous for entity in sentence.entities)].append(sentence)
-        for group in groups:
-            random.shuffle(group)
-        with_coordination, others = (count, 99 * count) if split == "train" else (len(groups[0]), 300)
-        chosen = groups[0][:with_coordination] + groups[1][:others]
+        rare = [sentence for sentence in corpus[split] if has_coordination(sentence)]
+        others = [sentence for sentence in corpus[split] if not has_coordination(sentence)]
+        random.shuffle(rare)
+        random.shuffle(others)
+        chosen = rare[:count] + others[: 99 * count] if split == "train" else rare + others[:300]
         random.shuffle(chosen)
         splits[split] = tuple(chosen)
     return Corpus(splits, corpus.name)

@@ -18,35 +18,19 @@ from pathlib import Path
 from statistics import fmean
 
 from compare import outputs
+from sentence_groups import density, longest, score_groups
 
 from spanwise.core.types import Sentence
 from spanwise.corpora.splits import open_splits
 from spanwise.evaluation.buckets import bucket_scores
-from spanwise.evaluation.scores import Score, Tally, entity_items
+from spanwise.evaluation.scores import Score
 
 Runs = dict[str, list[list[Sentence]]]
-
-
-def longest(sentence: Sentence) -> float:
-    return max((sum(fragment.width for fragment in entity.fragments) for entity in sentence.entities), default=0)
-
-
-def density(sentence: Sentence) -> float:
-    inside = {word for entity in sentence.entities for fragment in entity.fragments for word in range(*fragment)}
-    return len(inside) / max(len(sentence.words), 1)
+Measure = Callable[[Sentence], float]
 
 
 def of_entities(gold: list[Sentence], predicted: list[Sentence], cuts: Sequence[float]) -> list[Score]:
     return [bucket.score for bucket in bucket_scores(gold, predicted, attribute="eLen", cuts=cuts)]
-
-
-def of_sentences(
-    gold: list[Sentence], predicted: list[Sentence], cuts: Sequence[float], measure: Callable[[Sentence], float]
-) -> list[Score]:
-    tallies = [Tally() for _ in range(len(cuts) + 1)]
-    for expected, actual in zip(gold, predicted, strict=True):
-        tallies[sum(measure(expected) > cut for cut in cuts)].add(entity_items(expected), entity_items(actual))
-    return [tally.scores.micro for tally in tallies]
 
 
 def names(cuts: Sequence[float]) -> list[str]:
@@ -95,12 +79,13 @@ def main() -> None:
         table("words of the entity: F1 (recall)", runs, cuts, lambda predicted: of_entities(gold, predicted, cuts), True)
     for measure, cuts in ((longest, arguments.longest), (density, arguments.density)):
         if cuts:
-            groups = [sum(measure(sentence) > cut for cut in cuts) for sentence in gold]
-            print(f"\n{measure.__name__}: " + ", ".join(f"{groups.count(n)} sentences" for n in range(len(cuts) + 1)))
-            table(
-                measure.__name__, runs, cuts,
-                lambda predicted, cuts=cuts, measure=measure: of_sentences(gold, predicted, cuts, measure), False,
-            )  # fmt: skip
+
+            def score(predicted: list[Sentence], measure: Measure = measure, cuts: list[float] = cuts) -> list[Score]:
+                return [score for score, _ in score_groups(gold, predicted, measure, cuts)]
+
+            counts = [count for _, count in score_groups(gold, gold, measure, cuts)]
+            print(f"\n{measure.__name__}: " + ", ".join(f"{count} sentences" for count in counts))
+            table(measure.__name__, runs, cuts, score, False)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import sys
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
@@ -14,11 +15,10 @@ import yaml
 from spanwise.analysis.sample import correct_entities
 from spanwise.analysis.span_sample import span_sample
 from spanwise.analysis.vector_tables import measure_vectors
-from spanwise.core.types import Corpus, Sentence
+from spanwise.core.types import Corpus
 from spanwise.corpora.splits import ensure_dev_split, find_split_files
 from spanwise.evaluation import Bucket, TrainIndex, analyze_errors, bucket_scores
 from spanwise.evaluation.differences import error_rates
-from spanwise.evaluation.scores import Tally, entity_items
 from spanwise.heads.abilities import HasSpanVectors, find_ability
 from spanwise.prediction.load import load_torch
 from spanwise.prediction.scoring import predict_split
@@ -27,6 +27,9 @@ from spanwise.training.folds import cut_folds
 from spanwise.training.run import train
 
 FOLDER = Path(__file__).parent
+sys.path.append(str(FOLDER.parent))
+from sentence_groups import density, longest, score_groups  # noqa: E402
+
 # Settings for encoders below 30 M parameters and short runs, instead of the published ones: automatic epochs and batch size.
 SMALL = (
     "training.encoder_rate=1e-4", "training.head_rate=1e-3", "training.warmup=0.1", "training.schedule=linear",
@@ -154,8 +157,11 @@ def measure(run: Path, data: Path, split: str, device: str, *, with_vectors: boo
     single = bucket_scores(gold, predicted, attribute="eLen", cuts=list(range(1, 20)))
     numbers["length"] = f1_by_bucket(single, map(str, range(1, 21)))
     numbers["support"] = {name: bucket.score.support for name, bucket in zip(LENGTHS, groups, strict=True)}
-    numbers["sentences"] = {f"L-{n}": score for n, score in score_sentences(gold, predicted, longest_entity, LONGEST)}
-    numbers["sentences"] |= {f"D-{n}": score for n, score in score_sentences(gold, predicted, density, DENSITY)}
+    numbers["sentences"] = {
+        f"{name}-{number}": {**score.to_json(), "sentences": count}
+        for name, measure, cuts in (("L", longest, LONGEST), ("D", density, DENSITY))
+        for number, (score, count) in enumerate(score_groups(gold, predicted, measure, cuts), 1)
+    }
     numbers["errors"] = error_rates(analyze_errors(gold, predicted))
     if with_vectors:
         sample = span_sample(predictor.model, gold, correct_entities(gold, predicted), context=result.context)
@@ -165,29 +171,6 @@ def measure(run: Path, data: Path, split: str, device: str, *, with_vectors: boo
         numbers["vectors"] = {f"{of}: {measure}": value for of, measure, value in tables["summary"].rows}
         numbers["overlaps"] = {row[0]: row[2] for row in tables["overlaps"].rows}
     return numbers
-
-
-def score_sentences(
-    gold: Sequence[Sentence], predicted: Sequence[Sentence], value: Callable[[Sentence], float], cuts: Sequence[float]
-) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Score groups of sentences by a value of their gold entities; yield each group's number and scores."""
-    tallies, counts = [Tally() for _ in range(len(cuts) + 1)], [0] * (len(cuts) + 1)
-    for expected, actual in zip(gold, predicted, strict=True):
-        group = sum(value(expected) > cut for cut in cuts)
-        tallies[group].add(entity_items(expected), entity_items(actual))
-        counts[group] += 1
-    for number, (tally, count) in enumerate(zip(tallies, counts, strict=True), 1):
-        yield number, {**tally.scores.micro.to_json(), "sentences": count}
-
-
-def longest_entity(sentence: Sentence) -> float:
-    return max((len(entity.word_indices) for entity in sentence.entities), default=0)
-
-
-def density(sentence: Sentence) -> float:
-    """The share of words inside entities."""
-    words = {word for entity in sentence.entities for word in entity.word_indices}
-    return len(words) / max(len(sentence.words), 1)
 
 
 def f1_by_bucket(buckets: Sequence[Bucket], names: Iterable[str] = ()) -> dict[str, float | None]:

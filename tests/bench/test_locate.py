@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import importlib.util
-from pathlib import Path
 from typing import Any
 
-import pytest
 import torch
+from locate import count_located
 
 from spanwise import Entity, Sentence
 from spanwise.encoders.base import TokenStates
@@ -16,25 +14,14 @@ from spanwise.heads.locate_label import LocateLabel
 from spanwise.heads.locate_parts import Text
 from spanwise.heads.locate_settings import LocateSettings
 
-SCRIPT = Path(__file__).resolve().parents[2] / "bench" / "locate.py"
 WIDTH = 12
-
-
-@pytest.fixture(scope="module")
-def locate() -> Any:
-    spec = importlib.util.spec_from_file_location("locate", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def sentence(*entities: tuple[Any, ...]) -> Sentence:
     return Sentence("s", ("w",) * 6, tuple(Entity(kind, fragments) for kind, *fragments in entities))
 
 
-def test_the_results_of_both_stages_are_counted(locate: Any) -> None:
+def test_the_results_of_both_stages_are_counted() -> None:
     sentences = [sentence(("A", (0, 2)), ("B", (0, 2)), ("B", (1, 6)), ("A", (0, 1), (3, 4))), sentence(("A", (0, 6)))]
     states = TokenStates(torch.randn(2, 6, WIDTH), torch.zeros(2, WIDTH), torch.ones(2, 6, dtype=torch.bool))
 
@@ -46,8 +33,7 @@ def test_the_results_of_both_stages_are_counted(locate: Any) -> None:
         with torch.no_grad():
             head.regressor.out.bias.copy_(torch.tensor([move, 0.0]))
             proposals = head.propose(Text.of(states), head.targets(sentences, gold=False))
-        counts: dict[str, int] = locate.count_located(head, proposals, sentences)
-        return counts
+        return count_located(head, proposals, sentences)
 
     # The entity of 5 words overlaps a seed of 4 enough, but is not a seed; that of 6 words overlaps none enough.
     assert count(0.0) == {"sentences": 2, "entities": 4, "classified": 2 * (6 + 5 + 4 + 3), "passed": 2, "located": 1}

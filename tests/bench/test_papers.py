@@ -121,10 +121,9 @@ def test_sentences_are_grouped_by_their_longest_entity_and_their_density() -> No
     spans = [((0, 2),), ((0, 3),), ((0, 5),), ((0, 6),)]
     gold = [Sentence(str(index), words, (Entity("X", span),)) for index, span in enumerate(spans)]
     predicted = [gold[0], *(replace(sentence, entities=()) for sentence in gold[1:])]
-    longest = dict(cells.score_sentences(gold, predicted, cells.longest_entity, cells.LONGEST))
-    assert [(longest[n]["sentences"], longest[n]["f1"]) for n in (1, 2, 3)] == [(1, 1.0), (2, 0.0), (1, 0.0)]
-    dense = dict(cells.score_sentences(gold, predicted, cells.density, cells.DENSITY))
-    assert [dense[n]["sentences"] for n in (1, 2, 3)] == [0, 2, 2]
+    groups = cells.score_groups(gold, predicted, cells.longest, cells.LONGEST)
+    assert [(count, score.f1) for score, count in groups] == [(1, 1.0), (2, 0.0), (1, 0.0)]
+    assert [count for _, count in cells.score_groups(gold, predicted, cells.density, cells.DENSITY)] == [0, 2, 2]
 
 
 def test_dev_is_scored_where_test_has_no_public_labels(tmp_path: Path, capsys: Any) -> None:

@@ -98,7 +98,7 @@ class Tunable(Head):
 
 
 class RepeatsExamples(Head):
-    """Learns some sentences several times in an epoch, because others show too little of what it predicts."""
+    """Repeats training sentences with rare examples, so that an epoch has enough of them."""
 
     @abstractmethod
     def repeat(self, sentences: Sequence[Sentence]) -> list[Sentence]:
