@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -56,7 +56,8 @@ class Table:
     base: str = ""  # the system to which the others are compared: their columns are differences with the same seed
     vectors: tuple[str, ...] = ()  # systems whose span vectors are measured
     corpus_set: Mapping[str, Sequence[str]] = field(default_factory=dict)  # settings by corpus
-    shares: tuple[str, ...] = ()  # tables with systems of the same name, which are trained once
+    small: Mapping[str, Sequence[str]] = field(default_factory=dict)  # settings by corpus for a small encoder, after SMALL
+    shares: tuple[str, ...] = ()  # tables with systems of the same name, which are trained once; settings come from the first
 
     @classmethod
     def read(cls, name: str) -> Table:
@@ -68,7 +69,12 @@ class Table:
         for key in ("corpora", "seeds", "shares", "vectors"):
             if key in values:
                 values[key] = tuple(values[key])
-        return cls(name=name, **values)
+        table = cls(name=name, **values)
+        if not table.shares:
+            return table
+        first = cls.read(table.shares[0])
+        inherited = {key: getattr(first, key) for key in ("corpus_set", "small") if key not in values}
+        return replace(table, **inherited)
 
     def owner(self, system: str) -> Table:
         """The table under whose name a system is trained and stored: this one, or one that it shares systems with."""
@@ -77,6 +83,12 @@ class Table:
     def settings(self, cell: Cell) -> list[str]:
         """The settings of a cell's corpus and of its system, which take precedence."""
         return [*self.corpus_set.get(cell.corpus, ()), *self.systems[cell.system].get("set", ())]
+
+    def small_settings(self, cell: Cell) -> list[str]:
+        """The settings of a cell for a small encoder, which take precedence over the published ones."""
+        if self.systems[cell.system].get("keep_rates"):
+            return []
+        return [*SMALL, *self.small.get(cell.corpus, ())]
 
     def cells(self, seeds: Sequence[int] = ()) -> list[Cell]:
         numbers = tuple(seeds) or (tuple(range(10)) if self.folds else self.seeds)
@@ -113,8 +125,7 @@ def run_cell(
     folder = data / cell.corpus
     source: Path | Corpus = folder
     encoder = encoder if system.get("encoder", True) else None
-    rates = SMALL if is_small and not system.get("keep_rates") else ()
-    settings = [*table.settings(cell), *rates, *overrides]
+    settings = [*table.settings(cell), *(table.small_settings(cell) if is_small else ()), *overrides]
     split = "test" if "test" in find_split_files(folder) else "dev"
     if table.folds:
         corpus = read_data(folder, None, print)

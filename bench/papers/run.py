@@ -6,10 +6,14 @@ python bench/papers/run.py all --jobs 8 --data DATA --encoder minilm --small --o
 DATA holds one folder per corpus. FOLDER gets the run folders and one small JSON file per cell (a system
 on a corpus with a seed); cells with a file are not trained again, and interrupted ones are resumed. Cells
 that the data or the encoder does not allow are skipped with a message. --jobs trains several cells in
-parallel, each with its output in a file in FOLDER/logs. --only SUBSTRING trains the cells whose name
+parallel, each with its output in a file in FOLDER/logs; all systems get their first seed before the second,
+so that an interrupted table is complete for fewer seeds. --only SUBSTRING trains the cells whose name
 contains it, so that several machines can share a table; --report only prints. Without --small, the settings
 are the published ones, which need the published encoder and hours of a GPU. The exit code is 1 if a cell
 failed, or if none could be trained.
+
+Models that share a GPU compute at the same time only with NVIDIA's multi-process service; otherwise they take
+turns. Start it before this program: nvidia-cuda-mps-control -d
 """
 
 from __future__ import annotations
@@ -84,7 +88,8 @@ def find_cells(tables: Sequence[Table], arguments: argparse.Namespace) -> Cells:
                 cells[path] = (table, cell)
     if not cells:
         raise SystemExit("no cell of these tables has the corpus and the name that --corpora and --only select")
-    return {path: cell for path, cell in cells.items() if not path.is_file()}
+    open_cells = [(path, cell) for path, cell in cells.items() if not path.is_file()]
+    return dict(sorted(open_cells, key=lambda item: item[1][1].seed))
 
 
 def train_cells(cells: Cells, arguments: argparse.Namespace) -> Iterator[str]:

@@ -29,10 +29,12 @@ from cells import SMALL, Cell, Table
 @pytest.mark.parametrize("name", cells.table_names())
 def test_tables_are_valid(name: str) -> None:
     table = Table.read(name)
-    for system in table.systems.values():
+    assert set(table.small) <= {corpus for shared in (name, *table.shares) for corpus in Table.read(shared).corpora}
+    for name, system in table.systems.items():
         encoder = "somebody/some-model" if system.get("encoder", True) else None
-        for sets in ([], *table.corpus_set.values()):
-            overrides = (*sets, *system.get("set", ()), *(() if system.get("keep_rates") else SMALL))
+        for corpus_name in table.corpora:
+            cell = Cell(corpus_name, name, 1)
+            overrides = (*table.settings(cell), *table.small_settings(cell))
             resolve_config(system["recipe"], encoder=encoder, task=system.get("task"), overrides=overrides)
     for systems in table.published.values():
         assert set(systems) <= set(table.systems)
@@ -79,6 +81,15 @@ def test_published_f1_follows_from_precision_and_recall() -> None:
 def test_settings_of_a_corpus_are_those_of_the_paper(name: str, system: str, corpus: str, values: list[str]) -> None:
     settings = Table.read(name).owner(system).settings(Cell(corpus, system, 1))
     assert settings[: len(values)] == values
+
+
+def test_settings_for_a_small_encoder_replace_the_published_ones() -> None:
+    table = Table.read("bundling:figure6")  # with the settings of bundling:table3
+    cell = Cell("conll04", "SeqNER, CRF", 1)
+    assert table.corpus_set == Table.read("bundling:table3").corpus_set
+    assert table.settings(cell)[-1] == "head.sequence.tagging=crf"
+    assert table.small_settings(cell) == [*SMALL, "training.batch_size=16", "training.epochs=20"]
+    assert Table.read("sng:table2").small_settings(Cell("nerel", "sng-paper", 1)) == []
 
 
 def test_a_cell_is_trained_and_measured_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: Any) -> None:
@@ -241,6 +252,13 @@ def test_every_table_has_a_command_in_the_docs() -> None:
     commands += re.findall(r"`python\s+bench/papers/run\.py ([^`]+)`", page)
     names = {name for command in commands for name in papers.make_parser().parse_args(command.split()).names}
     assert names == {*cells.table_names(), "list", "all"}
+
+
+def test_all_systems_are_trained_with_one_seed_before_the_next() -> None:
+    arguments = argparse.Namespace(seeds=[], only="", corpora=["ncbi_disease", "conll04"], tag="", out=Path("out"))
+    tables = [Table.read(name) for name in ("bundling:table3", "bundling:figure6")]
+    seeds = [cell.seed for _, cell in papers.find_cells(tables, arguments).values()]
+    assert seeds == [1] * 26 + [2] * 26 + [3] * 26
 
 
 def test_a_selection_without_cells_is_refused() -> None:
