@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from statistics import fmean, median
 from types import TracebackType
 from typing import Any
 
@@ -13,6 +14,7 @@ from spanwise.runtime.progress import ProgressBar
 from spanwise.runtime.threads import SlowStepCheck
 
 ESTIMATE_AFTER, MIN_STEPS = 5.0, 10  # seconds and steps
+SLOW = 5.0  # times the median; such a step recorded a CUDA graph or compiled a kernel
 MIN_TOTAL = 30.0  # seconds; a shorter training needs no estimate
 
 
@@ -36,7 +38,8 @@ class Progress:
         self.total, self.done, self.log, self.epochs, self.dev_scores = total, done, log, epochs, ""
         self.bar = ProgressBar(total, done, is_visible=shows)
         self._clock, self._slow_steps = clock, slow_steps
-        self._seconds, self._measured_steps, self._is_estimated = 0.0, 0, False
+        self._durations: list[float] = []  # of the steps until the time is estimated
+        self._passed, self._is_estimated = 0.0, False
         self._last_step: float | None = None  # None before the first step of an epoch
 
     def __enter__(self) -> Progress:
@@ -65,20 +68,23 @@ class Progress:
             self._slow_steps.restart()
 
     def _estimate(self) -> None:
-        """Log the expected time once, from the first steps without the very first, which is slower."""
+        """Log the expected time once, from the first steps without the slowest ones, which later steps do not resemble."""
+        if self._is_estimated:
+            return
         now = self._clock()
         if self._last_step is not None:
-            self._seconds += now - self._last_step
-            self._measured_steps += 1
+            self._durations.append(now - self._last_step)
+            self._passed += self._durations[-1]
         self._last_step = now
-        if self._is_estimated or self._seconds < ESTIMATE_AFTER or self._measured_steps < MIN_STEPS:
+        if self._passed < ESTIMATE_AFTER or len(self._durations) < MIN_STEPS:
             return
         self._is_estimated = True
-        step_seconds = self._seconds / self._measured_steps
-        remaining = (self.total - self.done + self._measured_steps + 1) * step_seconds
-        if remaining >= MIN_TOTAL:
+        limit = SLOW * median(self._durations)
+        step_seconds = fmean(duration for duration in self._durations if duration <= limit)
+        total_seconds = self._passed + (self.total - self.done + 1) * step_seconds
+        if total_seconds >= MIN_TOTAL:
             epoch = format_duration(step_seconds * self.total / self.epochs)
-            line = f"expect about {epoch} per epoch and {format_duration(remaining)} in total, without scoring dev"
+            line = f"expect about {epoch} per epoch and {format_duration(total_seconds)} in total, without scoring dev"
             self.bar.print_line(line, self.log)
 
 
