@@ -100,6 +100,16 @@ def test_the_time_to_expect_is_printed_after_the_first_steps() -> None:
     assert len(lines) == 2, "a training of seconds needs no estimate"
 
 
+def test_the_time_to_expect_does_not_count_recording_for_each_step() -> None:
+    """On a GPU, the first batch of each shape is recorded, which takes a hundred times as long as a usual step."""
+    now, lines = [0.0], list[str]()
+    progress = Progress(4000, 0, lines.append, epochs=8, clock=lambda: now[0])
+    for step in range(500):
+        now[0] += 1.0 if step in (3, 20, 150, 300, 401) else 0.01
+        progress.step(torch.tensor(1.0))
+    assert lines == ["expect about 5 s per epoch and 43 s in total, without scoring dev"]
+
+
 def test_slow_steps_are_announced() -> None:
     now, lines = [0.0], list[str]()
     check = SlowStepCheck(2, clock=lambda: now[0], cpu_clock=lambda: now[0] / 4)
@@ -188,3 +198,20 @@ def test_training_announces_text_that_the_encoder_does_not_cover(tiny_bert: Path
     fit(tmp_path / "run", Corpus({"train": CHINESE["train"] * 2, "dev": CHINESE["train"]}), recipe="seqner",
         encoder=str(tiny_bert), epochs=1, log=lines.append)  # fmt: skip
     assert any(line.startswith("note: the encoder ") and "script or language" in line for line in lines)
+
+
+def test_a_precision_that_a_cpu_does_not_have(data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    note = "note: training.precision=bf16 has no effect on a CPU, which trains in fp32"
+    assert note in trained(data, tmp_path / "bf16", capsys, "--set", "training.precision=bf16")
+    assert not any("has no effect" in line for line in trained(data, tmp_path / "auto", capsys))
+
+
+def test_repeated_sentences(tmp_path: Path) -> None:
+    data = corpus(60)
+    words = tuple("abcdef")
+    rare = Sentence("rare", words, (Entity("Place", ((0, 1), (3, 4))), Entity("Place", ((1, 2),))))
+    lines: list[str] = []
+    fit(
+        tmp_path / "run", Corpus({**data.splits, "train": (*data["train"], rare)}), recipe="spanner", epochs=1, log=lines.append
+    )
+    assert "note: sentences with rare examples are repeated: 63 instead of 61 per epoch" in lines

@@ -29,7 +29,8 @@ def test_no_notes_for_good_data(built: Model) -> None:
 
 def test_unreachable_entities(built: Model) -> None:
     wide = make_sentence(("Drug", 0, 6), ("Place", 6, 7))
-    notes = check_corpus(Corpus({"train": (*corpus()["train"], wide), "dev": (wide,)}), built.head)
+    new = Sentence("new", tuple("ABCDEFGH"), wide.entities)
+    notes = check_corpus(Corpus({"train": (*corpus()["train"], wide), "dev": (new,)}), built.head)
     assert notes[-1] == (
         "dev: this head cannot predict 1 of 2 entities (50.0%): 1 too wide; they count as misses in every score"
     )
@@ -70,7 +71,8 @@ def test_causes_of_unreachable_entities(recipe: str, overrides: str) -> None:
 
 def test_only_softmax_heads_miss_a_second_type_on_a_span() -> None:
     twice = Sentence("twice", ("a", "b"), (Entity("Drug", ((0, 1),)), Entity("Place", ((0, 1),))))
-    data = Corpus({"train": (*corpus()["train"], twice), "dev": (twice, twice)})
+    new = Sentence("new", ("c", "d"), twice.entities)
+    data = Corpus({"train": (*corpus()["train"], twice), "dev": (new, new)})
 
     def notes(recipe: str) -> list[str]:
         built = Model.build(configure(recipe, encoder="static", overrides=STATIC), data)
@@ -135,6 +137,17 @@ def test_many_labels_are_not_all_listed(built: Model) -> None:
     assert any(note.endswith("T008 (1), T009 (1) and 290 more") for note in notes)
     notes = check_corpus(Corpus({"train": many, "dev": one}), built.head)
     assert any(note.startswith("dev has no entity of T000, T001,") and note.endswith("T009 and 290 more") for note in notes)
+
+
+def test_sentences_that_are_also_in_train(built: Model) -> None:
+    sentences = [
+        Sentence(f"s{n}", (f"word{n}", "."), (Entity("Place", ((0, 1),)), Entity("Drug", ((1, 2),)))) for n in range(400)
+    ]
+    train, new = sentences[:100], sentences[100:]
+    splits = {"train": train, "dev": [*train[:3], *new[:97]], "test": [*train[:1], *new[97:196]]}
+    notes = check_corpus(Corpus({name: tuple(split) for name, split in splits.items()}), built.head)
+    message = "dev: 3.0% of the sentences are also in train (3 of 100); scores on new text are probably lower"
+    assert [note for note in notes if "also in train" in note] == [message]  # 1 % of test is not mentioned
 
 
 CASES = {

@@ -18,12 +18,18 @@ from spanwise.models.model import entity_types
 
 COVERAGE_SAMPLE = 20_000  # words of the training data that are checked
 MAX_LISTED = 10  # names in a note; corpora may have hundreds of types
+MAX_KNOWN = 0.01  # share of dev or test sentences that are also in train; below it, scores hardly change
 MAX_UNCOVERED = 0.2  # share of words; names and sequences of letters in biomedical text are far below it
 
 
 def check_corpus(corpus: Corpus, head: Head) -> list[str]:
-    """Return notes about entities and relations that the head cannot predict, and about labels that differ between splits."""
-    return [*_unreachable_entity_notes(corpus, head), *_relation_notes(corpus, head), *_label_notes(corpus)]
+    """Return notes about what the head cannot predict, and about labels and sentences of the splits."""
+    return [
+        *_unreachable_entity_notes(corpus, head),
+        *_relation_notes(corpus, head),
+        *_label_notes(corpus),
+        *_known_sentence_notes(corpus),
+    ]
 
 
 def check_coverage(corpus: Corpus, encoder: Encoder) -> list[str]:
@@ -99,6 +105,15 @@ def _label_notes(corpus: Corpus) -> Iterator[str]:
             yield f"{split} has no entity of {join_names(sorted(absent), MAX_LISTED)}"
         if split != "train" and not counts:
             yield f"{split} has no entities: its scores will be 0"
+
+
+def _known_sentence_notes(corpus: Corpus) -> Iterator[str]:
+    known = {sentence.words for sentence in corpus["train"]} - {()}
+    for split in corpus:
+        count, total = sum(sentence.words in known for sentence in corpus[split]), len(corpus[split])
+        if split != "train" and count > MAX_KNOWN * total:
+            share = f"{count / total:.1%} of the sentences are also in train ({count:,} of {total:,})"
+            yield f"{split}: {share}; scores on new text are probably lower"
 
 
 def _unannotated(sentences: Sequence[Sentence], types: set[str]) -> set[str]:

@@ -71,6 +71,8 @@ class Trainer:
     def _set_up_device(self, device: str) -> None:
         on_cpu = not should_use_cuda(device)
         self.precision = choose_precision(self.settings.precision, self.model.encoder, on_cpu=on_cpu)
+        if self.settings.precision not in ("auto", self.precision):
+            self.log(f"note: training.precision={self.settings.precision} has no effect on a CPU, which trains in {self.precision}")
         self.accelerator: Accelerator = make_accelerator(on_cpu, self.precision, self.trackers, self.folder.path)
         self.device = self.accelerator.device
 
@@ -82,7 +84,9 @@ class Trainer:
         self.epochs = settings.epochs
         train = [example for s in self.sentences if (example := model.head.training_example(s)) is not None]
         if (repeating := find_ability(model.head, RepeatsExamples)) is not None:
-            train = repeating.repeat(train)
+            once, train = len(train), repeating.repeat(train)
+            if len(train) > once:
+                self.log(f"note: sentences with rare examples are repeated: {len(train):,} instead of {once:,} per epoch")
         self.batches = TrainingBatches(
             model.encoder, model.head, train, model.encoder.prepare(train, context),
             epochs=self.epochs, batch_size=settings.batch_size, budget=settings.token_budget, seed=settings.seed,
