@@ -71,8 +71,9 @@ class Trainer:
     def _set_up_device(self, device: str) -> None:
         on_cpu = not should_use_cuda(device)
         self.precision = choose_precision(self.settings.precision, self.model.encoder, on_cpu=on_cpu)
-        if self.settings.precision not in ("auto", self.precision):
-            self.log(f"note: training.precision={self.settings.precision} has no effect on a CPU, which trains in {self.precision}")
+        requested = self.settings.precision
+        if requested not in ("auto", self.precision):
+            self.log(f"note: training.precision={requested} has no effect on a CPU, which trains in {self.precision}")
         self.accelerator: Accelerator = make_accelerator(on_cpu, self.precision, self.trackers, self.folder.path)
         self.device = self.accelerator.device
 
