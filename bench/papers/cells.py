@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -69,12 +69,10 @@ class Table:
         for key in ("corpora", "seeds", "shares", "vectors"):
             if key in values:
                 values[key] = tuple(values[key])
-        table = cls(name=name, **values)
-        if not table.shares:
-            return table
-        first = cls.read(table.shares[0])
-        inherited = {key: getattr(first, key) for key in ("corpus_set", "small") if key not in values}
-        return replace(table, **inherited)
+        if "shares" in values:
+            first = cls.read(values["shares"][0])
+            values = {"corpus_set": first.corpus_set, "small": first.small, **values}
+        return cls(name=name, **values)
 
     def owner(self, system: str) -> Table:
         """The table under whose name a system is trained and stored: this one, or one that it shares systems with."""
