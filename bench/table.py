@@ -5,8 +5,10 @@
 A row file lists rows such as ``{name: genia-spanner, corpus: genia, recipe: spanner, encoder: minilm,
 seeds: [1, 2, 3], options: [--epochs, "8"], keep: [dev, test]}``. ``corpus`` is a folder in DATA,
 ``encoder`` a folder in ENCODERS or another name. Small models leave a GPU idle, so ``--jobs`` of them run
-in parallel. The result has one record per run with its command and its predictions of the splits in
-``keep``. A second call with the same RUNS resumes interrupted runs and only collects finished ones.
+in parallel; they compute at the same time only with NVIDIA's multi-process service, which
+``nvidia-cuda-mps-control -d`` starts. The result has one record per run with its command and its
+predictions of the splits in ``keep``. A second call with the same RUNS resumes interrupted runs and only
+collects finished ones.
 """
 
 from __future__ import annotations
