@@ -29,9 +29,12 @@ def main() -> None:
     parser.add_argument("--encoder", default="minilm", help="Encoder whose subwords are counted.")
     parser.add_argument("--subwords", type=int, default=510, help="Maximum subwords of a merged sentence.")
     arguments = parser.parse_args()
+    paths = sorted(arguments.data.glob("*.jsonl"))
+    if not paths:
+        parser.error(f"{arguments.data} has no .jsonl file")
     _, tokenizer = load_pretrained(arguments.encoder)
     arguments.out.mkdir(parents=True, exist_ok=True)
-    for path in sorted(arguments.data.glob("*.jsonl")):
+    for path in paths:
         with path.open(encoding="utf-8") as file:
             records = [json.loads(line) for line in file]
         rows = tokenizer([record["tokens"] for record in records], is_split_into_words=True, add_special_tokens=False)
