@@ -17,6 +17,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from spanwise.core.errors import SpanwiseError
 from spanwise.encoders.pretrained import load_pretrained
 
 Record = dict[str, Any]  # a line of a jsonl file
@@ -32,7 +33,10 @@ def main() -> None:
     paths = sorted(arguments.data.glob("*.jsonl"))
     if not paths:
         parser.error(f"{arguments.data} has no .jsonl file")
-    _, tokenizer = load_pretrained(arguments.encoder)
+    try:
+        _, tokenizer = load_pretrained(arguments.encoder)
+    except SpanwiseError as error:
+        parser.error(str(error))
     arguments.out.mkdir(parents=True, exist_ok=True)
     for path in paths:
         with path.open(encoding="utf-8") as file:
