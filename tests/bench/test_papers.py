@@ -30,10 +30,10 @@ from cells import SMALL, Cell, Table
 def test_tables_are_valid(name: str) -> None:
     table = Table.read(name)
     assert set(table.small) <= {corpus for shared in (name, *table.shares) for corpus in Table.read(shared).corpora}
-    for name, system in table.systems.items():
+    for system_name, system in table.systems.items():
         encoder = "somebody/some-model" if system.get("encoder", True) else None
         for corpus_name in table.corpora:
-            cell = Cell(corpus_name, name, 1)
+            cell = Cell(corpus_name, system_name, 1)
             overrides = (*table.settings(cell), *table.small_settings(cell))
             resolve_config(system["recipe"], encoder=encoder, task=system.get("task"), overrides=overrides)
     for systems in table.published.values():
