@@ -1,11 +1,14 @@
 """Write a copy of a corpus whose sentences are merged to documents, as in the authors' program of DSpERT.
 
-python bench/papers/merge.py DATA/genia MERGED/genia --encoder minilm
+python bench/papers/merge.py DATA/genia MERGED/genia --encoder minilm [--complete]
 
 Consecutive sentences of a document in one split become one sentence of at most --subwords subwords of the
 encoder (510, which leaves room for its two special tokens). Each subword is then encoded once and has the
 whole document as context. Entities keep their words, so scores can be compared with those of sentences;
 relations and parts of speech are not copied.
+
+With --complete, the sentences of a document that are in other splits are merged, too: without their entities,
+and marked as not annotated ("annotated" in jsonl), so they are neither learned nor scored.
 """
 
 from __future__ import annotations
@@ -29,6 +32,7 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--encoder", default="minilm", help="Encoder whose subwords are counted.")
     parser.add_argument("--subwords", type=int, default=510, help="Maximum subwords of a merged sentence.")
+    parser.add_argument("--complete", action="store_true", help="Add sentences of other splits as context.")
     arguments = parser.parse_args()
     paths = sorted(arguments.data.glob("*.jsonl"))
     if not paths:
@@ -38,14 +42,26 @@ def main() -> None:
     except SpanwiseError as error:
         parser.error(str(error))
     arguments.out.mkdir(parents=True, exist_ok=True)
-    for path in paths:
-        with path.open(encoding="utf-8") as file:
-            records = [json.loads(line) for line in file]
+    splits = {path: [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] for path in paths}
+    for path, records in splits.items():
+        if arguments.complete:
+            records = complete(records, [record for other in splits if other != path for record in splits[other]])
         rows = tokenizer([record["tokens"] for record in records], is_split_into_words=True, add_special_tokens=False)
         merged = list(merge(records, [len(row) for row in rows["input_ids"]], arguments.subwords))
         lines = [json.dumps(record, ensure_ascii=False) + "\n" for record in merged]
         (arguments.out / path.name).write_text("".join(lines), encoding="utf-8")
         print(f"{path.name}: {len(records):,} sentences, {len(merged):,} merged")
+
+
+def complete(records: list[Record], others: list[Record]) -> list[Record]:
+    """Add the other sentences of the documents of ``records``, without entities, in the order of positions."""
+    documents: dict[str, list[Record]] = {}
+    for record in records:
+        documents.setdefault(record.get("document") or record["id"], []).append(record)
+    for record in others:
+        if record.get("document") in documents:
+            documents[record["document"]].append({**record, "entities": [], "is_context": True})
+    return [record for document in documents.values() for record in sorted(document, key=lambda row: row.get("position", 0))]
 
 
 def merge(records: list[Record], sizes: list[int], limit: int) -> Iterator[Record]:
@@ -55,24 +71,29 @@ def merge(records: list[Record], sizes: list[int], limit: int) -> Iterator[Recor
         total = 0
         for record, size in document:
             if group and total + size > limit:
-                yield join(group)
+                yield from join(group)
                 group, total = [], 0
             group.append(record)
             total += size
-        yield join(group)
+        yield from join(group)
 
 
-def join(records: list[Record]) -> Record:
-    """One record with the words and entities of several."""
+def join(records: list[Record]) -> Iterator[Record]:
+    """One record with the words and entities of several; none if all of them are only context."""
     words: list[str] = []
     entities: list[Record] = []
+    annotated: list[list[int]] = []
     for record in records:
         first = len(words)
         for entity in record["entities"]:
             spans = [[first + start, first + end] for start, end in entity["spans"]]
             entities.append({"spans": spans, "type": entity["type"]})
         words += record["tokens"]
-    return {"id": records[0]["id"], "tokens": words, "entities": entities}
+        if not record.get("is_context"):
+            annotated.append([first, len(words)])
+    if annotated:
+        marks = {"annotated": annotated} if len(annotated) < len(records) else {}
+        yield {"id": records[0]["id"], "tokens": words, "entities": entities, **marks}
 
 
 if __name__ == "__main__":

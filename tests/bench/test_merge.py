@@ -9,7 +9,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "bench" / "papers"))
 
-from merge import Record, merge
+from merge import Record, complete, merge
 
 
 def record(name: str, document: str | None, words: str, *entities: tuple[int, int]) -> Record:
@@ -42,6 +42,23 @@ def test_sentences_of_a_document_are_merged_up_to_a_size(limit: int, merged: lis
 def test_sentences_without_a_document_stay_alone() -> None:
     records = [record("1", None, "one", (0, 1)), record("2", None, "two")]
     assert [row["id"] for row in merge(records, [1, 1], 100)] == ["1", "2"]
+
+
+def test_sentences_of_other_splits_are_context_that_is_not_annotated() -> None:
+    one, two, three, other = (
+        record(f"{document}{position}", document, words, (0, 1)) | {"position": position}
+        for document, position, words in [("a", 1, "one two"), ("a", 2, "three"), ("a", 3, "four"), ("c", 1, "five")]
+    )
+    records = complete([one, three], [two, other])
+    assert [row["id"] for row in records] == ["a1", "a2", "a3"]
+    (merged,) = merge(records, [2, 1, 1], 100)
+    assert merged == {
+        "id": "a1",
+        "tokens": ["one", "two", "three", "four"],
+        "entities": [{"spans": [[0, 1]], "type": "X"}, {"spans": [[3, 4]], "type": "X"}],
+        "annotated": [[0, 2], [3, 4]],
+    }
+    assert [row["id"] for row in merge(records, [2, 1, 1], 1)] == ["a1", "a3"]  # context alone is dropped
 
 
 def entity_texts(records: list[Record]) -> list[str]:
