@@ -80,7 +80,7 @@ def test_int8(trained: Path, tmp_path: Path, run: Runner) -> None:
     ]
     assert [len(printed) for printed in lines] == [2, 3]  # no F1 without data
     assert "147 sentences of the bundled corpus" in lines[0][1]
-    assert "ONNX, int8, all in blocks, embeddings in float32, " in lines[1][0]
+    assert "ONNX, int8, all in blocks, " in lines[1][0]
     assert lines[1][1].startswith(
         "note: no dev data, so the most exact quantisation is used and its loss is unknown; pass --dev"
     )
@@ -93,7 +93,7 @@ def test_int8(trained: Path, tmp_path: Path, run: Runner) -> None:
         rows = described.out.splitlines()
         assert rows[0] == "recipe        bl-spanner"
         assert rows[-1] == f"ONNX          {precision}, {size / 1e6:.1f} MB"
-        assert ("quantisation  all in blocks, embeddings in float32" in rows) == (precision == "int8")
+        assert ("quantisation  all in blocks" in rows) == (precision == "int8")
         record = json.loads(run("describe", tmp_path / name, "--json", "-").out)
         assert (record["precision"], record["size"], record["head"]["kind"]) == (precision, size, "spanner")
 

@@ -15,15 +15,22 @@ from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Corpus, Sentence
 from spanwise.corpora.splits import find_split_files, read_corpus, select_split
 from spanwise.evaluation.tasks import EntityTask
-from spanwise.export.quantization import CANDIDATES, SAFEST, Quantization, product_names, quantize
-from spanwise.export.sensitivity import product_errors
+from spanwise.export.quantization import (
+    CANDIDATES,
+    SAFEST,
+    Quantization,
+    RoundedProduct,
+    product_names,
+    quantize,
+    round_products,
+)
 from spanwise.prediction.onnx.encoders import transformers
 from spanwise.prediction.onnx.predictor import OnnxPredictor
 from spanwise.prediction.onnx.record import FLOAT32, QuantizationRecord, TriedQuantization
 from spanwise.runtime.progress import ProgressBar, listen
 
 MAX_SENTENCES = 1000  # of dev that each candidate predicts
-MAX_ROWS, MAX_SUBWORDS = 32, 1024  # on which the sensitivity of products is measured
+MAX_ROWS, MAX_SUBWORDS = 64, 4096  # on whose states weights are rounded
 Log = Callable[[str], None]
 
 
@@ -67,7 +74,7 @@ def find_dev_data(dev: str | Path | None, data: str | Path | None) -> DevData | 
 
 def quantize_safely(folder: Path) -> QuantizationRecord:
     """Use the most exact quantisation, for a model whose loss cannot be measured."""
-    graphs = _FloatGraphs(folder)
+    graphs = FloatGraphs(folder)
     graphs.quantize(SAFEST)
     graphs.remove()
     return QuantizationRecord(chosen=SAFEST.name)
@@ -83,11 +90,10 @@ def choose_quantization(folder: Path, dev: DevData, max_loss: float, log: Log) -
     log(f"choosing the quantisation on {sentences} of {dev.name}: at most {max_loss:g} F1 below float32")
     log(f"{'quantisation':<44}{'F1':>7}{'loss':>7}{'MB':>8}{'ms/sentence':>13}")
     tried = [_try(folder, dev, FLOAT32, None, log)]
-    graphs = _FloatGraphs(folder)
+    graphs = FloatGraphs(folder)
+    graphs.round(dev)
     chosen = FLOAT32
     for candidate in CANDIDATES:
-        if candidate.block_share:
-            graphs.measure(dev)
         graphs.quantize(candidate)
         tried.append(_try(folder, dev, candidate.name, tried[0].f1, log))
         if tried[-1].loss <= max_loss:
@@ -101,33 +107,30 @@ def choose_quantization(folder: Path, dev: DevData, max_loss: float, log: Log) -
     )
 
 
-class _FloatGraphs:
+class FloatGraphs:
     """The float32 graphs of an exported model's transformers, moved aside: quantised ones take their place."""
 
     def __init__(self, folder: Path) -> None:
         self.encoders = {encoder.graph.path: encoder for encoder in transformers(OnnxPredictor(folder, "cpu").encoder)}
         self.sources = {path: path.with_name("float32.onnx") for path in self.encoders}
-        self.errors: dict[tuple[Path, str], float] = {}  # of the products, by graph and node
+        self.rounded: dict[Path, dict[str, RoundedProduct]] = {path: {} for path in self.encoders}
         for path, source in self.sources.items():
             path.rename(source)
 
-    def measure(self, dev: DevData) -> None:
-        """Measure the sensitivity of all products, once."""
-        for path, encoder in self.encoders.items() if not self.errors else ():
+    def round(self, dev: DevData) -> None:
+        """Round all products for the states of dev sentences."""
+        for path, encoder in self.encoders.items():
             arrays = encoder.graph.select(encoder.collate(encoder.prepare(dev.sentences[:MAX_ROWS], dev.context)))
             rows = max(1, MAX_SUBWORDS // arrays["ids"].shape[1])
-            errors = product_errors(self.sources[path], {name: array[:rows] for name, array in arrays.items()})
-            self.errors |= {(path, name): error for name, error in errors.items()}
+            self.rounded[path] = round_products(self.sources[path], {name: array[:rows] for name, array in arrays.items()})
 
     def quantize(self, quantization: Quantization) -> None:
-        """Write the quantised graphs. Without ``measure``, all products are equally sensitive."""
-        names = self.errors or {(path, name): 0.0 for path, source in self.sources.items() for name in product_names(source)}
-        ranked = sorted(names, key=lambda key: -names[key])
-        kept = ceil(quantization.float_share * len(ranked))
-        floats, blocks = ranked[:kept], ranked[kept : ceil(quantization.block_share * len(ranked))]
+        """Write the quantised graphs. Without ``round``, all products must be in blocks."""
         for path, source in self.sources.items():
-            shares = ([name for graph, name in share if graph == path] for share in (blocks, floats))
-            quantize(source, path, *shares, rounds_embeddings=quantization.rounds_embeddings)
+            rounded = self.rounded[path]
+            ranked = sorted(rounded, key=lambda name: -rounded[name].error) or product_names(source)
+            kept, cut = (ceil(share * len(ranked)) for share in (quantization.float_share, quantization.block_share))
+            quantize(source, path, {name: rounded[name] for name in ranked[cut:]}, blocks=ranked[kept:cut])
 
     def restore(self) -> None:
         for path, source in self.sources.items():

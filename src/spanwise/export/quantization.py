@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-BLOCK = 32  # weights with one scale
+from spanwise.export.product_inputs import product_inputs
+from spanwise.export.rounding import (
+    BLOCK,
+    Floats,
+    channel_divisors,
+    outlier_channels,
+    relative_error,
+    round_blocks,
+    round_columns,
+    round_rows,
+)
+
+MIN_TABLE = 1000  # rows of a table of vectors that is rounded; smaller ones, such as those of positions, need little space
+SEARCH_STEP = 4  # every fourth row of the inputs chooses the divisors
 
 
 @dataclass(frozen=True)
@@ -21,14 +33,12 @@ class Quantization:
     By default, each column of a weight has its own scale, and each input of a product is rounded to 8
     bits with one scale. The most sensitive products are more exact: ``float_share`` of them stay in
     float32, and up to ``block_share`` are computed in blocks, which is slower: every 32 weights and
-    every 32 inputs have their own scale. The vectors of subwords are rounded with one scale, or stay
-    in float32.
+    every 32 inputs have their own scale.
     """
 
     name: str
     block_share: float = 0.0  # with the products in float32
     float_share: float = 0.0
-    rounds_embeddings: bool = True
 
 
 # From the fastest to the most exact. One scale per weight instead of one per column is not faster, but
@@ -38,109 +48,213 @@ CANDIDATES = (
     Quantization("a quarter in blocks", 0.25),
     Quantization("half in blocks", 0.5),
     Quantization("all in blocks", 1.0),
-    Quantization("all in blocks, embeddings in float32", 1.0, rounds_embeddings=False),
-    Quantization("blocks, a quarter and embeddings in float32", 1.0, 0.25, rounds_embeddings=False),
+    Quantization("blocks, a quarter in float32", 1.0, 0.25),
 )
-SAFEST = CANDIDATES[4]  # without a measurement of what is sensitive
+SAFEST = CANDIDATES[3]  # without a measurement of what is sensitive
 
 
-def weight_products(model: Any) -> Iterator[tuple[Any, Any]]:
-    """The matrix products with weights of a graph (nodes), and their weights (initializers)."""
-    weights = {tensor.name: tensor for tensor in model.graph.initializer}
-    for node in model.graph.node:
-        if node.op_type == "MatMul" and node.input[1] in weights and len(weights[node.input[1]].dims) == 2:
-            yield node, weights[node.input[1]]
+class RoundedInput(NamedTuple):
+    """How an input of products is rounded."""
+
+    factors: Floats  # by which its channels are multiplied before [K]; 0 for outliers
+    outliers: npt.NDArray[np.int64]  # the channels that are multiplied in float32
+
+
+class RoundedProduct(NamedTuple):
+    """A product whose weight is rounded with a scale per column."""
+
+    input: RoundedInput | None  # None: as it is
+    values: npt.NDArray[np.int8]  # of the weight, divided by the factors [K, N]
+    scales: Floats  # of the columns [N]
+    outliers: Floats  # the rows of the weight for the channels in float32 [outliers, N]
+    error: float  # squared error of its results relative to their square
+
+
+class Product(NamedTuple):
+    """A matrix product with a weight in a graph."""
+
+    name: str
+    input: str
+    weight: str
+
+
+def weight_products(model: Any) -> list[Product]:
+    """The matrix products with weights of a graph, in order."""
+    weights = {tensor.name: tensor for tensor in model.graph.initializer if len(tensor.dims) == 2}
+    return [
+        Product(node.name, *node.input) for node in model.graph.node if node.op_type == "MatMul" and node.input[1] in weights
+    ]
 
 
 def product_names(path: Path) -> list[str]:
-    """The names of the products with weights of a graph."""
+    """The names of the products with weights of a graph, in order."""
     import onnx
 
-    return [node.name for node, _ in weight_products(onnx.load(path))]
+    return [product.name for product in weight_products(onnx.load(path))]
+
+
+def round_products(path: Path, batch: Mapping[str, npt.NDArray[Any]]) -> dict[str, RoundedProduct]:
+    """Round the weights of all products of a graph for its inputs on a batch, by the name of the product.
+
+    Products with the same input share its divisors. A weight that several products share, as in ALBERT,
+    is rounded for the inputs of all of them, without divisors.
+    """
+    import onnx
+    from onnx import numpy_helper
+
+    model = onnx.load(path)
+    products = weight_products(model)
+    inputs = product_inputs(path, list(dict.fromkeys(product.input for product in products)), batch)
+    weights = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
+    users = {product.weight: [other for other in products if other.weight == product.weight] for product in products}
+    rounded_inputs: dict[str, RoundedInput | None] = {}
+    for name, rows in inputs.items():
+        used = [product.weight for product in products if product.input == name]
+        is_shared = any(len(users[weight]) > 1 for weight in used)
+        rounded_inputs[name] = None if is_shared else _round_input(rows, [weights[weight] for weight in used])
+    rounded: dict[str, RoundedProduct] = {}
+    for weight, sharing in users.items():
+        rows, given = np.concatenate([inputs[product.input] for product in sharing]), rounded_inputs[sharing[0].input]
+        result = _round_product(rows, weights[weight], given)
+        rounded |= {product.name: result for product in sharing}
+    return rounded
+
+
+def _round_input(rows: Floats, weights: list[Floats]) -> RoundedInput:
+    outliers = outlier_channels(rows)
+    rest = np.delete(rows[::SEARCH_STEP], outliers, 1)
+    factors = 1 / channel_divisors(rest, [np.delete(weight, outliers, 0) for weight in weights])
+    return RoundedInput(np.insert(factors, outliers - np.arange(len(outliers)), 0), outliers)
+
+
+def _round_product(rows: Floats, weight: Floats, given: RoundedInput | None) -> RoundedProduct:
+    factors, outliers = given or (np.ones(len(weight), np.float32), np.empty(0, np.int64))
+    rest = np.divide(weight, factors[:, None], out=np.zeros_like(weight), where=factors[:, None] > 0)
+    values, scales = round_columns(rest, rows * factors)
+    error = relative_error(rows * factors, rest, values, scales)
+    return RoundedProduct(given, values, scales, weight[outliers], error)
 
 
 def quantize(
-    source: Path,
-    target: Path,
-    blocks: Collection[str] = (),
-    floats: Collection[str] = (),
-    *,
-    rounds_embeddings: bool = True,
-) -> None:
+    source: Path, target: Path, rounded: Mapping[str, RoundedProduct], *, blocks: Collection[str] = ()
+) -> None:  # fmt: skip
     """Write the quantised graph of a transformer.
 
-    ``blocks`` and ``floats`` are the names of the products to compute in blocks and in float32.
-    Norms, attention products and sums stay in float32. Columns use 7 of the 8 bits: without this,
-    sums overflow on processors without VNNI, and scores are no better.
+    Products ``rounded`` have a scale per column, those named in ``blocks`` are computed in blocks, and
+    the others stay in float32, like norms, attention products and sums. The vectors of subwords have a
+    scale per row.
     """
     import onnx
 
     model = onnx.load(source)
-    types = {"Gather"} if rounds_embeddings else set()
-    exact = {*blocks, *floats}
-    if any(node.name not in exact for node, _ in weight_products(model)):
-        types.add("MatMul")
-    if types:
-        _quantize_columns(source, target, sorted(types), sorted(exact))
-        model = onnx.load(target)
-    _use_blocks(model, blocks)
+    editor = _Editor(model)
+    for product in weight_products(model):
+        if product.name in blocks:
+            editor.use_blocks(product)
+        elif product.name in rounded:
+            editor.use_columns(product, rounded[product.name])
+    editor.round_tables()
+    editor.finish()
     onnx.save(model, target)
 
 
-def _quantize_columns(source: Path, target: Path, types: list[str], excluded: list[str]) -> None:
-    from onnxruntime.quantization import QuantType, quantize_dynamic
+class _Editor:
+    """Replaces nodes of a graph by quantised ones, and collects their tensors, which nodes may share."""
 
-    logging.getLogger().addFilter(_is_error)
-    try:
-        quantize_dynamic(
-            source, target, op_types_to_quantize=types, nodes_to_exclude=excluded,
-            weight_type=QuantType.QInt8, per_channel=True, reduce_range=True,
-        )  # fmt: skip
-    finally:
-        logging.getLogger().removeFilter(_is_error)
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self.weights = {tensor.name: tensor for tensor in model.graph.initializer}
+        self.nodes = {node.name: node for node in model.graph.node}
+        self.replacements: dict[str, list[Any]] = {}  # by the output of the replaced node
+        self.tensors: dict[str, npt.NDArray[Any]] = {}
+        self.rounded_inputs: set[str] = set()
 
+    def use_columns(self, product: Product, rounded: RoundedProduct) -> None:
+        """Round the input with one scale and multiply integers; add the products of outliers."""
+        name, given, weight = product
+        integers, scale, zero, outliers = (f"{given}_{part}" for part in ("integers", "scale", "zero", "outliers"))
+        output = self.nodes[name].output[0]
+        result = f"{output}_rounded" if len(rounded.outliers) else output
+        nodes = [
+            *self._round_input(given, rounded.input),
+            _node("MatMulInteger", [integers, self._tensor(f"{weight}_integers", rounded.values), zero], f"{output}_sums"),
+            _node("Cast", [f"{output}_sums"], f"{output}_floats", to=1),
+            _node("Mul", [scale, self._tensor(f"{weight}_scales", rounded.scales)], f"{output}_factors"),
+            _node("Mul", [f"{output}_floats", f"{output}_factors"], result),
+        ]
+        if len(rounded.outliers):
+            rows = self._tensor(f"{weight}_outliers", rounded.outliers)
+            nodes += [_node("MatMul", [outliers, rows], f"{output}_exact"), _node("Add", [result, f"{output}_exact"], output)]
+        self.replacements[output] = nodes
 
-def _is_error(record: logging.LogRecord) -> bool:
-    return record.levelno > logging.WARNING
+    def _round_input(self, name: str, rounded: RoundedInput | None) -> list[Any]:
+        """The nodes that round an input, for the first of its products."""
+        if name in self.rounded_inputs:
+            return []
+        self.rounded_inputs.add(name)
+        nodes, source = [], name
+        if rounded is not None:
+            source = f"{name}_multiplied"
+            nodes.append(_node("Mul", [name, self._tensor(f"{name}_factors", rounded.factors)], source))
+            if len(rounded.outliers):
+                channels = self._tensor(f"{name}_channels", rounded.outliers)
+                nodes.append(_node("Gather", [name, channels], f"{name}_outliers", axis=-1))
+        return [*nodes, _node("DynamicQuantizeLinear", [source], *(f"{name}_{part}" for part in ("integers", "scale", "zero")))]
 
-
-def _use_blocks(model: Any, names: Collection[str]) -> None:
-    """Replace products by ``MatMulNBits`` of onnxruntime, with 8 bits."""
-    from onnx import helper, numpy_helper
-
-    products = [(node, weight) for node, weight in weight_products(model) if node.name in names]
-    if not products:
-        return
-    tensors: dict[str, Any] = {}
-    for node, weight in products:
-        matrix = numpy_helper.to_array(weight)
-        quantized, scales = quantize_blocks(matrix)
-        pair = f"{weight.name}_blocks", f"{weight.name}_scales"
-        tensors |= dict(zip(pair, (quantized, scales), strict=True))  # nodes may share a weight
-        node.op_type, node.domain = "MatMulNBits", "com.microsoft"
-        node.input[:] = [node.input[0], *pair]
+    def use_blocks(self, product: Product) -> None:
+        """Use ``MatMulNBits`` of onnxruntime with 8 bits."""
+        weight = self._array(product.weight)
+        values, scales = round_blocks(weight)
+        names = self._tensor(f"{product.weight}_blocks", values), self._tensor(f"{product.weight}_block_scales", scales)
         # Level 4: the inputs are also rounded to 8 bits.
-        attributes = {"K": matrix.shape[0], "N": matrix.shape[1], "bits": 8, "block_size": BLOCK, "accuracy_level": 4}
-        node.attribute.extend(helper.make_attribute(key, value) for key, value in attributes.items())
-    used = {name for node in model.graph.node for name in node.input}
-    kept = [tensor for tensor in model.graph.initializer if tensor.name in used]
-    del model.graph.initializer[:]
-    model.graph.initializer.extend(kept)
-    model.graph.initializer.extend(numpy_helper.from_array(array, name) for name, array in tensors.items())
-    if all(opset.domain != "com.microsoft" for opset in model.opset_import):
-        model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+        sizes = {"K": weight.shape[0], "N": weight.shape[1], "bits": 8, "block_size": BLOCK, "accuracy_level": 4}
+        output = self.nodes[product.name].output[0]
+        self.replacements[output] = [
+            _node("MatMulNBits", [product.input, *names], output, name=product.name, domain="com.microsoft", **sizes)
+        ]
+
+    def round_tables(self) -> None:
+        """Store tables of vectors in 8 bits, with a scale per row."""
+        for node in self.model.graph.node:
+            table = self.weights.get(node.input[0]) if node.op_type == "Gather" else None
+            if table is None or len(table.dims) != 2 or table.dims[0] < MIN_TABLE:
+                continue
+            values, scales = round_rows(self._array(table.name))
+            output, index = node.output[0], node.input[1]
+            self.replacements[output] = [
+                _node("Gather", [self._tensor(f"{table.name}_integers", values), index], f"{output}_integers"),
+                _node("Gather", [self._tensor(f"{table.name}_scales", scales), index], f"{output}_scales"),
+                _node("Cast", [f"{output}_integers"], f"{output}_floats", to=1),
+                _node("Mul", [f"{output}_floats", f"{output}_scales"], output),
+            ]
+
+    def finish(self) -> None:
+        """Put the new nodes and tensors into the graph, and remove what is not used any more."""
+        from onnx import helper, numpy_helper
+
+        graph, opsets = self.model.graph, self.model.opset_import
+        nodes = [new for node in graph.node for new in self.replacements.get(next(iter(node.output), ""), [node])]
+        used = {name for node in nodes for name in node.input}
+        kept = [tensor for name, tensor in self.weights.items() if name in used]
+        added = [numpy_helper.from_array(array, name) for name, array in self.tensors.items()]
+        for field, values in ((graph.node, nodes), (graph.initializer, [*kept, *added])):
+            del field[:]
+            field.extend(values)
+        if all(opset.domain != "com.microsoft" for opset in opsets):
+            opsets.append(helper.make_opsetid("com.microsoft", 1))
+
+    def _array(self, weight: str) -> Floats:
+        from onnx import numpy_helper
+
+        array: Floats = numpy_helper.to_array(self.weights[weight])
+        return array
+
+    def _tensor(self, name: str, array: npt.NDArray[Any]) -> str:
+        self.tensors[name] = array
+        return name
 
 
-def quantize_blocks(weight: npt.NDArray[np.float32]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.float32]]:
-    """Round a weight [K, N] to 8 bits around 128, in blocks of its rows: values [N, K / 32, 32], and their scales.
+def _node(kind: str, inputs: list[str], *outputs: str, name: str = "", domain: str = "", **attributes: int) -> Any:
+    from onnx import helper
 
-    >>> values, scales = quantize_blocks(np.array([[1.0], [-0.5]], np.float32))
-    >>> values[0, 0, :3].tolist(), (scales * 127).tolist()
-    ([255, 64, 128], [1.0])
-    """
-    rows, columns = weight.shape
-    padded = np.pad(weight.T, ((0, 0), (0, -rows % BLOCK))).reshape(columns, -1, BLOCK)
-    scales = np.abs(padded).max(2) / 127
-    scales[scales == 0] = 1.0
-    values = np.rint(padded / scales[:, :, None]) + 128
-    return values.astype(np.uint8), scales.astype(np.float32).reshape(-1)
+    return helper.make_node(kind, inputs, outputs, name or f"{outputs[0]}_{kind}", domain=domain, **attributes)
