@@ -60,6 +60,19 @@ def taught(out: Path, teachers: Any, **options: Any) -> Any:
     return fit(out, teachers=teachers, **options)
 
 
+@pytest.mark.parametrize(
+    ("recipe", "open_spans"),
+    [("spanner", "learned from the teachers"), ("seqner", "ignored")],  # from probabilities, from labels
+)
+def test_the_note_on_partial_annotations_says_what_the_student_learns(
+    recipe: str, open_spans: str, teachers: dict[str, Path], text: Path, tmp_path: Path
+) -> None:  # fmt: skip
+    data, lines = few(), list[str]()
+    marked = Corpus({**data.splits, "train": tuple(replace(s, annotated=("Drug",)) for s in data["train"])}, data.name)
+    taught(tmp_path / "run", [teachers["grid"]], recipe=recipe, data=marked, unlabelled=[text], log=lines.append)
+    assert f"note: 12 of 12 training sentences are annotated partially: their open spans are {open_spans}" in lines
+
+
 def test_opinions_are_means_over_the_teachers(teachers: dict[str, Path]) -> None:
     """Compared with a loop over spans: probabilities of a span head, scores of the entities of a tagger."""
     inputs = [*sentences(8, seed=5), Sentence("empty", ())]

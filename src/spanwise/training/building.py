@@ -57,7 +57,7 @@ def report_problems(model: Model, supervision: Supervision, log: Callable[[str],
     """Log what the model cannot learn from the data, and return it for the report."""
     corpus = supervision.corpus
     notes = [*check_corpus(labelled(corpus), model.head), *check_coverage(corpus, model.encoder)]
-    notes += check_partial(corpus["train"], model.head)
+    notes += check_partial(corpus["train"], model.head, has_teachers=supervision.decides_open_spans(model))
     notes += supervision.check(model)
     for note in notes:
         log(f"note: {note}")

@@ -62,11 +62,15 @@ class Distillation(Supervision):
             return []
         return check_student(model, self.teachers, has_unlabelled=bool(self.unlabelled))
 
+    def decides_open_spans(self, model: Model) -> bool:
+        return isinstance(model.head, LearnsProbabilities)
+
     def sentences(self, model: Model) -> list[Sentence]:
         """The training sentences with the opinions on them, then the unlabelled ones with pseudo-labels."""
         outputs = self.teacher_outputs = self.teacher_outputs or self._ask(model)
         opinions = iter(outputs.opinions)
-        train = [_teach(s, next(opinions), model) if is_short(s) else s for s in self.corpus["train"]]
+        is_decided = self.decides_open_spans(model)
+        train = [_teach(s, next(opinions), model, is_decided=is_decided) if is_short(s) else s for s in self.corpus["train"]]
         unlabelled = [
             TaughtSentence.teach(replace(sentence, **opinion.predictions._asdict()), opinion.spans, 0.0)
             for sentence, opinion in zip(unlabelled_sentences(self.corpus), opinions, strict=True)
@@ -82,11 +86,11 @@ class Distillation(Supervision):
         return TeacherOutputs.ask(folders, student.labels, self.corpus, decoding, device=self._device, log=self._log)
 
 
-def _teach(sentence: Sentence, opinion: Opinion, student: Model) -> TaughtSentence:
+def _teach(sentence: Sentence, opinion: Opinion, student: Model, *, is_decided: bool) -> TaughtSentence:
     """Add the opinion of teachers; a student that learns probabilities takes theirs where the sentence is open."""
     spans, gold_weight = opinion.spans, student.config.training.gold_weight
     # The other parts of a wrapper, such as relations, learn no probabilities and need the marks.
-    if sentence.annotated is not None and isinstance(student.head, LearnsProbabilities):
+    if sentence.annotated is not None and is_decided:
         spans = decide_open_spans(sentence, spans, gold_weight, student.labels.entities)
         sentence = replace(sentence, annotated=None)
     return TaughtSentence.teach(sentence, spans, gold_weight)

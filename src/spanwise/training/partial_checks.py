@@ -11,8 +11,11 @@ from spanwise.heads.abilities import LearnsPartial, first_without
 from spanwise.heads.base import Head
 
 
-def check_partial(sentences: Sequence[Sentence], head: Head) -> list[str]:
-    """Return notes on partially annotated training sentences; raise an error if the head cannot learn from them."""
+def check_partial(sentences: Sequence[Sentence], head: Head, *, has_teachers: bool = False) -> list[str]:
+    """Return notes on partially annotated training sentences; raise an error if the head cannot learn from them.
+
+    With teachers, the head also learns about the spans that the annotation leaves open.
+    """
     partial = [sentence for sentence in sentences if sentence.annotated is not None]
     if not partial:
         return []
@@ -23,6 +26,8 @@ def check_partial(sentences: Sequence[Sentence], head: Head) -> list[str]:
             f"the head {head_values(unable)['kind']} cannot learn from partially annotated sentences "
             f'("annotated" in jsonl); these heads can: {", ".join(able)}'
         )
+    if has_teachers:
+        return [f"{_counted(partial, sentences)}: their open spans are learned from the teachers"]
     return list(_notes(sentences, partial, head.marked_share))
 
 
@@ -32,6 +37,10 @@ def _notes(sentences: Sequence[Sentence], partial: Sequence[Sentence], share: fl
         f", except in {incomplete:,} without a complete part: there they are weak negatives (training.marked_share={share:g})"
     )
     rest = f"their open spans are ignored{weak * bool(incomplete and share)}"
-    yield f"{len(partial):,} of {len(sentences):,} training sentences are annotated partially: {rest}"
+    yield f"{_counted(partial, sentences)}: {rest}"
     if incomplete == len(sentences) and not share:
         yield "no span of train is known to be no entity, so the model will predict too many; raise training.marked_share"
+
+
+def _counted(partial: Sequence[Sentence], sentences: Sequence[Sentence]) -> str:
+    return f"{len(partial):,} of {len(sentences):,} training sentences are annotated partially"

@@ -28,6 +28,10 @@ class Supervision:
         """Return notes on what the model cannot learn; raise an error if the supervision is useless to it."""
         return []
 
+    def decides_open_spans(self, model: Model) -> bool:
+        """Whether the model also learns about spans that partial annotations leave open."""
+        return False
+
     def sentences(self, model: Model) -> Sequence[Sentence]:
         """The sentences that the model learns from."""
         return self.corpus["train"]
