@@ -92,10 +92,10 @@ class Measure:
             self.states.append(encoder.graph.run(arrays)[0][arrays["seen"]])
 
     def format(self, name: str, exact: Measure) -> str:
-        expected, found = (set(map(str, items(measure.predicted["test"]))) for measure in (exact, self))
+        expected, predicted = (set(map(str, items(measure.predicted["test"]))) for measure in (exact, self))
         error = np.mean([np.square(a - b).mean() / np.square(b).mean() for a, b in zip(self.states, exact.states, strict=True)])
         return (
-            f"{name:<36}{self.f1['dev']:>8.2f}{self.f1['test']:>9.2f}{len(expected ^ found) / len(expected):>9.2%}"
+            f"{name:<36}{self.f1['dev']:>8.2f}{self.f1['test']:>9.2f}{len(expected ^ predicted) / len(expected):>9.2%}"
             f"{error:>10.5f}{self.milliseconds:>7.1f}"
         )
 
