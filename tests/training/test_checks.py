@@ -106,6 +106,23 @@ def test_unreachable_relations() -> None:
     )
 
 
+def test_relations_between_distant_entities() -> None:
+    """Long sentences are predicted in windows, and no window contains both entities of the second relation."""
+    train = [Sentence(f"t{n}", ("a", "b"), (_place(0), _place(1)), (Relation("near", 0, 1),)) for n in range(200)]
+    entities = (_place(0), _place(400), _place(600))
+    far = Sentence("d", ("word",) * 700, entities, (Relation("near", 0, 1), Relation("near", 0, 2), Relation("near", 2, 1)))
+    data = Corpus({"train": train, "dev": [far]})
+    notes = check_corpus(data, Model.build(configure("gp-relations", encoder="static", overrides=STATIC), data).head)
+    assert [note for note in notes if "relations" in note] == [
+        "dev: this head cannot predict 1 of 3 relations (33.3%): 1 of entities that no window of 512 words contains; "
+        "they count as misses"
+    ]
+
+
+def _place(start: int) -> Entity:
+    return Entity("Place", ((start, start + 1),))
+
+
 def test_relations_between_sentences_only(built: Model) -> None:
     """No head is built for such relations, so that nothing else would mention them."""
     entities = (Entity("Place", ((0, 1),)), Entity("Drug", ((1, 2),)))

@@ -15,6 +15,7 @@ from spanwise.encoders.transformer import TransformerEncoder
 from spanwise.encoders.word_tokenizer import WordTokenizer
 from spanwise.heads.base import Head
 from spanwise.models.model import entity_types
+from spanwise.prediction.windows import MAX_WORDS, window_ranges
 
 COVERAGE_SAMPLE = 20_000  # words of the training data that are checked
 MAX_LISTED = 10  # names in a note; corpora may have hundreds of types
@@ -152,17 +153,25 @@ def _unreachable_relations(sentences: Sequence[Sentence], head: Head) -> str | N
         if head.count_unreachable(sentence):
             single = [_with_entities(sentence, entity) for entity in sentence.entities]
             unreachable = {index for index, part in enumerate(single) if head.count_unreachable(part)}
+        ranges = window_ranges(len(sentence.words))
         for relation in set(sentence.relations):
             if relation.type not in head.labels.relations:
                 causes["of a type that is not in train"] += 1
             elif unreachable & {relation.head, relation.tail}:
                 causes["of entities that cannot be predicted"] += 1
+            elif not _is_in_one(ranges, sentence.entities[relation.head].range, sentence.entities[relation.tail].range):
+                causes[f"of entities that no window of {MAX_WORDS} words contains"] += 1
     missed = causes.total()
     if not missed:
         return None
     total = sum(len(set(s.relations)) + len(set(s.links)) for s in sentences)
     listed = ", ".join(f"{count:,} {cause}" for cause, count in causes.most_common() if count)
     return f"this head cannot predict {missed:,} of {total:,} relations ({missed / total:.1%}): {listed}; they count as misses"
+
+
+def _is_in_one(ranges: Sequence[Span], *parts: Span) -> bool:
+    """Whether one of the ranges contains all parts."""
+    return any(all(span.start <= part.start and part.end <= span.end for part in parts) for span in ranges)
 
 
 def _with_entities(sentence: Sentence, *entities: Entity) -> Sentence:
