@@ -71,7 +71,7 @@ def summarize(action: str, export: OnnxExport) -> list[str]:
     lines = [f"{action}: {export.kind} in ONNX, {precision}, {export.size / 1e6:.1f} MB"]
     if quantization is not None and quantization.max_loss is None:
         lines.append(
-            "note: no dev data, so the most exact quantisation is used and its loss is unknown; pass --dev FILE, or --data "
+            "note: no dev data, so all products are computed in blocks and the loss is unknown; pass --dev FILE, or --data "
             "with a dev split, to choose the fastest one that is exact enough"
         )
     elif quantization is not None and export.precision == "float32":

@@ -66,7 +66,7 @@ class FusedEncoder(nn.Module):
         positions = torch.arange(states.shape[1], device=states.device)
         buckets = self.bucket(positions - positions.unsqueeze(1), num_buckets=self.config.relative_attention_num_buckets)
         bias: Tensor = self.relative_attention_bias(buckets).permute(2, 0, 1).to(dtype)
-        bias = bias.expand(states.shape[0], -1, -1, -1)  # not len(states), which tracing fixes
+        bias = bias.expand(states.shape[0], -1, -1, -1)  # a trace would make len(states) a constant
         if mask is None:  # there is no padding
             return bias
         is_padding = ~mask if mask.dtype == torch.bool else mask < 0  # the library may have made it additive

@@ -30,7 +30,7 @@ from spanwise.prediction.onnx.record import FLOAT32, QuantizationRecord, TriedQu
 from spanwise.runtime.progress import ProgressBar, listen
 
 MAX_SENTENCES = 1000  # of dev that each candidate predicts
-MAX_ROWS, MAX_SUBWORDS = 64, 4096  # on whose states weights are rounded
+MAX_ROWS, MAX_SUBWORDS = 64, 4096  # sentences and subwords of dev for whose states weights are rounded
 Log = Callable[[str], None]
 
 
@@ -73,7 +73,7 @@ def find_dev_data(dev: str | Path | None, data: str | Path | None) -> DevData | 
 
 
 def quantize_safely(folder: Path) -> QuantizationRecord:
-    """Use the most exact quantisation, for a model whose loss cannot be measured."""
+    """Compute all products in blocks, the most exact quantisation that needs no dev data."""
     graphs = FloatGraphs(folder)
     graphs.quantize(SAFEST)
     graphs.remove()
@@ -108,7 +108,7 @@ def choose_quantization(folder: Path, dev: DevData, max_loss: float, log: Log) -
 
 
 class FloatGraphs:
-    """The float32 graphs of an exported model's transformers, moved aside: quantised ones take their place."""
+    """The float32 graphs of an exported model's transformers, moved aside while quantised ones take their place."""
 
     def __init__(self, folder: Path) -> None:
         self.encoders = {encoder.graph.path: encoder for encoder in transformers(OnnxPredictor(folder, "cpu").encoder)}

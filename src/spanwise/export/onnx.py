@@ -87,8 +87,8 @@ def export_onnx(
 
     ``int8`` stores the weights of transformers in 8 bits; the head stays in float32. The quantisation
     is chosen on ``dev``, or on the dev split of ``data``: the fastest one that loses at most
-    ``max_loss`` points of F1. ``log`` receives what was tried. Without dev data, the most exact one
-    is used.
+    ``max_loss`` points of F1. ``log`` receives what was tried. Without dev data, all products
+    are computed in blocks.
     """
     _require_onnx()
     if not 0 <= max_loss <= 100:

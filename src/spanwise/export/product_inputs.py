@@ -1,4 +1,4 @@
-"""The inputs of the matrix products of a graph on sample sentences, from which their rounding is computed."""
+"""The inputs of the matrix products of a graph on sample sentences, for which weights are rounded."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from spanwise.prediction.onnx.predictor import session
 def product_inputs(path: Path, names: list[str], batch: Mapping[str, npt.NDArray[Any]]) -> dict[str, Floats]:
     """The tensors ``names`` of a graph on a batch, as rows [R, K] without those of padding.
 
-    ``batch`` are inputs of the graph; ``seen`` is the mask of its subwords.
+    ``batch`` has the inputs of the graph; ``seen`` among them is the mask of real subwords.
     """
     import onnx
     from onnx import helper

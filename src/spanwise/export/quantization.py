@@ -22,8 +22,8 @@ from spanwise.export.rounding import (
     round_rows,
 )
 
-MIN_TABLE = 1000  # rows of a table of vectors that is rounded; smaller ones, such as those of positions, need little space
-SEARCH_STEP = 4  # every fourth row of the inputs chooses the divisors
+MIN_TABLE = 1000  # minimum rows of a table of vectors to round; smaller ones, such as those of positions, need little space
+SEARCH_STEP = 4  # divisors are chosen on every fourth row of the inputs
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,9 @@ class Quantization:
     """How the graph of a transformer is quantised.
 
     By default, each column of a weight has its own scale, and each input of a product is rounded to 8
-    bits with one scale. The most sensitive products are more exact: ``float_share`` of them stay in
-    float32, and up to ``block_share`` are computed in blocks, which is slower: every 32 weights and
-    every 32 inputs have their own scale.
+    bits with one scale. The most sensitive products are more exact: the share ``float_share`` of all
+    products stays in float32, and the next ones, up to the share ``block_share``, are computed in blocks,
+    which is slower: every 32 weights and every 32 inputs have their own scale.
     """
 
     name: str
@@ -50,23 +50,23 @@ CANDIDATES = (
     Quantization("all in blocks", 1.0),
     Quantization("blocks, a quarter in float32", 1.0, 0.25),
 )
-SAFEST = CANDIDATES[3]  # without a measurement of what is sensitive
+SAFEST = CANDIDATES[3]  # needs no dev data, on which sensitivity is measured
 
 
 class RoundedInput(NamedTuple):
     """How an input of products is rounded."""
 
-    factors: Floats  # by which its channels are multiplied before [K]; 0 for outliers
+    factors: Floats  # [K], by which its channels are multiplied before rounding; 0 for outliers
     outliers: npt.NDArray[np.int64]  # the channels that are multiplied in float32
 
 
 class RoundedProduct(NamedTuple):
     """A product whose weight is rounded with a scale per column."""
 
-    input: RoundedInput | None  # None: as it is
-    values: npt.NDArray[np.int8]  # of the weight, divided by the factors [K, N]
-    scales: Floats  # of the columns [N]
-    outliers: Floats  # the rows of the weight for the channels in float32 [outliers, N]
+    input: RoundedInput | None  # None: rounded without factors and outliers
+    values: npt.NDArray[np.int8]  # [K, N], of the weight divided by the factors
+    scales: Floats  # [N], of the columns
+    outliers: Floats  # [outliers, N], the rows of the weight for the channels in float32
     error: float  # squared error of its results relative to their square
 
 
@@ -79,7 +79,7 @@ class Product(NamedTuple):
 
 
 def weight_products(model: Any) -> list[Product]:
-    """The matrix products with weights of a graph, in order."""
+    """The matrix products with weights in a graph, in order."""
     weights = {tensor.name: tensor for tensor in model.graph.initializer if len(tensor.dims) == 2}
     return [
         Product(node.name, *node.input) for node in model.graph.node if node.op_type == "MatMul" and node.input[1] in weights
@@ -87,7 +87,7 @@ def weight_products(model: Any) -> list[Product]:
 
 
 def product_names(path: Path) -> list[str]:
-    """The names of the products with weights of a graph, in order."""
+    """The names of the products with weights in a graph, in order."""
     import onnx
 
     return [product.name for product in weight_products(onnx.load(path))]
@@ -96,8 +96,8 @@ def product_names(path: Path) -> list[str]:
 def round_products(path: Path, batch: Mapping[str, npt.NDArray[Any]]) -> dict[str, RoundedProduct]:
     """Round the weights of all products of a graph for its inputs on a batch, by the name of the product.
 
-    Products with the same input share its divisors. A weight that several products share, as in ALBERT,
-    is rounded for the inputs of all of them, without divisors.
+    Products with the same input share its divisors and outliers. A weight that several products share, as
+    in ALBERT, is rounded for the inputs of all of them, without either.
     """
     import onnx
     from onnx import numpy_helper
@@ -140,7 +140,7 @@ def quantize(
 ) -> None:  # fmt: skip
     """Write the quantised graph of a transformer.
 
-    Products ``rounded`` have a scale per column, those named in ``blocks`` are computed in blocks, and
+    The products in ``rounded`` have a scale per column, those in ``blocks`` are computed in blocks, and
     the others stay in float32, like norms, attention products and sums. The vectors of subwords have a
     scale per row.
     """

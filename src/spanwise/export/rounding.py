@@ -8,13 +8,13 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-BLOCK = 32  # weights with one scale
-LEVELS = 64  # of 127: sums of larger products overflow on processors without VNNI
-MAX_OUTLIERS, OUTLIER_RATIO = 8, 1.5  # relative to the largest channel after the outliers
-LIMITS = tuple(0.5**step for step in range(5))  # of the largest channel: larger ones are divided
+BLOCK = 32  # weights that share a scale
+LEVELS = 64  # largest integer of a weight; with 127, sums of products overflow on processors without VNNI
+MAX_OUTLIERS, OUTLIER_RATIO = 8, 1.5  # the ratio is to the ninth largest channel
+LIMITS = tuple(0.5**step for step in range(5))  # shares of the largest channel; channels above a limit are divided
 EXPONENTS = (0.5, 1.0)
-DAMPING = 0.01  # of the mean square of the inputs
-PANEL = 128  # rows that are corrected one at a time before the others follow in one product
+DAMPING = 0.01  # share of the mean square of the inputs that is added to each square
+PANEL = 128  # rows of a weight that are corrected one by one; the rows after them are corrected in one product
 
 Floats: TypeAlias = npt.NDArray[np.float32]
 Doubles: TypeAlias = npt.NDArray[np.float64]
@@ -22,10 +22,11 @@ TINY = float(np.finfo(np.float32).tiny)
 
 
 def outlier_channels(rows: Floats) -> npt.NDArray[np.int64]:
-    """The channels of ``rows`` [R, K] that are so large that they are better multiplied in float32, at most ``MAX_OUTLIERS``.
+    """Return the channels of ``rows`` [R, K] to multiply in float32, at most ``MAX_OUTLIERS``.
 
-    In transformers, one or two channels of a few subwords, such as [CLS], are often several times larger
-    than all others (Dettmers et al. 2022, LLM.int8).
+    An outlier is more than ``OUTLIER_RATIO`` times as large as the channel after ``MAX_OUTLIERS`` larger
+    ones. In transformers, one or two channels of a few subwords, such as [CLS], are often several times
+    larger than all others (Dettmers et al. 2022, LLM.int8).
 
     >>> outlier_channels(np.ones((1, 20), np.float32) + np.eye(1, 20, 4, dtype=np.float32) * 100).tolist()
     [4]
@@ -39,12 +40,14 @@ def outlier_channels(rows: Floats) -> npt.NDArray[np.int64]:
 
 
 def channel_divisors(rows: Floats, weights: Sequence[Floats]) -> Floats:
-    """Divisors of the channels of ``rows`` [R, K] before they are rounded with one scale; weights are multiplied by them.
+    """Return divisors of the channels of ``rows`` [R, K], which are then rounded with one scale.
+
+    The weights are multiplied by the divisors, so that products stay the same.
 
     A few channels are often much larger than the others and decide the scale. Channels above a limit are
     divided by their ratio to it, or by its root, which moves a part of the difference to the ``weights``
     [K, N], whose columns have their own scales (after Xiao et al. 2023, SmoothQuant). The limit and the
-    exponent have the smallest error on the rows.
+    exponent with the smallest error on the rows are chosen.
 
     >>> rows = np.array([[100.0, 1.0], [-90.0, -0.7]], np.float32)
     >>> channel_divisors(rows, [np.eye(2, dtype=np.float32)]).tolist()

@@ -106,7 +106,7 @@ class RepeatsExamples(Head):
 
 
 class Prunes(Head):
-    """Drops most candidate spans after a cheap first look."""
+    """Drops most candidate spans after scoring them cheaply."""
 
     @abstractmethod
     def count_kept_gold(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Tensor:

@@ -191,7 +191,7 @@ class Discontinuous(HeadWrapper, HasParameterGroups, RenamesWeights, RepeatsExam
         ]
 
     def count_unreachable(self, sentence: Sentence) -> int:
-        """As of the wrapped head, minus the discontinuous entities that fragments and links can represent."""
+        """The count of the wrapped head, minus the discontinuous entities that fragments and links can represent."""
         entities = self.links.learnable(sentence)
         reachable = recoverable_entities(entities, self.types) & set(entities) if entities else set()
         return super().count_unreachable(sentence) - len(reachable)

@@ -44,7 +44,7 @@ def find_teachers(sources: Iterable[str | Path], recorded: Iterable[str] = ()) -
 
 
 class Distillation(Supervision):
-    """Gold of the training sentences, weighed against the opinions of teachers, and their opinions on unlabelled text.
+    """Gold of the training sentences, averaged with the opinions of teachers, and their opinions on unlabelled text.
 
     Stored opinions are used if there are any; else the teachers are asked when the student is known.
     """

@@ -1,7 +1,7 @@
 """Fill the gaps of incomplete annotations with the predictions of a first model.
 
 In sentences marked ``"annotated": []``, some entities are annotated and others are not. Such data is
-trained on in two rounds. The first model takes open spans for weak negatives. It predicts most of the
+trained on in two rounds. The first model learns open spans as weak negatives. It predicts most of the
 entities that are not annotated, and a second, new model learns these predictions as gold.
 """
 
@@ -33,7 +33,7 @@ def needs_two_rounds(config: Config, sentences: Iterable[Sentence]) -> bool:
 
 
 def has_gaps(sentence: Sentence) -> bool:
-    """Whether nothing of a sentence was annotated completely."""
+    """Whether no part of a sentence was annotated completely."""
     return sentence.annotated == ()
 
 

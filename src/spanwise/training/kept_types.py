@@ -1,8 +1,8 @@
 """Learn new types without forgetting old ones (``--keep-types``): the old model teaches its types on the new data.
 
-The new data is annotated for some types only. Entities of the other types of the old model are in
-its text, but without marks, and would be learned as no entities. The old model reads the training
-sentences, and its probabilities of these types are learned together with the gold of the new ones.
+The new data is annotated for some types only. Its text also has entities of the other types of the old
+model. Without annotations, a model would learn that they are no entities. The old model predicts the
+training sentences, and its probabilities of these types are learned together with the gold of the new ones.
 In dev and test, these types are not annotated, so predictions of them do not count.
 """
 

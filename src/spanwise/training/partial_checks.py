@@ -39,7 +39,10 @@ def _notes(sentences: Sequence[Sentence], partial: Sequence[Sentence], share: fl
     rest = f"their open spans are ignored{weak * bool(incomplete and share)}"
     yield f"{_counted(partial, sentences)}: {rest}"
     if incomplete == len(sentences) and not share:
-        yield "no span of train is known to be no entity, so the model will predict too many; raise training.marked_share"
+        yield (
+            "no training sentence has a complete part, so no span is learned as a negative and the model will predict too "
+            "many entities; raise training.marked_share"
+        )
 
 
 def _counted(partial: Sequence[Sentence], sentences: Sequence[Sentence]) -> str:

@@ -74,7 +74,7 @@ def ask_teachers(
     """Return the mean opinion of trained models on each sentence.
 
     One teacher is in memory at a time. ``labels`` are the types of the student, which all teachers
-    must know; other types of theirs are ignored. ``policy`` decides between overlapping predictions.
+    must know; their other types are ignored. ``policy`` decides between overlapping predictions.
     """
     votes, voters = [_Votes(to_spans(())) for _ in sentences], _Voters()
     for number, folder in enumerate(teachers, 1):
