@@ -12,11 +12,12 @@ from typing import Any
 
 from spanwise.annotation.annotator import Annotator
 from spanwise.annotation.engine import ModelSettings
-from spanwise.annotation.pool import prepare_worker, serve_shards
+from spanwise.annotation.pool import serve_shards
 from spanwise.annotation.shard_work import ShardWork
 from spanwise.core.types import Entity, Relation, Sentence
 from spanwise.decoding.thresholds import Thresholds
 from spanwise.prediction.base import BasePredictor
+from spanwise.runtime.processes import prepare_process
 
 PLACES, FAILING, DEADLY = ("Oslo", "Quito"), "boom", "poison"
 
@@ -56,7 +57,7 @@ def model_folder(folder: Path, name: str = "keyword") -> Path:
 
 def work_with_keywords(connection: Connection, work: ShardWork, settings: ModelSettings, threads: int) -> None:
     """A worker process with a ``KeywordPredictor``."""
-    prepare_worker(threads)
+    prepare_process(threads)
     serve_shards(connection, work, lambda: Annotator(KeywordPredictor(), **settings.annotator))
 
 

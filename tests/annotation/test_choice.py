@@ -22,7 +22,7 @@ def machine(monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine with 8 cores and 16 hardware threads."""
     monkeypatch.setattr(choice, "available_threads", lambda: 8)
     monkeypatch.setattr("os.sched_getaffinity", lambda process: set(range(16)), raising=False)
-    monkeypatch.setattr("spanwise.annotation.pool.process_context", lambda model: None)
+    monkeypatch.setattr("spanwise.annotation.pool.worker_context", lambda model: None)
 
 
 def choose(tmp_path: Path, shards: int, *, device: str = "cpu", ray: str | None = None, **counts: int) -> Engine:

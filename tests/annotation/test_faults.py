@@ -161,7 +161,7 @@ def pool(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple
     import multiprocessing
 
     # Without torch, which the predictor does not need, processes start faster.
-    monkeypatch.setattr("spanwise.annotation.pool.process_context", lambda model: multiprocessing.get_context("forkserver"))
+    monkeypatch.setattr("spanwise.annotation.pool.worker_context", lambda model: multiprocessing.get_context("forkserver"))
     monkeypatch.setattr(ProcessPool, "target", lambda self: work_with_keywords)
 
     def annotate_rows(**texts: list[str]) -> tuple[list[Shard], list[Event]]:

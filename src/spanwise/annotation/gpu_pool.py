@@ -13,10 +13,11 @@ from typing import Any
 
 from spanwise.annotation.annotator import Annotator
 from spanwise.annotation.engine import Emit, ModelSettings
-from spanwise.annotation.pool import Fatal, ProcessPool, describe_exit, prepare_worker, serve_shards
+from spanwise.annotation.pool import Fatal, ProcessPool, serve_shards
 from spanwise.annotation.shard_work import ShardWork
 from spanwise.annotation.shards import Shard
 from spanwise.core.errors import SpanwiseError
+from spanwise.runtime.processes import describe_exit, prepare_process
 
 
 @dataclass
@@ -93,7 +94,7 @@ def work_with_remote_model(
     connection: Connection, work: ShardWork, settings: ModelSettings, threads: int, address: str, key: bytes
 ) -> None:
     """The life of a worker whose network is in the model process."""
-    prepare_worker(threads)
+    prepare_process(threads)
 
     def make_annotator() -> Annotator:
         from spanwise.annotation.remote import RemotePredictor

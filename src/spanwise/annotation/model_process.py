@@ -17,7 +17,7 @@ from torch import Tensor
 
 from spanwise.annotation.annotator import describe
 from spanwise.annotation.engine import ModelSettings
-from spanwise.annotation.pool import Fatal, Ready, prepare_worker
+from spanwise.annotation.pool import Fatal, Ready
 from spanwise.annotation.precision import use_half_precision
 from spanwise.annotation.scoring import Failure, Request, dump, to_arrays
 from spanwise.annotation.streams import Streams
@@ -29,6 +29,7 @@ from spanwise.heads.base import ScoredSpans
 from spanwise.prediction.load import load_torch
 from spanwise.prediction.predictor import Predictor, temporary_thresholds
 from spanwise.runtime.device import should_use_cuda
+from spanwise.runtime.processes import prepare_process
 
 QUEUED = 16  # batches that wait for the model; workers wait until there is room
 
@@ -44,7 +45,7 @@ class Encoded:
 
 def serve_model(connection: Connection, settings: ModelSettings, gpu: int, address: str, key: bytes) -> None:
     """The life of the model process: load, report, and score batches until the parent closes its pipe."""
-    prepare_worker(1)
+    prepare_process(1)
     try:
         if should_use_cuda(settings.device):
             torch.cuda.set_device(gpu)

@@ -7,10 +7,6 @@ them locked.
 from __future__ import annotations
 
 import json
-import multiprocessing
-import os
-import signal
-import sys
 from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
@@ -34,9 +30,9 @@ from spanwise.annotation.engine import (
 from spanwise.annotation.shard_work import ShardWork
 from spanwise.annotation.shards import Shard
 from spanwise.core.errors import SpanwiseError
+from spanwise.runtime.processes import describe_exit, join_or_kill, prepare_process, process_context
 
 MAX_DEATHS = 12  # of workers at one shard, before the shard counts as failed
-STOP_SECONDS = 10.0  # for a worker to remove its temporary files
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,30 +55,9 @@ class Worker:
     is_ready: bool = False
 
 
-def process_context(model: str) -> Any:
-    """The way processes are started: forked from a server that has imported everything, where possible.
-
-    A fork of this process itself could inherit locked locks of its threads.
-    """
-    if "forkserver" not in multiprocessing.get_all_start_methods():
-        return multiprocessing.get_context("spawn")
-    from multiprocessing import forkserver, resource_tracker
-
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["spanwise.annotation.preload", *transformer_modules(Path(model))])
-    # Files of the current folder must not replace modules of the server, such as a user's random.py.
-    is_safe = "PYTHONSAFEPATH" in os.environ
-    os.environ.setdefault("PYTHONSAFEPATH", "1")
-    # Interrupts are for this process: the server inherits the mask. It would print a traceback while it imports.
-    resource_tracker.ensure_running()  # first, because its start unblocks the signal
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        forkserver.ensure_running()
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        if not is_safe:
-            del os.environ["PYTHONSAFEPATH"]
-    return context
+def worker_context(model: str) -> Any:
+    """The way workers are started: where possible, with the modules that a model needs imported once for all of them."""
+    return process_context(["spanwise.annotation.preload", *transformer_modules(Path(model))])
 
 
 def transformer_modules(model: Path) -> list[str]:
@@ -104,7 +79,7 @@ class ProcessPool(Engine):
     def __init__(self, work: ShardWork, settings: ModelSettings, *, workers: int, threads: int = 1) -> None:
         super().__init__(work, settings)
         self.workers, self.threads = workers, threads
-        self._context = process_context(settings.model)
+        self._context = worker_context(settings.model)
 
     def run(self, shards: Sequence[Shard], emit: Emit) -> None:
         waiting, deaths = deque(shards), dict.fromkeys((shard.name for shard in shards), 0)
@@ -197,37 +172,12 @@ class ProcessPool(Engine):
             if worker.shard is not None or not worker.is_ready:
                 worker.process.terminate()
         for worker in pool:
-            worker.process.join(STOP_SECONDS)
-            if worker.process.is_alive():
-                worker.process.kill()
-                worker.process.join()
-
-
-def describe_exit(code: int | None) -> str:
-    """Describe the exit code of a process.
-
-    >>> describe_exit(-9), describe_exit(1)
-    ('was ended by signal 9 (SIGKILL)', 'ended with exit code 1')
-    """
-    if code is not None and code < 0:
-        with suppress(ValueError):
-            return f"was ended by signal {-code} ({signal.Signals(-code).name})"
-    return f"ended with exit code {code}"
-
-
-def prepare_worker(threads: int) -> None:
-    """Set signals and threads of a new process: interrupts are for the parent, and SIGTERM removes temporary files."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
-    from spanwise.runtime.threads import use_threads
-
-    os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    use_threads(threads)
+            join_or_kill(worker.process)
 
 
 def work_on_shards(connection: Connection, work: ShardWork, settings: ModelSettings, threads: int) -> None:
     """The life of a worker: load the model, then annotate shards until the pipe is closed."""
-    prepare_worker(threads)
+    prepare_process(threads)
     serve_shards(connection, work, lambda: Annotator(load_predictor(settings), **settings.annotator))
 
 
