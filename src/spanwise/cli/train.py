@@ -48,6 +48,9 @@ def train(
         list[str] | None,
         typer.Option("--sweep", metavar="KEY=A,B,C", help="Train a grid; select on dev, score test once. Repeatable."),
     ] = None,
+    jobs: Annotated[
+        int, typer.Option("--jobs", metavar="N", min=1, help="Runs of --seeds, --folds or --sweep to train at a time.")
+    ] = 1,
     device: DeviceOption = "auto",
     threads: ThreadsOption = None,
     deterministic: DeterministicOption = False,
@@ -89,11 +92,13 @@ def train(
     if numbers and seed is not None:
         message = "--seed and --seeds cannot be combined" if seeds else f"{out} holds runs of several seeds; omit --seed"
         raise SpanwiseError(message)
+    if jobs > 1 and not (numbers or sweep or folds):
+        raise SpanwiseError("--jobs trains several runs at a time; it needs --seeds, --folds or --sweep")
     training = {"epochs": epochs, "batch_size": batch_size, "seed": seed, "deterministic": deterministic or None}
     choices = Choices(recipe, encoder, task, tuple(settings or ()), training)
     options = RunOptions(
         device=device, resume=resume, init=init, keep_types=keep_types, data_format=source_format,
-        trackers=tuple(track or ()), log=typer.echo,
+        trackers=tuple(track or ()), log=typer.echo, jobs=jobs,
     )  # fmt: skip
     with resume_hint(out):
         if sweep:

@@ -28,6 +28,12 @@ def should_use_cuda(device: str) -> bool:
     return device != "cpu" and torch.cuda.is_available()
 
 
+def visible_gpus() -> list[str]:
+    """The GPUs that this process may use, as ``CUDA_VISIBLE_DEVICES`` names them."""
+    count, names = torch.cuda.device_count(), os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    return names.split(",")[:count] if names else [str(index) for index in range(count)]
+
+
 def is_traced() -> bool:
     """Whether operations are being traced into a graph for export."""
     traced: bool = torch.jit.is_tracing()  # type: ignore[attr-defined, no-untyped-call]

@@ -11,6 +11,13 @@ from types import TracebackType
 from typing import Any
 
 _listener: ContextVar[Callable[[int], None] | None] = ContextVar("listener", default=None)
+_has_bars = True
+
+
+def hide_progress_bars() -> None:
+    """Show no bars in this process from now on, because several processes share its terminal."""
+    global _has_bars
+    _has_bars = False
 
 
 class ProgressBar:
@@ -22,7 +29,7 @@ class ProgressBar:
     def __init__(self, total: int | None, done: int = 0, *, is_visible: bool = True) -> None:
         self._last_update = 0.0
         self._bar: Any = None
-        if is_visible and sys.stderr.isatty():
+        if is_visible and _has_bars and sys.stderr.isatty():
             from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 

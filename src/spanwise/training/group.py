@@ -1,8 +1,8 @@
-"""Train a group of runs in one folder, one after another."""
+"""Train a group of runs in one folder, one after another or several at the same time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +21,7 @@ from spanwise.runs.records import RunGroup, TrainingRecord, check_same_init
 from spanwise.runtime.device import is_single_process
 from spanwise.training.building import replace_encoder
 from spanwise.training.run import RunOptions, train_config
+from spanwise.training.run_pool import PlannedRun, RunPool
 
 Scores = dict[str, dict[str, Any]]
 
@@ -84,23 +85,34 @@ class GroupTraining:
             data_format=self.data_format, **{self.kind: requested},
         )  # fmt: skip
         options = replace(self.options, init=init, keep_types=keep_types, data_format=None)
+        planned = [
+            PlannedRun(RunFolder(self.folder.path / name), corpus, config, options) for name, (config, corpus) in runs.items()
+        ]
         with self._recorded(record):
-            return [self._train_run(name, config, corpus, options) for name, (config, corpus) in runs.items()]
+            self._train_all(planned)
+        return [run.folder.read_scores() for run in planned]
+
+    def _train_all(self, runs: Sequence[PlannedRun]) -> None:
+        """Train the runs that are not finished."""
+        unfinished = []
+        for run in runs:
+            if run.options.resume and run.folder.is_finished:
+                clean_finished_run(run.folder)
+            else:
+                should_resume = run.options.resume and run.folder.path.is_dir()
+                unfinished.append(replace(run, options=replace(run.options, resume=should_resume)))
+        if self.options.jobs > 1 and len(unfinished) > 1:
+            RunPool(self.options.jobs, self.options.device, self.options.log).train(unfinished)
+            return
+        for run in unfinished:
+            run.options.log(f"== {run.name}")
+            train_config(run.corpus, run.folder.path, run.config, run.options)
 
     def _replace_encoder(self, runs: Mapping[str, tuple[Config, Corpus]]) -> Mapping[str, tuple[Config, Corpus]]:
         """Choose the encoder of all runs as a single run does, from the data of the first."""
         first_config, first_corpus = next(iter(runs.values()))
         encoder = replace_encoder(first_config, first_corpus, self.options.log).encoder
         return {name: (config.model_copy(update={"encoder": encoder}), corpus) for name, (config, corpus) in runs.items()}
-
-    def _train_run(self, name: str, config: Config, corpus: Corpus, options: RunOptions) -> Scores:
-        run = RunFolder(self.folder.path / name)
-        if options.resume and run.is_finished:
-            clean_finished_run(run)
-            return run.read_scores()
-        options.log(f"== {name}")
-        options = replace(options, resume=options.resume and run.path.is_dir())
-        return train_config(corpus, run.path, config, options).scores
 
     @contextmanager
     def _recorded(self, record: RunGroup) -> Iterator[None]:

@@ -70,6 +70,8 @@ class RunOptions:
     unlabelled: tuple[str, ...] = ()
     #: Whether to use the static encoder if the pretrained one hardly knows the language of the data.
     can_replace_encoder: bool = False
+    #: How many runs of a group to train at the same time.
+    jobs: int = 1
 
 
 def train(
