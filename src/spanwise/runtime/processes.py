@@ -50,7 +50,7 @@ def prepare_process(threads: int) -> None:
 
 
 def join_or_kill(process: Any) -> None:
-    """Wait until a process has ended that was told to; kill it if it takes too long."""
+    """Wait until a process that was asked to stop has ended; kill it if that takes too long."""
     process.join(STOP_SECONDS)
     if process.is_alive():
         process.kill()
