@@ -8,7 +8,8 @@ whole document as context. Entities keep their words, so scores can be compared 
 relations and parts of speech are not copied.
 
 With --complete, the sentences of a document that are in other splits are merged, too: without their entities,
-and marked as not annotated ("annotated" in jsonl), so they are neither learned nor scored.
+and marked as not annotated ("annotated" in jsonl), so they are neither learned nor scored. Partially annotated
+sentences are refused, because these marks would be lost.
 """
 
 from __future__ import annotations
@@ -20,8 +21,10 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from spanwise.core.errors import SpanwiseError
+from spanwise.core.errors import FormatError, SpanwiseError
 from spanwise.encoders.pretrained import load_pretrained
+from spanwise.files.reading import read_json_records
+from spanwise.runs.outputs import check_output
 
 Record = dict[str, Any]  # a line of a jsonl file
 
@@ -38,19 +41,33 @@ def main() -> None:
     if not paths:
         parser.error(f"{arguments.data} has no .jsonl file")
     try:
+        check_output(arguments.out, [arguments.data])
         _, tokenizer = load_pretrained(arguments.encoder)
+        splits = {path: read(path) for path in paths}
+        if arguments.complete:
+            splits = {
+                path: complete(records, [record for other in splits if other != path for record in splits[other]])
+                for path, records in splits.items()
+            }
     except SpanwiseError as error:
         parser.error(str(error))
     arguments.out.mkdir(parents=True, exist_ok=True)
-    splits = {path: [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] for path in paths}
     for path, records in splits.items():
-        if arguments.complete:
-            records = complete(records, [record for other in splits if other != path for record in splits[other]])
         rows = tokenizer([record["tokens"] for record in records], is_split_into_words=True, add_special_tokens=False)
         merged = list(merge(records, [len(row) for row in rows["input_ids"]], arguments.subwords))
         lines = [json.dumps(record, ensure_ascii=False) + "\n" for record in merged]
         (arguments.out / path.name).write_text("".join(lines), encoding="utf-8")
         print(f"{path.name}: {len(records):,} sentences, {len(merged):,} merged")
+
+
+def read(path: Path) -> list[Record]:
+    """Read the sentences of a split, which must be annotated completely."""
+    records = []
+    for number, record in read_json_records(path):
+        if record.get("annotated") is not None:
+            raise FormatError(path, number, "the sentence is annotated partially; expected complete annotations")
+        records.append(record)
+    return records
 
 
 def complete(records: list[Record], others: list[Record]) -> list[Record]:
@@ -61,7 +78,12 @@ def complete(records: list[Record], others: list[Record]) -> list[Record]:
     for record in others:
         if record.get("document") in documents:
             documents[record["document"]].append({**record, "entities": [], "is_context": True})
-    return [record for document in documents.values() for record in sorted(document, key=lambda row: row.get("position", 0))]
+    for name, document in documents.items():
+        if any(record.get("is_context") for record in document):
+            if any(record.get("position") is None for record in document):
+                raise SpanwiseError(f"document {name} is in several splits; expected a position in each of its sentences")
+            document.sort(key=lambda record: int(record["position"]))
+    return [record for document in documents.values() for record in document]
 
 
 def merge(records: list[Record], sizes: list[int], limit: int) -> Iterator[Record]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from pathlib import Path
 
@@ -9,7 +10,10 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "bench" / "papers"))
 
+import merge as program
 from merge import Record, complete, merge
+
+from spanwise.core.errors import SpanwiseError
 
 
 def record(name: str, document: str | None, words: str, *entities: tuple[int, int]) -> Record:
@@ -59,6 +63,58 @@ def test_sentences_of_other_splits_are_context_that_is_not_annotated() -> None:
         "annotated": [[0, 2], [3, 4]],
     }
     assert [row["id"] for row in merge(records, [2, 1, 1], 1)] == ["a1", "a3"]  # context alone is dropped
+
+
+def test_sentences_of_several_splits_need_positions() -> None:
+    """Without them, the order of the sentences is unknown."""
+    one, two, other = record("a1", "a", "one"), record("a2", "a", "two"), record("b1", "b", "three")
+    with pytest.raises(SpanwiseError, match="document a is in several splits; expected a position in each of its sentences"):
+        complete([one | {"position": 1}, other], [two])
+    assert [row["id"] for row in complete([one, other], [])] == ["a1", "b1"]
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *arguments: Path) -> None:
+    """The program with a tokenizer whose subwords are words."""
+    monkeypatch.setattr(program, "load_pretrained", lambda name: (None, lambda words, **options: {"input_ids": words}))
+    monkeypatch.setattr(sys, "argv", ["merge.py", *map(str, arguments)])
+    program.main()
+
+
+def write(path: Path, *records: Record) -> Path:
+    path.write_text("".join(json.dumps(row, ensure_ascii=False) + "\n" for row in records), encoding="utf-8")
+    return path
+
+
+def test_only_line_ends_separate_sentences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other characters that end a line of text, such as U+2028, may be part of a word."""
+    row = record("1", None, "one") | {"tokens": ["two\u2028three"]}
+    path = write(tmp_path / "train.jsonl", row)
+    run(monkeypatch, tmp_path, tmp_path / "out")
+    (merged,) = map(json.loads, (tmp_path / "out" / path.name).read_text(encoding="utf-8").split("\n")[:-1])
+    assert merged["tokens"] == row["tokens"]
+
+
+@pytest.mark.parametrize("marks", [[], [[0, 1]], ["X"]])
+def test_partially_annotated_sentences_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], marks: list[object]
+) -> None:
+    """A merged sentence would count as annotated completely."""
+    write(tmp_path / "train.jsonl", record("1", "a", "one"), record("2", "a", "two") | {"annotated": marks})
+    with pytest.raises(SystemExit):
+        run(monkeypatch, tmp_path, tmp_path / "out")
+    assert "train.jsonl:2: the sentence is annotated partially; expected complete annotations" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
+def test_the_data_is_not_overwritten(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = write(tmp_path / "train.jsonl", record("1", "a", "one"))
+    before = path.read_bytes()
+    with pytest.raises(SystemExit):
+        run(monkeypatch, tmp_path, tmp_path)
+    assert "the output would overwrite an input" in capsys.readouterr().err
+    assert path.read_bytes() == before
 
 
 def entity_texts(records: list[Record]) -> list[str]:
