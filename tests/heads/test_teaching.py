@@ -13,11 +13,14 @@ import torch
 from tiny import corpus, model
 
 from spanwise.core.types import Entity, Sentence
+from spanwise.decoding.decode import Predictions
 from spanwise.heads.abilities import LearnsProbabilities, find_ability
 from spanwise.heads.base import Head
 from spanwise.losses.smoothing import SoftSpans
 from spanwise.losses.teaching import TaughtSentence
 from spanwise.models.model import Model
+from spanwise.training.distillation import _teach
+from spanwise.training.teachers import Opinion
 
 SOFT = ("biaffine", "deep-span", "deep-span-pruned", "global-pointer", "grid", "shallow-span", "sng", "spanner")
 SMALL = {"sng": ("head.hidden=4",), "grid": ("head.channels=6", "head.rank=4")}
@@ -84,6 +87,34 @@ def test_certain_teachers_are_gold(recipe: str, tiny_bert: Path) -> None:
     entity = replace(GOLD, entities=(Entity("Drug", ((2, 3),)),))
     certain = TaughtSentence.teach(entity, spans((2, 3, 0, 1.0)), 0.0)
     assert loss(built, [certain, GOLD]) == pytest.approx(loss(built, [entity, GOLD]), rel=1e-5)
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.25, 1.0])
+@pytest.mark.parametrize("annotated", [((0, 2),), ("Place",), ()])
+def test_teachers_decide_open_spans_with_any_weight_of_gold(tiny_bert: Path, annotated: Any, weight: float) -> None:
+    """Known spans are the mean of gold and teachers; annotated entities are known in every part."""
+    built = build("spanner", tiny_bert, ("head.smoothing=0", f"training.gold_weight={weight}"))
+    entities = (*GOLD.entities, Entity("Place", ((4, 5),)))
+    teacher = spans((1, 2, 1, 0.8), (1, 3, 0, 0.3), (2, 3, 0, 0.6), (3, 4, 1, 0.5), (4, 5, 1, 0.4))
+    marked = replace(GOLD, entities=entities, annotated=annotated)
+    taught = _teach(marked, Opinion(teacher, Predictions(())), built, is_decided=True)
+    share = 1 - weight
+    expected = {(1, 2, 1): weight + 0.8 * share, (1, 3, 0): 0.3, (2, 3, 0): 0.6, (4, 5, 1): weight + 0.4 * share}
+    expected[3, 4, 1] = 0.5 * share if annotated == ("Place",) else 0.5
+    expected = {key: value for key, value in expected.items() if value}
+    assert probabilities(learner(built), taught) == pytest.approx(expected, abs=1e-6)
+
+
+@pytest.mark.parametrize("recipe", ["biaffine", "global-pointer", "spanner"])
+@pytest.mark.parametrize("annotated", [((0, 2),), ("Place",)])
+def test_teachers_have_no_weight_at_spans_that_stay_open(recipe: str, annotated: Any, tiny_bert: Path) -> None:
+    """Inside a wrapper marks stay. Their loss has no negatives, so a low probability would count as a positive."""
+    built = build(recipe, tiny_bert)
+    marked = replace(GOLD, annotated=annotated)
+    actual, expected = (loss(built, [TaughtSentence.teach(marked, spans(*rows), 0.5)]) for rows in (
+        [(1, 2, 1, 0.8), (1, 3, 0, 0.02), (2, 3, 0, 0.02)], [(1, 2, 1, 0.8)],
+    ))  # fmt: skip
+    assert actual == pytest.approx(expected, rel=1e-6)
 
 
 def test_wide_spans_are_not_learned_and_types_of_a_span_share_its_probability(tiny_bert: Path) -> None:

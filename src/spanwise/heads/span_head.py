@@ -18,7 +18,7 @@ from spanwise.heads.partial import Known, is_weighed, known_targets
 from spanwise.heads.sentence_cache import BatchCache, Ints, SentenceCache
 from spanwise.heads.span_settings import SoftmaxSettings, SpanSettings, count_disjoint, count_without_crossing
 from spanwise.losses.smoothing import SoftSpans, smooth_boundaries
-from spanwise.losses.teaching import TaughtSentence, mix_targets
+from spanwise.losses.teaching import TaughtSentence, mix_targets, open_rows
 
 
 class SpanHead(Head):
@@ -70,10 +70,16 @@ class SpanHead(Head):
         return len(sentence.words)
 
     def with_teacher(self, gold: SoftSpans, sentence: Sentence, *, has_one_type: bool) -> SoftSpans:
-        """Mix gold with the probabilities of teachers, if the sentence has any (see ``TaughtSentence``)."""
+        """Mix gold with the probabilities of teachers, if the sentence has any (see ``TaughtSentence``).
+
+        Spans that count for nothing get none: without negatives, a low probability would be learned as a positive.
+        """
         if not isinstance(sentence, TaughtSentence) or sentence.teacher is None:
             return gold
-        teacher = self.scored_spans(sentence.teacher, sentence)
+        teacher = sentence.teacher
+        if not is_weighed(sentence, self.marked_share):
+            teacher = teacher.select(~open_rows(sentence, teacher, self.labels.entities))
+        teacher = self.scored_spans(teacher, sentence)
         return mix_targets(gold, teacher, sentence.gold_weight, has_one_type=has_one_type)
 
     def scored_spans(self, spans: SoftSpans, sentence: Sentence) -> SoftSpans:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -58,25 +58,34 @@ def mix_targets(gold: SoftSpans, teacher: SoftSpans, gold_weight: float | None, 
     return sum_masses(rows, masses, has_one_type=has_one_type)
 
 
-def decide_open_spans(sentence: Sentence, teacher: SoftSpans, gold_weight: float, types: Sequence[str]) -> SoftSpans:
-    """Raise the probabilities of a teacher so that their weight is 1 where a partial annotation is open.
+def teach_open_spans(
+    sentence: Sentence, teacher: SoftSpans, gold_weight: float, types: Sequence[str]
+) -> TaughtSentence:  # fmt: skip
+    """Add probabilities to a partially annotated sentence; where it is open, they are learned with full weight.
 
     ``types`` are the types to which labels refer.
 
     >>> sentence = Sentence("s", ("Oslo", "or", "Rome"), annotated=((0, 1),))
     >>> teacher = SoftSpans(np.array([0, 2]), np.array([1, 3]), np.array([0, 0]), np.array([0.5, 0.5], np.float32))
-    >>> decide_open_spans(sentence, teacher, 0.75, ("Place",)).mass.tolist()
+    >>> teach_open_spans(sentence, teacher, 0.75, ("Place",)).teacher.mass.tolist()
     [0.5, 2.0]
     """
+    is_open, complete = open_rows(sentence, teacher, types), replace(sentence, annotated=None)
     if gold_weight == 1:
-        return teacher
+        return TaughtSentence.teach(complete, teacher.select(is_open), None)
+    mass = np.where(is_open, teacher.mass / (1 - gold_weight), teacher.mass).astype(np.float32)
+    return TaughtSentence.teach(complete, teacher._replace(mass=mass), gold_weight)
+
+
+def open_rows(sentence: Sentence, spans: SoftSpans, types: Sequence[str]) -> npt.NDArray[np.bool_]:
+    """Whether each row is open in a partially annotated sentence; annotated entities never are."""
     ends, known, gold = np.array(known_ends(sentence), np.int64), known_types(sentence), set(sentence.entities)
     is_known_type = np.array([known is None or type in known for type in types], bool)
-    is_open = (teacher.end > ends[teacher.start]) | ~is_known_type[teacher.label]
+    is_open: npt.NDArray[np.bool_] = (spans.end > ends[spans.start]) | ~is_known_type[spans.label]
     for row in np.flatnonzero(is_open).tolist():
-        span = Span(int(teacher.start[row]), int(teacher.end[row]))
-        is_open[row] = Entity(types[teacher.label[row]], (span,)) not in gold
-    return teacher._replace(mass=np.where(is_open, teacher.mass / (1 - gold_weight), teacher.mass).astype(np.float32))
+        span = Span(int(spans.start[row]), int(spans.end[row]))
+        is_open[row] = Entity(types[spans.label[row]], (span,)) not in gold
+    return is_open
 
 
 def _rest(gold: SoftSpans, teacher: SoftSpans) -> npt.NDArray[np.float32]:

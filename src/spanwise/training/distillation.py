@@ -14,7 +14,7 @@ from spanwise.core.types import Corpus, Sentence
 from spanwise.heads import head_values
 from spanwise.heads.abilities import LearnsProbabilities, find_ability
 from spanwise.heads.base import Labels
-from spanwise.losses.teaching import TaughtSentence, decide_open_spans
+from spanwise.losses.teaching import TaughtSentence, teach_open_spans
 from spanwise.models.model import Model, predicts_relations, read_labels, require_model
 from spanwise.prediction.load import model_folder
 from spanwise.runs.folder import RunFolder
@@ -88,12 +88,11 @@ class Distillation(Supervision):
 
 def _teach(sentence: Sentence, opinion: Opinion, student: Model, *, is_decided: bool) -> TaughtSentence:
     """Add the opinion of teachers; a student that learns probabilities takes theirs where the sentence is open."""
-    spans, gold_weight = opinion.spans, student.config.training.gold_weight
+    gold_weight = student.config.training.gold_weight
     # The other parts of a wrapper, such as relations, learn no probabilities and need the marks.
     if sentence.annotated is not None and is_decided:
-        spans = decide_open_spans(sentence, spans, gold_weight, student.labels.entities)
-        sentence = replace(sentence, annotated=None)
-    return TaughtSentence.teach(sentence, spans, gold_weight)
+        return teach_open_spans(sentence, opinion.spans, gold_weight, student.labels.entities)
+    return TaughtSentence.teach(sentence, opinion.spans, gold_weight)
 
 
 def check_student(student: Model, teachers: Sequence[str], *, has_unlabelled: bool) -> list[str]:
