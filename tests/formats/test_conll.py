@@ -72,6 +72,21 @@ def test_tags_without_prefixes(tmp_path: Path) -> None:
     assert entity_texts(sentence) == [("place-city", "Oslo"), ("place-city", "New York")]
 
 
+@pytest.mark.parametrize("pos", ["", "NN "])
+@pytest.mark.parametrize("prefix", ["B-", ""])
+def test_spaces_in_types_of_space_separated_columns(tmp_path: Path, pos: str, prefix: str) -> None:
+    text = f"Ada {pos}{prefix}First name\nLovelace {pos}{prefix}Last name\nleft {pos}O\nOslo {pos}{prefix}City\n"
+    (sentence,) = load(tmp_path, text)
+    assert entity_texts(sentence) == [("First name", "Ada"), ("Last name", "Lovelace"), ("City", "Oslo")]
+    (sentence,) = load(tmp_path, text, separator="space")
+    assert entity_texts(sentence)[0] == ("First name", "Ada")
+
+
+def test_words_with_spaces_are_not_read_as_types(tmp_path: Path) -> None:
+    with pytest.raises(FormatError, match=":3: 'York' in column 1 is not a tag"):
+        load(tmp_path, "Rome B-LOC\nin O\nNew York B-LOC\nis O\n")
+
+
 def test_columns_can_be_given(tmp_path: Path) -> None:
     text = "B-X\tone\tO\nI-X\ttwo\tB-Y\n"
     (sentence,) = load(tmp_path, text, words=1, labels=(0,))

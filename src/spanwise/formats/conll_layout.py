@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -57,11 +58,8 @@ def split_at_tabs(line: str) -> list[str]:
     return line.split("\t")
 
 
-def split_at_spaces(line: str) -> list[str]:
-    return _SPACES.split(line.strip(" \t"))
-
-
-_SPLITTERS = {"tab": split_at_tabs, "space": split_at_spaces}
+def split_at_spaces(line: str, max_columns: int = 0) -> list[str]:
+    return _SPACES.split(line.strip(" \t"), max(0, max_columns - 1))
 
 
 def strip_tag(cell: str) -> str:
@@ -87,7 +85,7 @@ def guess_layout(lines: Sequence[str]) -> Layout | None:
         labels = tuple(range(first, len(columns)))
     elif first > 1 and all(map(tags.is_tag, columns[-1])):  # only a chunk column
         labels = (first - 1,)
-    elif len(columns) > 1 and "O" in columns[-1] and len(set(columns[-1])) <= max(50, len(rows) // 20):
+    elif len(columns) > 1 and _may_be_plain(columns[-1]):
         labels, is_plain = (len(columns) - 1,), True
     else:
         return None
@@ -97,7 +95,35 @@ def guess_layout(lines: Sequence[str]) -> Layout | None:
 
 
 def _guess_splitter(lines: Sequence[str]) -> Callable[[str], list[str]]:
-    return split_at_tabs if lines and all("\t" in line for line in lines) else split_at_spaces
+    return split_at_tabs if lines and all("\t" in line for line in lines) else _space_splitter(lines)
+
+
+def _choose_splitter(separator: str | None, lines: Sequence[str]) -> Callable[[str], list[str]]:
+    """Return the splitter for a given separator (``tab`` or ``space``), or the detected one."""
+    if separator is None:
+        return _guess_splitter(lines)
+    return split_at_tabs if separator == "tab" else _space_splitter(lines)
+
+
+def _space_splitter(lines: Sequence[str]) -> Callable[[str], list[str]]:
+    """Return a splitter that keeps the spaces in types (``B-First name``) of the last column, if the lines have such types.
+
+    Lines that end with O have no type, so they show the number of columns.
+    """
+    rows = [split_at_spaces(line) for line in lines]
+    width = min((len(row) for row in rows if row[-1] == "O"), default=0)
+    wider = [row for row in rows if len(row) > width]
+    if width < 2 or not wider or any(tags.is_tag(row[-1]) for row in wider):
+        return split_at_spaces
+    last_cells = [" ".join(row[width - 1 :]) for row in rows if len(row) >= width]
+    if not (all(map(tags.is_tag, last_cells)) or _may_be_plain(last_cells)):
+        return split_at_spaces
+    return partial(split_at_spaces, max_columns=width)
+
+
+def _may_be_plain(column: Sequence[str]) -> bool:
+    """Return True for a column that may have tags without a prefix: it has an O and few different values."""
+    return "O" in column and len(set(column)) <= max(50, len(column) // 20)
 
 
 def _columns(rows: Sequence[list[str]]) -> list[tuple[str, ...]]:
@@ -155,7 +181,7 @@ def find_layout(
         advice = suggest_columns(sample.lines) or default
         raise FormatError(path, None, f"no tag column (B-X, I-X, O) found at the end of the lines; {advice}")
     chosen = labels if labels is not None else guess.labels if guess else ()
-    split = _SPLITTERS[separator] if separator else guess.split if guess else _guess_splitter(lines)
+    split = _choose_splitter(separator, lines)
     rows = [split(line) for line in lines]
     cells = dict.fromkeys(strip_tag(cell) for row in rows for label in chosen for cell in cells_at(row, label))
     found_tags = cells.keys() - {"O"}

@@ -25,15 +25,22 @@ def pyarrow() -> Any:
     return pyarrow
 
 
-def open_rows(path: Path) -> tuple[list[str], bytes, Iterator[list[dict[str, Any]]]]:
-    """Return the columns of a dataset, the JSON metadata of ``datasets``, and the rows in batches."""
+def open_rows(path: Path) -> tuple[list[str], Any, Iterator[tuple[int | None, dict[str, Any]]]]:
+    """Return the columns of a dataset, their features as ``datasets`` stores them, and the rows (without lines)."""
     files = _find_files(path) if path.is_dir() else [path]
     schema, first = _open(files[0])
     with _report_errors(files[0]):
-        return list(schema.names), (schema.metadata or {}).get(b"huggingface", b""), _rows(first, files)
+        return list(schema.names), _features(schema), _rows(first, files)
 
 
-def _rows(first: Iterator[pa.RecordBatch], files: list[Path]) -> Iterator[list[dict[str, Any]]]:
+def _features(schema: pa.Schema) -> Any:
+    try:
+        return json.loads((schema.metadata or {})[b"huggingface"])["info"]["features"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+
+
+def _rows(first: Iterator[pa.RecordBatch], files: list[Path]) -> Iterator[tuple[int | None, dict[str, Any]]]:
     for number, file in enumerate(files):
         batches = first if number == 0 else _open(file)[1]
         while True:
@@ -45,7 +52,8 @@ def _rows(first: Iterator[pa.RecordBatch], files: list[Path]) -> Iterator[list[d
             for part in split_batch(batch, file):
                 with _report_errors(file):
                     rows = part.to_pylist()
-                yield rows
+                for row in rows:
+                    yield None, row
 
 
 def _find_files(folder: Path) -> list[Path]:

@@ -182,8 +182,11 @@ def sniff(sample: Sample) -> bool:
 
 
 def _has_other_annotations(record: dict[str, Any]) -> bool:
-    """Return True if a key of another format has a tag (B-X, I-X, O) for each token, or spans."""
+    """Return True if a key of another format has a tag (B-X, I-X, O) or label for each token, or spans."""
     count = len(record["tokens"]) if isinstance(record["tokens"], list) else 0
+    labels = record.get("labels")
+    if count and isinstance(labels, list) and len(labels) == count:
+        return True
     lists = [value for key, value in record.items() if key not in _KEYS and isinstance(value, list) and value]
     return any((len(value) == count and _are_tags(value)) or all(map(_is_span, value)) for value in lists)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from spanwise.core.types import Span
 
 _CLOSERS = "\"'’”»)\\]』」）】"
-_MARKS = ".!?…।॥؟۔"  # also of Devanagari, Arabic and Urdu
+_MARKS = ".!?…।॥؟۔។៕။"  # also of Devanagari, Arabic, Urdu, Khmer and Burmese
 # 1: an end mark before white space, which belongs to the sentence it ends; 2: a Chinese end mark; 3: a line end.
 # A run of marks or white space can only match from its first character, so long runs cost linear time.
 _END = re.compile(rf"((?<![{_MARKS}])[{_MARKS}]+[{_CLOSERS}]*)\s+|[。！？｡]+[{_CLOSERS}]*\s*|(?<!\s)\s*\n\s*")

@@ -1,4 +1,4 @@
-"""Rule-based word splitting: runs of letters and digits, single marks, single Chinese or Japanese characters."""
+"""Rule-based word splitting: runs of letters and digits, single marks, single characters of scripts without spaces."""
 
 from __future__ import annotations
 
@@ -9,9 +9,19 @@ from collections.abc import Iterable
 
 from spanwise.core.types import Span
 
-# Scripts written without spaces: Han with its extensions, kana. Each character is a word, as in all Chinese corpora.
-_UNSPACED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
-_WORD = re.compile(rf"[{_UNSPACED}]|(?:(?![{_UNSPACED}])\w)+|[^\w\s]")
+# Written without spaces: Han with its extensions, kana. Each character is a word, as in all Chinese corpora.
+_CHINESE = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+# Letters of Thai, Lao, Khmer and Burmese, without digits. Their words cannot be found by rules, so a consonant with
+# its vowels and accents is a word; a border of an entity is never inside one.
+_SOUTHEAST = "\u0e01-\u0e4e\u0e81-\u0ece\u0edc-\u0edf\u1780-\u17d3\u17d7\u17dc\u1000-\u103f\u1050-\u108f\u109a-\u109f"
+_CLUSTER = (
+    "[\u0e40-\u0e44]?[\u0e01-\u0e2e][\u0e30-\u0e3a\u0e45\u0e47-\u0e4e]*"  # Thai; some vowels are before their consonant
+    "|[\u0ec0-\u0ec4]?[\u0e81-\u0eae\u0edc-\u0edf][\u0eb0-\u0ebd\u0ec8-\u0ece]*"  # Lao
+    "|[\u1780-\u17b3](?:\u17d2[\u1780-\u17b3]|[\u17b4-\u17d1\u17d3])*"  # Khmer, with subscript consonants
+    "|[\u1000-\u102a](?:\u1039[\u1000-\u102a]|[\u102b-\u1038\u103a-\u103e]|[\u1000-\u1021]\u1037?\u103a)*"  # Burmese
+)
+_UNSPACED = _CHINESE + _SOUTHEAST
+_WORD = re.compile(rf"[{_CHINESE}]|{_CLUSTER}|[{_SOUTHEAST}]|(?:(?![{_UNSPACED}])\w)+|[^\w\s]")
 _ASCII_WORD = re.compile(r"\w+|[^\w\s]")  # the same on ASCII text, without the lookahead at each letter
 _LETTER = re.compile(rf"(?![{_UNSPACED}])\w")
 _JOINERS = "\u200c\u200d"
