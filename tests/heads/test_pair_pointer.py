@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from largest_tensor import LargestTensor
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from spanwise.heads import pair_pointer
 from spanwise.heads.pair_pointer import FullPairPointer, PairPointer, SharedPairPointer, pack_cells, pair_cells
@@ -106,19 +106,6 @@ def test_groups_have_the_same_gradients(words: Tensor, mask: Tensor, monkeypatch
         gradients.append((states.grad, pointer.projection.weight.grad.clone()))  # type: ignore[union-attr]
     for at_once, in_groups in zip(*gradients, strict=True):
         torch.testing.assert_close(at_once, in_groups)
-
-
-class LargestTensor(TorchDispatchMode):
-    """Record the size of the largest tensor that any operation returns."""
-
-    size = 0
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        result = func(*args, **(kwargs or {}))
-        for value in result if isinstance(result, tuple | list) else (result,):
-            if isinstance(value, Tensor):  # counts the storage, because views need no memory
-                self.size = max(self.size, value.untyped_storage().nbytes() // value.element_size())
-        return result
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -12,19 +12,21 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
+from largest_tensor import LargestTensor
 from torch import Tensor
 
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Entity, Relation, Sentence
 from spanwise.decoding.decode import Predictions
 from spanwise.encoders.base import TokenStates
-from spanwise.heads import head_settings, head_values, make_head
+from spanwise.heads import head_settings, head_values, make_head, span_relations
 from spanwise.heads import relations as relations_module
 from spanwise.heads.base import Labels
 from spanwise.heads.gp_relations import PointerRelations
 from spanwise.heads.pair_pointer import PairPointer
 from spanwise.heads.relations import RelationHead
 from spanwise.heads.span_relations import SpanRelations
+from spanwise.heads.wrapper import select_targets
 
 LABELS = Labels(("A", "B"), ("likes", "made", "near"))
 POINTER = {"kind": "global-pointer", "decoding": "overlapping", "size": 4}
@@ -248,6 +250,70 @@ def test_loss_of_pairs_matches_the_reference(encoder: Any, random_batch: Any, jo
             values.append(float(F.binary_cross_entropy_with_logits(logits, target, reduction="sum")))
         assert float(losses.sums[number]) == pytest.approx(float(entity_losses.sums[number]) + 0.5 * sum(values), rel=1e-4)
     assert losses.counts.tolist() == [1] * len(sentences)
+
+
+@pytest.mark.parametrize("options", [{}, {"distances": True, "rank": 3, "hidden": 4}], ids=["small", "all layers"])
+@pytest.mark.parametrize("is_partial", [False, True], ids=["complete", "partial"])
+def test_pairs_in_groups_have_the_same_loss_and_gradients(
+    encoder: Any, random_batch: Any, joined: Any, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any], is_partial: bool
+) -> None:
+    without_relations, single_states = random_batch(longest=9)
+    sentences = add_relations(without_relations)
+    if is_partial:
+        sentences = [replace(s, annotated=((0, 1),) if n % 2 else ("A",)) for n, s in enumerate(sentences)]
+    head, results = make(encoder, "spans", **options).eval(), []
+    assert head.targets(sentences, gold=True)["relations.pairs"].shape[1] > 20
+    for pairs in (1 << 20, 7, 1):
+        monkeypatch.setattr(span_relations, "MAX_VALUES", pairs * (head.classifier.in_features + 3))
+        head.zero_grad()
+        states = joined(single_states)
+        states.words.requires_grad_()
+        sums = head.loss(states, head.targets(sentences, gold=True)).sums
+        sums.sum().backward()
+        gradients = [parameter.grad.clone() for parameter in head.parameters() if parameter.grad is not None]
+        results.append((sums.detach(), states.words.grad, *gradients))
+    for at_once, *in_groups in zip(*results, strict=True):
+        for values in in_groups:
+            torch.testing.assert_close(values, at_once, rtol=1e-4, atol=1e-5)
+
+
+def test_dropout_is_repeated_for_the_gradients_of_groups(encoder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without the same dropout, a step along the gradient of a loss would not be one of this loss."""
+    head = make(encoder, "spans", dropout=0.5).double()
+    sentences = training_sentences()
+    monkeypatch.setattr(span_relations, "MAX_VALUES", 3 * (head.classifier.in_features + 3))
+    words = torch.randn(len(sentences), 9, 12, dtype=torch.float64)
+    targets = select_targets(head.targets(sentences, gold=True), "relations")
+
+    def loss(values: Tensor) -> Tensor:
+        torch.manual_seed(0)
+        states = TokenStates(values, values[:, 0], torch.ones(values.shape[:2], dtype=torch.bool))
+        return head.relation_loss(states, targets).sum()
+
+    gradient = torch.autograd.grad(loss(words.requires_grad_()), words)[0]
+    with torch.no_grad():
+        step = 1e-3 * gradient / gradient.norm()
+        difference = (loss(words + step) - loss(words - step)) / 2e-3
+    assert float(difference) == pytest.approx(float(gradient.norm()), rel=1e-2)
+
+
+def test_no_tensor_grows_with_the_number_of_pairs(encoder: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Vectors and scores of all pairs are never in memory at once, forward or backward, in training or prediction."""
+    monkeypatch.setattr(span_relations, "MAX_VALUES", 8192)
+    head = make(encoder, "spans", wrong=0)
+    entities = tuple(Entity("A", ((index, index + 1),), score=0.9) for index in range(60))
+    sentence = Sentence("s", ("w",) * 60, entities, (Relation("made", 3, 50), Relation("near", 59, 59)))
+    states = TokenStates(torch.randn(1, 60, 12, requires_grad=True), torch.zeros(1, 12), torch.ones(1, 60, dtype=torch.bool))
+    targets = select_targets(head.targets([sentence], gold=True), "relations")
+    with LargestTensor() as largest:
+        head.relation_loss(states, targets).sum().backward()
+    pair_indices = 2 * 60**2
+    assert pair_indices <= largest.size <= 8192 < 60**2 * 12
+    head.entities.decode = lambda scored, count: [Predictions(entities)]
+    head.entities.score = lambda states, targets: None
+    with torch.no_grad(), LargestTensor() as largest:
+        head.score(states, {})
+    assert largest.size <= 8192
 
 
 @torch.no_grad()

@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from pydantic import Field
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from spanwise.core.types import Sentence
 from spanwise.decoding.entity_pairs import all_pairs
@@ -23,9 +24,9 @@ from spanwise.heads.relations import RelationHead, RelationSettings
 from spanwise.heads.sentence_cache import Ints, SentenceCache
 from spanwise.heads.span_head import sentence_indices
 from spanwise.spans.matching import PackedSpans
-from spanwise.spans.pairs import PairLayer
+from spanwise.spans.pairs import PairLayer, SpanParts
 
-MAX_PAIRS = 1 << 16  # scored at a time
+MAX_VALUES = 1 << 24  # of the vectors and scores of pairs at a time: 64 MiB of float32, and some copies of them
 
 
 class SpanRelationSettings(RelationSettings):
@@ -102,31 +103,57 @@ class SpanRelations(RelationHead):
         }
 
     def relation_loss(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Tensor:
+        """With more than ``pairs_at_once`` pairs, they are computed in groups, and again for their gradients."""
         sentence, start, end, label = targets["spans"].unbind(0)
         first, second = targets["pairs"].unbind(0)
         words = self.dropout(self._contextualize(states))
-        logits = self.logits(words, PackedSpans(sentence, start, end), label, first, second)
-        gold = torch.zeros_like(logits).view(-1).index_fill(0, targets["positives"], 1.0).view_as(logits)
+        parts = self.layer.span_parts(words, PackedSpans(sentence, start, end), label)
+        size, known = self.pairs_at_once, Known.select(targets)
+        if len(first) <= size:
+            values = self._pair_losses(parts, first, second, targets["positives"], known)
+        else:
+            groups = []
+            for low in range(0, len(first), size):
+                heads, tails = first[low : low + size], second[low : low + size]
+                positives = targets["positives"] - low * len(self.labels.relations)
+                groups.append(checkpoint(self._pair_losses, parts, heads, tails, positives, known, use_reentrant=False))
+            values = torch.cat(groups)
+        return values.new_zeros(len(states.words)).index_add(0, sentence[first], values)
+
+    def _pair_losses(
+        self, parts: SpanParts, first: Tensor, second: Tensor, positives: Tensor, known: Known | None
+    ) -> Tensor:  # fmt: skip
+        """The loss of each pair [P], summed over relations. ``positives`` outside of [P, R] are those of other pairs."""
+        logits = self._classify(self.layer.pairs(parts, first, second))
+        count = logits.numel()
+        # Selecting the positives of these pairs would make the CPU wait for their number: the others share an extra cell.
+        cells = positives.masked_fill((positives < 0) | (positives >= count), count)
+        gold = logits.new_zeros(count + 1).index_fill(0, cells, 1.0)[:count].view_as(logits)
         values = F.binary_cross_entropy_with_logits(logits, gold, reduction="none")
-        if (known := Known.select(targets)) is not None:
+        if known is not None:
+            sentence, start, end = parts.spans
             both = torch.minimum(start[first], start[second]), torch.maximum(end[first], end[second])
             is_open = known.is_open_pair(sentence[first], *both).unsqueeze(1)
             unmarked = F.softplus(logits + known.log_masses(is_open, sentence[first]))
             values = values - unmarked.masked_fill(gold > 0, 0.0)
-        values = values.sum(1)
-        return values.new_zeros(len(states.words)).index_add(0, sentence[first], values)
+        return values.sum(1)
 
     def score_pairs(self, states: TokenStates, spans: ScoredSpans) -> ScoredPairs:
         counts = np.bincount(spans.sentence.cpu().numpy(), minlength=len(states.words))
         first, second = (torch.from_numpy(side).to(states.words.device) for side in all_pairs(counts))
         packed, words = PackedSpans(spans.sentence, spans.start, spans.end), self._contextualize(states)
-        pairs = []
-        for low in range(0, max(1, len(first)), MAX_PAIRS):
-            heads, tails = first[low : low + MAX_PAIRS], second[low : low + MAX_PAIRS]
+        pairs, size = [], self.pairs_at_once
+        for low in range(0, max(1, len(first)), size):
+            heads, tails = first[low : low + size], second[low : low + size]
             logits = self.logits(words, packed, spans.label, heads, tails)
             pair, label = (logits > self.cutoff).nonzero().unbind(1)
             pairs.append((heads[pair], tails[pair], label, logits[pair, label].sigmoid()))
         return ScoredPairs(*(torch.cat(column) for column in zip(*pairs, strict=True)))
+
+    @property
+    def pairs_at_once(self) -> int:
+        """The number of pairs that are computed together, which bounds the memory."""
+        return max(1, MAX_VALUES // (self.classifier.in_features + self.classifier.out_features))
 
     @property
     def onnx(self) -> OnnxGraph | str:
@@ -146,8 +173,10 @@ class SpanRelations(RelationHead):
 
     def logits(self, words: Tensor, spans: PackedSpans, label: Tensor, first: Tensor, second: Tensor) -> Tensor:
         """The logits of all relations for each pair: [P, R] in float32."""
-        hidden = self.dropout(self.layer(words, spans, label, first, second))
-        scores: Tensor = self.classifier(hidden).float()
+        return self._classify(self.layer(words, spans, label, first, second))
+
+    def _classify(self, pairs: Tensor) -> Tensor:
+        scores: Tensor = self.classifier(self.dropout(pairs)).float()
         return scores
 
     def _contextualize(self, states: TokenStates) -> Tensor:

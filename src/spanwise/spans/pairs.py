@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 from torch import Tensor, nn
 
@@ -10,6 +12,17 @@ from spanwise.spans.pooling import Maxima
 
 DISTANCE_BUCKETS = 16
 LABEL_SIZE = 25  # of the embedding of a span's label
+
+
+class SpanParts(NamedTuple):
+    """The parts of pairs that are computed once per span, and maxima over the words."""
+
+    spans: PackedSpans
+    as_first: Tensor  # [S, d]
+    as_second: Tensor  # [S, d]
+    left: Tensor  # [S, rank]
+    right: Tensor  # [S, rank]
+    maxima: Maxima
 
 
 class PairLayer(nn.Module):
@@ -37,27 +50,35 @@ class PairLayer(nn.Module):
 
     def forward(self, words: Tensor, spans: PackedSpans, label: Tensor, first: Tensor, second: Tensor) -> Tensor:
         """Vectors [P, d] of P pairs; ``first`` and ``second`` [P] are indices of the S spans over ``words`` [B, T, d]."""
+        return self.pairs(self.span_parts(words, spans, label), first, second)
+
+    def span_parts(self, words: Tensor, spans: PackedSpans, label: Tensor) -> SpanParts:
+        """The parts of S spans over ``words`` [B, T, d]; many pairs can be computed from them, some at a time."""
         words = words.to(self.between_layer.weight.dtype)
         sentence, start, end = spans
-        # once per span, for both of its roles
         length, width = words.shape[1:]
         flat, offset, maxima = words.reshape(-1, width), sentence * length, Maxima(words, length)
-        parts = (
+        columns = (
             flat.index_select(0, offset + start),
             flat.index_select(0, offset + end - 1),
             maxima(sentence, start, end),
             self.labels(label),
         )
-        as_first, as_second, left, right = self.span_layer(torch.cat(parts, 1)).split(self.sizes, 1)
-        # once per pair: the words between the spans, from low to high
+        as_first, as_second, left, right = self.span_layer(torch.cat(columns, 1)).split(self.sizes, 1)
+        return SpanParts(spans, as_first, as_second, left, right, maxima)
+
+    def pairs(self, parts: SpanParts, first: Tensor, second: Tensor) -> Tensor:
+        """Vectors [P, d] of P pairs of spans."""
+        sentence, start, end = parts.spans
+        # the words between the spans, from low to high
         low, high = torch.minimum(end[first], end[second]), torch.maximum(start[first], start[second])
         has_gap = low < high
-        between = maxima(sentence[first], low.where(has_gap, 0), high.where(has_gap, 1))  # multiplied by 0 without a gap
+        between = parts.maxima(sentence[first], low.where(has_gap, 0), high.where(has_gap, 1))  # multiplied by 0 without a gap
         # the sum of all parts
-        hidden = as_first.index_select(0, first) + as_second.index_select(0, second)
+        hidden = parts.as_first.index_select(0, first) + parts.as_second.index_select(0, second)
         hidden = hidden + self.between_layer(between * has_gap.unsqueeze(1))
         if self.product is not None:
-            hidden = hidden + self.product(left.index_select(0, first) * right.index_select(0, second))
+            hidden = hidden + self.product(parts.left.index_select(0, first) * parts.right.index_select(0, second))
         if self.distances is not None:
             hidden = hidden + self.distances(distance_buckets(start[first], start[second], low, high))
         return nn.functional.gelu(hidden)
