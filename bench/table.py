@@ -1,4 +1,4 @@
-"""Train many runs in parallel and collect their scores: the rows of docs/results.md.
+"""Train many runs in parallel and collect their scores: the rows of docs/results.md and docs/results/.
 
     python bench/table.py --data DATA --encoders ENCODERS --work RUNS --out table.json --jobs 6 bench/rows/engine.yaml [NAME …]
 

@@ -61,7 +61,7 @@ class PointerRelations(RelationHead):
 
     Method: GPLinker, by the author of GlobalPointer. Use it for triples whose entities have no types,
     as in WebNLG. ``SpanRelations`` classifies pairs of spans instead, also reads the words between
-    them, and is better for the typed entities of CoNLL04 (docs/results.md).
+    them, and is better for the typed entities of CoNLL04 (docs/results/relations.md).
     """
 
     settings_class = PointerRelationSettings

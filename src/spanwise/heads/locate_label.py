@@ -51,9 +51,10 @@ class LocateLabel(SpanHead, HasThreshold, HasSpanVectors, HasSpanProbabilities, 
     Recognition", ACL 2021.
 
     Use it for nested entities, also very wide ones: for LitBank's entities of ten and more words, it
-    has a higher F1 than ``GlobalPointer`` and ``SpanNer``, with one seed (docs/results.md). A boundary
-    moves by one or two words, so the widest seeds must be almost as wide as the widest entities. It has
-    the most settings of all heads; ``Biaffine`` and ``GlobalPointer`` are simpler and score all spans.
+    has a higher F1 than ``GlobalPointer`` and ``SpanNer``, with one seed
+    (docs/results/locate-and-label.md). A boundary moves by one or two words, so the widest seeds must
+    be almost as wide as the widest entities. It has the most settings of all heads; ``Biaffine`` and
+    ``GlobalPointer`` are simpler and score all spans.
     """
 
     settings_class = LocateSettings
