@@ -261,6 +261,13 @@ def test_differently_tokenised_predictions_have_gold_spans() -> None:
     assert (second.outcome, second.mention.text, second.mention.spans) == ("spurious", "rain", ((2, 3),))
 
 
+def test_predictions_of_parts_of_a_word_are_in_text_order() -> None:
+    marks = [mark("X", (start, start + 1)) for start in range(8)]
+    predicted = sentence(*marks, words=tuple("aaaaaaaa"), scores=tuple(range(8)))
+    matches = analyze_errors([sentence(words=("aaaaaaaa",))], [predicted]).matches
+    assert [match.mention.score for match in matches] == list(range(8))
+
+
 def test_differently_split_sentences() -> None:
     gold = [
         Sentence("1", ("sun", "and", "rain"), (Entity("W", ((0, 1),)),)),  # type: ignore[arg-type]

@@ -87,10 +87,12 @@ class Match:
 def match_entities(pair: SentencePair, sentence_indices: Sequence[int]) -> list[Match]:
     """Match the entities of a pair, in text order. ``sentence_indices`` are those of its originals in gold."""
     gold, predicted = entity_items(pair.gold), entity_items(pair.predicted)
-    rows: list[tuple[str, EntityItem | None, EntityItem | None]] = [("correct", item, item) for item in gold & predicted]
+    rows: list[tuple[str, EntityItem | None, EntityItem | None]] = [
+        ("correct", item, item) for item in sorted(gold & predicted)
+    ]
     rows += match_errors(gold - predicted, predicted - gold)
-    rows += [("missed", item, None) for item in gold - {row[1] for row in rows}]
-    rows += [("spurious", None, item) for item in predicted - {row[2] for row in rows}]
+    rows += [("missed", item, None) for item in sorted(gold - {row[1] for row in rows})]
+    rows += [("spurious", None, item) for item in sorted(predicted - {row[2] for row in rows})]
     originals, scores = _Originals(pair), best_scores(pair.predicted)
     matches = []
     for outcome, gold_item, predicted_item in rows:
