@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from dataclasses import replace
 from typing import Any
@@ -64,6 +65,19 @@ def test_near_duplicates_with_different_entities() -> None:
     assert conflicting_pairs(sentences) == [
         ConflictingPair(0, 1, (ada,), ()), ConflictingPair(1, 2, (), (ada,)), ConflictingPair(1, 3, (place,), ()),
     ]  # fmt: skip
+
+
+def test_thirty_thousand_words_in_a_sentence_take_little_time() -> None:
+    words = [f"{word}" for word in range(30_000)]
+    words[1::2] = ["the"] * 15_000
+    entities = [("X", start, start + 2) for start in range(1, 20_000, 2)]
+    first, second = (sentence(name, " ".join(words), *entities) for name in "ab")
+    start = time.process_time()
+    assert conflicting_pairs([first, replace(second, entities=second.entities[1:])]) == [
+        ConflictingPair(0, 1, first.entities[:1], ())
+    ]
+    assert not any(string.exceptions for string in inconsistent_strings([first, second]))
+    assert time.process_time() - start < 5
 
 
 def test_short_sentences_must_be_equal() -> None:
