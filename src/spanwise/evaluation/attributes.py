@@ -172,7 +172,7 @@ def _in_context(
 ) -> dict[EntityItem, EntityInContext]:
     """``entities`` are those of ``side``, each with the index of its original sentence."""
     rows = zip(sentences, _by_sentence(entities, len(sentences)), gold, strict=True)
-    contexts = [SentenceContext(sentence.words, *annotations, train) for sentence, *annotations in rows]
+    contexts = [SentenceContext(sentence.words, side_entities, of_gold, train) for sentence, side_entities, of_gold in rows]
     return {
         (entity.type, entity.fragments): EntityInContext(words, contexts[index])
         for entity, (index, words) in zip(side.entities if side is not None else (), entities, strict=True)
