@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -14,6 +12,7 @@ from typing import Any
 from spanwise.core.errors import SpanwiseError, UnknownFormatError, unknown_name
 from spanwise.core.registry import Registry
 from spanwise.core.types import Sentence
+from spanwise.files.disk import temporary_copy
 from spanwise.files.encodings import check_encoding, recoded_copy
 from spanwise.files.writing import atomic_output, is_stream
 from spanwise.formats.base import ALL_METADATA, PATH, Format, Ledger, parse_options
@@ -184,11 +183,7 @@ def read(
 
 
 def _read_stream(path: Path, format: str | None, ledger: Ledger | None, with_annotations: bool) -> Iterator[Sentence]:
-    """Copy a pipe to a file first: it can be read only once, and most readers sample its start."""
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder, path.name)
-        with path.open("rb") as source, copy.open("wb") as sink:
-            shutil.copyfileobj(source, sink)
+    with temporary_copy(path.open("rb"), path.name) as copy:
         yield from _read_copy(copy, format, ledger, with_annotations, {copy: path})
 
 

@@ -6,7 +6,7 @@ The wheel holds the files of an exported model, its card and metadata, and no co
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -192,7 +192,7 @@ def _metadata(
         ),
     )  # fmt: skip
     card = model_card(folder, name, corpus, licence, exported=exported, install=metadata.file_name)
-    return WheelMetadata(**{**vars(metadata), "description": card.text.strip() + "\n"})
+    return replace(metadata, description=card.text.strip() + "\n")
 
 
 def _summary(folder: Path) -> str:
