@@ -104,7 +104,7 @@ class BasePredictor(ABC):
         """
         items = [texts] if isinstance(texts, str | Sentence) else texts
         if not isinstance(items, Iterable) or isinstance(items, bytes):
-            raise SpanwiseError(f"cannot predict a {type(texts).__name__}: {EXPECTED_INPUT}")
+            raise SpanwiseError(f"cannot predict an input of type {type(texts).__name__}: {EXPECTED_INPUT}")
         given = self.split_threshold(threshold)
         thresholds = Thresholds(self.scale.to_head(self._with_saved(given.entities)), given.relations)
         if batch_size < 1:
