@@ -24,9 +24,11 @@ def score_scale(settings: CalibrationSettings | None) -> ScoreScale:
 
 
 class BasePredictor(ABC):
-    """A loaded model. ``predict`` returns a list of sentences; ``stream`` yields them one by one.
+    """A loaded model, as ``spanwise.load`` returns it.
 
-    A predictor is thread-safe: only one thread at a time runs ``predict_chunk``.
+    ``predict`` returns a list of sentences. ``stream`` yields them one by one; choose it for input that
+    does not fit into memory. A predictor is thread-safe: only one thread at a time runs
+    ``predict_chunk``.
     """
 
     types: tuple[str, ...]  # entity types
