@@ -48,7 +48,7 @@ class Summary:
 
 
 class Listener:
-    """Is called while an annotation runs; the command line shows progress with it."""
+    """Base of objects that are called while an annotation runs; the command line shows progress with one."""
 
     def start(self, shards: Sequence[Shard], finished: Sequence[Shard]) -> None: ...
 

@@ -34,7 +34,7 @@ MAX_REPEATS = 10  # of a sentence in an epoch
 
 
 class FragmentTypes(nn.Module):
-    """Classifies the type of a fragment from its first and last word."""
+    """Classifier of the type of a fragment, from its first and last word."""
 
     def __init__(self, width: int, types: Sequence[str], entities: Callable[[Sentence], list[Entity]]) -> None:
         super().__init__()
