@@ -184,7 +184,7 @@ def write_json(path: Path, value: Any) -> None:
 
 
 class JsonArray:
-    """Writes a JSON array item by item.
+    """Writer of a JSON array, item by item.
 
     >>> import io
     >>> out = io.StringIO()

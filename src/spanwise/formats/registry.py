@@ -160,6 +160,11 @@ def read(
     ``with_annotations=False`` reads bare text for prediction: formats with character offsets are split
     into words as if they had no annotations, so word boundaries do not reveal entities. Invalid
     annotations are then ignored.
+
+    >>> from spanwise.data import FOLDER
+    >>> sentence = next(read(FOLDER / "train.jsonl"))
+    >>> sentence.id, sentence.entities[0].type
+    ('news-01-0', 'Place')
     """
     path = Path(path)
     if not path.exists():
@@ -256,8 +261,15 @@ def write(
 ) -> Ledger:
     """Write sentences to a path, which is created completely or not at all.
 
+    The format is detected from the name by default. It may have options: ``"conll:scheme=bioes"``.
     Raises ``LossError`` and writes nothing if the format cannot store all annotations, unless
     ``lossy`` is set. Losses that are already in ``ledger`` (from reading) count as well.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     ledger = write([Sentence("s1", ("in", "Oslo"))], Path(folder) / "one.jsonl")
+    >>> ledger.lost
+    0
     """
     path = Path(path)
     ledger = ledger if ledger is not None else Ledger()

@@ -63,6 +63,10 @@ def package(
 ) -> Package:
     """Write a wheel of a trained or exported model to the folder ``out``, without a network.
 
+    Use it to give a model to others: after ``pip install``, ``spanwise.load(name)`` loads it.
+    ``package("RUN", name="en-biomed", version="0.1.0", data="DATA")`` writes
+    ``dist/en_biomed-0.1.0-py3-none-any.whl``.
+
     ``format`` is "int8" (ONNX in 8 bits), "onnx" (float32) or "torch". The default is int8, or onnx for
     encoders without a transformer; an exported ONNX model stays as it is. ``data``, ``dev`` and
     ``max_loss`` are those of ``export_onnx``. The card shows ``corpus``, the name of the training data,
