@@ -286,7 +286,7 @@ def test_the_default_encoder_is_replaced_if_it_does_not_cover_the_text(
         with pytest.raises(Interrupted):
             audit(data, tmp_path / "audit", resume=should_resume, folds=2, log=lines.append)
         assert interrupted.call_args.args[2].encoder == {"kind": "static"}
-    assert lines.count(f"encoder: static, because {tiny_bert} hardly knows the script or language of this data") == 1
+    assert lines.count(f"using the static encoder, because {tiny_bert} hardly knows the script or language of this data") == 1
 
 
 def test_an_audit_that_cannot_start_leaves_nothing(tmp_path: Path) -> None:

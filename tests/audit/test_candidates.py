@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import tiny
+from cases import limit_cpu
 
 from spanwise.audit.candidates import Candidate, find_candidates
 from spanwise.audit.evidence import UNSCORED, Evidence
@@ -101,3 +102,21 @@ def test_an_entity_that_is_annotated_twice_is_one_entity() -> None:
     view = AuditView([Sentence("s", ("Oslo", "rains"), (oslo, oslo))], ["Place"], Evidence([], 1))
     assert view.gold == [[(0, 1, 0)]]
     assert view.is_flat
+
+
+def test_a_corpus_is_flat_unless_two_of_its_entities_share_a_word() -> None:
+    sentences = [mentions((0, 1), (2, 4)), mentions((3, 4), (0, 2), (2, 3))]
+    assert AuditView(sentences, ["X"], Evidence([], 2)).is_flat
+    for span in ((0, 4), (1, 3), (2, 3), (3, 4)):
+        assert not AuditView([*sentences, mentions((2, 4), (0, 1), span)], ["X"], Evidence([], 3)).is_flat
+
+
+def test_thirty_thousand_entities_in_a_sentence_take_little_time() -> None:
+    sentence = mentions(*((index, index + 1) for index in range(30_000)))
+    with limit_cpu(5, "entities"):
+        view = AuditView([sentence], ["X"], Evidence([], 1))
+    assert view.is_flat
+
+
+def mentions(*spans: tuple[int, int]) -> Sentence:
+    return Sentence("s", ("word",) * 30_000, tuple(Entity("X", (span,)) for span in spans))  # type: ignore[arg-type]

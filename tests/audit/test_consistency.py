@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from cases import limit_cpu
 
 from spanwise.audit.duplicates import ConflictingPair, conflicting_pairs
 from spanwise.audit.habits import boundary_habits
@@ -64,6 +65,18 @@ def test_near_duplicates_with_different_entities() -> None:
     assert conflicting_pairs(sentences) == [
         ConflictingPair(0, 1, (ada,), ()), ConflictingPair(1, 2, (), (ada,)), ConflictingPair(1, 3, (place,), ()),
     ]  # fmt: skip
+
+
+def test_thirty_thousand_words_in_a_sentence_take_little_time() -> None:
+    words = [f"{word}" for word in range(30_000)]
+    words[1::2] = ["the"] * 15_000
+    entities = [("X", start, start + 2) for start in range(1, 20_000, 2)]
+    first, second = (sentence(name, " ".join(words), *entities) for name in "ab")
+    with limit_cpu(5, "consistency"):
+        (pair,) = conflicting_pairs([first, replace(second, entities=second.entities[1:])])
+        strings = inconsistent_strings([first, second])
+    assert pair == ConflictingPair(0, 1, first.entities[:1], ())
+    assert strings == []
 
 
 def test_short_sentences_must_be_equal() -> None:

@@ -70,6 +70,10 @@ def test_errors_are_one_line(run: Runner, tmp_path: Path) -> None:
         2,
         f"cannot listen on 127.0.0.1, port {port}: Address already in use; pass another --host or --port\n",
     )
+    for host in ("ner..example.org", f"{'a' * 64}.org"):
+        result = run("serve", tmp_path, "--host", host, "--port", "0")
+        expected = f"cannot listen on {host}, port 0: not a host name; pass another --host or --port\n"
+        assert (result.code, result.err) == (2, expected)
     result = run("serve", tmp_path, "--port", "0")
     assert result.code == 2
     assert str(tmp_path) in result.err

@@ -155,7 +155,7 @@ def test_a_simulation_replaces_a_default_encoder_that_does_not_cover_the_text(
     monkeypatch.setattr("spanwise.active_learning.learning_curve.simulate_curves", stop)
     write([Sentence(str(n), tuple("奥斯陆是首都"), (Entity("Place", ((0, 3),)),)) for n in range(20)], tmp_path / "zh.jsonl")
     result = run("suggest", "--simulate", tmp_path / "zh.jsonl", "-n", 5, "--output", tmp_path / "curve")
-    assert f"encoder: static, because {tiny_bert} hardly knows the script or language of this data" in result.out
+    assert f"using the static encoder, because {tiny_bert} hardly knows the script or language of this data" in result.out
     assert simulated[0].config.encoder == {"kind": "static"}
 
 

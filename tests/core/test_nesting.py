@@ -1,4 +1,4 @@
-"""Levels of spans."""
+"""Nesting and levels of spans."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spanwise import Span
-from spanwise.core.nesting import assign_levels
+from spanwise.core.nesting import NestingIndex, assign_levels, nested_spans
 
 SPANS = st.lists(
     st.builds(lambda start, width: Span(start, start + width), st.integers(0, 30), st.integers(1, 12)), max_size=30
@@ -32,6 +32,16 @@ def levels_by_definition(spans: list[Span], max_levels: int) -> list[int]:
 def test_each_span_gets_the_lowest_free_level(spans: list[Span], max_levels: int) -> None:
     assert assign_levels(spans) == levels_by_definition(spans, len(spans))
     assert assign_levels(spans, max_levels) == levels_by_definition(spans, max_levels)
+
+
+@given(SPANS)
+def test_nesting_of_each_span(spans: list[Span]) -> None:
+    index = NestingIndex(spans[:20])
+    for span in spans:
+        others = [other for other in spans[:20] if other != span]
+        assert index.has_outside(span) == any(other.contains(span) for other in others)
+        assert index.has_inside(span) == any(span.contains(other) for other in others)
+    assert nested_spans(spans) == {span for span in spans if NestingIndex(spans).has_outside(span)}
 
 
 def test_ten_thousand_nested_spans_take_little_time() -> None:

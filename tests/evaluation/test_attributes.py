@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from cases import limit_cpu
 
 from spanwise import Entity, Sentence
 from spanwise.evaluation import ATTRIBUTES, TrainIndex, pair
@@ -31,10 +32,10 @@ TRAIN = TrainIndex(
 def values(name: str, gold: Sentence, predicted: Sentence | None = None, use_paper: bool = False) -> list[float | str]:
     """The attribute of each gold entity, or of each prediction, in order."""
     attribute = ATTRIBUTES[name]
-    gold_entities, predicted_entities = entities_in_context(pair([gold], [predicted or gold]).pairs[0])
+    gold_entities, predicted_entities = entities_in_context(pair([gold], [predicted or gold]).pairs[0], TRAIN)
     value = attribute.paper_value if use_paper and attribute.paper_value else attribute.value
     entities = gold_entities if predicted is None else predicted_entities
-    return [value(entity, TRAIN) for entity in entities.values()]
+    return [value(entity) for entity in entities.values()]
 
 
 def test_entity_length_excludes_words_between_fragments() -> None:
@@ -123,6 +124,15 @@ def test_a_prediction_can_be_nested_and_covering() -> None:
     assert values("nesting", gold, sentence("a b c d e", ("X", ((0, 3),)))) == ["both"]
 
 
+@pytest.mark.parametrize("name", ["nesting", "oDen"])
+def test_ten_thousand_entities_in_a_sentence_take_little_time(name: str) -> None:
+    pairs = [[("X", ((4 * index, 4 * index + 3),)), ("X", ((4 * index, 4 * index + 2),))] for index in range(5_000)]
+    gold = sentence("rain " * 20_000, *(entity for pair in pairs for entity in pair))
+    with limit_cpu(5, name):
+        nesting_or_shares = values(name, gold)
+    assert nesting_or_shares == (["covering", "nested"] * 5_000 if name == "nesting" else [0] * 10_000)
+
+
 def test_discontinuous() -> None:
     gold = sentence("a b c", ("X", ((0, 1), (2, 3))), ("X", ((0, 2),)))
     assert values("discontinuous", gold) == ["discontinuous", "continuous"]
@@ -148,7 +158,7 @@ def test_joined_sentences_keep_their_lengths() -> None:
     gold = [sentence("sun and rain", ("Weather", ((0, 1),)), id="1"), sentence("rain", ("Weather", ((0, 1),)), id="2")]
     predicted = [sentence("sun and rain rain", ("Weather", ((0, 1),)), ("Weather", ((2, 4),)), ("Weather", ((3, 4),)), id="x")]
     (sentence_pair,) = pair(gold, predicted).pairs
-    gold_entities, predicted_entities = entities_in_context(sentence_pair)
+    gold_entities, predicted_entities = entities_in_context(sentence_pair, TRAIN)
     assert [len(entity.context.words) for entity in gold_entities.values()] == [3, 1]
     # An entity that crosses a sentence boundary ends there.
     assert [(item.entity.words, len(item.context.words)) for item in predicted_entities.values()] == [

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from itertools import permutations
+from itertools import permutations, product
 from typing import Any
 
 import pytest
+from cases import limit_cpu
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spanwise import Entity, Sentence
-from spanwise.evaluation import OUTCOMES, ErrorAnalysis, Score, analyze_errors, evaluate
+from spanwise import Entity, Sentence, Span
+from spanwise.evaluation import ERROR_TYPES, OUTCOMES, ErrorAnalysis, Score, analyze_errors, evaluate
 from spanwise.evaluation.matching import Match, Mention, match_errors
 
 WORDS = tuple("abcdefgh")
@@ -121,6 +122,42 @@ def test_higher_overlap_and_earlier_position_take_precedence() -> None:
     ]
 
 
+ITEMS = st.sets(
+    st.tuples(
+        st.sampled_from("XY"),
+        st.sets(st.integers(0, 7), min_size=1).map(lambda words: Entity("X", [(w, w + 1) for w in sorted(words)]).fragments),
+    ),  # type: ignore[arg-type]
+    max_size=5,
+)
+
+
+@settings(max_examples=100, deadline=None)
+@given(ITEMS, ITEMS)
+def test_errors_are_matched_as_if_all_pairs_were_compared(gold: set[Any], predicted: set[Any]) -> None:
+    def words(item: Any) -> set[int]:
+        return {word for start, end in item[1] for word in range(start, end)}
+
+    pairs = []
+    for one, other in product(gold, predicted):
+        if common := words(one) & words(other):
+            error = "type" if words(one) == words(other) else "boundary" if one[0] == other[0] else "both"
+            overlap = len(common) / len(words(one) | words(other))
+            pairs.append(((ERROR_TYPES.index(error), -overlap, one[1], other[1], one[0], other[0]), (error, one, other)))
+    expected: list[Any] = []
+    for _, row in sorted(pairs):
+        if all(row[1] != one and row[2] != other for _, one, other in expected):
+            expected.append(row)
+    assert match_errors(gold, predicted) == expected
+
+
+def test_twenty_thousand_errors_in_a_sentence_are_matched_in_little_time() -> None:
+    gold = [("X", (Span(4 * index, 4 * index + 2),)) for index in range(20_000)]
+    predicted = [("X", (Span(4 * index + 1, 4 * index + 3),)) for index in range(20_000)]
+    with limit_cpu(5, "errors"):
+        matches = match_errors(gold, predicted)
+    assert matches == [("boundary", *pair) for pair in zip(gold, predicted, strict=True)]
+
+
 def test_discontinuous_entities() -> None:
     discontinuous = mark("X", (0, 1), (3, 5))
     # The words between the fragments are not part of the entity.
@@ -222,6 +259,13 @@ def test_differently_tokenised_predictions_have_gold_spans() -> None:
     assert first.predicted is not None
     assert first.predicted.spans == ((0, 2),)
     assert (second.outcome, second.mention.text, second.mention.spans) == ("spurious", "rain", ((2, 3),))
+
+
+def test_predictions_of_parts_of_a_word_are_in_text_order() -> None:
+    marks = [mark("X", (start, start + 1)) for start in range(8)]
+    predicted = sentence(*marks, words=tuple("aaaaaaaa"), scores=tuple(range(8)))
+    matches = analyze_errors([sentence(words=("aaaaaaaa",))], [predicted]).matches
+    assert [match.mention.score for match in matches] == list(range(8))
 
 
 def test_differently_split_sentences() -> None:

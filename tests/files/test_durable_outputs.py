@@ -14,6 +14,8 @@ from typing import Any
 import pytest
 
 from spanwise import SpanwiseError
+from spanwise.files.disk import temporary_copy
+from spanwise.files.encodings import recoded_copy
 from spanwise.files.writing import atomic_files, atomic_output
 
 KILLED = """
@@ -139,6 +141,24 @@ def test_a_full_disk_is_recognised_in_errors_of_other_libraries(tmp_path: Path) 
             raise error
     with pytest.raises(RuntimeError, match="other"), atomic_output(tmp_path / "out"):
         raise RuntimeError("other")
+
+
+@pytest.mark.parametrize("is_pipe", [True, False])
+def test_a_full_disk_of_temporary_files_is_named(is_pipe: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arguments: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    source, temporary = tmp_path / "source.conll", tmp_path / "temporary"
+    for folder in (temporary, tmp_path / "out"):
+        folder.mkdir()
+    source.write_text("Oslo\tB-Place\n")
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    monkeypatch.setattr("shutil.copyfileobj", fail)
+    monkeypatch.setattr("spanwise.files.encodings._recode", fail)
+    copy = temporary_copy(source.open("rb"), "stdin") if is_pipe else recoded_copy(source, "latin-1")
+    problem = f"{temporary}/spanwise-.*: not written: No space left on device .TMPDIR sets the folder of temporary files"
+    with pytest.raises(SpanwiseError, match=problem), atomic_output(tmp_path / "out" / "file"), copy:
+        pass
 
 
 def save_half(folder: Path) -> None:

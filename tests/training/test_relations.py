@@ -185,7 +185,7 @@ def test_a_recipe_without_relations_logs_a_note(tmp_path: Path) -> None:
     lines: list[str] = []
     fit(tmp_path / "run", with_relations(corpus()), epochs=1, log=lines.append)
     count = sum(len(sentence.relations) for sentence in with_relations(corpus())["train"])
-    assert any(f"train has {count:,} relations, which this head does not learn" in line for line in lines)
+    assert any(f"train has {count:,} relations, which this model does not learn" in line for line in lines)
     assert not any("does not learn" in line for line in check_corpus(corpus(), fit(tmp_path / "b", epochs=1).model.head))
 
 
@@ -206,7 +206,7 @@ def test_relations_are_learned_if_the_data_has_them(tmp_path: Path, data: Corpus
     )  # fmt: skip
     learns = kind != "spanner"
     assert run.model.config.head["kind"] == kind
-    assert any(line.startswith("the training data has relations: learning them too") for line in lines) == learns
+    assert any(line.startswith("the training data has relations, so the model learns them, too") for line in lines) == learns
     assert any("24 sentences, 2 types and 3 relation types: 1 epoch," in line for line in lines) == learns
     loaded = spanwise.load(run.folder, "cpu")
     assert loaded.finds_relations == learns

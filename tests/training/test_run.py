@@ -287,7 +287,7 @@ def test_unreachable_entities_count_as_misses(
         assert scores[split]["unlabelled"]["support"] == gold - 1  # one range has two types
         # Too wide or nested, discontinuous, and a second type: in the log and in the report.
         missed = {"seqner": 3, "seqner-crf": 3, "spanner": 4}[recipe]
-        note = f"{split}: this head cannot predict {missed} of {gold} entities ({missed / gold:.1%})"
+        note = f"{split}: this model cannot predict {missed} of {gold} entities ({missed / gold:.1%})"
         assert any(note in line for line in lines), lines
     notes = json.loads((tmp_path / "run" / "run.json").read_text())["notes"]
     assert [line.removeprefix("note: ") for line in lines if line.startswith("note: ")] == notes

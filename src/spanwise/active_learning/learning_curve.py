@@ -60,14 +60,13 @@ def simulate_curves(
         for strategy in dict.fromkeys((simulation.criteria.strategy, RANDOM)):
             preferred = simulation.criteria.preferred if strategy != RANDOM else {}
             criteria = replace(simulation.criteria, strategy=strategy, seed=seed, preferred=preferred)
-            curve = Curve(strategy, seed, split, [], whole)
             rounds: list[Round] = []
+            curves.append(Curve(strategy, seed, split, rounds, whole))
             for row in replace(seeded, criteria=criteria).run(limit):
                 rounds.append(row)
                 log(f"seed {seed}, {strategy}: {split} F1 {percent(row.f1[split])} with {counted(row.sentences, 'sentence')}")
-                if row.f1[split] >= curve.target:
+                if row.f1[split] >= curves[-1].target:
                     break
-            curves.append(replace(curve, rounds=rounds))
     return curves
 
 

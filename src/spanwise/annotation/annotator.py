@@ -20,7 +20,7 @@ EXPECTED_TEXT = "expected a text or a list of words"
 
 
 class Annotator:
-    """Adds predictions to batches of rows: ``annotator(batch)`` returns the batch with more columns.
+    """Callable that adds predictions to a batch of rows: ``annotator(batch)`` returns it with more columns.
 
     Use it in a pipeline of Ray, Spark, Daft or ``datasets``; for files use ``spanwise annotate``. A
     batch is a dictionary of columns, a list of rows, a pandas ``DataFrame`` or a pyarrow ``Table`` or

@@ -93,7 +93,7 @@ def annotate_shard(work: ShardWork, shard: Shard, annotator: Annotator, report: 
 
 
 class SingleProcess(Engine):
-    """Annotates in this process."""
+    """Engine that annotates in this process."""
 
     def run(self, shards: Sequence[Shard], emit: Emit) -> None:
         annotator = Annotator(load_predictor(self.settings), **self.settings.annotator)

@@ -16,7 +16,7 @@ from typing import Any
 
 from spanwise.annotation.shards import Shard
 from spanwise.core.errors import SpanwiseError
-from spanwise.files.locks import LOCK_NAME, LocksUnavailableError, lock_holder, try_lock
+from spanwise.files.locks import LOCK_NAME, hold_lock
 from spanwise.files.reading import read_json
 from spanwise.files.work_folders import remove_leftovers
 from spanwise.files.writing import write_json
@@ -128,18 +128,9 @@ class JobFolder:
     def lock(self) -> Iterator[None]:
         """Let only one command at a time annotate into the folder."""
         self.path.mkdir(parents=True, exist_ok=True)
-        try:
-            lock = try_lock(self.path)
-        except LocksUnavailableError:
-            yield
-            return
-        if lock is None:
-            raise SpanwiseError(f"{self.path}: {lock_holder(self.path)} is annotating into this folder; wait for it or stop it")
-        try:
+        with hold_lock(self.path, "is annotating into this folder; wait for it or stop it"):
             remove_leftovers(self.path)  # settings that a killed process did not finish
             yield
-        finally:
-            lock.release()
 
 
 def make_parent(path: Path) -> Path:

@@ -95,7 +95,10 @@ class RayEngine(Engine):
 
 
 class ShardActor:
-    """Annotates the shards whose indices Ray passes. Errors are results, because Ray would end the job at an exception."""
+    """Actor that annotates the shards whose indices Ray passes.
+
+    Errors are results, because Ray would end the job at an exception.
+    """
 
     def __init__(self, work: ShardWork, settings: ModelSettings, shards: Sequence[Shard]) -> None:
         from spanwise.runtime.threads import use_threads

@@ -28,7 +28,7 @@ MAX_SENTENCES, SUBWORDS, PADDING = 1024, 1 << 15, 1 << 13  # of a batch
 
 
 class RemotePredictor(Predictor):
-    """Predicts with the network of a ``ModelProcess``.
+    """Predictor that uses the network of a ``ModelProcess``.
 
     All batches of a chunk are sent before the first result is read, so that the model always has
     work. Batches are limited by their number of subwords.

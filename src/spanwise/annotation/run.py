@@ -48,7 +48,7 @@ class Summary:
 
 
 class Listener:
-    """Is called while an annotation runs; the command line shows progress with it."""
+    """Base of objects that are called while an annotation runs; the command line shows progress with one."""
 
     def start(self, shards: Sequence[Shard], finished: Sequence[Shard]) -> None: ...
 
@@ -77,9 +77,32 @@ def annotate(
     ray: str | None = None,
     listener: Listener | None = None,
 ) -> Summary:
-    """Annotate a file, a folder or a glob of files into a folder, or resume an earlier call.
+    """Add predictions to tables of texts, in shards that are written to a folder.
 
-    See ``spanwise annotate`` for the options. Rows that fail are written to ``_errors`` in the output.
+    Use it for millions of rows; for texts in memory, ``load`` and ``BasePredictor.stream`` are simpler.
+    Call it again after an interruption: finished shards are kept. Rows that fail are written with the
+    reason to ``_errors`` in the output, and do not stop the others.
+
+    ``spanwise.annotate("RUN", "corpus/", "out/", text_column="body").counts.rows`` is the number of rows
+    with predictions. In a script, call it below ``if __name__ == "__main__":``, because each worker
+    process imports the script.
+
+    Args:
+        model: a run folder, an exported folder, an installed model, or ``hf:owner/model``.
+        source: a file, a folder or a glob of parquet tables, JSON lines, texts or web archives.
+        output: a new folder, or that of an earlier call with the same model and settings.
+        text_column: the column with a text or a list of words.
+        format: ``parquet`` or ``jsonl``; that of the input by default.
+        threshold: minimum score of a prediction, or scores by type; 0 is the default of the model.
+        overlap: ``nested``, ``flat`` or ``outermost`` (see ``BasePredictor.predict``).
+        batch_size: sentences per batch.
+        device: ``cpu``, ``cuda`` or ``auto``.
+        precision: ``float32`` or ``half``; by default half on a GPU.
+        workers: worker processes; by default one per core.
+        threads: CPU threads of all workers; by default all cores.
+        shard_size: bytes of input per shard; by default 1 to 32 MB.
+        ray: ``local`` or the address of a Ray cluster to run on.
+        listener: receives events while the annotation runs.
     """
     from spanwise.annotation.choice import choose_engine, choose_precision
 

@@ -29,7 +29,7 @@ class Shard:
 
     @property
     def fingerprint(self) -> str:
-        """Identifies the content without reading it: path, size, time of change and range."""
+        """Identity of the content without reading it: path, size, time of change and range."""
         state = self.source.path.stat()
         parts = (self.source.path.resolve(), state.st_size, state.st_mtime_ns, self.start, self.stop)
         return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]

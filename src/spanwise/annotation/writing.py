@@ -18,7 +18,7 @@ Problems: TypeAlias = dict[int, str]  # rows by index in their batch, with the r
 
 
 class ShardWriter(ABC):
-    """Writes the rows of a shard in order. ``close`` completes the file."""
+    """Writer of the rows of a shard, in order. ``close`` completes the file."""
 
     suffix: str
 

@@ -92,7 +92,7 @@ def _read_submitted(path: Path, ledger: Ledger) -> Iterator[Sentence]:
 
 
 class _SentenceFinder:
-    """Finds the sentence of the data that a corrected sentence belongs to, by its id or else by its text."""
+    """Index of the sentences of the data, to find that of a corrected sentence by its id or else by its text."""
 
     def __init__(self, keys: SentenceKeys, path: Path) -> None:
         self._keys, self._path = keys, path

@@ -6,6 +6,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from spanwise.core.partial import is_known, known_ends
 from spanwise.core.types import Entity, Sentence
@@ -36,8 +37,8 @@ def conflicting_pairs(sentences: Sequence[Sentence]) -> list[ConflictingPair]:
     normalised = [tuple(_DIGITS.sub("0", word.casefold()) for word in sentence.words) for sentence in sentences]
     for index, words in enumerate(normalised):
         groups[hash(words)].append(index)
-        for gap in range(len(words)) if len(words) >= MIN_WORDS else ():
-            groups[hash((gap, words[:gap], words[gap + 1 :]))].append(index)
+        for key in _keys_without_a_word(words) if len(words) >= MIN_WORDS else ():
+            groups[key].append(index)
     seen: set[tuple[int, int]] = set()
     result = []
     for group in groups.values():
@@ -47,6 +48,18 @@ def conflicting_pairs(sentences: Sequence[Sentence]) -> list[ConflictingPair]:
                 if (conflict := _compare(sentences, normalised, *pair)) is not None:
                     result.append(conflict)
     return sorted(result, key=lambda pair: (pair.first, pair.second))
+
+
+def _keys_without_a_word(words: Sequence[str]) -> Iterator[int]:
+    """A key for each word, which sentences share if they differ in this word alone."""
+    before = list(accumulate(words, _extend, initial=0))
+    after = list(accumulate(reversed(words), _extend, initial=0))[::-1]
+    return (hash((gap, before[gap], after[gap + 1])) for gap in range(len(words)))
+
+
+def _extend(key: int, word: str) -> int:
+    """The key of a sequence with one more word, from that of the sequence."""
+    return hash((key, word))
 
 
 def _pairs(group: Sequence[int]) -> Iterator[tuple[int, int]]:

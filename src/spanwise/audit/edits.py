@@ -9,7 +9,7 @@ from spanwise.audit.folder import AuditFolder
 
 
 class EditedFiles:
-    """Knows the edited files of an audit, by the digests of everything that was written, in the audit's record."""
+    """The edited files of an audit, known by the digests of everything that was written, in the audit's record."""
 
     def __init__(self, folder: AuditFolder) -> None:
         self._folder = folder

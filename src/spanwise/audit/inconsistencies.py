@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from spanwise.audit.strings import Words
+from spanwise.audit.strings import Strings, Words
 from spanwise.core.partial import known_ends, known_types
 from spanwise.core.types import Entity, Sentence, Span
 
@@ -39,11 +39,9 @@ def inconsistent_strings(sentences: Sequence[Sentence]) -> list[InconsistentStri
     An occurrence inside a larger entity is not counted as one without an entity, because a corpus without
     nested entities cannot annotate it. Neither is one that a partial annotation leaves open.
     """
-    entities: defaultdict[str, set[Words]] = defaultdict(set)  # by first word
-    for sentence in sentences:
-        for entity in sentence.entities:
-            if not entity.is_discontinuous:
-                entities[sentence.words[entity.range.start]].add(sentence.words_of(entity))
+    entities = Strings(
+        sentence.words_of(entity) for sentence in sentences for entity in sentence.entities if not entity.is_discontinuous
+    )
     occurrences_by_string: defaultdict[Words, list[tuple[int, Span, tuple[str, ...]]]] = defaultdict(list)
     for index, sentence in enumerate(sentences):
         for words, span, types in _occurrences(sentence, entities):
@@ -58,20 +56,18 @@ def inconsistent_strings(sentences: Sequence[Sentence]) -> list[InconsistentStri
     return sorted(result, key=lambda string: (-string.share, string.words))
 
 
-def _occurrences(sentence: Sentence, entities: dict[str, set[Words]]) -> Iterator[tuple[Words, Span, tuple[str, ...]]]:
+def _occurrences(sentence: Sentence, entities: Strings) -> Iterator[tuple[Words, Span, tuple[str, ...]]]:
     """The occurrences of known strings in a sentence, with the types that they have there."""
     types: defaultdict[Span, list[str]] = defaultdict(list)
     for entity in sentence.entities:
         if not entity.is_discontinuous:
             types[entity.range].append(entity.type)
+    covered = {index for span in types for index in range(*span)}
     ends = [0] * len(sentence.words) if known_types(sentence) is not None else known_ends(sentence)
-    for start, word in enumerate(sentence.words):
-        for words in entities.get(word, ()):
-            span = Span(start, start + len(words))
-            if sentence.words[start : span.end] != words:
-                continue
-            if span in types or (span.end <= ends[start] and not any(other.overlaps(span) for other in types)):
-                yield words, span, tuple(sorted(types.get(span, ())))
+    for start, words in entities.occurrences(sentence.words):
+        span = Span(start, start + len(words))
+        if span in types or (span.end <= ends[start] and covered.isdisjoint(range(*span))):
+            yield words, span, tuple(sorted(types.get(span, ())))
 
 
 def count_suggestions(sentences: Sequence[Sentence]) -> Iterator[tuple[int, str, Entity | None, Entity | None, float]]:

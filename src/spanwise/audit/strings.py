@@ -3,11 +3,34 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from spanwise.core.types import Sentence
 
 Words = tuple[str, ...]
+
+
+class Strings:
+    """Sequences of words that are searched in sentences.
+
+    >>> list(Strings([("New", "York"), ("York",), ("York", "Times")]).occurrences(("in", "New", "York")))
+    [(1, ('New', 'York')), (2, ('York',))]
+    """
+
+    def __init__(self, strings: Iterable[Words]) -> None:
+        self._strings = frozenset(strings)
+        widths: defaultdict[str, set[int]] = defaultdict(set)
+        for string in self._strings:
+            widths[string[0]].add(len(string))
+        self._widths = {word: sorted(lengths) for word, lengths in widths.items()}  # by first word
+
+    def occurrences(self, words: Words) -> Iterator[tuple[int, Words]]:
+        """Yield the strings in a sentence with their first words."""
+        for start, word in enumerate(words):
+            for width in self._widths.get(word, ()):
+                string = words[start : start + width]
+                if len(string) == width and string in self._strings:
+                    yield start, string
 
 
 class StringCounts:
@@ -22,16 +45,9 @@ class StringCounts:
     def __init__(self, sentences: Sequence[Sentence], strings: Iterable[Words]) -> None:
         self.occurrences: Counter[Words] = Counter()
         self.annotated: dict[Words, Counter[str]] = {string: Counter() for string in strings}
-        widths: defaultdict[str, set[int]] = defaultdict(set)
-        for string in self.annotated:
-            widths[string[0]].add(len(string))
+        searched = Strings(self.annotated)
         for sentence in sentences:
-            words = sentence.words
-            for start, word in enumerate(words):
-                for width in widths.get(word, ()):
-                    string = words[start : start + width]
-                    if len(string) == width and string in self.annotated:
-                        self.occurrences[string] += 1
+            self.occurrences.update(string for _, string in searched.occurrences(sentence.words))
             for entity in sentence.entities:
                 if not entity.is_discontinuous and (string := sentence.words_of(entity)) in self.annotated:
                     self.annotated[string][entity.type] += 1

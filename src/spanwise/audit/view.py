@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
+from itertools import pairwise
 
 from spanwise.audit.candidates import Candidate, Key, find_candidates
 from spanwise.audit.evidence import LIMIT, Evidence, SentenceOdds
@@ -24,12 +25,8 @@ class AuditView:
             [(*entity.range, labels[entity.type]) for entity in dict.fromkeys(sentence.entities) if not entity.is_discontinuous]
             for sentence in sentences
         ]
-        self.is_flat = not any(
-            first[0] < second[1] and second[0] < first[1]
-            for keys in self.gold
-            for position, first in enumerate(keys)
-            for second in keys[:position]
-        )
+        neighbours = (pair for keys in self.gold for pair in pairwise(sorted(keys)))
+        self.is_flat = not any(following[0] < key[1] for key, following in neighbours)
 
     def odds(self, index: int) -> SentenceOdds:
         """The log-odds of the spans of a sentence, without spans that its partial annotation leaves open.

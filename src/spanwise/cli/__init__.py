@@ -39,7 +39,10 @@ def spanwise(
     context: typer.Context,
     version: bool = typer.Option(False, "--version", help="Print the version and exit."),
 ) -> None:
-    """Span-based named entity recognition: flat, nested and discontinuous entities, and relations."""
+    """Span-based named entity recognition: flat, nested and discontinuous entities, and relations.
+
+    Run `spanwise demo` for an example, or train on your own data: `spanwise train DATA --out RUN`.
+    """
     if version:
         typer.echo(f"spanwise {__version__}")
     elif context.invoked_subcommand is None:

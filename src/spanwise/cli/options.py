@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -122,15 +121,13 @@ def _input_files(path: Path) -> list[Path]:
 
 def show(json_file: Path | None, to_json: Callable[[], Any], print_text: Callable[[], None]) -> None:
     """Write the result as JSON if requested; print it unless the JSON goes to standard output."""
-    from spanwise.files.writing import atomic_output, standard_output
+    from spanwise.files.writing import standard_output, to_readable_json, write_json
 
     if json_file is not None:
-        text = json.dumps(to_json(), ensure_ascii=False, indent=1) + "\n"
         if str(json_file) == "-":
-            standard_output().write(text)
+            standard_output().write(to_readable_json(to_json()))
             return
-        with atomic_output(json_file) as temporary:
-            temporary.write_text(text, encoding="utf-8")
+        write_json(json_file, to_json())
     print_text()
 
 

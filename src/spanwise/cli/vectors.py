@@ -49,7 +49,7 @@ def train(
         str, typer.Option("--optimizer", metavar="published|adagrad", help="Optimiser of the authors' program, or AdaGrad.")
     ] = "published",
     threads: Annotated[
-        int | None, typer.Option("--threads", metavar="N", min=1, help="CPU cores to use; all by default.")
+        int | None, typer.Option("--threads", metavar="N", min=1, help="CPU threads; all available cores by default.")
     ] = None,
     seed: Annotated[int, typer.Option("--seed", metavar="N", min=0, help="Random seed.")] = 1,
     unit: Annotated[

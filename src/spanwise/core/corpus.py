@@ -13,6 +13,8 @@ from spanwise.core.sentence import Sentence
 class Corpus(Mapping[str, tuple[Sentence, ...]]):
     """A mapping of splits by name (``train``, ``dev``, ``test``), each a tuple of sentences.
 
+    ``read_corpus`` reads one from files. Build one to train on sentences that are in memory.
+
     >>> corpus = Corpus({"train": (Sentence("s1", ("Hello",)),)})
     >>> len(corpus["train"]), corpus.types
     (1, ())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable
+from itertools import accumulate
 
 from spanwise.core.types import Span
 
@@ -21,6 +23,34 @@ def nested_spans(spans: Iterable[Span]) -> set[Span]:
             nested.add(span)
         furthest_end = max(furthest_end, span.end)
     return nested
+
+
+class NestingIndex:
+    """Spans among which one that contains a given span, or is inside it, is searched in O(log n).
+
+    Equal spans do not contain each other.
+
+    >>> index = NestingIndex([Span(0, 5), Span(1, 2)])
+    >>> [(index.has_outside(span), index.has_inside(span)) for span in (Span(1, 2), Span(0, 3), Span(0, 5), Span(4, 6))]
+    [(True, False), (True, True), (False, True), (False, False)]
+    """
+
+    def __init__(self, spans: Iterable[Span]) -> None:
+        # In this order a span comes after every span that contains it.
+        self._keys = sorted({(span.start, -span.end) for span in spans})
+        ends = [-end for _, end in self._keys]
+        self._furthest_ends = list(accumulate(ends, max))  # of the spans up to each of them
+        self._nearest_ends = list(accumulate(reversed(ends), min))[::-1]  # of the spans from each of them
+
+    def has_outside(self, span: Span) -> bool:
+        """Whether another span contains this one."""
+        before = bisect_left(self._keys, (span.start, -span.end))
+        return before > 0 and self._furthest_ends[before - 1] >= span.end
+
+    def has_inside(self, span: Span) -> bool:
+        """Whether another span is inside this one."""
+        after = bisect_right(self._keys, (span.start, -span.end))
+        return after < len(self._keys) and self._nearest_ends[after] <= span.end
 
 
 def assign_levels(spans: Iterable[Span], max_levels: int | None = None) -> list[int]:

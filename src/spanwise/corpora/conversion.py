@@ -32,10 +32,18 @@ def convert(
     source: str | Path, target: str | Path, source_format: str | None = None, target_format: str | None = None,
     *, lossy: bool = False,
 ) -> Conversion:  # fmt: skip
-    """Read ``source`` and write ``target``. A corpus folder becomes a folder with the same splits.
+    """Convert annotated text from one format to another. A corpus folder becomes a folder with the same splits.
 
-    If an entity or relation would be dropped, nothing is written unless ``lossy`` is true. The target
-    must not overwrite the source.
+    The formats are detected by default: that of the source from its content, that of the target from
+    the name. If an annotation would be dropped, nothing is written and ``LossError`` is raised, unless
+    ``lossy`` is true. The target must not overwrite the source.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from spanwise.data import FOLDER
+    >>> with TemporaryDirectory() as folder:
+    ...     conversion = convert(FOLDER / "test.jsonl", Path(folder) / "test.conll", lossy=True)
+    >>> print(conversion.ledger)
+    92 entities (overlapping another), 119 relations (not supported by the format), 13 entities (discontinuous)
     """
     source, target = Path(source), Path(target)
     check_output(target, [source])

@@ -45,7 +45,9 @@ class Description:
 def describe(splits: Mapping[str, Iterable[Sentence]]) -> Description:
     """Describe a corpus, given as sentences by split; each split is read once.
 
-    Memory grows with the vocabulary, and per sentence by its id and a few digests of 16 bytes.
+    Use it to look at a corpus before training. ``spanwise.description.findings.findings`` lists the
+    problems in a description, such as test sentences that are also in train. Memory grows with the
+    vocabulary, and per sentence by its id and a few digests of 16 bytes.
 
     >>> from spanwise.core.types import Entity
     >>> train = [Sentence("s1", ("New", "York", "grows"), entities=(Entity("Place", ((0, 2),)),))]

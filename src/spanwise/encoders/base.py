@@ -47,7 +47,7 @@ class TokenStates:
 
 
 class Encoder(nn.Module, ABC):
-    """Turns prepared sentences into ``TokenStates``.
+    """Base of all encoders, which turn prepared sentences into ``TokenStates``.
 
     The host does its part once per sentence (``prepare``) and once per batch (``collate``), in NumPy
     and plain tensors that worker processes may build. ``forward`` receives tensors only and never

@@ -40,7 +40,7 @@ class ConcatSettings(BaseModel):
 
 
 class ConcatEncoder(Encoder):
-    """Concatenates the states of several encoders, for example of a transformer and of word vectors.
+    """The concatenated states of several encoders, for example of a transformer and of word vectors.
 
     Use it to give an encoder what it lacks: the default recipe adds characters, and with them case
     and spelling, to an uncased transformer.
@@ -49,6 +49,12 @@ class ConcatEncoder(Encoder):
     ``layers=0, dropout=0``, followed by a BiLSTM with ``hidden=512``. The state of the sentence is
     the concatenation of the parts' sentence states or, with a BiLSTM, the maximum over the states
     of its words.
+
+    >>> parts = [{"kind": "static", "hidden": 8}, {"kind": "static", "hidden": 4}]
+    >>> sentences = [Sentence("s1", ("aspirin", "helps"))]
+    >>> encoder = ConcatEncoder.build(ConcatSettings(parts=parts), sentences)
+    >>> encoder(encoder.collate(encoder.prepare(sentences))).words.shape  # 2 * 8 + 2 * 4 values for each word
+    torch.Size([1, 2, 24])
     """
 
     settings_class = ConcatSettings

@@ -9,7 +9,7 @@ from spanwise.core.types import Sentence
 
 
 class Indexer(Protocol):
-    """Turns sentences into the inputs of an encoder."""
+    """Interface of the part of an encoder that turns sentences into its inputs."""
 
     def prepare(self, sentences: Sequence[Sentence], context: Sequence[Sentence] = ()) -> list[Any]: ...
 
@@ -23,7 +23,7 @@ Value = TypeVar("Value")
 
 
 class JointIndexer(Generic[Part]):
-    """Prepares sentences and collates batches for several encoders at once."""
+    """Indexer that prepares sentences and collates batches for several encoders at once."""
 
     def __init__(self, parts: Sequence[Part]) -> None:
         self.parts = tuple(parts)

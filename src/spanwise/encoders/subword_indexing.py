@@ -49,7 +49,7 @@ class SubwordSettings(BaseModel):
 
 
 class SubwordIndexer:
-    """Prepares sentences and collates batches.
+    """Indexer of subwords: prepare sentences and collate batches.
 
     Text is never truncated: a sentence longer than the window is split into windows that overlap by
     a quarter, and each subword is taken from the window in which it is farther from the edge.

@@ -68,7 +68,7 @@ class IndexedWords:
 
 
 class WordIndexer:
-    """Prepares sentences and collates batches. Sentences do not depend on each other."""
+    """Indexer of words: prepare sentences, which do not depend on each other, and collate batches."""
 
     def __init__(
         self, vocabulary: Vocabulary, *, words: bool = True, characters: bool, tags: bool, tagger: str | None = None

@@ -8,12 +8,12 @@ consistently the entity's string is labelled, and the share of words inside enti
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
-from spanwise.core.nesting import nested_spans
+from spanwise.core.nesting import NestingIndex, nested_spans
 from spanwise.core.types import Sentence, Span
 from spanwise.evaluation.alignment import CharacterOrigin, SentencePair, character_origins
 from spanwise.evaluation.scores import EntityItem, ratio
@@ -35,11 +35,12 @@ class EntityWords(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class SentenceContext:
-    """The words of a sentence, its entities on one side (gold or predicted), and its gold entities."""
+    """The words of a sentence, its entities on one side (gold or predicted), its gold entities, and train."""
 
     words: tuple[str, ...]
-    entities: frozenset[EntityWords]
-    gold: frozenset[EntityWords]
+    entities: Set[EntityWords]
+    gold: Set[EntityWords]
+    train: TrainIndex
 
     @cached_property
     def covered_words(self) -> int:
@@ -47,14 +48,19 @@ class SentenceContext:
         return len({word for entity in self.entities for word in entity.words})
 
     @cached_property
-    def inner(self) -> set[Span]:
-        """Ranges of the gold entities inside others."""
-        return nested_spans(entity.range for entity in self.gold)
+    def oov_share(self) -> float:
+        """Share of the words that do not occur in the training sentences (Eq. 21, for one sentence)."""
+        return ratio(sum(not self.train.has_word(word) for word in self.words), len(self.words))
 
     @cached_property
-    def outer(self) -> set[Span]:
+    def inner(self) -> NestingIndex:
+        """Ranges of the gold entities inside others."""
+        return NestingIndex(nested_spans(entity.range for entity in self.gold))
+
+    @cached_property
+    def outer(self) -> NestingIndex:
         """Ranges of the gold entities that contain others."""
-        return {span for span in {entity.range for entity in self.gold} if _contains_any(span, self.inner)}
+        return NestingIndex(entity.range for entity in self.gold if self.inner.has_inside(entity.range))
 
 
 class EntityInContext(NamedTuple):
@@ -69,7 +75,7 @@ class EntityInContext(NamedTuple):
         return tuple(words[index] for index in self.entity.words if index < len(words))
 
 
-Value = Callable[[EntityInContext, TrainIndex], float | str]
+Value = Callable[[EntityInContext], float | str]
 
 
 @dataclass(frozen=True)
@@ -86,11 +92,6 @@ class Attribute:
     needs_train: bool = False
 
 
-def oov_share(words: Sequence[str], train: TrainIndex) -> float:
-    """Share of the words that do not occur in the training sentences (Eq. 21, for one sentence)."""
-    return ratio(sum(not train.has_word(word) for word in words), len(words))
-
-
 def nesting(item: EntityInContext) -> str:
     """Assign an entity to one of the subsets of DSpERT's Figure 3, which gold defines for both sides.
 
@@ -98,47 +99,44 @@ def nesting(item: EntityInContext) -> str:
     a gold entity that is inside others. Spans with equal ranges do not contain each other.
     """
     span, context = item.entity.range, item.context
-    is_nested = any(outer != span and outer.contains(span) for outer in context.outer)
-    return NESTING[is_nested + 2 * _contains_any(span, context.inner)]
-
-
-def _contains_any(span: Span, others: Iterable[Span]) -> bool:
-    return any(other != span and span.contains(other) for other in others)
+    return NESTING[context.outer.has_outside(span) + 2 * context.inner.has_inside(span)]
 
 
 ATTRIBUTES: Mapping[str, Attribute] = {
     # Number of words in the entity, without those between its fragments.
-    "eLen": Attribute(lambda item, _: len(item.entity.words), published_cuts=(1, 2, 4)),
-    "tLen": Attribute(lambda item, _: len(item.context.words), published_cuts=(7, 16, 31)),
+    "eLen": Attribute(lambda item: len(item.entity.words), published_cuts=(1, 2, 4)),
+    "tLen": Attribute(lambda item: len(item.context.words), published_cuts=(7, 16, 31)),
     "eCon": Attribute(
-        lambda item, train: train.consistency(item.string, item.entity.type),
-        paper_value=lambda item, train: train.type_share(item.entity.type),
+        lambda item: item.context.train.consistency(item.string, item.entity.type),
+        paper_value=lambda item: item.context.train.type_share(item.entity.type),
         published_cuts=(0.1, 0.5, 0.9),
         needs_train=True,
     ),
     "eDen": Attribute(
-        lambda item, _: ratio(item.context.covered_words, len(item.context.words)),
-        paper_value=lambda item, _: ratio(len(item.context.entities), len(item.context.words)),
+        lambda item: ratio(item.context.covered_words, len(item.context.words)),
+        paper_value=lambda item: ratio(len(item.context.entities), len(item.context.words)),
         published_cuts=(0.01, 0.025, 0.05),
     ),
-    "oDen": Attribute(lambda item, train: oov_share(item.context.words, train), needs_train=True),
+    "oDen": Attribute(lambda item: item.context.oov_share, needs_train=True),
     # Number of occurrences of the string in train, annotated or not.
-    "frequency": Attribute(lambda item, train: train.occurrences(item.string), needs_train=True),
+    "frequency": Attribute(lambda item: item.context.train.occurrences(item.string), needs_train=True),
     # Whether the string is an entity of any type in train.
     "seen": Attribute(
-        lambda item, train: "seen" if train.annotations(item.string) else "unseen",
+        lambda item: "seen" if item.context.train.annotations(item.string) else "unseen",
         categories=("seen", "unseen"),
         needs_train=True,
     ),
-    "nesting": Attribute(lambda item, _: nesting(item), categories=NESTING),
+    "nesting": Attribute(nesting, categories=NESTING),
     "discontinuous": Attribute(
-        lambda item, _: "continuous" if item.entity.range.width == len(item.entity.words) else "discontinuous",
+        lambda item: "continuous" if item.entity.range.width == len(item.entity.words) else "discontinuous",
         categories=("continuous", "discontinuous"),
     ),
 }
 
 
-def entities_in_context(pair: SentencePair) -> tuple[dict[EntityItem, EntityInContext], dict[EntityItem, EntityInContext]]:
+def entities_in_context(
+    pair: SentencePair, train: TrainIndex
+) -> tuple[dict[EntityItem, EntityInContext], dict[EntityItem, EntityInContext]]:
     """Return the gold and the predicted entities of a pair, located in gold's sentences and words.
 
     Gold's attributes therefore do not depend on the system. A prediction with a different
@@ -158,10 +156,10 @@ def entities_in_context(pair: SentencePair) -> tuple[dict[EntityItem, EntityInCo
         else:
             origins = character_origins(sentences)
             predicted = [_original_words(entity.type, entity.fragments, origins) for entity in pair.predicted.entities]
-    gold_by_sentence = [_entities_of(gold, index) for index in range(len(sentences))]
+    gold_by_sentence = _by_sentence(gold, len(sentences))
     return (
-        _in_context(pair.gold, gold, sentences, gold_by_sentence),
-        _in_context(pair.predicted, predicted, sentences, gold_by_sentence),
+        _in_context(pair.gold, gold, sentences, gold_by_sentence, train),
+        _in_context(pair.predicted, predicted, sentences, gold_by_sentence, train),
     )
 
 
@@ -169,20 +167,23 @@ def _in_context(
     side: Sentence | None,
     entities: list[tuple[int, EntityWords]],
     sentences: Sequence[Sentence],
-    gold: list[frozenset[EntityWords]],
+    gold: list[set[EntityWords]],
+    train: TrainIndex,
 ) -> dict[EntityItem, EntityInContext]:
     """``entities`` are those of ``side``, each with the index of its original sentence."""
-    contexts = [
-        SentenceContext(sentence.words, _entities_of(entities, index), gold[index]) for index, sentence in enumerate(sentences)
-    ]
+    rows = zip(sentences, _by_sentence(entities, len(sentences)), gold, strict=True)
+    contexts = [SentenceContext(sentence.words, side_entities, of_gold, train) for sentence, side_entities, of_gold in rows]
     return {
         (entity.type, entity.fragments): EntityInContext(words, contexts[index])
         for entity, (index, words) in zip(side.entities if side is not None else (), entities, strict=True)
     }
 
 
-def _entities_of(entities: Iterable[tuple[int, EntityWords]], sentence: int) -> frozenset[EntityWords]:
-    return frozenset(words for index, words in entities if index == sentence)
+def _by_sentence(entities: Iterable[tuple[int, EntityWords]], count: int) -> list[set[EntityWords]]:
+    groups: list[set[EntityWords]] = [set() for _ in range(count)]
+    for index, words in entities:
+        groups[index].add(words)
+    return groups
 
 
 def _original_words(type: str, fragments: Iterable[Span], origins: list[CharacterOrigin]) -> tuple[int, EntityWords]:

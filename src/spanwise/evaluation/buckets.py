@@ -111,7 +111,7 @@ def bucket_counts(
     sides = []
     for sentence_pair in pairing.pairs:
         gold, predicted = (
-            {item: value(entity, index) for item, entity in side.items()} for side in entities_in_context(sentence_pair)
+            {item: value(entity) for item, entity in side.items()} for side in entities_in_context(sentence_pair, index)
         )
         sides.append((gold, {item: gold.get(item, predicted_value) for item, predicted_value in predicted.items()}))
 

@@ -62,6 +62,8 @@ class Evaluation:
         return self.entities.micro.f1
 
     def to_json(self) -> dict[str, Any]:
+        """Return all scores as a record, with the keys of ``spanwise evaluate --json``."""
+
         def optional(part: Score | UnseenScore | Interval | RelationScores | None) -> dict[str, Any] | None:
             return None if part is None else part.to_json()
 
@@ -91,7 +93,11 @@ def evaluate(
     finds_relations: bool = False,
     last_words: bool = False,
 ) -> Evaluation:
-    """Score predicted sentences against gold sentences, which are paired by ``pair``.
+    """Score predicted sentences against gold sentences.
+
+    Use it for the predictions of any system. Sentences are paired by id, or in order if the ids do not
+    match but the texts do. Both sides may split words differently. The entities of a gold sentence
+    without a prediction count as missed.
 
     ``train`` adds the score on the gold sentences that are not in it. Relations are scored if the
     predictions have any; pass ``finds_relations`` to score a system that predicts none.

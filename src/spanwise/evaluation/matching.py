@@ -20,6 +20,7 @@ discontinuous entity are not part of it, so a missing or additional fragment is 
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -86,10 +87,12 @@ class Match:
 def match_entities(pair: SentencePair, sentence_indices: Sequence[int]) -> list[Match]:
     """Match the entities of a pair, in text order. ``sentence_indices`` are those of its originals in gold."""
     gold, predicted = entity_items(pair.gold), entity_items(pair.predicted)
-    rows: list[tuple[str, EntityItem | None, EntityItem | None]] = [("correct", item, item) for item in gold & predicted]
+    rows: list[tuple[str, EntityItem | None, EntityItem | None]] = [
+        ("correct", item, item) for item in sorted(gold & predicted)
+    ]
     rows += match_errors(gold - predicted, predicted - gold)
-    rows += [("missed", item, None) for item in gold - {row[1] for row in rows}]
-    rows += [("spurious", None, item) for item in predicted - {row[2] for row in rows}]
+    rows += [("missed", item, None) for item in sorted(gold - {row[1] for row in rows})]
+    rows += [("spurious", None, item) for item in sorted(predicted - {row[2] for row in rows})]
     originals, scores = _Originals(pair), best_scores(pair.predicted)
     matches = []
     for outcome, gold_item, predicted_item in rows:
@@ -109,14 +112,19 @@ def match_errors(gold: Iterable[EntityItem], predicted: Iterable[EntityItem]) ->
     [('boundary', ('X', ((0, 3),)), ('X', ((1, 3),)))]
     """
     predictions = [(item, words_of(item)) for item in predicted]
+    predictions_at: defaultdict[int, list[int]] = defaultdict(list)  # the indices of the predictions with each word
+    for index, (_, words) in enumerate(predictions):
+        for word in words:
+            predictions_at[word].append(index)
     candidates = []
     for gold_item in gold:
         gold_words = words_of(gold_item)
-        for predicted_item, words in predictions:
-            if common := len(gold_words & words):
-                error = 0 if gold_words == words else 1 if gold_item[0] == predicted_item[0] else 2
-                overlap = common / len(gold_words | words)
-                candidates.append((error, -overlap, gold_item[1], predicted_item[1], gold_item[0], predicted_item[0]))
+        common_words = Counter(index for word in gold_words for index in predictions_at.get(word, ()))
+        for index, common in common_words.items():
+            predicted_item, words = predictions[index]
+            union = len(gold_words) + len(words) - common
+            error = 0 if common == union else 1 if gold_item[0] == predicted_item[0] else 2
+            candidates.append((error, -common / union, gold_item[1], predicted_item[1], gold_item[0], predicted_item[0]))
     matches, matched_gold, matched_predicted = [], set[EntityItem](), set[EntityItem]()
     for error, _, gold_spans, predicted_spans, gold_type, predicted_type in sorted(candidates):
         gold_item, predicted_item = (gold_type, gold_spans), (predicted_type, predicted_spans)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +25,7 @@ from spanwise.export.record import (
 )
 from spanwise.export.simplification import simplify_graphs
 from spanwise.export.torch_folder import export
-from spanwise.files.writing import atomic_output
+from spanwise.files.writing import atomic_output, to_readable_json
 from spanwise.models.model import Model
 from spanwise.prediction.base import BasePredictor
 from spanwise.prediction.onnx.predictor import OnnxPredictor
@@ -153,7 +152,7 @@ def write(model: Model, folder: Path) -> None:
     )
     run = RunFolder(folder)
     run.config_file.write_text(model.config.to_yaml(), encoding="utf-8")
-    run.labels_file.write_text(json.dumps(model.labels.to_json(), ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    run.labels_file.write_text(to_readable_json(model.labels.to_json()), encoding="utf-8")
     write_record(record, folder)
     for single, part in single_encoders(encoder, folder):
         part.mkdir(parents=True, exist_ok=True)

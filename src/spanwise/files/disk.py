@@ -5,10 +5,12 @@ from __future__ import annotations
 import errno
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 from spanwise.core.errors import SpanwiseError
 
@@ -47,6 +49,16 @@ def temporary_folder() -> Iterator[Path]:
             if not isinstance(error, SpanwiseError) and (problem := disk_full_problem(error)):
                 raise DiskFullError(Path(name), f"{problem} (TMPDIR sets the folder of temporary files)") from None
             raise
+
+
+@contextmanager
+def temporary_copy(source: IO[bytes], name: str) -> Iterator[Path]:
+    """Copy a stream to a temporary file: it can be read only once, and most readers sample its start."""
+    with temporary_folder() as folder:
+        copy = folder / name
+        with source, copy.open("wb") as sink:
+            shutil.copyfileobj(source, sink)
+        yield copy
 
 
 def flush(path: Path) -> None:

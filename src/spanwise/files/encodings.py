@@ -5,7 +5,6 @@ from __future__ import annotations
 import codecs
 import io
 import re
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import IO
 
 from spanwise.core.errors import SpanwiseError
 from spanwise.files.companions import companion_files
+from spanwise.files.disk import temporary_folder
 from spanwise.files.names import is_hidden
 
 _CHUNK = 1 << 16
@@ -97,8 +97,8 @@ def recoded_copy(path: Path, encoding: str) -> Iterator[Path]:
     Hidden files of a folder, which no reader reads, are not copied. The files that are read together
     with a file are next to the copy, if they have the same encoding.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder, path.name)
+    with temporary_folder() as folder:
+        copy = folder / path.name
         sources = [file for file in sorted(path.rglob("*")) if not is_hidden(file.relative_to(path))] if path.is_dir() else []
         if path.is_dir():
             copy.mkdir()

@@ -48,7 +48,7 @@ def read_object_members(path: Path, streamed: Set[str]) -> Iterator[tuple[int, s
 
 
 class _ArrayReader:
-    """Reads an array or objects with one chunk of text in memory; the chunk grows only if one item needs more."""
+    """Reader of an array or of objects with one chunk of text in memory; the chunk grows only if one item needs more."""
 
     def __init__(self, path: Path, file: IO[str]) -> None:
         self.path, self.file = path, file

@@ -2,7 +2,8 @@
 
 A lock is a file ``.lock`` in the folder, held with ``flock``, with the process id of its holder. The
 file itself means nothing: a killed process leaves it, and the next one takes it over. Windows and some
-network file systems have no ``flock``; ``try_lock`` raises ``LocksUnavailableError`` there.
+network file systems have no ``flock``; ``try_lock`` raises ``LocksUnavailableError`` there, and
+``hold_lock`` works without a lock.
 """
 
 from __future__ import annotations
@@ -10,8 +11,11 @@ from __future__ import annotations
 import errno
 import os
 import socket
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+
+from spanwise.core.errors import SpanwiseError
 
 try:
     import fcntl
@@ -71,6 +75,25 @@ def try_lock(folder: Path) -> FolderLock | None:
             os.close(handle)
             raise
         os.close(handle)
+
+
+@contextmanager
+def hold_lock(folder: Path, activity: str) -> Iterator[bool]:
+    """Hold the lock of a folder, and yield whether there are locks.
+
+    ``activity`` is what another process does in the folder, for the error if it holds the lock.
+    """
+    try:
+        lock = try_lock(folder)
+    except LocksUnavailableError:
+        yield False
+        return
+    if lock is None:
+        raise SpanwiseError(f"{folder}: {lock_holder(folder)} {activity}")
+    try:
+        yield True
+    finally:
+        lock.release()
 
 
 def lock_holder(folder: Path) -> str:

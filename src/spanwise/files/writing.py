@@ -172,14 +172,19 @@ def to_json(item: Any) -> str:
         raise SpanwiseError(f"extra data cannot be written as JSON: {error}") from None
 
 
+def to_readable_json(value: Any) -> str:
+    """Return JSON with a line for each value."""
+    return json.dumps(value, ensure_ascii=False, indent=1) + "\n"
+
+
 def write_json(path: Path, value: Any) -> None:
     """Write a readable JSON file atomically."""
     with atomic_output(path) as temporary:
-        temporary.write_text(json.dumps(value, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+        temporary.write_text(to_readable_json(value), encoding="utf-8")
 
 
 class JsonArray:
-    """Writes a JSON array item by item.
+    """Writer of a JSON array, item by item.
 
     >>> import io
     >>> out = io.StringIO()

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-import tempfile
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -14,6 +12,7 @@ from typing import Any
 from spanwise.core.errors import SpanwiseError, UnknownFormatError, unknown_name
 from spanwise.core.registry import Registry
 from spanwise.core.types import Sentence
+from spanwise.files.disk import temporary_copy
 from spanwise.files.encodings import check_encoding, recoded_copy
 from spanwise.files.writing import atomic_output, is_stream
 from spanwise.formats.base import ALL_METADATA, PATH, Format, Ledger, parse_options
@@ -161,6 +160,11 @@ def read(
     ``with_annotations=False`` reads bare text for prediction: formats with character offsets are split
     into words as if they had no annotations, so word boundaries do not reveal entities. Invalid
     annotations are then ignored.
+
+    >>> from spanwise.data import FOLDER
+    >>> sentence = next(read(FOLDER / "train.jsonl"))
+    >>> sentence.id, sentence.entities[0].type
+    ('news-01-0', 'Place')
     """
     path = Path(path)
     if not path.exists():
@@ -184,11 +188,7 @@ def read(
 
 
 def _read_stream(path: Path, format: str | None, ledger: Ledger | None, with_annotations: bool) -> Iterator[Sentence]:
-    """Copy a pipe to a file first: it can be read only once, and most readers sample its start."""
-    with tempfile.TemporaryDirectory() as folder:
-        copy = Path(folder, path.name)
-        with path.open("rb") as source, copy.open("wb") as sink:
-            shutil.copyfileobj(source, sink)
+    with temporary_copy(path.open("rb"), path.name) as copy:
         yield from _read_copy(copy, format, ledger, with_annotations, {copy: path})
 
 
@@ -261,8 +261,15 @@ def write(
 ) -> Ledger:
     """Write sentences to a path, which is created completely or not at all.
 
+    The format is detected from the name by default. It may have options: ``"conll:scheme=bioes"``.
     Raises ``LossError`` and writes nothing if the format cannot store all annotations, unless
     ``lossy`` is set. Losses that are already in ``ledger`` (from reading) count as well.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     ledger = write([Sentence("s1", ("in", "Oslo"))], Path(folder) / "one.jsonl")
+    >>> ledger.lost
+    0
     """
     path = Path(path)
     ledger = ledger if ledger is not None else Ledger()

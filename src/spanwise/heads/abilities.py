@@ -23,7 +23,7 @@ from spanwise.losses.smoothing import SoftSpans
 
 
 class HasThreshold(Head):
-    """Predicts entities above a threshold, which can be lowered to get more.
+    """Head that predicts entities above a threshold, which can be lowered to get more.
 
     A head that takes the best label of each span or word has no second best and no threshold.
     """
@@ -34,7 +34,7 @@ class HasThreshold(Head):
 
 
 class HasRelationThreshold(Head):
-    """Predicts relations above a threshold, which can be lowered to get more."""
+    """Head that predicts relations above a threshold, which can be lowered to get more."""
 
     @property
     @abstractmethod
@@ -47,7 +47,7 @@ class HasRelationThreshold(Head):
 
 
 class HasSpanProbabilities(Head):
-    """Gives every span that it scores a probability for each class."""
+    """Head that gives every span that it scores a probability for each class."""
 
     @abstractmethod
     def span_probabilities(self, states: TokenStates, targets: Mapping[str, Tensor]) -> SpanVectors:
@@ -58,7 +58,7 @@ class HasSpanProbabilities(Head):
 
 
 class HasSpanVectors(Head):
-    """Gives every span that it scores a vector, which one linear layer classifies."""
+    """Head that gives every span that it scores a vector, which one linear layer classifies."""
 
     @abstractmethod
     def span_vectors(self, states: TokenStates, targets: Mapping[str, Tensor]) -> SpanVectors:
@@ -71,7 +71,7 @@ class HasSpanVectors(Head):
 
 
 class LearnsProbabilities(Head):
-    """Learns probabilities of spans, as other models give them (see ``TaughtSentence``), not only entities."""
+    """Head that learns probabilities of spans, as other models give them (see ``TaughtSentence``), not only entities."""
 
     @abstractmethod
     def target_spans(self, sentences: Sequence[Sentence]) -> list[SoftSpans]:
@@ -79,7 +79,7 @@ class LearnsProbabilities(Head):
 
 
 class Tunable(Head):
-    """Has settings that are chosen on dev after training."""
+    """Head with settings that are chosen on dev after training."""
 
     @abstractmethod
     def tune(self, gold: Sequence[Sentence], predict: Callable[[], Iterable[Sentence]]) -> bool:
@@ -98,7 +98,7 @@ class Tunable(Head):
 
 
 class RepeatsExamples(Head):
-    """Repeats training sentences with rare examples, so that an epoch has enough of them."""
+    """Head that repeats training sentences with rare examples, so that an epoch has enough of them."""
 
     @abstractmethod
     def repeat(self, sentences: Sequence[Sentence]) -> list[Sentence]:
@@ -106,7 +106,7 @@ class RepeatsExamples(Head):
 
 
 class Prunes(Head):
-    """Drops most candidate spans after scoring them cheaply."""
+    """Head that drops most candidate spans after scoring them cheaply."""
 
     @abstractmethod
     def count_kept_gold(self, states: TokenStates, targets: Mapping[str, Tensor]) -> Tensor:
@@ -114,7 +114,7 @@ class Prunes(Head):
 
 
 class UsesCudaGraphs(Head):
-    """Can record a part of its forward and backward pass as CUDA graphs."""
+    """Head that can record a part of its forward and backward pass as CUDA graphs."""
 
     @abstractmethod
     def enable_cuda_graphs(self) -> None:
@@ -122,7 +122,7 @@ class UsesCudaGraphs(Head):
 
 
 class TrainsInBfloat16(Head):
-    """Can compute parts of its forward and backward pass in bfloat16, where they take longer than a small encoder."""
+    """Head that can compute parts of its forward and backward pass in bfloat16, where they take longer than a small encoder."""
 
     @abstractmethod
     def train_in_bfloat16(self) -> None:
@@ -130,7 +130,7 @@ class TrainsInBfloat16(Head):
 
 
 class HasFixedShapes(Head):
-    """Has a loss without host-side sizes, so that a whole training step can be recorded as a CUDA graph."""
+    """Head with a loss without host-side sizes, so that a whole training step can be recorded as a CUDA graph."""
 
     @property
     def is_recordable(self) -> bool:
@@ -157,14 +157,14 @@ class HasFixedShapes(Head):
 
 
 class LearnsPartial(Head):
-    """Learns from partially annotated sentences: what ``Sentence.annotated`` leaves open is no negative example.
+    """Head that learns from partially annotated sentences: what ``Sentence.annotated`` leaves open is no negative example.
 
     Base classes whose ``targets`` include ``known_targets`` and whose ``loss`` uses them have this ability.
     """
 
 
 class CachesSentences(Head):
-    """Remembers values of sentences between calls."""
+    """Head that remembers values of sentences between calls."""
 
     @abstractmethod
     def clear_cache(self) -> None:
@@ -172,7 +172,7 @@ class CachesSentences(Head):
 
 
 class HasParameterGroups(Head):
-    """Has parameters that are optimised differently from the rest of the head."""
+    """Head with parameters that are optimised differently from the rest of the head."""
 
     def pretrained_parameters(self) -> Iterator[nn.Parameter]:
         """Pretrained parameters, trained with the encoder's learning rate."""
@@ -184,7 +184,7 @@ class HasParameterGroups(Head):
 
 
 class RenamesWeights(Head):
-    """Has other weight names than the head that its configuration names."""
+    """Head with other weight names than the head that its configuration names."""
 
     @abstractmethod
     def transfer_name(self, name: str) -> str:

@@ -48,7 +48,7 @@ class ScoredCells(NamedTuple):
 
 
 class Biaffine(UnitHead, SoftmaxHead, HasSpanProbabilities, HasFixedShapes, LearnsPartial):
-    """Scores every span by a biaffine product of its first and last word.
+    """Span classifier that scores every span by a biaffine product of its first and last word.
 
     The logit of class c for the span from word i to word j is
 

@@ -44,7 +44,7 @@ class Candidates(NamedTuple):
 
 
 class DeepSpan(DeepHead, HasFixedShapes):
-    """Represents every span of up to ``max_width`` units by a span transformer, and classifies it.
+    """Span classifier that represents every span of up to ``max_width`` units by a span transformer.
 
     The span transformer has copies of the encoder's layers: a span attends to its words in every
     layer. A single word keeps its own top state. A BiLSTM then reads the spans of each width in the
@@ -59,7 +59,8 @@ class DeepSpan(DeepHead, HasFixedShapes):
 
     Use it to reproduce DSpERT, whose strength is nested and long entities. It requires a transformer
     encoder and is the slowest head. ``PrunedSpan`` is faster with similar scores. The default recipe
-    (``Grid``) is faster still, and more accurate on all corpora in docs/results.md.
+    (``Grid``) is faster still, and more accurate on all corpora in docs/results.md. Choose it with the
+    recipe ``deep-span``.
     """
 
     settings_class: ClassVar[type[HeadSettings]] = DeepSpanSettings

@@ -34,7 +34,7 @@ MAX_REPEATS = 10  # of a sentence in an epoch
 
 
 class FragmentTypes(nn.Module):
-    """Classifies the type of a fragment from its first and last word."""
+    """Classifier of the type of a fragment, from its first and last word."""
 
     def __init__(self, width: int, types: Sequence[str], entities: Callable[[Sentence], list[Entity]]) -> None:
         super().__init__()
@@ -78,7 +78,7 @@ class ScoredFragments(ScoredSpans):
 
 
 class Discontinuous(HeadWrapper, HasParameterGroups, RenamesWeights, RepeatsExamples):
-    """Adds discontinuous entities of some types to a head for contiguous ones.
+    """Wrapper that adds discontinuous entities of some types to a head for contiguous ones.
 
     A grid scores fragments and links between them, and a linear layer types the fragments. A span
     may be both an entity and a fragment. Fragments are at most as wide as the head's ``max_width``,
@@ -87,7 +87,7 @@ class Discontinuous(HeadWrapper, HasParameterGroups, RenamesWeights, RepeatsExam
     Most discontinuous entities are rare and must not affect the others. Therefore these parts read
     the encoder's states through their own LSTM, pass no gradient to the encoder, draw no random
     numbers (their input has the encoder's dropout) and have their gradients clipped separately:
-    from the same sentences, encoder and wrapped head learn bit for bit the same as without them.
+    from the same sentences, encoder and wrapped head learn the same as without them, bit for bit.
     Sentences with discontinuous entities are repeated if they are less than 5 % of the training
     sentences, because these parts need many examples. Where at least 5 % of the training entities
     are discontinuous (``fragments_train_encoder``), the encoder learns from both; the gradient of

@@ -49,7 +49,7 @@ class PointerRelationSettings(RelationSettings):
 
 
 class PointerRelations(RelationHead):
-    """Scores a relation between two entities by a matrix over their first words and one over their last words.
+    """Relation head that scores two entities by a matrix over their first words and one over their last words.
 
     The relation is predicted if both scores exceed the cutoff. Its loss is the mean of the losses of
     its two matrices.
@@ -62,6 +62,13 @@ class PointerRelations(RelationHead):
     Method: GPLinker, by the author of GlobalPointer. Use it for triples whose entities have no types,
     as in WebNLG. ``SpanRelations`` classifies pairs of spans instead, also reads the words between
     them, and is better for the typed entities of CoNLL04 (docs/results/relations.md).
+
+    >>> from spanwise.encoders.static import StaticEncoder, StaticSettings
+    >>> encoder = StaticEncoder.build(StaticSettings(hidden=8), [Sentence("s1", ("aspirin", "helps"))])
+    >>> entities = {"kind": "global-pointer", "decoding": "nested"}
+    >>> head = PointerRelations(encoder, Labels(("Drug",), ("treats",)), PointerRelationSettings(entities=entities))
+    >>> type(head.wrapped).__name__, head.finds_relations
+    ('GlobalPointer', True)
     """
 
     settings_class = PointerRelationSettings

@@ -83,7 +83,7 @@ class GridSettings(SoftmaxSettings):
 class Grid(
     SoftmaxHead, TunedThreshold, HasSpanProbabilities, HasSpanVectors, HasFixedShapes, LearnsPartial, RenamesWeights
 ):  # fmt: skip
-    """Classifies the cells of a grid [starts, widths] after residual convolutions over it.
+    """Span classifier on a grid [starts, widths], whose cells are compared by residual convolutions.
 
     Spans that share a boundary or overlap compete or nest, but most heads score each of them alone.
     Here the spans of a sentence form an image with one row per start and one column per width, and

@@ -31,7 +31,7 @@ from spanwise.spans.matching import PackedSpans, match_spans
 
 
 class LocateLabel(SpanHead, HasThreshold, HasSpanVectors, HasSpanProbabilities, LearnsPartial):
-    """Filters seed spans and moves their boundaries (stage 1), then classifies the moved spans (stage 2).
+    """Two-stage head: filter seed spans and move their boundaries (stage 1), then classify the moved spans (stage 2).
 
     A seed is a positive example, a proposal, if its overlap (IoU) with a gold entity exceeds alpha 1.
     Training uses all proposals, all gold spans of any width, and sampled negatives:
@@ -52,9 +52,12 @@ class LocateLabel(SpanHead, HasThreshold, HasSpanVectors, HasSpanProbabilities, 
 
     Use it for nested entities, also very wide ones: for LitBank's entities of ten and more words, it
     has a higher F1 than ``GlobalPointer`` and ``SpanNer``, with one seed
-    (docs/results/locate-and-label.md). A boundary moves by one or two words, so the widest seeds must
-    be almost as wide as the widest entities. It has the most settings of all heads; ``Biaffine`` and
-    ``GlobalPointer`` are simpler and score all spans.
+    (docs/results/locate-and-label.md). A boundary moves by one or two words, so the widest seeds must be almost as wide as the widest entities. It has
+    the most settings of all heads; ``Biaffine`` and ``GlobalPointer`` are simpler and score all spans.
+
+    >>> head = LocateLabel(8, Labels(("Drug",)), LocateSettings(lengths=[1, 2], decoding="flat"))
+    >>> len(head.targets([Sentence("s1", ("aspirin", "helps", "."))], gold=False)["start"])  # seeds of one and two words
+    5
     """
 
     settings_class = LocateSettings

@@ -183,7 +183,7 @@ class Pointer(UnitHead, HasThreshold, HasSpanProbabilities, LearnsProbabilities,
 
 
 class GlobalPointer(Pointer):
-    """Scores every span and type by a product of a query and a key, separate for each type.
+    """Pointer that scores every span by a product of a query and a key, separate for each type.
 
     s(i, j) = (R_i q_i) . (R_j k_j) / sqrt(size), where R_i is a rotation by the position i. All spans
     of a sentence are learned at once with a loss for class imbalance.
@@ -216,7 +216,7 @@ class GlobalPointer(Pointer):
 
 
 class EfficientGlobalPointer(Pointer):
-    """Shares the query and key between all types; each type adds a term for the first and the last word.
+    """Pointer with one query and key for all types; each type adds a term for the first and the last word.
 
     s(i, j) = (R_i q_i) . (R_j k_j) / sqrt(size) + (u . [q_i; k_i] + b) / 2 + (v . [q_j; k_j] + c) / 2,
     where u, b, v and c belong to the type: one more type needs 4 * size + 2 weights. Equation 7 omits

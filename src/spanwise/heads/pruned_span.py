@@ -50,7 +50,7 @@ class KeptSpans(NamedTuple):
 
 
 class PrunedSpan(DeepHead, Prunes, UsesCudaGraphs, HasFixedShapes):
-    """Represents only the most probable spans of each sentence by a span transformer.
+    """Span classifier that represents only the most probable spans of a sentence by a span transformer.
 
     The scorer is trained together with the classifier. In training, gold spans are always kept: the
     classifier learns from all of them and from the negatives that the scorer finds hard. How many

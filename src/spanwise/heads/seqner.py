@@ -39,7 +39,7 @@ class SeqnerSettings(HeadSettings):
 
 
 class SeqNer(HasSpanProbabilities, LearnsPartial, HasFixedShapes):
-    """Tags each word with a linear layer over 2C + 1 BIO tags: 0 is O, 1 + 2c is B and 2 + 2c is I of type c.
+    """Tagger with a linear layer over 2C + 1 BIO tags: 0 is O, 1 + 2c is B and 2 + 2c is I of type c.
 
     ``softmax`` learns the tag of each word independently and predicts the best valid sequence (an I
     follows only its own type); ``crf`` learns whole sequences and predicts the best one. In both

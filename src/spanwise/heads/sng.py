@@ -44,7 +44,7 @@ class SngSettings(ClassifierSettings):
 
 
 class Sng(SpanClassifier):
-    """Classifies each span by a BiLSTM with attention that reads the words of the span only.
+    """Span classifier with a BiLSTM and attention that read only the words of the span.
 
     With plain word vectors as encoder it is free of context: the same words get the same type in
     every sentence. ``task: typing`` has no NONE class and no candidates: the sentences come with

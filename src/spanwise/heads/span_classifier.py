@@ -33,7 +33,7 @@ class ClassifierSettings(SoftmaxSettings):
 
 
 class SpanClassifier(SoftmaxHead, HasSpanVectors, HasSpanProbabilities, LearnsPartial):
-    """Classifies each span of up to ``max_width`` words as one of the types or NONE.
+    """Base of heads that classify each span of up to ``max_width`` words as one of the types or NONE.
 
     Training uses the gold spans, with boundary smoothing also their neighbours, and sampled negatives.
     Scoring uses all spans. Wider and discontinuous gold entities cannot be predicted and are not

@@ -50,7 +50,7 @@ class GoldPairs(NamedTuple):
 
 
 class SpanRelations(RelationHead):
-    """Gives every pair of entities a probability for each relation; several may be predicted.
+    """Classifier of entity pairs: a probability for each relation, so that several may be predicted.
 
     Training uses pairs of gold entities and pairs with a few negative spans, because these are the
     mistakes that the entity head will make: random spans, gold spans with a moved boundary, and with
@@ -58,6 +58,13 @@ class SpanRelations(RelationHead):
 
     Use it if the words between two entities matter; the default recipe does. ``PointerRelations`` is
     faster and scores all word pairs at once.
+
+    >>> from spanwise.encoders.static import StaticEncoder, StaticSettings
+    >>> encoder = StaticEncoder.build(StaticSettings(hidden=8), [Sentence("s1", ("aspirin", "helps"))])
+    >>> entities = {"kind": "biaffine", "decoding": "nested"}
+    >>> head = SpanRelations(encoder, Labels(("Drug",), ("treats",)), SpanRelationSettings(entities=entities))
+    >>> type(head.wrapped).__name__, head.finds_relations
+    ('Biaffine', True)
     """
 
     settings_class = SpanRelationSettings

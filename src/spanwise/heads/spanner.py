@@ -37,7 +37,7 @@ class SpannerSettings(UnitSettings, ClassifierSettings):
 
 
 class SpanNer(UnitHead, SpanClassifier, HasFixedShapes):
-    """Classifies each span of up to ``max_width`` words as one of the types or NONE, the last of C + 1 classes.
+    """Classifier of each span of up to ``max_width`` words as one of the types or NONE, the last of C + 1 classes.
 
     A span [i, j) is represented by its first and last word, the maximum over its words, the [CLS]
     state of the sentence and an embedding of its width: ``boundary`` [e_i; e_{j-1}; w], ``pooling``

@@ -17,7 +17,7 @@ MIN_ENTITIES = 50  # of dev; with fewer, chance would choose the threshold
 
 
 class TunedThreshold(HasThreshold, Tunable):
-    """Predicts entities from a ``threshold`` on. If its setting is ``dev``, dev chooses it by the best F1."""
+    """Base of heads that predict entities from a ``threshold`` on. If its setting is ``dev``, dev chooses it by the best F1."""
 
     threshold: float
 

@@ -3,11 +3,6 @@
 from __future__ import annotations
 
 import io
-import shutil
-import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
 from typing import IO, Any
 
 from spanwise.formats import Ledger
@@ -55,16 +50,6 @@ def sample_stream(file: IO[bytes]) -> tuple[Sample, IO[bytes]]:
     head = file.read1(SAMPLE_BYTES)  # type: ignore[attr-defined]
     whole_lines = head[: head.rfind(b"\n") + 1] or head
     return Sample.from_bytes(whole_lines), io.BufferedReader(_Prefixed(head, file))
-
-
-@contextmanager
-def copied(file: IO[bytes], name: str) -> Iterator[Path]:
-    """Copy a stream to a temporary file, because most readers need to see its start first."""
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, name)
-        with file, path.open("wb") as sink:
-            shutil.copyfileobj(file, sink)
-        yield path
 
 
 class _Prefixed(io.RawIOBase):

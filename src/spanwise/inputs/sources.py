@@ -11,6 +11,7 @@ from typing import IO, cast
 from spanwise.core.errors import FormatError, SpanwiseError, UnknownFormatError
 from spanwise.core.types import Sentence
 from spanwise.corpora.splits import check_no_model
+from spanwise.files.disk import temporary_copy
 from spanwise.files.encodings import RecodedLines, recoded_copy
 from spanwise.files.names import is_hidden, printable, stem
 from spanwise.files.reading import read_json_records
@@ -19,7 +20,7 @@ from spanwise.formats import Ledger, can_detect, read
 from spanwise.formats.registry import FORMATS, detect, find_format, names_format, split_encoding, with_encoding
 from spanwise.formats.shared.sample import Sample
 from spanwise.formats.shared.unique_names import UniqueIds, UniqueNames
-from spanwise.inputs.recognition import TEXT_RECORDS, copied, has_text_records, note_recognised, recognise, sample_stream
+from spanwise.inputs.recognition import TEXT_RECORDS, has_text_records, note_recognised, recognise, sample_stream
 from spanwise.inputs.texts import NEEDS_SPANS
 from spanwise.text.reading import TEXT, sentences_from_stream, sentences_from_text
 from spanwise.vectors import check_no_vectors
@@ -163,7 +164,7 @@ def _standard_input(name: str, ledger: Ledger | None, names: UniqueNames) -> Ite
         yield from sentences_from_stream(file, names.make_unique(name), _STDIN_NAME)
         return
     note_recognised(ledger, format)
-    with copied(file, "stdin") as copy:
+    with temporary_copy(file, "stdin") as copy:
         try:
             yield from (
                 text_records(copy, names, ledger)

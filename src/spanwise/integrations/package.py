@@ -6,7 +6,7 @@ The wheel holds the files of an exported model, its card and metadata, and no co
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
@@ -62,6 +62,10 @@ def package(
     log: Callable[[str], None] = lambda line: None,
 ) -> Package:
     """Write a wheel of a trained or exported model to the folder ``out``, without a network.
+
+    Use it to give a model to others: after ``pip install``, ``spanwise.load(name)`` loads it.
+    ``package("RUN", name="en-biomed", version="0.1.0", data="DATA")`` writes
+    ``dist/en_biomed-0.1.0-py3-none-any.whl``.
 
     ``format`` is "int8" (ONNX in 8 bits), "onnx" (float32) or "torch". The default is int8, or onnx for
     encoders without a transformer; an exported ONNX model stays as it is. ``data``, ``dev`` and
@@ -192,7 +196,7 @@ def _metadata(
         ),
     )  # fmt: skip
     card = model_card(folder, name, corpus, licence, exported=exported, install=metadata.file_name)
-    return WheelMetadata(**{**vars(metadata), "description": card.text.strip() + "\n"})
+    return replace(metadata, description=card.text.strip() + "\n")
 
 
 def _summary(folder: Path) -> str:

@@ -110,7 +110,7 @@ def parse_configuration(xml: str) -> Configuration:
 
 
 class _Elements:
-    """Collects the texts, labels and relations of a configuration."""
+    """The texts, labels and relations of a configuration."""
 
     def __init__(self) -> None:
         self._open: list[tuple[str, dict[str, str]]] = []

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from spanwise.core.errors import SpanwiseError
-from spanwise.files.locks import LOCK_NAME, LocksUnavailableError, lock_holder, try_lock
+from spanwise.files.locks import LOCK_NAME, hold_lock
 from spanwise.files.reading import read_json
 from spanwise.files.writing import write_json
 
@@ -115,18 +115,9 @@ class LearningFolder:
         if self.path.is_dir() and not self._state_file.is_file() and {file.name for file in self.path.iterdir()} - {LOCK_NAME}:
             raise SpanwiseError(f"{self.path}: has other files and no collected annotations; choose another --learn-folder")
         self.path.mkdir(parents=True, exist_ok=True)
-        with suppress(LocksUnavailableError):
-            lock = try_lock(self.path)
-            if lock is None:
-                raise SpanwiseError(f"{self.path}: {lock_holder(self.path)} already collects annotations in this folder")
-            try:
-                self._check_model()
-                yield
-                return
-            finally:
-                lock.release()
-        self._check_model()
-        yield
+        with hold_lock(self.path, "already collects annotations in this folder"):
+            self._check_model()
+            yield
 
     def _check_model(self) -> None:
         if not self._state_file.is_file():

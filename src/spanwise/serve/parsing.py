@@ -22,11 +22,8 @@ def parse_request(body: bytes, content_type: str, limits: Limits) -> Query:
     check_content_type(content_type)
     if not body:
         raise RequestError(422, schema.EXPECTED_KEYS)
-    _check_marks(body, limits)
-    try:
-        value = json.loads(body)
-    except (ValueError, RecursionError):
-        raise RequestError(400, INVALID_JSON) from None
+    # Each comma or bracket either belongs to a text, whose characters are limited, or separates items.
+    value = parse_json(body, limits.max_characters + max(limits.max_texts, limits.max_words) + 2 * MAX_KEYS)
     _check_counts(value, limits)
     try:
         request = _REQUEST.validate_python(value)
@@ -55,14 +52,14 @@ def to_query(request: schema.TextRequest | schema.TextsRequest | schema.TokensRe
     return Query(texts, request.threshold, request.overlap)
 
 
-def _check_marks(body: bytes, limits: Limits) -> None:
-    """Refuse a body with more items than any valid request, without parsing it.
-
-    Each comma or bracket either belongs to a text, whose characters are limited, or separates items.
-    """
-    marks = sum(body.count(mark) for mark in (b",", b"[", b"{"))
-    if marks > limits.max_characters + max(limits.max_texts, limits.max_words) + 2 * MAX_KEYS:
+def parse_json(body: bytes, max_marks: int) -> Any:
+    """Parse JSON; refuse a body with more commas and brackets than any valid request before its items are built."""
+    if sum(body.count(mark) for mark in (b",", b"[", b"{")) > max_marks:
         raise RequestError(413, "the request has too many items")
+    try:
+        return json.loads(body)
+    except (ValueError, RecursionError):
+        raise RequestError(400, INVALID_JSON) from None
 
 
 def _check_counts(value: Any, limits: Limits) -> None:

@@ -161,8 +161,9 @@ def open_listener(host: str, port: int) -> socket.socket:
         except OSError:
             listener.close()
             raise
-    except OSError as error:
-        raise SpanwiseError(f"cannot listen on {host}, port {port}: {error.strerror}; pass another --host or --port") from None
+    except (OSError, UnicodeError) as error:
+        problem = error.strerror if isinstance(error, OSError) else "not a host name"  # such as one with an empty part
+        raise SpanwiseError(f"cannot listen on {host}, port {port}: {problem}; pass another --host or --port") from None
     return listener
 
 

@@ -31,7 +31,7 @@ def replace_encoder(config: Config, corpus: Corpus, log: Callable[[str], None]) 
     tokenizer = read_prediction_tokenizer(Path(resolve(name))) or load_pretrained(name)[1]
     if is_covered(corpus["train"], WordTokenizer.of(tokenizer)):
         return config
-    log(f"encoder: static, because {name} hardly knows the script or language of this data")
+    log(f"using the static encoder, because {name} hardly knows the script or language of this data")
     return config.model_copy(update={"encoder": encoder_values("static", config.encoder)})
 
 
@@ -48,7 +48,7 @@ def build_model(
     if init is not None and saved is None:
         log(initialize_from(model, Path(init)))
     if model.head.finds_relations and not head_class(str(config.head["kind"])).finds_relations:
-        log("the training data has relations: learning them too (--set head.relations=false: entities only)")
+        log("the training data has relations, so the model learns them, too; to turn this off, pass --set head.relations=false")
     return model
 
 

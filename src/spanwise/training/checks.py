@@ -73,8 +73,8 @@ def _unreachable_entity_notes(corpus: Corpus, head: Head) -> Iterator[str]:
             total = sum(len(set(sentence.entities)) for sentence in corpus[split])
             listed = ", ".join(f"{count:,} {cause}" for cause, count in causes.most_common())
             yield (
-                f"{split}: this head cannot predict {missed:,} of {total:,} entities ({missed / total:.1%}): {listed}; "
-                "they count as misses in every score"
+                f"{split}: this model cannot predict {missed:,} of {total:,} entities ({missed / total:.1%}): {listed}; "
+                "they count as missed in every score"
             )
 
 
@@ -82,11 +82,11 @@ def _relation_notes(corpus: Corpus, head: Head) -> Iterator[str]:
     count = sum(len(sentence.relations) for sentence in corpus["train"])
     if count and not head.finds_relations:
         can_learn = hasattr(head.configured_head.settings, "relations")
-        advice = "--set head.relations=auto learns them" if can_learn else "the recipe spanwise does"
-        yield f"train has {counted(count, 'relation')}, which this head does not learn; {advice}"
+        advice = "pass --set head.relations=auto" if can_learn else "use the recipe spanwise"
+        yield f"train has {counted(count, 'relation')}, which this model does not learn; to learn them, {advice}"
     links = sum(len(sentence.links) for sentence in corpus["train"])
     if links and not head.finds_relations:
-        yield f"train has {counted(links, 'relation')} between sentences, which no head learns"
+        yield f"train has {counted(links, 'relation')} between sentences, which no recipe learns"
     if head.finds_relations:
         for split in corpus:
             if note := _unreachable_relations(corpus[split], head):
@@ -158,15 +158,15 @@ def _unreachable_relations(sentences: Sequence[Sentence], head: Head) -> str | N
             if relation.type not in head.labels.relations:
                 causes["of a type that is not in train"] += 1
             elif unreachable & {relation.head, relation.tail}:
-                causes["of entities that cannot be predicted"] += 1
+                causes["between entities that cannot be predicted"] += 1
             elif not _is_in_one(ranges, sentence.entities[relation.head].range, sentence.entities[relation.tail].range):
-                causes[f"of entities that no window of {MAX_WORDS} words contains"] += 1
+                causes[f"between entities that no window of {MAX_WORDS} words contains"] += 1
     missed = causes.total()
     if not missed:
         return None
     total = sum(len(set(s.relations)) + len(set(s.links)) for s in sentences)
     listed = ", ".join(f"{count:,} {cause}" for cause, count in causes.most_common() if count)
-    return f"this head cannot predict {missed:,} of {total:,} relations ({missed / total:.1%}): {listed}; they count as misses"
+    return f"this model cannot predict {missed:,} of {total:,} relations ({missed / total:.1%}): {listed}; they count as missed"
 
 
 def _is_in_one(ranges: Sequence[Span], *parts: Span) -> bool:
@@ -194,7 +194,7 @@ def explain_zero_score(gold: Sequence[Sentence], predicted: Sequence[Sentence], 
     if not gold_count:
         return "dev has no entities"
     if sum(head.count_unreachable(sentence) for sentence in gold) == gold_count:
-        return "this head cannot predict any entity of dev; see the notes above"
+        return "this model cannot predict any entity of dev; see the notes above"
     if not predictions:
         return (
             f"the model predicts no entities yet. This is normal for very small data; otherwise raise the learning rate "

@@ -45,7 +45,7 @@ CHECK_INTERVAL = 512  # losses and gradient norms that are checked together on a
 
 
 class Trainer:
-    """Trains a model on ``corpus["train"]`` and stores the weights that are best on ``corpus["dev"]`` in the run folder.
+    """Training of a model on ``corpus["train"]``; the run folder gets the weights that are best on ``corpus["dev"]``.
 
     ``sentences`` replace those of train, for example by the same with the probabilities of teachers.
     ``data`` has the fingerprint of each split as it was read, if they are known or ``corpus`` differs from it.

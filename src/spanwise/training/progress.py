@@ -19,7 +19,7 @@ MIN_TOTAL = 30.0  # seconds; a shorter training needs no estimate
 
 
 class Progress:
-    """Shows the progress of training. It rarely reads the loss, because reading it makes a GPU wait.
+    """Progress of a training on the terminal. It rarely reads the loss, because reading it makes a GPU wait.
 
     ``total`` and ``done`` count steps. With ``slow_steps``, a hint is logged if steps are slow.
     """

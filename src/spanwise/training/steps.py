@@ -20,7 +20,7 @@ from spanwise.training.step_graphs import StepGraphs
 
 
 class TrainingSteps:
-    """Makes the steps of a training: moves the model to the device and owns optimiser and schedule.
+    """The steps of a training. Moves the model to the device, and owns optimiser and schedule.
 
     ``update_count`` is the number of optimiser steps. On a GPU with one batch per step, whole steps are
     recorded as CUDA graphs. If encoder or head do not support this, parts of a step in float32 are.

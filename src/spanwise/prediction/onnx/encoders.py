@@ -25,7 +25,7 @@ MAX_ROWS = 256  # encoded at once; bounds the memory for batches of long sentenc
 
 
 class OnnxEncoder(Protocol):
-    """Turns sentences into the inputs of the head's graph."""
+    """Encoder that turns sentences into the inputs of the head's graph."""
 
     def prepare(self, sentences: Sequence[Sentence], context: Sequence[Sentence] = ()) -> list[Any]: ...
 
