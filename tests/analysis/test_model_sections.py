@@ -237,6 +237,7 @@ def test_calibration_text() -> None:
         "The mean score of 2 predictions is 0.800, and the precision is 0.500: on average, scores are 0.300 too high."
         in section.text
     )
-    assert "the threshold 0.800 gives the best F1: 66.67, compared with 50.00 without a threshold" in section.text
+    assert "the threshold 0.800 gives the best F1: 66.67, compared with 50.00 of all predictions" in section.text
+    assert "spanwise evaluate --find-threshold also tries lower ones" in section.text
     assert [row[0] for row in section.tables["thresholds"].rows] == [0.9, 0.7]
     draw([section])

@@ -15,6 +15,7 @@ from tiny import STATIC, corpus, quiet
 
 from spanwise.audit import audit as audit_module
 from spanwise.audit import cross_validation
+from spanwise.audit.application import apply_corrections
 from spanwise.audit.audit import audit
 from spanwise.cli import main
 from spanwise.core.errors import SpanwiseError
@@ -126,6 +127,11 @@ def test_the_model_of_a_finished_fold_is_removed_after_an_interruption(data: Pat
 def audited(data: Path, finished: Path, tmp_path: Path) -> Path:
     """A copy of the finished audit that a test may change."""
     return Path(shutil.copytree(finished, tmp_path / "audited"))
+
+
+def test_the_table_of_suggestions_cannot_be_applied(audited: Path) -> None:
+    with pytest.raises(SpanwiseError, match=r"a table of suggestions cannot be applied; .* from suggestions\.json, and pass"):
+        apply_corrections(audited / "suggestions.csv")
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -88,7 +89,10 @@ def test_several_runs_have_means_and_deviations(files: Path, run: Runner) -> Non
     assert length["f1"] == pytest.approx((2 / 3 + 1) / 2)
     assert tables["scores"]["summary"][0]["f1"] == 0.625  # the first run
     assert tables["difference"]["published"][0]["baseline_f1"] == pytest.approx((2 / 3 + 1) / 2)
-    assert "81.25 ± 26.52" in (out / "report.html").read_text(encoding="utf-8")
+    cards = re.findall("<dt>(.*?)</dt><dd>(.*?)</dd>", (out / "report.html").read_text(encoding="utf-8"))
+    assert ("Micro F1, mean of 2 runs", "81.25 ± 26.52") in cards
+    assert all("±" in value for name, value in cards if name in ("Precision", "Recall", "Macro F1"))
+    assert not {"Micro F1", "95% interval", "Errors"} & {name for name, _ in cards}, "numbers of the first run only"
 
 
 @pytest.mark.usefixtures("without_figures")

@@ -153,6 +153,17 @@ def test_start_without_heavy_imports() -> None:
         (["convert"], "spanwise convert: missing argument 'IN' (see spanwise convert --help)"),
         (["convrt"], "spanwise: no such command 'convrt'"),
         (["describe", "x", "--jso", "y"], "spanwise describe: no such option"),
+        (
+            ["evaluate", "RUN", "DATA", "--from", "jsonl"],
+            "spanwise evaluate: no such option: --from (Possible options: --gold-format, --pred-format)",
+        ),
+        (["train", "DATA", "-o", "RUN"], "spanwise train: no such option: -o (Possible options: --out)"),
+        (["compare", "A", "--form", "conll"], "spanwise compare: no such option: --form"),
+        (
+            ["annotate", "RUN", "IN", "--out", "OUT"],
+            "spanwise annotate: no such option: --out; the output is the argument OUTPUT (see",
+        ),
+        (["convert", "IN", "-o", "OUT"], "spanwise convert: no such option: -o; the output is the argument OUT (see"),
         (["describe", "missing.jsonl"], "missing.jsonl: no such file or folder"),
         (["describe", str(FOLDER), "--from", "jsonnl"], "unknown format 'jsonnl' (did you mean 'jsonl'?)"),
     ],

@@ -284,7 +284,7 @@ def test_a_model_is_no_input(run: Runner, model: Path, tmp_path: Path, command: 
     [
         (("missing.txt",), "missing.txt: no such file or folder"),
         ((".",), "no files in this folder"),
-        (("-", "--to", "conll"), "--to needs --output; standard output is jsonl"),
+        (("-", "--to", "conll"), "--to needs --output; pass --output - for standard output"),
         (("-", "--output", "x.conll", "--to", "conl"), "unknown format 'conl' (did you mean 'conll'?)"),
         (("-", "--output", "x.htm", "--to", "htlm"), "unknown format 'htlm' (did you mean 'html'?)"),
         (("-", "--output", "x"), "x: cannot infer the output format from the name; choose it with --to (jsonl, "),

@@ -35,6 +35,11 @@ def test_the_dev_split_is_deterministic() -> None:
     assert ensure_dev_split(corpus, share=0.1)[0] == split
 
 
+def test_training_on_another_split_is_reported() -> None:
+    _, message = ensure_dev_split(Corpus({"test": sentences(40)}, "c"), share=0.1)
+    assert message == "no train split: training on test; no dev split: using 4 of 40 training sentences as dev (fixed seed 13)"
+
+
 def test_documents_are_not_divided() -> None:
     split, _ = ensure_dev_split(Corpus({"train": sentences(60, per_document=6)}))
     assert {s.document for s in split["train"]}.isdisjoint({s.document for s in split["dev"]})

@@ -114,3 +114,9 @@ def test_most_frequent_type_errors_are_listed_and_the_rest_counted() -> None:
     lines = printed(evaluate([gold, gold], [predicted]))
     assert "  1 × T00 predicted as T01" in lines
     assert "  3 × 3 other pairs of types" in lines
+
+
+def test_a_single_remaining_type_error_is_listed() -> None:
+    types = [f"T{n:02}" for n in range(11)]
+    lines = printed(evaluate([one_word_entities(types)], [one_word_entities(types[1:] + types[:1])]))
+    assert sum(" predicted as " in line for line in lines) == 11

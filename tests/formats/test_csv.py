@@ -131,6 +131,9 @@ WRONG: dict[str, tuple[str, str]] = {
                               "expected document, start, end, type, found 'id', 'review'; rename 'id' to 'document'"),
     "other names": ("doc,begin,stop,label\nd,0,4,X\n", "rename 'doc' to 'document', 'begin' to 'start', 'stop' to 'end', 'label' to 'type'"),
     "no names": ("d,0,4,Drug\n", "a.csv:1: no column"),
+    "a word per row": ("Sentence #,Word,POS,Tag\nSentence: 1,Zinc,NNP,B-Drug\n",
+                       "a.csv:1: has a row per word; expected a row per entity with the columns document, start, end, type; or write "
+                       "words and tags with tabs between them, an empty line after each sentence and no header"),
     "twice": ("document,start,end,type,type\n", "two columns are named 'type'"),
     "no text": (HEADER + "e,0,4,Drug,,\n", "a.csv:2: no text of document 'e'; expected it in e.txt, in texts.csv"),
     "an empty text": ("document,start,end,type,document_text\nd,0,4,X,\n", "no text of document 'd' in the column 'document_text'"),

@@ -174,7 +174,11 @@ CASES = {
         [make_sentence()],
         "this model cannot predict any entity of dev",
     ),
-    "no predictions": ([make_sentence(("Drug", 0, 1))], [make_sentence()], "the model predicts no entities yet"),
+    "no predictions": (
+        [make_sentence(("Drug", 0, 1))],
+        [make_sentence()],
+        "otherwise raise training.head_rate (now 0.001) or train longer",
+    ),
     "wrong types": (
         [make_sentence(("Drug", 0, 1), ("Drug", 2, 3))],
         [make_sentence(("Place", 0, 1), ("Place", 4, 5))],

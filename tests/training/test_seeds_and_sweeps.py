@@ -57,7 +57,10 @@ def test_a_finished_run_is_reused_only_with_the_same_settings_and_data(tmp_path:
 
 
 def test_one_seed_has_no_deviation(tmp_path: Path) -> None:
-    summary = train_seeds(corpus(), tmp_path, [7], FAST.adding(epochs=1), QUIET)
+    lines: list[str] = []
+    summary = train_seeds(corpus(), tmp_path, [7], FAST.adding(epochs=1), RunOptions("cpu", log=lines.append))
+    assert "note: --seeds 7 is one run, with seed 7; to train several, list their seeds, as in 1,2,3" in lines
+    assert not any("±" in line for line in lines)
     assert summary["scores"]["dev"]["deviation"] == 0.0
 
 

@@ -86,7 +86,7 @@ def analyze(data: AnalysisInput, out: str | Path) -> Path:
             for run, scores in zip(data.more_runs, evaluations, strict=True)
         ]
         sections.insert(0, runs_section([_run_sections(data, evaluation, errors), *run_sections]))
-        headline = _mean_numbers([evaluation, *evaluations]) | headline
+        headline = _mean_numbers([evaluation, *evaluations])
     with atomic_output(out, is_folder=True, may_replace=is_analysis) as folder:
         figures = render_figures(sections)
         write_files(folder, data.title, sections, figures)
@@ -142,10 +142,24 @@ def _run_sections(data: AnalysisInput, evaluation: Evaluation | TypingScores, er
 
 
 def _mean_numbers(evaluations: Sequence[Evaluation | TypingScores]) -> dict[str, str]:
-    """The mean and the deviation of all runs."""
-    values = [one.f1 if isinstance(one, Evaluation) else one.accuracy for one in evaluations]
-    name = "Micro F1" if isinstance(evaluations[0], Evaluation) else "Accuracy"
-    return {f"{name}, mean of {len(values)} runs": f"{percent(fmean(values))} ± {percent(stdev(values))}"}
+    """The means and deviations of all runs."""
+
+    def mean(values: Sequence[float]) -> str:
+        return f"{percent(fmean(values))} ± {percent(stdev(values))}"
+
+    first, of_runs = evaluations[0], f"mean of {len(evaluations)} runs"
+    if isinstance(first, TypingScores):
+        accuracies = [one.accuracy for one in evaluations if isinstance(one, TypingScores)]
+        return {f"Accuracy, {of_runs}": mean(accuracies), "Entities": f"{first.overall.entities:,}"}
+    runs = [one.entities for one in evaluations if isinstance(one, Evaluation)]
+    return {
+        f"Micro F1, {of_runs}": mean([run.micro.f1 for run in runs]),
+        "Precision": mean([run.micro.precision for run in runs]),
+        "Recall": mean([run.micro.recall for run in runs]),
+        "Macro F1": mean([run.macro.f1 for run in runs]),
+        "Gold entities": f"{first.entities.micro.support:,}",
+        "Sentences": f"{first.sentences:,}",
+    }
 
 
 def _types(errors: ErrorAnalysis) -> list[str]:

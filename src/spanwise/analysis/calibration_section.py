@@ -98,6 +98,7 @@ def _text(result: Calibration) -> str:
     if result.best is not None:
         sentences.append(
             f"On this data the threshold {result.best.threshold:.3f} gives the best F1: {percent(result.best.score.f1)}, "
-            f"compared with {percent(result.unfiltered.f1)} without a threshold. Choose thresholds on dev, never on test."
+            f"compared with {percent(result.unfiltered.f1)} of all predictions. A model predicts nothing below its own "
+            "threshold: spanwise evaluate --find-threshold also tries lower ones. Choose thresholds on dev, never on test."
         )
     return " ".join(sentences)

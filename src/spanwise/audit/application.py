@@ -7,7 +7,7 @@ from pathlib import Path
 from spanwise.audit.correction_files import read_corrected
 from spanwise.audit.corrections import Changes, apply_suggestions, correct_corpus
 from spanwise.audit.folder import AuditFolder
-from spanwise.audit.suggestions import audited_part, is_suggestion_file, read_suggestions, sentence_keys
+from spanwise.audit.suggestions import audited_part, is_suggestion_file, is_suggestion_table, read_suggestions, sentence_keys
 from spanwise.core.errors import SpanwiseError
 from spanwise.corpora.conversion import write_splits
 from spanwise.corpora.splits import find_split_files, read_corpus
@@ -29,6 +29,11 @@ def apply_corrections(
         raise SpanwiseError(f"{corrections}: no such file or folder")
     if AuditFolder(corrections).record_file.is_file():
         raise SpanwiseError(f"{corrections}: is the folder of an audit; pass a file in it, such as suggestions.json")
+    if is_suggestion_table(corrections):
+        raise SpanwiseError(
+            f"{corrections}: a table of suggestions cannot be applied; delete those that you reject from suggestions.json, and "
+            "pass that file"
+        )
     record = AuditFolder(corrections.absolute().parent).read_record()
     if data is None:
         if record is None or record.data is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -135,6 +136,11 @@ def is_suggestion_file(path: Path) -> bool:
     sample = Sample(path)
     has_suggestion = any(len(record.keys() & {"kind", "gold", "suggestion"}) > 1 for record in sample.dicts)
     return has_suggestion or "".join(sample.text.split()) == "[]"
+
+
+def is_suggestion_table(path: Path) -> bool:
+    """Whether a file is the table for spreadsheets, perhaps with another separator."""
+    return path.suffix.lower() == ".csv" and {"gold_text", "suggested_text"} <= set(re.split(r"\W+", Sample(path).text[:1000]))
 
 
 def read_suggestions(path: Path) -> list[Suggestion]:

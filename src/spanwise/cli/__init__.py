@@ -18,6 +18,7 @@ from typing import Any, NoReturn
 import typer
 
 from spanwise.cli.command import Command
+from spanwise.cli.unknown_options import suggest_options
 from spanwise.core.errors import SpanwiseError, SpanwiseWarning, missing_torch
 from spanwise.core.terminal import escape_controls
 from spanwise.core.version import __version__
@@ -163,10 +164,11 @@ def _exit_from_unraisable(unraisable: sys.UnraisableHookArgs) -> None:
 
 
 def _usage_message(error: Exception, arguments: Sequence[str]) -> str:
+    hint = suggest_options(error)
     message = str(getattr(error, "format_message", error.__str__)()).rstrip(".").removeprefix("Invalid value: ")
     context = getattr(error, "ctx", None)
     command = context.command_path if context else " ".join(("spanwise", *_command_names(arguments)))
-    return f"{command}: {message[:1].lower()}{message[1:]} (see {command} --help)"
+    return f"{command}: {message[:1].lower()}{message[1:]}{hint} (see {command} --help)"
 
 
 def _command_names(arguments: Sequence[str]) -> Sequence[str]:

@@ -187,12 +187,13 @@ def ensure_dev_split(corpus: Corpus, share: float = 0.1) -> tuple[Corpus, str]:
     The same data always gives the same split. Whole documents stay together if documents are known,
     unless dev would then get less than half its share of the sentences, as with very few documents.
     """
-    splits = dict(corpus.splits)
+    splits, prefix = dict(corpus.splits), ""
     if "train" not in splits:
         only = next(iter(splits), None)
         if only is None or len(splits) > 1:
             raise SpanwiseError(f"no train split; found {', '.join(splits) or 'no splits'}")
         splits = {"train": splits[only]}
+        prefix = f"no train split: training on {only}; " if only in ORDER else ""
     if "dev" in splits:
         return Corpus(splits, corpus.name), ""
     sentences = splits["train"]
@@ -205,7 +206,7 @@ def ensure_dev_split(corpus: Corpus, share: float = 0.1) -> tuple[Corpus, str]:
     message = f"no dev split: using {len(dev):,} of {len(sentences):,} training sentences as dev (fixed seed 13){detail}"
     if len(sentences) == 1:
         message = "no dev split: a single training sentence cannot be split, so dev is empty"
-    return Corpus({**splits, "train": tuple(train), "dev": tuple(dev)}, corpus.name), message
+    return Corpus({**splits, "train": tuple(train), "dev": tuple(dev)}, corpus.name), prefix + message
 
 
 def _split_off(sentences: Sequence[Sentence], keys: Sequence[object], share: float) -> tuple[list[Sentence], list[Sentence]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from spanwise.core.counting import counted, counted_phrase
+from spanwise.core.counting import counted
 from spanwise.core.percentages import percent
 from spanwise.core.terminal import escape_controls
 from spanwise.evaluation.evaluation import Evaluation
@@ -35,11 +35,12 @@ def print_evaluation(evaluation: Evaluation, console: Console) -> None:
         console.print(_relations(evaluation.relations))
     if type_errors := evaluation.confusion.type_errors:
         console.print(Text("\nwrong type on the same words:"))
-        for gold, predicted, count in type_errors[:MAX_TYPE_ERRORS]:
+        shown = len(type_errors) if len(type_errors) <= MAX_TYPE_ERRORS + 1 else MAX_TYPE_ERRORS  # the rest is at least two
+        for gold, predicted, count in type_errors[:shown]:
             console.print(Text(f"  {count:,} × {display_name(gold)} predicted as {display_name(predicted)}"))
-        if len(type_errors) > MAX_TYPE_ERRORS:
-            rest = sum(count for _, _, count in type_errors[MAX_TYPE_ERRORS:])
-            console.print(Text(f"  {rest:,} × {counted_phrase(len(type_errors) - MAX_TYPE_ERRORS, 'other pairs of types')}"))
+        if rest := type_errors[shown:]:
+            total = sum(count for _, _, count in rest)
+            console.print(Text(f"  {total:,} × {len(rest):,} other pairs of types"))
     if evaluation.calibration is not None:
         console.print(Text(f"\n{evaluation.calibration.line}"), soft_wrap=True)
     if evaluation.notes:

@@ -31,7 +31,7 @@ from spanwise.files.companions import TABLES_OF_TEXTS
 from spanwise.files.reading import read_text
 from spanwise.files.writing import open_output
 from spanwise.formats.base import PATH, YES_OR_NO, Format, Ledger, one_of
-from spanwise.formats.csv_tables import SEPARATORS, SYNONYMS, Table, split_header, to_line
+from spanwise.formats.csv_tables import SEPARATORS, Table, similar_names, split_header, to_line
 from spanwise.formats.shared.documents import Document, Mention, to_documents
 from spanwise.formats.shared.sample import Sample
 from spanwise.formats.shared.splitting import to_sentences
@@ -196,7 +196,7 @@ def sniff(sample: Sample) -> bool:
     columns = set(split_header(first)[0]) if len(first) < 10_000 else set()
     if columns >= {*_REQUIRED} or columns == {"document", "text"}:
         return True
-    similar = {name for name, others in SYNONYMS.items() if columns & {name, *others}}
+    similar = similar_names(columns)
     return sample.path.suffix.lower() in (".csv", ".tsv") and {"start", "end"} <= similar and len(similar) >= 3
 
 

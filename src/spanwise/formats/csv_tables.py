@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from spanwise.core.counting import counted
@@ -24,6 +24,7 @@ SYNONYMS = {
     "score": ("confidence", "probability", "prob"),
     "document_text": ("doc_text", "full_text", "content"),
 }
+_WORDS = {"word", "words", "token", "tokens"}
 _NEEDS_QUOTES = re.compile(r'[",;\t\r\n]|^\s|\s$')
 
 
@@ -36,6 +37,12 @@ def split_header(line: str, separator: str | None = None) -> tuple[list[str], st
     candidates = [separator] if separator else SEPARATORS.values()
     headers = [(_split_line(line, candidate), candidate) for candidate in candidates]
     return max(headers, key=lambda header: (len(SYNONYMS.keys() & set(header[0])), len(header[0])))
+
+
+def similar_names(columns: Iterable[str]) -> set[str]:
+    """Return the column names of the format that are present, also under the name that another tool gives them."""
+    present = set(columns)
+    return {name for name, others in SYNONYMS.items() if present & {name, *others}}
 
 
 def _split_line(line: str, separator: str) -> list[str]:
@@ -69,6 +76,12 @@ class Table:
             raise FormatError(self.path, self.header_line, f"two columns are named {duplicate!r:.40}")
         if not missing:
             return
+        if _WORDS & set(self.columns) and not {"start", "end"} & similar_names(self.columns):
+            problem = (
+                f"has a row per word; expected a row per entity with the columns {', '.join(names)}; or write words and tags "
+                "with tabs between them, an empty line after each sentence and no header, which is the format conll"
+            )
+            raise FormatError(self.path, self.header_line, problem)
         renames = [(other, name) for name in missing for other in SYNONYMS[name] if other in self.columns][:5]
         advice = "; rename " + ", ".join(f"{other!r} to {name!r}" for other, name in renames) if renames else ""
         columns = ", ".join(f"{name!r:.40}" for name in self.columns[:10])

@@ -54,7 +54,7 @@ def check_output_format(output: Path | None, format: str | None) -> None:
     """Raise an error if the format cannot be written to the path. Called before the model is loaded."""
     if output is None:
         if format not in (None, "jsonl"):
-            raise SpanwiseError("--to needs --output; standard output is jsonl")
+            raise SpanwiseError("--to needs --output; pass --output - for standard output")
         return
     format = format or _default_format(output)
     is_folder = not _is_page(output, format) and output_format(output, format, also=(HTML,))[0].writes_folder

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Discriminator, Field, Tag
 
+from spanwise.core.errors import unknown_name
 from spanwise.decoding.thresholds import MIN_THRESHOLD
 
 EXPECTED_KEYS = "expected an object with exactly one of text, texts and tokens"
@@ -128,7 +129,10 @@ def validation_message(error: Mapping[str, Any]) -> str:
     >>> validation_message(error)
     'threshold: Input should be a valid number'
     """
+    if error["type"] == "extra_forbidden":
+        kind, key = error["loc"]
+        return str(unknown_name("key", key[:80], (kind, *_Request.model_fields)))
     path = [str(part) for part in error["loc"][1:] if part not in ("number", "by type", "[key]")]
     if not path:
         return EXPECTED_KEYS if error["type"] in ("kind", "missing") else str(error["msg"])
-    return f"{'.'.join(path)[:80]}: {error['msg']}"
+    return f"{'.'.join(path)[:80]}: {str(error['msg']).removeprefix('Value error, ')}"

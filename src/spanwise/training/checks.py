@@ -197,7 +197,7 @@ def explain_zero_score(gold: Sequence[Sentence], predicted: Sequence[Sentence], 
         return "this model cannot predict any entity of dev; see the notes above"
     if not predictions:
         return (
-            f"the model predicts no entities yet. This is normal for very small data; otherwise raise the learning rate "
+            "the model predicts no entities yet. This is normal for very small data; otherwise raise training.head_rate "
             f"(now {rate:g}) or train longer"
         )
     spans = {(s.id, e.fragments) for s in gold for e in s.entities}

@@ -27,6 +27,9 @@ def train_seeds(
     if override := next((text for text in choices.overrides if text.startswith("training.seed=")), None):
         raise SpanwiseError(f"--seeds and --set {override} cannot be combined: all runs would have this seed; omit one of them")
     log = options.log
+    if len(seeds) == 1:
+        only = seeds[0]
+        log(f"note: --seeds {only} is one run, with seed {only}; to train several, list their seeds, as in 1,2,3")
     with GroupTraining(out, "seeds", choices, options, [data]).open() as group:
         corpus = read_training_corpus(data, group.data_format, log)
         runs = group.train(seeds, {f"seed-{seed}": (group.config(seed=seed), corpus) for seed in seeds})
@@ -40,12 +43,12 @@ def train_seeds(
             if all(scores[split].get("relations") for scores in runs):
                 f1 = [scores[split]["relations"]["strict"]["micro"]["f1"] for scores in runs]
                 row["relations"] = {**mean_and_deviation(f1), "f1": f1}
-                log(f"{split}: relations F1 {_format(row['relations'])} over {counted(len(seeds), 'seed')}")
+                log(f"{split}: relations F1 {_format(row['relations'], f1)} over {counted(len(seeds), 'seed')}")
             listed = ", ".join(map(percent, values))
-            log(f"{split}: {task.metric} {_format(row)} over {counted(len(seeds), 'seed')} ({listed})")
+            log(f"{split}: {task.metric} {_format(row, values)} over {counted(len(seeds), 'seed')} ({listed})")
         write_json(group.folder.summary_file("seeds"), summary)
         return summary
 
 
-def _format(row: dict[str, Any]) -> str:
-    return f"{percent(row['mean'])} ± {percent(row['deviation'])}"
+def _format(row: dict[str, Any], values: Sequence[float]) -> str:
+    return f"{percent(row['mean'])} ± {percent(row['deviation'])}" if len(values) > 1 else percent(row["mean"])

@@ -58,7 +58,7 @@ def precision_recall_figure(calibration: Calibration) -> Figure:
         values = [100 * getattr(point.score, name) for point in calibration.curve]
         right.plot(thresholds, values, color=colour, label="F1" if name == "f1" else name)
     points = [ThresholdScore(0.0, calibration.unfiltered), *([calibration.best] if calibration.best else [])]
-    for point, size, fill, label in zip(points, (24, 90), (INK, "none"), ("no threshold", "best F1"), strict=False):
+    for point, size, fill, label in zip(points, (24, 90), (INK, "none"), ("all predictions", "best F1"), strict=False):
         left.scatter(
             100 * point.score.recall, 100 * point.score.precision, s=size, facecolors=fill, edgecolors=INK, zorder=3,
             label=label, clip_on=False,
