@@ -54,6 +54,9 @@ def train_by_name(data: Corpus, out: Path, config: Config, options: RunOptions) 
     time.sleep(0.05)
     if out.name == "bad":
         raise SpanwiseError("bad data")
+    if out.name == "worse":
+        time.sleep(0.5)
+        raise SpanwiseError("worse data")
     if out.name == "killed":
         os.kill(os.getpid(), signal.SIGKILL)
     if out.name == "slow":
@@ -119,6 +122,13 @@ def test_after_a_failure_started_runs_are_finished_and_no_other_is_started(train
         train("bad", "slow", "never", log=lines.append)
     assert "bad: bad data; no other run is started, and slow will be finished" in lines
     assert [path.name for path in tmp_path.glob("*.done")] == ["slow.done"]
+
+
+def test_all_failures_are_reported(train: Train) -> None:
+    lines: list[str] = []
+    with pytest.raises(SpanwiseError, match=r"^bad: bad data; worse: worse data$"):
+        train("bad", "worse", log=lines.append)
+    assert "bad: bad data; no other run is started, and worse will be finished" in lines
 
 
 def test_a_killed_process_is_an_error(train: Train) -> None:
