@@ -34,6 +34,7 @@ from typing import Any
 from cells import FOLDER, Cell, Table, run_cell, table_names
 
 from spanwise.core.errors import SpanwiseError
+from spanwise.files.writing import atomic_output
 from spanwise.runtime.processes import process_context
 
 Cells = Mapping[Path, tuple[Table, Cell]]  # by the file of the record
@@ -144,7 +145,8 @@ def train_cell(path: Path, table: Table, cell: Cell, arguments: argparse.Namespa
         traceback.print_exc()
         return "failed"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(record) + "\n", encoding="utf-8")
+    with atomic_output(path) as temporary:  # a part of a record would count as a trained cell
+        temporary.write_text(json.dumps(record) + "\n", encoding="utf-8")
     return "trained"
 
 

@@ -280,6 +280,22 @@ for name in {papers.PRELOADED}:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def test_a_record_that_is_not_complete_is_no_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def write_a_part(path: Path, text: str, **options: Any) -> int:
+        path.write_bytes(text[:5].encode())
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(papers, "run_cell", lambda *args, **options: {"f1": 0.5})
+    monkeypatch.setattr(Path, "write_text", write_a_part)
+    arguments = argparse.Namespace(
+        out=tmp_path, data=tmp_path, runs=None, tag="", encoder=None, small=False, overrides=[], device="cpu"
+    )
+    table = Table("x:table1", "X", ("c",), {"a": {"recipe": "spanner"}}, {"F1": "f1"}, {})
+    with pytest.raises(KeyboardInterrupt):
+        papers.train_cell(tmp_path / "x.json", table, Cell("c", "a", 1), arguments)
+    assert not (tmp_path / "x.json").exists()
+
+
 def test_every_table_has_a_command_in_the_docs() -> None:
     page = (Path(__file__).parents[2] / "docs" / "papers.md").read_text(encoding="utf-8")
     commands = re.findall(r"^python bench/papers/run\.py (.+?)(?: +#.*)?$", page, re.MULTILINE)
