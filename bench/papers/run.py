@@ -20,7 +20,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
 import os
 import sys
 import traceback
@@ -32,12 +31,15 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from cells import Cell, Table, run_cell, table_names
+from cells import FOLDER, Cell, Table, run_cell, table_names
 
 from spanwise.core.errors import SpanwiseError
+from spanwise.files.writing import atomic_output
+from spanwise.runtime.processes import process_context
 
 Cells = Mapping[Path, tuple[Table, Cell]]  # by the file of the record
-PRELOADED = ["transformers", "cells", "spanwise.encoders.transformer"]
+MODELS = "transformers.models"
+PRELOADED = ["cells", "spanwise.encoders.concat", f"{MODELS}.auto.modeling_auto", f"{MODELS}.bert.modeling_bert"]
 
 
 def main() -> None:
@@ -99,10 +101,7 @@ def train_cells(cells: Cells, arguments: argparse.Namespace) -> Iterator[str]:
             yield train_cell(path, table, cell, arguments)
         return
     os.environ["TOKENIZERS_PARALLELISM"] = "false"
-    # A new process per cell, forked from one that has imported everything, which saves seconds.
-    context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(PRELOADED)
-    with ProcessPoolExecutor(arguments.jobs, mp_context=context, max_tasks_per_child=1) as pool:
+    with ProcessPoolExecutor(arguments.jobs, mp_context=cell_context(), max_tasks_per_child=1) as pool:
         task = partial(train_in_background, arguments=arguments)
         futures = {pool.submit(task, path, *cell): path for path, cell in cells.items()}
         try:
@@ -113,6 +112,13 @@ def train_cells(cells: Cells, arguments: argparse.Namespace) -> Iterator[str]:
         except BaseException:  # such as Ctrl-C: start no other cell
             pool.shutdown(cancel_futures=True)
             raise
+
+
+def cell_context() -> Any:
+    """The way processes of cells are started: forked from a server that has imported everything, which saves seconds."""
+    # The server searches the paths of the environment, and not those of this process.
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(FOLDER), os.environ.get("PYTHONPATH"))))
+    return process_context(PRELOADED)
 
 
 def train_in_background(path: Path, table: Table, cell: Cell, arguments: argparse.Namespace) -> tuple[str, str]:
@@ -139,7 +145,8 @@ def train_cell(path: Path, table: Table, cell: Cell, arguments: argparse.Namespa
         traceback.print_exc()
         return "failed"
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(json.dumps(record) + "\n", encoding="utf-8")
+    with atomic_output(path) as temporary:  # a part of a record would count as a trained cell
+        temporary.write_text(json.dumps(record) + "\n", encoding="utf-8")
     return "trained"
 
 

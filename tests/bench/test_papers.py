@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import multiprocessing
 import re
+import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -244,6 +246,54 @@ def test_skipped_cells_are_no_failure_if_others_are_trained(tmp_path: Path, monk
     monkeypatch.setattr(sys, "argv", ["run.py", "x:table1", "--out", str(tmp_path)])
     papers.main()
     papers.main()  # only the skipped cell remains
+
+
+@pytest.mark.skipif("forkserver" not in multiprocessing.get_all_start_methods(), reason="this system has no fork server")
+def test_processes_of_cells_have_imported_everything() -> None:
+    code = f"""
+import sys
+from concurrent.futures import ProcessPoolExecutor
+
+sys.path.insert(0, {str(cells.FOLDER)!r})
+import run
+
+with ProcessPoolExecutor(1, mp_context=run.cell_context()) as pool:
+    print(pool.submit(eval, "{{*{papers.PRELOADED}}} - {{*__import__('sys').modules}}").result())
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.stdout, done.stderr) == ("set()\n", "")
+
+
+def test_the_modules_of_cells_use_no_gpu_when_they_are_imported() -> None:
+    """A process that has used a GPU cannot be forked into others that use it."""
+    code = f"""
+import importlib, sys, torch
+
+def refuse(*arguments):
+    raise RuntimeError("a GPU was used")
+
+torch.cuda.is_available = torch.cuda.device_count = torch.cuda._lazy_init = refuse
+sys.path.insert(0, {str(cells.FOLDER)!r})
+for name in {papers.PRELOADED}:
+    importlib.import_module(name)
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_record_that_is_not_complete_is_no_record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def write_a_part(path: Path, text: str, **options: Any) -> int:
+        path.write_bytes(text[:5].encode())
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(papers, "run_cell", lambda *args, **options: {"f1": 0.5})
+    monkeypatch.setattr(Path, "write_text", write_a_part)
+    arguments = argparse.Namespace(
+        out=tmp_path, data=tmp_path, runs=None, tag="", encoder=None, small=False, overrides=[], device="cpu"
+    )
+    table = Table("x:table1", "X", ("c",), {"a": {"recipe": "spanner"}}, {"F1": "f1"}, {})
+    with pytest.raises(KeyboardInterrupt):
+        papers.train_cell(tmp_path / "x.json", table, Cell("c", "a", 1), arguments)
+    assert not (tmp_path / "x.json").exists()
 
 
 def test_every_table_has_a_command_in_the_docs() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from tiny import bert, model, sentences
+from tiny import WINDOW, bert, model, sentences
 
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Corpus, Sentence
@@ -21,7 +21,7 @@ onnx = pytest.importorskip("onnx", reason="onnx is not installed; run pip instal
 from spanwise.export import choice, rounding  # noqa: E402
 from spanwise.export.choice import DevData, choose_quantization, find_dev_data, quantize_safely  # noqa: E402
 from spanwise.export.onnx import write  # noqa: E402
-from spanwise.export.quantization import product_names, quantize, round_products  # noqa: E402
+from spanwise.export.quantization import load_graph, product_names, quantize, round_products, weight_products  # noqa: E402
 from spanwise.export.rounding import channel_divisors, relative_error, round_blocks, round_columns  # noqa: E402
 from spanwise.prediction.onnx.encoders import transformers  # noqa: E402
 from spanwise.prediction.onnx.predictor import OnnxPredictor, session  # noqa: E402
@@ -192,6 +192,26 @@ def test_a_shared_weight_is_rounded_once(tmp_path: Path) -> None:
     assert tensors == {"w_integers": TensorProto.INT8, "w_scales": TensorProto.FLOAT}
     expected, result = rows @ weight @ weight, session(target).run(None, batch)[0]
     assert np.abs(result - expected).max() < 0.03 * np.abs(expected).max()
+
+
+def test_layers_that_share_weights_are_all_rounded(tiny_bert: Path, tmp_path: Path) -> None:
+    from transformers import AlbertConfig, AutoModel
+
+    built = model(tiny_bert, "spanner")
+    assert isinstance(built.encoder, TransformerEncoder)
+    tokenizer, folder = built.encoder.tokenizer, tmp_path / "model"
+    config = AlbertConfig(
+        vocab_size=len(tokenizer), embedding_size=16, hidden_size=32, num_hidden_layers=3, num_attention_heads=2,
+        intermediate_size=64, max_position_embeddings=WINDOW,
+    )  # fmt: skip
+    built.encoder = TransformerEncoder(built.encoder.settings, AutoModel.from_config(config), tokenizer).eval()
+    folder, dev = exported(built, folder)
+    weights = {product.weight for product in weight_products(load_graph(folder / "encoder.onnx"))}
+    choose_quantization(folder, dev, 100.0, lambda line: None)
+    graph = onnx.load(folder / "encoder.onnx").graph
+    assert len(weights) == 1 + 6  # of embeddings and the layer
+    assert [node.op_type for node in graph.node].count("MatMulInteger") == 1 + 3 * 6
+    assert weights.isdisjoint(tensor.name for tensor in graph.initializer)  # in float32
 
 
 def test_compensated_rounding_keeps_results_on_similar_inputs() -> None:

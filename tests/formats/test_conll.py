@@ -82,6 +82,11 @@ def test_spaces_in_types_of_space_separated_columns(tmp_path: Path, pos: str, pr
     assert entity_texts(sentence)[0] == ("First name", "Ada")
 
 
+def test_spaces_in_types_after_the_lines_that_show_the_columns(tmp_path: Path) -> None:
+    *_, last = load(tmp_path, "Oslo B-City\nis O\n\n" * 10_000 + "Ada B-First name\n")
+    assert entity_texts(last) == [("First name", "Ada")]
+
+
 def test_words_with_spaces_are_not_read_as_types(tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=":3: 'York' in column 1 is not a tag"):
         load(tmp_path, "Rome B-LOC\nin O\nNew York B-LOC\nis O\n")

@@ -117,6 +117,12 @@ def test_teachers_have_no_weight_at_spans_that_stay_open(recipe: str, annotated:
     assert actual == pytest.approx(expected, rel=1e-6)
 
 
+def test_teachers_have_weight_where_open_spans_are_weak_negatives(tiny_bert: Path) -> None:
+    head = learner(build("spanner", tiny_bert, ("head.smoothing=0", "training.marked_share=0.5")))
+    taught = TaughtSentence.teach(replace(GOLD, annotated=()), spans((2, 3, 0, 0.6)), 0.5)
+    assert probabilities(head, taught) == pytest.approx({(1, 2, 1): 0.5, (2, 3, 0): 0.3})
+
+
 def test_wide_spans_are_not_learned_and_types_of_a_span_share_its_probability(tiny_bert: Path) -> None:
     head = learner(build("spanner", tiny_bert, ("head.max_width=2",)))
     taught = TaughtSentence.teach(GOLD, spans((0, 3, 0, 0.9), (0, 2, 0, 0.9), (0, 2, 1, 0.6)), 0.0)

@@ -39,6 +39,7 @@ def sentences(text: str, *keep_together: tuple[int, int]) -> list[str]:
         ("ក្រុងភ្នំពេញ។", ["ក្រុ", "ង", "ភ្នំ", "ពេ", "ញ", "។"]),
         ("ရန်ကုန်မြို့ကို", ["ရန်", "ကုန်", "မြို့", "ကို"]),
         ("XในกรุงY", ["X", "ใน", "ก", "รุ", "ง", "Y"]),
+        ("ใช้iPhone ที่5 សា២០ စာabc", ["ใช้", "iPhone", "ที่", "5", "សា", "២០", "စာ", "abc"]),
     ],
 )
 def test_words(text: str, expected: list[str]) -> None:

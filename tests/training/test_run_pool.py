@@ -18,7 +18,9 @@ from spanwise.cli import main
 from spanwise.config.settings import Config
 from spanwise.recipes.resolve import Choices
 from spanwise.runs.folder import RunFolder
+from spanwise.runtime import progress
 from spanwise.runtime.device import visible_gpus
+from spanwise.runtime.processes import STOP_SECONDS
 from spanwise.training import run_pool
 from spanwise.training.run import RunOptions
 from spanwise.training.run_pool import PlannedRun, RunPool
@@ -54,6 +56,9 @@ def train_by_name(data: Corpus, out: Path, config: Config, options: RunOptions) 
     time.sleep(0.05)
     if out.name == "bad":
         raise SpanwiseError("bad data")
+    if out.name == "worse":
+        time.sleep(0.5)
+        raise SpanwiseError("worse data")
     if out.name == "killed":
         os.kill(os.getpid(), signal.SIGKILL)
     if out.name == "slow":
@@ -61,7 +66,8 @@ def train_by_name(data: Corpus, out: Path, config: Config, options: RunOptions) 
     if out.name == "endless":
         options.log("training")
         time.sleep(60)
-    options.log(f"GPU {os.environ.get('CUDA_VISIBLE_DEVICES')}, {torch.get_num_threads()} threads")
+    bars = "bars" if progress._has_bars else "no bars"
+    options.log(f"GPU {os.environ.get('CUDA_VISIBLE_DEVICES')}, {torch.get_num_threads()} threads, {bars}")
     out.with_suffix(".done").touch()
 
 
@@ -91,7 +97,7 @@ def train(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Train:
 
 def test_processes_share_the_threads(train: Train, tmp_path: Path) -> None:
     lines = train("a", "b", "c", "d", jobs=3)
-    assert sorted(line for line in lines if "threads" in line) == [f"{name}: GPU None, 2 threads" for name in "abcd"]
+    assert sorted(line for line in lines if "threads" in line) == [f"{name}: GPU None, 2 threads, no bars" for name in "abcd"]
     assert len(list(tmp_path.glob("*.done"))) == 4
 
 
@@ -102,7 +108,7 @@ def test_each_process_uses_one_gpu(train: Train, monkeypatch: pytest.MonkeyPatch
     assert [line for line in lines if "started" in line] == [
         "slow: started on GPU 4", "b: started on GPU 7", "c: started on GPU 7",
     ]  # fmt: skip
-    assert "c: GPU 7, 3 threads" in lines
+    assert "c: GPU 7, 3 threads, no bars" in lines
 
 
 def test_the_names_of_gpus(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -121,6 +127,13 @@ def test_after_a_failure_started_runs_are_finished_and_no_other_is_started(train
     assert [path.name for path in tmp_path.glob("*.done")] == ["slow.done"]
 
 
+def test_all_failures_are_reported(train: Train) -> None:
+    lines: list[str] = []
+    with pytest.raises(SpanwiseError, match=r"^bad: bad data; worse: worse data$"):
+        train("bad", "worse", log=lines.append)
+    assert "bad: bad data; no other run is started, and worse will be finished" in lines
+
+
 def test_a_killed_process_is_an_error(train: Train) -> None:
     with pytest.raises(
         SpanwiseError, match=r"^killed: its process was ended by signal 9 \(SIGKILL\); if memory is short, pass"
@@ -135,8 +148,10 @@ def test_an_interrupt_ends_all_processes(train: Train) -> None:
         if line.endswith("training"):
             raise KeyboardInterrupt
 
+    started = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         train("endless", "endless", log=interrupt)
+    assert time.monotonic() - started < STOP_SECONDS  # they end without being killed
 
 
 def test_a_process_ends_with_its_parent(train: Train, tmp_path: Path) -> None:

@@ -78,19 +78,42 @@ class Product(NamedTuple):
     weight: str
 
 
+def load_graph(path: Path) -> Any:
+    """Load a graph whose nodes read weights directly: a weight that layers share is exported once, with other names."""
+    import onnx
+
+    model = onnx.load(path)
+    weights = {tensor.name for tensor in model.graph.initializer}
+    aliases = [node for node in model.graph.node if node.op_type == "Identity" and node.input[0] in weights]
+    names = {node.output[0]: node.input[0] for node in aliases}
+    for node in aliases:
+        model.graph.node.remove(node)
+    for node in model.graph.node:
+        node.input[:] = [names.get(name, name) for name in node.input]
+    return model
+
+
 def weight_products(model: Any) -> list[Product]:
-    """The matrix products with weights in a graph, in order."""
+    """The matrix products of states with weights in a graph, in order.
+
+    Products of constants, such as the relative positions of DeBERTa, are not among them: onnxruntime computes
+    them once.
+    """
     weights = {tensor.name: tensor for tensor in model.graph.initializer if len(tensor.dims) == 2}
-    return [
-        Product(node.name, *node.input) for node in model.graph.node if node.op_type == "MatMul" and node.input[1] in weights
-    ]
+    states = {tensor.name for tensor in model.graph.input}
+    products = []
+    for node in model.graph.node:
+        if states.isdisjoint(node.input):
+            continue
+        states.update(node.output)
+        if node.op_type == "MatMul" and node.input[1] in weights:
+            products.append(Product(node.name, *node.input))
+    return products
 
 
 def product_names(path: Path) -> list[str]:
     """The names of the products with weights in a graph, in order."""
-    import onnx
-
-    return [product.name for product in weight_products(onnx.load(path))]
+    return [product.name for product in weight_products(load_graph(path))]
 
 
 def round_products(path: Path, batch: Mapping[str, npt.NDArray[Any]]) -> dict[str, RoundedProduct]:
@@ -99,10 +122,9 @@ def round_products(path: Path, batch: Mapping[str, npt.NDArray[Any]]) -> dict[st
     Products with the same input share its divisors and outliers. A weight that several products share, as
     in ALBERT, is rounded for the inputs of all of them, without either.
     """
-    import onnx
     from onnx import numpy_helper
 
-    model = onnx.load(path)
+    model = load_graph(path)
     products = weight_products(model)
     inputs = product_inputs(path, list(dict.fromkeys(product.input for product in products)), batch)
     weights = {tensor.name: numpy_helper.to_array(tensor) for tensor in model.graph.initializer}
@@ -146,7 +168,7 @@ def quantize(
     """
     import onnx
 
-    model = onnx.load(source)
+    model = load_graph(source)
     editor = _Editor(model)
     for product in weight_products(model):
         if product.name in blocks:

@@ -106,14 +106,14 @@ def _choose_splitter(separator: str | None, lines: Sequence[str]) -> Callable[[s
 
 
 def _space_splitter(lines: Sequence[str]) -> Callable[[str], list[str]]:
-    """Return a splitter that keeps the spaces in types (``B-First name``) of the last column, if the lines have such types.
+    """Return a splitter that keeps the spaces in types (``B-First name``) of the last column, if it may have tags.
 
-    Lines that end with O have no type, so they show the number of columns.
+    Lines that end with O have no type, so they show the number of columns. The file may have types with spaces
+    only after these lines.
     """
     rows = [split_at_spaces(line) for line in lines]
     width = min((len(row) for row in rows if row[-1] == "O"), default=0)
-    wider = [row for row in rows if len(row) > width]
-    if width < 2 or not wider or any(tags.is_tag(row[-1]) for row in wider):
+    if width < 2 or any(tags.is_tag(row[-1]) for row in rows if len(row) > width):
         return split_at_spaces
     last_cells = [" ".join(row[width - 1 :]) for row in rows if len(row) >= width]
     if not (all(map(tags.is_tag, last_cells)) or _may_be_plain(last_cells)):

@@ -23,7 +23,7 @@ _CLUSTER = (
 _UNSPACED = _CHINESE + _SOUTHEAST
 _WORD = re.compile(rf"[{_CHINESE}]|{_CLUSTER}|[{_SOUTHEAST}]|(?:(?![{_UNSPACED}])\w)+|[^\w\s]")
 _ASCII_WORD = re.compile(r"\w+|[^\w\s]")  # the same on ASCII text, without the lookahead at each letter
-_LETTER = re.compile(rf"(?![{_UNSPACED}])\w")
+_INNER_LETTER = re.compile(rf"(?<![{_UNSPACED}])(?![{_UNSPACED}])\w")  # after a mark
 _JOINERS = "\u200c\u200d"
 
 
@@ -41,7 +41,7 @@ def split_words(text: str) -> list[Span]:
         start, end = match.span()
         # To `re`, vowel signs of Indic scripts, accents and joiners are not letters, but they are part of a word.
         is_adjacent = bool(words) and words[-1].end == start
-        if is_adjacent and (_is_mark(text[start]) or (_is_mark(text[start - 1]) and _LETTER.match(text, start))):
+        if is_adjacent and (_is_mark(text[start]) or (_is_mark(text[start - 1]) and _INNER_LETTER.match(text, start))):
             words[-1] = Span(words[-1].start, end)
         else:
             words.append(Span(start, end))

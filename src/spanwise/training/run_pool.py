@@ -97,7 +97,7 @@ class RunPool:
             for job in active.values():
                 join_or_kill(job.process)
         if errors:
-            raise SpanwiseError(errors[0])
+            raise SpanwiseError("; ".join(errors))
 
     def _start(self, run: PlannedRun, place: int, threads: int) -> _Job:
         here, there = self._context.Pipe()
