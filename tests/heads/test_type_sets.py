@@ -209,5 +209,5 @@ def test_weights_of_sets_are_copied_to_the_same_sets_only(tmp_path: Path, wrappe
 
 
 def sets_of(model: Model) -> TypeSets:
-    (found,) = (part for part in model.head.modules() if isinstance(part, TypeSets))
-    return found
+    (type_sets,) = (part for part in model.head.modules() if isinstance(part, TypeSets))
+    return type_sets
