@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "bench"))
-
 from roles import add_roles
 
 from spanwise.core.types import Entity, Relation, Sentence
