@@ -44,6 +44,7 @@ RECIPES: dict[str, list[tuple[str, tuple[str, ...]]]] = {
         ("biaffine", ("head.max_width=5", "head.width_size=0")),
         ("grid", ()),
         ("grid", ("head.max_width=1", "head.rank=0", "head.pooling=false")),
+        ("grid", ("head.type_sets=[[Drug, Place]]",)),
         ("bl-spanner", ()),
     ],
     "pointers": [

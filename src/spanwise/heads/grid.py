@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
 import torch
@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.encoders.fixed_shapes import SizeTable
-from spanwise.heads.abilities import HasFixedShapes, HasSpanProbabilities, HasSpanVectors, LearnsPartial
+from spanwise.heads.abilities import HasFixedShapes, HasSpanProbabilities, HasSpanVectors, LearnsPartial, RenamesWeights
 from spanwise.heads.base import Labels, Losses, OnnxGraph, ScoredSpans, SpanVectors
 from spanwise.heads.cell_loss import can_use_loss_kernels, cell_losses, gold_cells, sums_with_kernels
 from spanwise.heads.cells import sum_words, windows
@@ -24,6 +24,7 @@ from spanwise.heads.partial import Known
 from spanwise.heads.span_head import SoftmaxHead, pad_soft_spans, row_sizes
 from spanwise.heads.span_settings import SoftmaxSettings
 from spanwise.heads.tuned_threshold import DEFAULT_THRESHOLD, TunedThreshold
+from spanwise.heads.type_sets import TypeSets, frequent_type_sets
 
 NONE_BIAS = 3.0  # log odds of NONE before training
 MAX_AUTOMATIC_WIDTH = 16
@@ -47,6 +48,9 @@ class GridSettings(SoftmaxSettings):
     threshold: Annotated[float, Field(gt=0.0, lt=1.0)] | Literal["dev"] = Field(
         default="dev", description="minimum probability of an entity; dev: chosen for the best F1 on dev"
     )
+    type_sets: Literal["auto", False] | tuple[tuple[str, ...], ...] = Field(
+        default="auto", description="types that a span may have together; auto: as in the training data; false: one type"
+    )
     dropout: float = Field(default=0.2, ge=0.0, lt=1.0, description="dropout on the words")
     hidden_dropout: float = Field(default=0.2, ge=0.0, lt=1.0, description="dropout on the cells")
 
@@ -57,8 +61,28 @@ class GridSettings(SoftmaxSettings):
             raise ValueError("expected an odd number, so that a span is in the middle of its neighbours")
         return value
 
+    @field_validator("type_sets")
+    @classmethod
+    def _check_type_sets(cls, value: Literal["auto", False] | tuple[tuple[str, ...], ...]) -> object:
+        sets = [set(types) for types in value] if isinstance(value, tuple) else []
+        if any(len(types) < 2 for types in sets) or any(types in sets[:row] for row, types in enumerate(sets)):
+            raise ValueError("expected different sets of at least two types, for example [[City, Capital]]")
+        return value
 
-class Grid(SoftmaxHead, TunedThreshold, HasSpanProbabilities, HasSpanVectors, HasFixedShapes, LearnsPartial):
+    def resolve(self, sentences: Sequence[Sentence]) -> Self:
+        settings = self
+        if self.type_sets == "auto" and any(sentence.entities for sentence in sentences):
+            settings = self.model_copy(update={"type_sets": frequent_type_sets(sentences) or False})
+        return super(GridSettings, settings).resolve(sentences)
+
+    @property
+    def allows_several_types(self) -> bool:
+        return isinstance(self.type_sets, tuple)
+
+
+class Grid(
+    SoftmaxHead, TunedThreshold, HasSpanProbabilities, HasSpanVectors, HasFixedShapes, LearnsPartial, RenamesWeights
+):  # fmt: skip
     """Span classifier on a grid [starts, widths], whose cells are compared by residual convolutions.
 
     Spans that share a boundary or overlap compete or nest, but most heads score each of them alone.
@@ -67,14 +91,14 @@ class Grid(SoftmaxHead, TunedThreshold, HasSpanProbabilities, HasSpanVectors, Ha
     first and last word, their product, the maximum over its words and a width embedding. Only widths
     up to ``max_width`` have a column, so that the cost grows with T x width and not with T x T. The
     loss is summed over all spans of a sentence and averaged over sentences. A span is an entity if the
-    probability of its best type reaches ``threshold``.
+    probability of its best type reaches ``threshold``. Types that spans have together in the training
+    data are classes, too (``TypeSets``).
 
     Paper: after Yan et al., "An Embarrassingly Easy but Strong Baseline for Nested Named Entity
     Recognition", ACL 2023 (CNN-NER), whose grid is T x T.
 
     Use it for accuracy on flat and nested entities of moderate width; it is the head of the default
-    recipe. Prefer ``GlobalPointer`` if a span may have several types or entities are long, and
-    ``SpanNer`` if memory is short.
+    recipe. Prefer ``GlobalPointer`` if entities are long, and ``SpanNer`` if memory is short.
 
     >>> head = Grid(8, Labels(("Drug",)), GridSettings(max_width=2, decoding="nested"))
     >>> states = TokenStates(torch.zeros(1, 3, 8), torch.zeros(1, 8), torch.ones(1, 3, dtype=torch.bool))
@@ -104,6 +128,9 @@ class Grid(SoftmaxHead, TunedThreshold, HasSpanProbabilities, HasSpanVectors, Ha
         self.classifier = nn.Linear(channels, len(labels.entities) + 1)
         with torch.no_grad():
             self.classifier.bias[-1] = NONE_BIAS  # nearly all spans are NONE
+        sets = settings.type_sets if isinstance(settings.type_sets, tuple) else ()
+        self.type_sets = TypeSets(sets, labels.entities, channels) if sets else None
+        self.none += len(sets)
 
     @classmethod
     def build(cls, encoder: Encoder, labels: Labels, settings: GridSettings) -> Grid:
@@ -149,22 +176,32 @@ class Grid(SoftmaxHead, TunedThreshold, HasSpanProbabilities, HasSpanVectors, Ha
             return None
         _, start, end = self._spans(torch.arange(inside[0].numel(), device=inside.device), inside.shape[1])
         masses = known.log_masses(known.is_open(start, end))  # [B, C, T * W]
+        if self.type_sets is not None:
+            masses = self.type_sets.open_masses(masses)
         return masses.view(*masses.shape[:2], *inside.shape[1:]).transpose(1, 2).flatten(0, 1)
 
     def score(self, states: TokenStates, targets: Mapping[str, Tensor]) -> ScoredSpans:
         logits, inside = self.score_cells(states)
-        score, label = logits.softmax(-1)[..., : self.none].max(-1)
+        score, best = logits.softmax(-1)[..., : self.none].max(-1)
         threshold = targets.get("threshold", self.threshold)  # in ONNX, the threshold is an input
-        cells = ((score >= threshold) & inside).view(-1).nonzero().squeeze(1)
-        spans = self._spans(cells, inside.shape[1])
-        label = label.view(-1).index_select(0, cells)
-        log_odds = class_log_odds(logits.flatten(0, -2).index_select(0, cells), label)
-        return ScoredSpans(*spans, label, score.view(-1).index_select(0, cells), log_odds=log_odds)
+        if self.type_sets is None:
+            cells = ((score >= threshold) & inside).view(-1).nonzero().squeeze(1)
+            label, score = best.view(-1).index_select(0, cells), score.view(-1).index_select(0, cells)
+        else:
+            scores = self.type_sets.probabilities(logits.softmax(-1)[..., : self.none])
+            is_predicted = self.type_sets.table[best] & (scores >= threshold) & inside.unsqueeze(-1)
+            cells, label = is_predicted.flatten(0, 2).nonzero().unbind(1)
+            score = scores.flatten(0, 2)[cells, label]
+        log_odds = class_log_odds(logits.flatten(0, 2).index_select(0, cells), best.view(-1).index_select(0, cells))
+        return ScoredSpans(*self._spans(cells, inside.shape[1]), label, score, log_odds=log_odds)
 
     def span_probabilities(self, states: TokenStates, targets: Mapping[str, Tensor]) -> SpanVectors:
         logits, inside = self.score_cells(states)
         cells = inside.reshape(-1).nonzero().squeeze(1)
-        return SpanVectors(*self._spans(cells, inside.shape[1]), logits.flatten(0, 2).index_select(0, cells).softmax(-1))
+        classes = logits.flatten(0, 2).index_select(0, cells).softmax(-1)
+        if self.type_sets is not None:
+            classes = torch.cat((self.type_sets.probabilities(classes[:, :-1]), classes[:, -1:]), 1)
+        return SpanVectors(*self._spans(cells, inside.shape[1]), classes)
 
     def span_vectors(self, states: TokenStates, targets: Mapping[str, Tensor]) -> SpanVectors:
         """The cells after the convolutions."""
@@ -176,6 +213,10 @@ class Grid(SoftmaxHead, TunedThreshold, HasSpanProbabilities, HasSpanVectors, Ha
     def class_weights(self) -> Tensor:
         return self.classifier.weight
 
+    def transfer_name(self, name: str) -> str:
+        """The names of the layer for sets of types contain the sets, because it only fits the same sets."""
+        return f"{self.settings.type_sets}.{name}" if name.startswith("type_sets.") else name
+
     @property
     def onnx(self) -> OnnxGraph | str:
         return OnnxGraph.of_spans(self.score, self.decoding, self.max_width, has_threshold_input=True)
@@ -183,7 +224,9 @@ class Grid(SoftmaxHead, TunedThreshold, HasSpanProbabilities, HasSpanVectors, Ha
     def score_cells(self, states: TokenStates) -> tuple[Tensor, Tensor]:
         """The logits of all classes [B, T, W, C + 1] in float32, and which cells are spans [B, T, W]."""
         cells, inside = self.cells(states)
-        return self.classifier(self.hidden_dropout(cells)).float(), inside
+        cells = self.hidden_dropout(cells)
+        logits = self.classifier(cells)
+        return (logits if self.type_sets is None else self.type_sets.add_logits(logits, cells)).float(), inside
 
     def cells(self, states: TokenStates) -> tuple[Tensor, Tensor]:
         """The vectors that are classified [B, T, W, channels], and which cells are spans [B, T, W].

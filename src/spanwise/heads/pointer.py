@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from math import log
-from typing import ClassVar, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -41,8 +41,6 @@ class PointerSettings(UnitSettings):
     of 0 is a ``threshold`` of 0.5 here.
     """
 
-    allows_several_types: ClassVar[bool] = True
-
     size: int = Field(default=64, ge=2, description="size of queries and keys; even")
     rotation: bool = Field(default=True, description="use rotary position embeddings")
     loss: Literal["imbalance", "binary"] = Field(
@@ -57,6 +55,10 @@ class PointerSettings(UnitSettings):
         if size % 2:
             raise ValueError("expected an even number, because rotation acts on pairs of components")
         return size
+
+    @property
+    def allows_several_types(self) -> bool:
+        return True
 
 
 class Pointer(UnitHead, HasThreshold, HasSpanProbabilities, LearnsProbabilities, HasFixedShapes, LearnsPartial):

@@ -17,6 +17,7 @@ from spanwise.heads.base import Head, Labels
 from spanwise.heads.partial import Known, is_weighed, known_targets
 from spanwise.heads.sentence_cache import BatchCache, Ints, SentenceCache
 from spanwise.heads.span_settings import SoftmaxSettings, SpanSettings, count_disjoint, count_without_crossing
+from spanwise.heads.type_sets import TypeSets
 from spanwise.losses.smoothing import SoftSpans, smooth_boundaries
 from spanwise.losses.teaching import TaughtSentence, mix_targets, open_rows
 
@@ -45,11 +46,12 @@ class SpanHead(Head):
     def count_unreachable(self, sentence: Sentence) -> int:
         """Entities that are too wide, discontinuous, of unknown type, or excluded by other entities.
 
-        Which entities exclude each other depends on ``decoding`` and on ``allows_several_types``.
+        Which entities exclude each other depends on ``decoding`` and on the types that a span can have together.
         """
-        spans = [Span(*row) for row in self.reachable_gold(sentence)[:, :2].tolist()]
-        if not self.settings.allows_several_types:
-            spans = list(dict.fromkeys(spans))
+        types: dict[Span, list[int]] = {}
+        for start, end, label in self.reachable_gold(sentence).tolist():
+            types.setdefault(Span(start, end), []).append(label)
+        spans = [span for span, labels in types.items() for _ in range(self.count_together(labels))]
         count = len(spans)
         if self.settings.decoding != "overlapping":
             count = count_disjoint(spans) if self.settings.decoding == "flat" else count_without_crossing(spans)
@@ -58,6 +60,10 @@ class SpanHead(Head):
     def reachable_gold(self, sentence: Sentence) -> Ints:
         """Start, end and label of each gold entity that could be predicted if it were the only one: [n, 3]."""
         return self._gold(sentence)
+
+    def count_together(self, labels: Sequence[int]) -> int:
+        """How many of the types of a span can be predicted together."""
+        return len(labels) if self.settings.allows_several_types else 1
 
     @property
     def widest_span(self) -> str | None:
@@ -101,7 +107,8 @@ class SpanHead(Head):
 class SoftmaxHead(SpanHead, LearnsProbabilities):
     """Base of heads that give each span one of the types or NONE, the last of C + 1 classes.
 
-    A span with several gold types learns each of them with equal weight, but only one can be predicted.
+    A span with several gold types learns each of them with equal weight, but only one can be predicted,
+    unless the head has classes for sets of types (``TypeSets``).
     """
 
     settings: SoftmaxSettings
@@ -109,7 +116,15 @@ class SoftmaxHead(SpanHead, LearnsProbabilities):
     def __init__(self, labels: Labels, settings: SoftmaxSettings) -> None:
         super().__init__(labels, settings)
         self.none = len(labels.entities)
+        self.type_sets: TypeSets | None = None
         self._smoothed = BatchCache(self._smoothed_spans)
+
+    def count_together(self, labels: Sequence[int]) -> int:
+        return 1 if self.type_sets is None else self.type_sets.count_together(labels)
+
+    def scored_spans(self, spans: SoftSpans, sentence: Sentence) -> SoftSpans:
+        spans = super().scored_spans(spans, sentence)
+        return spans if self.type_sets is None else self.type_sets.join_probabilities(spans)
 
     def target_spans(self, sentences: Sequence[Sentence]) -> list[SoftSpans]:
         return self._smoothed(sentences)
@@ -127,13 +142,19 @@ class SoftmaxHead(SpanHead, LearnsProbabilities):
         known = Known.select(self.known_targets(sentences))
         if known is None:
             return None
-        ends, types, _ = (column.numpy() for column in known)
+        ends, classes, _ = (column.numpy() for column in known)
+        if self.type_sets is not None:
+            classes = self.type_sets.known_classes(classes)
         weighed = np.array([is_weighed(sentence, self.marked_share) for sentence in sentences], bool)
-        return lambda sentence, start, end, label: weighed[sentence] | ((end <= ends[sentence, start]) & types[sentence, label])
+        return lambda sentence, start, end, label: (
+            weighed[sentence] | ((end <= ends[sentence, start]) & classes[sentence, label])
+        )
 
     def _smoothed_spans(self, sentences: Sequence[Sentence]) -> list[SoftSpans]:
         settings, is_known = self.settings, self._is_known(sentences)
         gold, lengths = [self._gold(sentence) for sentence in sentences], [self.length(sentence) for sentence in sentences]
+        if self.type_sets is not None:
+            gold = list(map(self.type_sets.join, gold))
         smoothed = smooth_boundaries(
             gold, lengths, self.max_width, settings.smoothing, settings.smoothing_distance, is_known
         )  # fmt: skip

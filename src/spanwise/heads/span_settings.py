@@ -27,7 +27,6 @@ class SpanSettings(HeadSettings):
     #: Percent of the training entities that an automatic ``max_width`` covers. None: score all widths.
     coverage: ClassVar[float | None] = None
     max_automatic_width: ClassVar[int | None] = None  # of an automatic ``max_width``; None: no limit
-    allows_several_types: ClassVar[bool] = False  # on one span
 
     max_width: int | None = Field(
         default=None, ge=1, description="words of the widest span; by default chosen from the training entities, or unlimited"
@@ -108,6 +107,11 @@ class SpanSettings(HeadSettings):
         if self.decoding == "auto":
             update["decoding"] = self._strictest_decoding(spans)
         return self.model_copy(update=update)
+
+    @property
+    def allows_several_types(self) -> bool:
+        """Whether a span may have several types."""
+        return False
 
     @property
     def discontinuous_types(self) -> tuple[str, ...]:

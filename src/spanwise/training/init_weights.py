@@ -52,7 +52,7 @@ def initialize_from(model: Model, folder: Path) -> str:
 def _transfer_names(head: Head) -> dict[str, str]:
     """Map the names under which tensors of two heads are matched to the names in this head.
 
-    A wrapper translates the names of its tensors (``RenamesWeights``). Copied layers of the encoder are
+    Heads translate the names of some tensors (``RenamesWeights``). Copied layers of the encoder are
     counted from the top, because the other head may have copied more or fewer.
     """
     renaming = {f"{name}." if name else "": part for name, part in head.named_modules() if isinstance(part, RenamesWeights)}
@@ -64,7 +64,7 @@ def _transfer_names(head: Head) -> dict[str, str]:
             if name.startswith(prefix):
                 index, _, rest = name.removeprefix(prefix).partition(".")
                 key = f"{prefix}{int(index) - count}.{rest}"
-        for prefix, part in renaming.items():
+        for prefix, part in reversed(renaming.items()):  # the innermost head first
             if key.startswith(prefix):
                 key = prefix + part.transfer_name(key.removeprefix(prefix))
         names[key] = name

@@ -1,0 +1,124 @@
+"""Sets of types that spans have together, as further classes of a softmax."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor, nn
+
+from spanwise.core.errors import unknown_name
+from spanwise.core.types import Sentence, Span
+from spanwise.heads.sentence_cache import Ints
+from spanwise.losses.smoothing import SoftSpans
+
+MIN_EXAMPLES = 3  # training spans with a set of types, from which on it is a class
+MIN_SHARE = 0.001  # of the training spans; a single annotation error must not add a class
+
+
+def frequent_type_sets(sentences: Iterable[Sentence]) -> tuple[tuple[str, ...], ...]:
+    """Return the sets of two and more types that contiguous spans have together, the most frequent first.
+
+    None if hardly any span has several types.
+
+    >>> from spanwise.core.types import Entity
+    >>> both = Sentence("s", ("Oslo",), (Entity("City", ((0, 1),)), Entity("Capital", ((0, 1),))))
+    >>> frequent_type_sets([both] * 3), frequent_type_sets([both] * 2)
+    ((('Capital', 'City'),), ())
+    """
+    counts: Counter[tuple[str, ...]] = Counter()
+    for sentence in sentences:
+        types: dict[Span, set[str]] = {}
+        for entity in sentence.entities:
+            if not entity.is_discontinuous:
+                types.setdefault(entity.range, set()).add(entity.type)
+        counts.update(tuple(sorted(together)) for together in types.values())
+    several = {types: count for types, count in counts.items() if len(types) > 1}
+    if sum(several.values()) <= MIN_SHARE * counts.total():
+        return ()
+    return tuple(sorted((t for t, count in several.items() if count >= MIN_EXAMPLES), key=lambda t: (-several[t], t)))
+
+
+class TypeSets(nn.Module):
+    """The classes of spans with several types, between the classes of single types and NONE.
+
+    A softmax over types gives a span one of them. With a class for each set of types, it stays a distribution:
+    a span has the set with the highest probability, and the probability of a type is the sum over its sets.
+    """
+
+    table: Tensor
+
+    def __init__(self, sets: Sequence[Sequence[str]], types: Sequence[str], size: int) -> None:
+        super().__init__()
+        unknown = next((type for group in sets for type in group if type not in types), None)
+        if unknown is not None:
+            raise unknown_name("type of head.type_sets", unknown, types)
+        index = {type: position for position, type in enumerate(types)}
+        members = [frozenset(index[type] for type in group) for group in sets]
+        self.classes: Mapping[frozenset[int], int] = {group: len(types) + row for row, group in enumerate(members)}
+        self.classifier = nn.Linear(size, len(sets))
+        # Which types each class has [C + S, C].
+        table = torch.eye(len(types) + len(sets), len(types), dtype=torch.bool)
+        for group, row in self.classes.items():
+            table[row, list(group)] = True
+        self.register_buffer("table", table, persistent=False)
+
+    def add_logits(self, logits: Tensor, cells: Tensor) -> Tensor:
+        """Insert the logits of the sets: [..., C + 1] to [..., C + S + 1]."""
+        return torch.cat((logits[..., :-1], self.classifier(cells), logits[..., -1:]), -1)
+
+    def probabilities(self, classes: Tensor) -> Tensor:
+        """The probabilities of types [..., C] from those of types and sets [..., C + S]."""
+        return classes @ self.table.to(classes.dtype)
+
+    def join(self, rows: Ints) -> Ints:
+        """Replace the rows (start, end, label) of a span with several types by one with the class of its set.
+
+        Spans whose set is not a class keep their rows. ``rows`` are sorted.
+        """
+        joined = []
+        for span, group in groupby(rows.tolist(), key=lambda row: (row[0], row[1])):
+            labels = [label for _, _, label in group]
+            set_class = self.classes.get(frozenset(labels))
+            joined += [(*span, label) for label in (labels if set_class is None else [set_class])]
+        return np.array(joined, np.int64).reshape(-1, 3)
+
+    def join_probabilities(self, spans: SoftSpans) -> SoftSpans:
+        """Give a set of types the probability that its types need together, and take it from them.
+
+        Teachers give probabilities of types. Those of k types leave at least their sum minus k - 1 to all
+        of them together; if types exclude each other, this is 0. The probabilities of types stay the same.
+        """
+        masses: dict[tuple[int, int], dict[int, float]] = {}
+        for start, end, label, mass in zip(*(column.tolist() for column in spans), strict=True):
+            masses.setdefault((start, end), {})[label] = mass
+        joined = []
+        for span, by_label in masses.items():
+            for group, set_class in self.classes.items():
+                together = sum(by_label.get(label, 0.0) for label in group) - (len(group) - 1)
+                if together > 0:
+                    by_label |= {label: by_label[label] - together for label in group} | {set_class: together}
+            joined += [(*span, label, mass) for label, mass in by_label.items() if mass > 0]
+        columns = np.array(sorted(joined), np.float64).reshape(-1, 4).T
+        start, end, label = columns[:3].astype(np.int64)
+        return SoftSpans(start, end, label, columns[3].astype(np.float32))
+
+    def count_together(self, labels: Iterable[int]) -> int:
+        """How many of the types of a span can be predicted together: those of its largest class."""
+        labels = frozenset(labels)
+        return max((len(group) for group in self.classes if group <= labels), default=1)
+
+    def known_classes(self, known: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+        """Whether classes are known in each sentence [B, C + S], from the types that are known [B, C]."""
+        table = self.table.cpu().numpy()
+        result: npt.NDArray[np.bool_] = ~(~known[:, None] & table).any(2)
+        return result
+
+    def open_masses(self, masses: Tensor) -> Tensor:
+        """Add the masses of the sets: [B, C, K] to [B, C + S, K]. A set is unmarked only if all of its types are."""
+        groups = [masses[:, sorted(group)].amin(1) for group in self.classes]
+        return torch.cat((masses, torch.stack(groups, 1)), 1)
