@@ -120,13 +120,18 @@ def test_open_spans_may_have_sets_of_open_types(encoder: Any) -> None:
     assert head.loss(states, head.targets([sentence], gold=True)).sums.tolist() == pytest.approx([expected], rel=1e-4)
 
 
-def test_known_classes_and_masses_equal_loops() -> None:
+def test_known_and_open_classes_equal_loops() -> None:
     sets = TypeSets(SETS, LABELS.entities, 4)
-    known = np.array(list(product((False, True), repeat=3)))
-    assert sets.known_classes(known).tolist() == [[all(row[type] for type in types) for types in CLASSES] for row in known]
-    masses = torch.randn(2, 3, 5)
-    expected = torch.stack([masses[:, sorted(types)].amin(1) for types in CLASSES], 1)
-    assert torch.equal(sets.open_masses(masses), expected)
+    types = np.array(list(product((False, True), repeat=3)))
+    expected = [[all(row[type] for type in types) for types in CLASSES] for row in types]
+    assert sets.known_classes(types).tolist() == expected
+    assert sets.open_classes(torch.from_numpy(types).unsqueeze(2)).squeeze(2).tolist() == expected
+
+
+def test_known_classes_need_no_device() -> None:
+    """Processes that build batches for a GPU have no access to its memory."""
+    sets = TypeSets(SETS, LABELS.entities, 4).to("meta")
+    assert sets.known_classes(np.array([[True, True, False]])).tolist() == [[True, True, False, True, False]]
 
 
 def test_probabilities_of_teachers_are_joined() -> None:

@@ -175,9 +175,10 @@ class Grid(
         if (known := Known.select(targets)) is None:
             return None
         _, start, end = self._spans(torch.arange(inside[0].numel(), device=inside.device), inside.shape[1])
-        masses = known.log_masses(known.is_open(start, end))  # [B, C, T * W]
+        is_open = known.is_open(start, end)  # [B, C, T * W]
         if self.type_sets is not None:
-            masses = self.type_sets.open_masses(masses)
+            is_open = self.type_sets.open_classes(is_open)
+        masses = known.log_masses(is_open)
         return masses.view(*masses.shape[:2], *inside.shape[1:]).transpose(1, 2).flatten(0, 1)
 
     def score(self, states: TokenStates, targets: Mapping[str, Tensor]) -> ScoredSpans:

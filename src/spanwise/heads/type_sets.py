@@ -114,11 +114,8 @@ class TypeSets(nn.Module):
 
     def known_classes(self, known: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         """Whether classes are known in each sentence [B, C + S], from the types that are known [B, C]."""
-        table = self.table.cpu().numpy()
-        result: npt.NDArray[np.bool_] = ~(~known[:, None] & table).any(2)
-        return result
+        return np.stack([*known.T, *(known[:, list(group)].all(1) for group in self.classes)], 1)
 
-    def open_masses(self, masses: Tensor) -> Tensor:
-        """Add the masses of the sets: [B, C, K] to [B, C + S, K]. A set is unmarked only if all of its types are."""
-        groups = [masses[:, sorted(group)].amin(1) for group in self.classes]
-        return torch.cat((masses, torch.stack(groups, 1)), 1)
+    def open_classes(self, is_open: Tensor) -> Tensor:
+        """Whether spans are open for classes [B, C + S, K], from types [B, C, K]. A set is open only if all its types are."""
+        return self.table.float() @ (~is_open).float() == 0
