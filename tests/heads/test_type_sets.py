@@ -147,6 +147,8 @@ def test_probabilities_of_teachers_are_joined() -> None:
     assert join(0.75, 0.25) == {0: 0.75, 1: 0.25}  # they may exclude each other
     assert join(0.75, 0.5) == {0: 0.5, 1: 0.25, 3: 0.25}
     assert join(1.0, 1.0) == {3: 1.0}
+    assert join(1.0, 1.0, 1.0) == {4: 1.0}
+    assert join(1.0, 1.0, 0.5) == {3: 0.5, 4: 0.5}
     assert join(1.0, 0.0, 1.0) == {0: 1.0, 2: 1.0}  # A and C together are no class
     assert join(0.5, 0.0, 0.25) == {0: 0.5, 2: 0.25}
 

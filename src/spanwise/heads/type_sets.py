@@ -91,17 +91,21 @@ class TypeSets(nn.Module):
         """Give a set of types the probability that its types need together, and take it from them.
 
         Teachers give probabilities of types. Those of k types leave at least their sum minus k - 1 to all
-        of them together; if types exclude each other, this is 0. The probabilities of types stay the same.
+        of them together; if types exclude each other, this is 0. The largest sets come first, and the others
+        share the rest. The probabilities of types stay the same.
         """
+        largest_first = sorted(self.classes.items(), key=lambda item: -len(item[0]))
         masses: dict[tuple[int, int], dict[int, float]] = {}
         for start, end, label, mass in zip(*(column.tolist() for column in spans), strict=True):
             masses.setdefault((start, end), {})[label] = mass
         joined = []
         for span, by_label in masses.items():
-            for group, set_class in self.classes.items():
-                together = sum(by_label.get(label, 0.0) for label in group) - (len(group) - 1)
+            rest = 1.0
+            for group, set_class in largest_first:
+                together = sum(min(by_label.get(label, 0.0), rest) for label in group) - (len(group) - 1) * rest
                 if together > 0:
                     by_label |= {label: by_label[label] - together for label in group} | {set_class: together}
+                    rest -= together
             joined += [(*span, label, mass) for label, mass in by_label.items() if mass > 0]
         columns = np.array(sorted(joined), np.float64).reshape(-1, 4).T
         start, end, label = columns[:3].astype(np.int64)
