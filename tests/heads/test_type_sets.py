@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import product
 from math import log
 from pathlib import Path
@@ -15,6 +16,7 @@ from pydantic import ValidationError
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Corpus, Entity, Sentence
 from spanwise.encoders.base import TokenStates
+from spanwise.heads import resolve_head_values
 from spanwise.heads.base import Labels
 from spanwise.heads.grid import Grid, GridSettings
 from spanwise.heads.type_sets import TypeSets, frequent_type_sets
@@ -171,8 +173,18 @@ def test_types_beyond_a_set_are_unreachable(encoder: Any) -> None:
 
 @pytest.mark.parametrize("sets", [[["A"]], [["A", "A"]], [["A", "B"], ["B", "A"]]])
 def test_sets_are_checked(sets: list[list[str]]) -> None:
-    with pytest.raises(ValidationError, match="expected different sets of at least two types"):
+    with pytest.raises(ValidationError, match="expected auto, false or different sets of at least two types"):
         GridSettings(type_sets=sets)
+
+
+@pytest.mark.parametrize("wrong", [3, True, None, ["A"], {"A": "B"}, [["A", ["B"]]]])
+def test_sets_are_lists_of_types(wrong: object) -> None:
+    with pytest.raises(SpanwiseError, match=re.escape("type_sets: expected auto, false or different sets")):
+        resolve_head_values({"kind": "grid", "type_sets": wrong}, "head", [])
+
+
+def test_no_sets_are_one_type() -> None:
+    assert GridSettings(type_sets=[]).type_sets is False
 
 
 def test_unknown_types_are_refused(encoder: Any) -> None:

@@ -61,13 +61,17 @@ class GridSettings(SoftmaxSettings):
             raise ValueError("expected an odd number, so that a span is in the middle of its neighbours")
         return value
 
-    @field_validator("type_sets")
+    @field_validator("type_sets", mode="before")
     @classmethod
-    def _check_type_sets(cls, value: Literal["auto", False] | tuple[tuple[str, ...], ...]) -> object:
-        sets = [set(types) for types in value] if isinstance(value, tuple) else []
+    def _check_type_sets(cls, value: object) -> object:
+        if value == "auto" or value is False:
+            return value
+        rows = value if isinstance(value, list | tuple) else [value]
+        groups = [types if isinstance(types, list | tuple) else () for types in rows]
+        sets = [{type for type in types if isinstance(type, str)} for types in groups]
         if any(len(types) < 2 for types in sets) or any(types in sets[:row] for row, types in enumerate(sets)):
-            raise ValueError("expected different sets of at least two types, for example [[City, Capital]]")
-        return value
+            raise ValueError("expected auto, false or different sets of at least two types, for example [[City, Capital]]")
+        return value or False
 
     def resolve(self, sentences: Sequence[Sentence]) -> Self:
         settings = self
