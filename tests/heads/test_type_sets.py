@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from itertools import product
+from itertools import compress, product
 from math import log
 from pathlib import Path
 from typing import Any
@@ -119,6 +119,32 @@ def test_open_spans_may_have_sets_of_open_types(encoder: Any) -> None:
     for _, start, column in inside.nonzero().tolist():
         row = logits[0, start, column].softmax(0).tolist()
         expected -= log(row[-1] + row[0] + row[1] + row[3])
+    assert head.loss(states, head.targets([sentence], gold=True)).sums.tolist() == pytest.approx([expected], rel=1e-4)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(
+    ("annotated", "share", "meant"),
+    [(("A",), 0.0, {0: 1.0, 3: 1.0, 4: 1.0}), (("A", "B"), 0.0, {0: 1.0}), (("A", "C"), 0.0, {0: 1.0, 3: 1.0}),
+     ((), 0.25, {0: 1.0, 3: 0.75, 4: 0.75})],
+)  # fmt: skip
+def test_a_span_with_open_types_may_have_more_of_them(
+    encoder: Any, annotated: Any, share: float, meant: dict[int, float]
+) -> None:  # fmt: skip
+    head, states = make(encoder, smoothing=0.0).eval(), states_of(encoder, 2)
+    head.marked_share = share
+    head.classifier.weight.div_(8.0)
+    head.type_sets.classifier.weight.zero_()  # no class is much more probable than the others
+    sentence = Sentence("a", ("w",) * 2, (Entity("A", ((0, 1),)),), annotated=annotated)
+    logits, inside = head.score_cells(states)
+    expected = 0.0
+    for _, start, column in inside.nonzero().tolist():
+        row = logits[0, start, column].softmax(0).tolist()
+        if (start, column) == (0, 0):
+            expected -= log(sum(row[label] * mass for label, mass in meant.items()))
+        else:
+            is_open = [all(type not in map("ABC".index, annotated) for type in types) for types in CLASSES]
+            expected -= log(row[-1] + (1 - share) * sum(compress(row, is_open)))
     assert head.loss(states, head.targets([sentence], gold=True)).sums.tolist() == pytest.approx([expected], rel=1e-4)
 
 

@@ -167,7 +167,7 @@ class Grid(
         masses = self._open_masses(targets, inside)
         if self.training and masses is None and not is_sampled and can_use_loss_kernels(logits):
             return sums_with_kernels(logits, inside, targets)
-        values = cell_losses(logits, inside, targets, masses)
+        values = cell_losses(logits, inside, targets, masses, self._row_masses(targets))
         counted = inside
         if is_sampled:
             is_kept = (torch.rand_like(values) < self.settings.sampling).view(-1)
@@ -184,6 +184,15 @@ class Grid(
             is_open = self.type_sets.open_classes(is_open)
         masses = known.log_masses(is_open)
         return masses.view(*masses.shape[:2], *inside.shape[1:]).transpose(1, 2).flatten(0, 1)
+
+    def _row_masses(self, targets: Mapping[str, Tensor]) -> Tensor | None:
+        """The log-probabilities that gold rows have a larger set of types [rows, C], if some of these may be unmarked."""
+        if (known := Known.select(targets)) is None or self.type_sets is None:
+            return None
+        sentence, label = targets["sentence"], targets["label"]
+        is_open = known.is_open_span(sentence, targets["start"], targets["end"])
+        masses = known.log_masses(self.type_sets.possible_classes(is_open, label), sentence)
+        return masses.scatter(1, label.unsqueeze(1), 0.0)
 
     def score(self, states: TokenStates, targets: Mapping[str, Tensor]) -> ScoredSpans:
         logits, inside = self.score_cells(states)

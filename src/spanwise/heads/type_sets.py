@@ -123,3 +123,10 @@ class TypeSets(nn.Module):
     def open_classes(self, is_open: Tensor) -> Tensor:
         """Whether spans are open for classes [B, C + S, K], from types [B, C, K]. A set is open only if all its types are."""
         return self.table.float() @ (~is_open).float() == 0
+
+    def possible_classes(self, is_open: Tensor, label: Tensor) -> Tensor:
+        """Which classes spans with a class ``label`` [n] may have, because more of their types are open [n, C]: [n, C + S]."""
+        own = self.table.index_select(0, label)
+        missing = (own.unsqueeze(1) & ~self.table).any(2)
+        excluded = ((~is_open & ~own).unsqueeze(1) & self.table).any(2)
+        return ~(missing | excluded)
