@@ -60,6 +60,14 @@ def test_only_sets_with_several_examples_are_classes() -> None:
     assert frequent_type_sets([*[of_one_word("A", "B")] * 3, *[of_one_word("A")] * 2_997]) == ()  # 0.1 %
 
 
+def test_the_order_of_sets_does_not_depend_on_their_frequency() -> None:
+    """Otherwise, a few more sentences would change it, and ``--init`` would not copy the weights of the sets."""
+    sets = (("A", "B"), ("A", "C"))
+    for counts in ((4, 3), (3, 4)):
+        sentences = [of_one_word(*types) for types, count in zip(sets, counts, strict=True) for _ in range(count)]
+        assert frequent_type_sets(sentences) == sets
+
+
 def test_sets_follow_from_the_training_data() -> None:
     data = [of_one_word("A", "B")] * 5
     resolved = GridSettings().resolve(data)
@@ -93,6 +101,11 @@ def test_predictions_equal_sums_over_classes(encoder: Any) -> None:
     spans = zip(packed.sentence.tolist(), packed.start.tolist(), packed.end.tolist(), strict=True)
     for span, row in zip(spans, packed.vectors.tolist(), strict=True):
         assert row == pytest.approx(probabilities[span], abs=1e-5)
+
+
+def test_probabilities_are_at_most_one() -> None:
+    classes = (torch.randn(100_000, 6, generator=torch.Generator().manual_seed(3)) * 6).softmax(-1)[:, :-1]
+    assert TypeSets(SETS, LABELS.entities, 4).probabilities(classes).max() == 1.0
 
 
 @torch.no_grad()

@@ -196,13 +196,14 @@ class Grid(
 
     def score(self, states: TokenStates, targets: Mapping[str, Tensor]) -> ScoredSpans:
         logits, inside = self.score_cells(states)
-        score, best = logits.softmax(-1)[..., : self.none].max(-1)
+        probabilities = logits.softmax(-1)[..., : self.none]
+        score, best = probabilities.max(-1)
         threshold = targets.get("threshold", self.threshold)  # in ONNX, the threshold is an input
         if self.type_sets is None:
             cells = ((score >= threshold) & inside).view(-1).nonzero().squeeze(1)
             label, score = best.view(-1).index_select(0, cells), score.view(-1).index_select(0, cells)
         else:
-            scores = self.type_sets.probabilities(logits.softmax(-1)[..., : self.none])
+            scores = self.type_sets.probabilities(probabilities)
             is_predicted = self.type_sets.table[best] & (scores >= threshold) & inside.unsqueeze(-1)
             cells, label = is_predicted.flatten(0, 2).nonzero().unbind(1)
             score = scores.flatten(0, 2)[cells, label]

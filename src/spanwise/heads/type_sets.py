@@ -21,7 +21,7 @@ MIN_SHARE = 0.001  # of the training spans; a single annotation error must not a
 
 
 def frequent_type_sets(sentences: Iterable[Sentence]) -> tuple[tuple[str, ...], ...]:
-    """Return the sets of two and more types that contiguous spans have together, the most frequent first.
+    """Return the sets of two and more types that contiguous spans have together, in alphabetical order.
 
     None if hardly any span has several types.
 
@@ -40,7 +40,7 @@ def frequent_type_sets(sentences: Iterable[Sentence]) -> tuple[tuple[str, ...], 
     several = {types: count for types, count in counts.items() if len(types) > 1}
     if sum(several.values()) <= MIN_SHARE * counts.total():
         return ()
-    return tuple(sorted((t for t, count in several.items() if count >= MIN_EXAMPLES), key=lambda t: (-several[t], t)))
+    return tuple(sorted(types for types, count in several.items() if count >= MIN_EXAMPLES))
 
 
 class TypeSets(nn.Module):
@@ -73,7 +73,7 @@ class TypeSets(nn.Module):
 
     def probabilities(self, classes: Tensor) -> Tensor:
         """The probabilities of types [..., C] from those of types and sets [..., C + S]."""
-        return classes @ self.table.to(classes.dtype)
+        return (classes @ self.table.to(classes.dtype)).clamp(max=1.0)  # sums are rounded
 
     def join(self, rows: Ints) -> Ints:
         """Replace the rows (start, end, label) of a span with several types by one with the class of its set.
