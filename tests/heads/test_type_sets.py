@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import product
+import re
+from itertools import compress, product
 from math import log
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from pydantic import ValidationError
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Corpus, Entity, Sentence
 from spanwise.encoders.base import TokenStates
+from spanwise.heads import resolve_head_values
 from spanwise.heads.base import Labels
 from spanwise.heads.grid import Grid, GridSettings
 from spanwise.heads.type_sets import TypeSets, frequent_type_sets
@@ -58,6 +60,14 @@ def test_only_sets_with_several_examples_are_classes() -> None:
     assert frequent_type_sets([*[of_one_word("A", "B")] * 3, *[of_one_word("A")] * 2_997]) == ()  # 0.1 %
 
 
+def test_the_order_of_sets_does_not_depend_on_their_frequency() -> None:
+    """Otherwise, a few more sentences would change it, and ``--init`` would not copy the weights of the sets."""
+    sets = (("A", "B"), ("A", "C"))
+    for counts in ((4, 3), (3, 4)):
+        sentences = [of_one_word(*types) for types, count in zip(sets, counts, strict=True) for _ in range(count)]
+        assert frequent_type_sets(sentences) == sets
+
+
 def test_sets_follow_from_the_training_data() -> None:
     data = [of_one_word("A", "B")] * 5
     resolved = GridSettings().resolve(data)
@@ -93,6 +103,11 @@ def test_predictions_equal_sums_over_classes(encoder: Any) -> None:
         assert row == pytest.approx(probabilities[span], abs=1e-5)
 
 
+def test_probabilities_are_at_most_one() -> None:
+    classes = (torch.randn(100_000, 6, generator=torch.Generator().manual_seed(3)) * 6).softmax(-1)[:, :-1]
+    assert TypeSets(SETS, LABELS.entities, 4).probabilities(classes).max() == 1.0
+
+
 @torch.no_grad()
 def test_a_span_learns_the_class_of_its_types(encoder: Any) -> None:
     head, states = make(encoder, smoothing=0.0).eval(), states_of(encoder, 5)
@@ -120,13 +135,44 @@ def test_open_spans_may_have_sets_of_open_types(encoder: Any) -> None:
     assert head.loss(states, head.targets([sentence], gold=True)).sums.tolist() == pytest.approx([expected], rel=1e-4)
 
 
-def test_known_classes_and_masses_equal_loops() -> None:
+@torch.no_grad()
+@pytest.mark.parametrize(
+    ("annotated", "share", "meant"),
+    [(("A",), 0.0, {0: 1.0, 3: 1.0, 4: 1.0}), (("A", "B"), 0.0, {0: 1.0}), (("A", "C"), 0.0, {0: 1.0, 3: 1.0}),
+     ((), 0.25, {0: 1.0, 3: 0.75, 4: 0.75})],
+)  # fmt: skip
+def test_a_span_with_open_types_may_have_more_of_them(
+    encoder: Any, annotated: Any, share: float, meant: dict[int, float]
+) -> None:  # fmt: skip
+    head, states = make(encoder, smoothing=0.0).eval(), states_of(encoder, 2)
+    head.marked_share = share
+    head.classifier.weight.div_(8.0)
+    head.type_sets.classifier.weight.zero_()  # no class is much more probable than the others
+    sentence = Sentence("a", ("w",) * 2, (Entity("A", ((0, 1),)),), annotated=annotated)
+    logits, inside = head.score_cells(states)
+    expected = 0.0
+    for _, start, column in inside.nonzero().tolist():
+        row = logits[0, start, column].softmax(0).tolist()
+        if (start, column) == (0, 0):
+            expected -= log(sum(row[label] * mass for label, mass in meant.items()))
+        else:
+            is_open = [all(type not in map("ABC".index, annotated) for type in types) for types in CLASSES]
+            expected -= log(row[-1] + (1 - share) * sum(compress(row, is_open)))
+    assert head.loss(states, head.targets([sentence], gold=True)).sums.tolist() == pytest.approx([expected], rel=1e-4)
+
+
+def test_known_and_open_classes_equal_loops() -> None:
     sets = TypeSets(SETS, LABELS.entities, 4)
-    known = np.array(list(product((False, True), repeat=3)))
-    assert sets.known_classes(known).tolist() == [[all(row[type] for type in types) for types in CLASSES] for row in known]
-    masses = torch.randn(2, 3, 5)
-    expected = torch.stack([masses[:, sorted(types)].amin(1) for types in CLASSES], 1)
-    assert torch.equal(sets.open_masses(masses), expected)
+    types = np.array(list(product((False, True), repeat=3)))
+    expected = [[all(row[type] for type in types) for types in CLASSES] for row in types]
+    assert sets.known_classes(types).tolist() == expected
+    assert sets.open_classes(torch.from_numpy(types).unsqueeze(2)).squeeze(2).tolist() == expected
+
+
+def test_known_classes_need_no_device() -> None:
+    """Processes that build batches for a GPU have no access to its memory."""
+    sets = TypeSets(SETS, LABELS.entities, 4).to("meta")
+    assert sets.known_classes(np.array([[True, True, False]])).tolist() == [[True, True, False, True, False]]
 
 
 def test_probabilities_of_teachers_are_joined() -> None:
@@ -142,6 +188,8 @@ def test_probabilities_of_teachers_are_joined() -> None:
     assert join(0.75, 0.25) == {0: 0.75, 1: 0.25}  # they may exclude each other
     assert join(0.75, 0.5) == {0: 0.5, 1: 0.25, 3: 0.25}
     assert join(1.0, 1.0) == {3: 1.0}
+    assert join(1.0, 1.0, 1.0) == {4: 1.0}
+    assert join(1.0, 1.0, 0.5) == {3: 0.5, 4: 0.5}
     assert join(1.0, 0.0, 1.0) == {0: 1.0, 2: 1.0}  # A and C together are no class
     assert join(0.5, 0.0, 0.25) == {0: 0.5, 2: 0.25}
 
@@ -164,8 +212,18 @@ def test_types_beyond_a_set_are_unreachable(encoder: Any) -> None:
 
 @pytest.mark.parametrize("sets", [[["A"]], [["A", "A"]], [["A", "B"], ["B", "A"]]])
 def test_sets_are_checked(sets: list[list[str]]) -> None:
-    with pytest.raises(ValidationError, match="expected different sets of at least two types"):
+    with pytest.raises(ValidationError, match="expected auto, false or different sets of at least two types"):
         GridSettings(type_sets=sets)
+
+
+@pytest.mark.parametrize("wrong", [3, True, None, ["A"], {"A": "B"}, [["A", ["B"]]]])
+def test_sets_are_lists_of_types(wrong: object) -> None:
+    with pytest.raises(SpanwiseError, match=re.escape("type_sets: expected auto, false or different sets")):
+        resolve_head_values({"kind": "grid", "type_sets": wrong}, "head", [])
+
+
+def test_no_sets_are_one_type() -> None:
+    assert GridSettings(type_sets=[]).type_sets is False
 
 
 def test_unknown_types_are_refused(encoder: Any) -> None:

@@ -61,13 +61,17 @@ class GridSettings(SoftmaxSettings):
             raise ValueError("expected an odd number, so that a span is in the middle of its neighbours")
         return value
 
-    @field_validator("type_sets")
+    @field_validator("type_sets", mode="before")
     @classmethod
-    def _check_type_sets(cls, value: Literal["auto", False] | tuple[tuple[str, ...], ...]) -> object:
-        sets = [set(types) for types in value] if isinstance(value, tuple) else []
+    def _check_type_sets(cls, value: object) -> object:
+        if value == "auto" or value is False:
+            return value
+        rows = value if isinstance(value, list | tuple) else [value]
+        groups = [types if isinstance(types, list | tuple) else () for types in rows]
+        sets = [{type for type in types if isinstance(type, str)} for types in groups]
         if any(len(types) < 2 for types in sets) or any(types in sets[:row] for row, types in enumerate(sets)):
-            raise ValueError("expected different sets of at least two types, for example [[City, Capital]]")
-        return value
+            raise ValueError("expected auto, false or different sets of at least two types, for example [[City, Capital]]")
+        return value or False
 
     def resolve(self, sentences: Sequence[Sentence]) -> Self:
         settings = self
@@ -163,7 +167,7 @@ class Grid(
         masses = self._open_masses(targets, inside)
         if self.training and masses is None and not is_sampled and can_use_loss_kernels(logits):
             return sums_with_kernels(logits, inside, targets)
-        values = cell_losses(logits, inside, targets, masses)
+        values = cell_losses(logits, inside, targets, masses, self._row_masses(targets))
         counted = inside
         if is_sampled:
             is_kept = (torch.rand_like(values) < self.settings.sampling).view(-1)
@@ -175,20 +179,31 @@ class Grid(
         if (known := Known.select(targets)) is None:
             return None
         _, start, end = self._spans(torch.arange(inside[0].numel(), device=inside.device), inside.shape[1])
-        masses = known.log_masses(known.is_open(start, end))  # [B, C, T * W]
+        is_open = known.is_open(start, end)  # [B, C, T * W]
         if self.type_sets is not None:
-            masses = self.type_sets.open_masses(masses)
+            is_open = self.type_sets.open_classes(is_open)
+        masses = known.log_masses(is_open)
         return masses.view(*masses.shape[:2], *inside.shape[1:]).transpose(1, 2).flatten(0, 1)
+
+    def _row_masses(self, targets: Mapping[str, Tensor]) -> Tensor | None:
+        """The log-probabilities that gold rows have a larger set of types [rows, C], if some of these may be unmarked."""
+        if (known := Known.select(targets)) is None or self.type_sets is None:
+            return None
+        sentence, label = targets["sentence"], targets["label"]
+        is_open = known.is_open_span(sentence, targets["start"], targets["end"])
+        masses = known.log_masses(self.type_sets.possible_classes(is_open, label), sentence)
+        return masses.scatter(1, label.unsqueeze(1), 0.0)
 
     def score(self, states: TokenStates, targets: Mapping[str, Tensor]) -> ScoredSpans:
         logits, inside = self.score_cells(states)
-        score, best = logits.softmax(-1)[..., : self.none].max(-1)
+        probabilities = logits.softmax(-1)[..., : self.none]
+        score, best = probabilities.max(-1)
         threshold = targets.get("threshold", self.threshold)  # in ONNX, the threshold is an input
         if self.type_sets is None:
             cells = ((score >= threshold) & inside).view(-1).nonzero().squeeze(1)
             label, score = best.view(-1).index_select(0, cells), score.view(-1).index_select(0, cells)
         else:
-            scores = self.type_sets.probabilities(logits.softmax(-1)[..., : self.none])
+            scores = self.type_sets.probabilities(probabilities)
             is_predicted = self.type_sets.table[best] & (scores >= threshold) & inside.unsqueeze(-1)
             cells, label = is_predicted.flatten(0, 2).nonzero().unbind(1)
             score = scores.flatten(0, 2)[cells, label]

@@ -21,7 +21,7 @@ MIN_SHARE = 0.001  # of the training spans; a single annotation error must not a
 
 
 def frequent_type_sets(sentences: Iterable[Sentence]) -> tuple[tuple[str, ...], ...]:
-    """Return the sets of two and more types that contiguous spans have together, the most frequent first.
+    """Return the sets of two and more types that contiguous spans have together, in alphabetical order.
 
     None if hardly any span has several types.
 
@@ -40,7 +40,7 @@ def frequent_type_sets(sentences: Iterable[Sentence]) -> tuple[tuple[str, ...], 
     several = {types: count for types, count in counts.items() if len(types) > 1}
     if sum(several.values()) <= MIN_SHARE * counts.total():
         return ()
-    return tuple(sorted((t for t, count in several.items() if count >= MIN_EXAMPLES), key=lambda t: (-several[t], t)))
+    return tuple(sorted(types for types, count in several.items() if count >= MIN_EXAMPLES))
 
 
 class TypeSets(nn.Module):
@@ -73,7 +73,7 @@ class TypeSets(nn.Module):
 
     def probabilities(self, classes: Tensor) -> Tensor:
         """The probabilities of types [..., C] from those of types and sets [..., C + S]."""
-        return classes @ self.table.to(classes.dtype)
+        return (classes @ self.table.to(classes.dtype)).clamp(max=1.0)  # sums are rounded
 
     def join(self, rows: Ints) -> Ints:
         """Replace the rows (start, end, label) of a span with several types by one with the class of its set.
@@ -91,17 +91,21 @@ class TypeSets(nn.Module):
         """Give a set of types the probability that its types need together, and take it from them.
 
         Teachers give probabilities of types. Those of k types leave at least their sum minus k - 1 to all
-        of them together; if types exclude each other, this is 0. The probabilities of types stay the same.
+        of them together; if types exclude each other, this is 0. The largest sets come first, and the others
+        share the rest. The probabilities of types stay the same.
         """
+        largest_first = sorted(self.classes.items(), key=lambda item: -len(item[0]))
         masses: dict[tuple[int, int], dict[int, float]] = {}
         for start, end, label, mass in zip(*(column.tolist() for column in spans), strict=True):
             masses.setdefault((start, end), {})[label] = mass
         joined = []
         for span, by_label in masses.items():
-            for group, set_class in self.classes.items():
-                together = sum(by_label.get(label, 0.0) for label in group) - (len(group) - 1)
+            rest = 1.0
+            for group, set_class in largest_first:
+                together = sum(min(by_label.get(label, 0.0), rest) for label in group) - (len(group) - 1) * rest
                 if together > 0:
                     by_label |= {label: by_label[label] - together for label in group} | {set_class: together}
+                    rest -= together
             joined += [(*span, label, mass) for label, mass in by_label.items() if mass > 0]
         columns = np.array(sorted(joined), np.float64).reshape(-1, 4).T
         start, end, label = columns[:3].astype(np.int64)
@@ -114,11 +118,15 @@ class TypeSets(nn.Module):
 
     def known_classes(self, known: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         """Whether classes are known in each sentence [B, C + S], from the types that are known [B, C]."""
-        table = self.table.cpu().numpy()
-        result: npt.NDArray[np.bool_] = ~(~known[:, None] & table).any(2)
-        return result
+        return np.stack([*known.T, *(known[:, list(group)].all(1) for group in self.classes)], 1)
 
-    def open_masses(self, masses: Tensor) -> Tensor:
-        """Add the masses of the sets: [B, C, K] to [B, C + S, K]. A set is unmarked only if all of its types are."""
-        groups = [masses[:, sorted(group)].amin(1) for group in self.classes]
-        return torch.cat((masses, torch.stack(groups, 1)), 1)
+    def open_classes(self, is_open: Tensor) -> Tensor:
+        """Whether spans are open for classes [B, C + S, K], from types [B, C, K]. A set is open only if all its types are."""
+        return self.table.float() @ (~is_open).float() == 0
+
+    def possible_classes(self, is_open: Tensor, label: Tensor) -> Tensor:
+        """Which classes spans with a class ``label`` [n] may have, because more of their types are open [n, C]: [n, C + S]."""
+        own = self.table.index_select(0, label)
+        missing = (own.unsqueeze(1) & ~self.table).any(2)
+        excluded = ((~is_open & ~own).unsqueeze(1) & self.table).any(2)
+        return ~(missing | excluded)

@@ -106,7 +106,8 @@ def _at_distance(d: int) -> list[tuple[int, int]]:
 
 
 def soft_cross_entropy(
-    logits: Tensor, index: Tensor, label: Tensor, mass: Tensor, open_masses: Tensor | None = None
+    logits: Tensor, index: Tensor, label: Tensor, mass: Tensor, open_masses: Tensor | None = None,
+    row_masses: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """Cross-entropy with soft targets per cell: ``logits`` [N, C + 1, K] (NONE last) to [N, K] in float32.
 
@@ -115,7 +116,8 @@ def soft_cross_entropy(
     target matrix is needed.
 
     ``open_masses`` [N, C, K] are the log-probabilities that an entity of a class has no mark
-    (``spanwise.losses.partial``): a cell is then NONE or one of these entities.
+    (``spanwise.losses.partial``): a cell is then NONE or one of these entities. ``row_masses`` [rows, C]
+    are those of the classes that a row may have instead of its label, and 0 for the label.
 
     >>> import torch
     >>> logits = torch.tensor([[[2.0, 0.0], [1.0, 0.0]]])
@@ -131,6 +133,11 @@ def soft_cross_entropy(
     else:
         none = torch.cat((logits[:, :-1] + open_masses, logits[:, -1:]), 1).logsumexp(1)
         gold_none = none.reshape(-1).index_select(0, index)
-    gain = flat.index_select(0, first + label * cells) - gold_none
+    if row_masses is None:
+        gold = flat.index_select(0, first + label * cells)
+    else:
+        rows = first.unsqueeze(1) + torch.arange(0, (classes - 1) * cells, cells, device=first.device)
+        gold = (flat.index_select(0, rows.view(-1)).view_as(row_masses) + row_masses).logsumexp(1)
+    gain = gold - gold_none
     values = logits.logsumexp(1) - none
     return values.reshape(-1).index_add(0, index, -mass * gain).view_as(values)
