@@ -79,8 +79,11 @@ def test_progress_shows_rates_and_remaining_time(tmp_path: Path) -> None:
         progress.start(shards, [])
         now = 100.0
         progress.advance(1000, 5000)
-        progress.finish_shard(shards[0])
+        progress.finish_shard(shards[0], 1000)
         assert progress.text == "1 of 2 shards, 1,000 rows, 10 rows/s, 50 words/s, 0:01:40 left"
+        now = 190.0
+        progress.advance(900, 4500)  # of the second shard
+        assert progress.text == "1 of 2 shards, 1,900 rows, 10 rows/s, 50 words/s, 0:00:10 left"
 
 
 def test_an_interrupted_command_says_how_to_continue(

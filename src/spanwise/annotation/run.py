@@ -54,7 +54,7 @@ class Listener:
 
     def advance(self, rows: int, words: int) -> None: ...
 
-    def finish_shard(self, shard: Shard) -> None: ...
+    def finish_shard(self, shard: Shard, rows: int) -> None: ...
 
     def note(self, text: str) -> None: ...
 
@@ -147,11 +147,11 @@ def _run(engine: Engine, shards: Sequence[Shard], summary: Summary, listener: Li
             listener.note(event.text)
         elif isinstance(event, ShardDone):
             summary.counts += event.result
-            listener.finish_shard(event.shard)
+            listener.finish_shard(event.shard, event.result.rows + event.result.errors)
         else:
             summary.failed_shards.append({"shard": event.shard.name, "reason": event.reason})
             listener.note(f"{event.reason}; the shard is skipped")
-            listener.finish_shard(event.shard)
+            listener.finish_shard(event.shard, 0)
 
     engine.run(shards, handle)
 
