@@ -16,6 +16,7 @@ from spanwise.annotation.shard_work import ShardWork
 from spanwise.annotation.shards import Shard, choose_shard_size, plan_shards
 from spanwise.annotation.sources import PARQUET, Source, find_sources
 from spanwise.annotation.writing import WRITERS
+from spanwise.core.counting import counted
 from spanwise.core.errors import FormatError, SpanwiseError, unknown_name
 from spanwise.decoding.thresholds import Threshold
 from spanwise.prediction.load import model_folder
@@ -115,6 +116,7 @@ def annotate(
     job = JobFolder(output, WRITERS[format].suffix)
     check_first_rows(sources, text_column)
     precision = choose_precision(precision, device)
+    whole = sum(source.is_one_shard for source in sources) if shard_size else 0
     shard_size = shard_size or job.read_setting("shard_size") or choose_shard_size(sources)
     settings = {
         "model": fingerprint(folder), "text_column": text_column, "threshold": threshold, "overlap": overlap, "format": format,
@@ -128,6 +130,8 @@ def annotate(
         unfinished = [shard for shard in shards if shard not in finished]
         summary = Summary(shards=len(shards), finished_before=len(finished), counts=sum(finished.values(), ShardResult()))
         listener.start(unfinished, list(finished))
+        if whole:
+            listener.note(f"the shard size does not apply to {counted(whole, 'compressed input file')}: each is one shard")
         options = {"text_column": text_column, "threshold": threshold, "overlap": overlap, "batch_size": batch_size}
         model_settings = ModelSettings(str(folder), device, precision, options)
         if unfinished:
