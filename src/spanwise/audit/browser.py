@@ -27,7 +27,7 @@ most certain suggestions come first."""
 def audit_page(audit: Audit, consistency: Section) -> str:
     """The HTML of the page."""
     counts = Counter(entity.type for split in audit.corpus for s in audit.corpus[split] for entity in s.entities)
-    colours = type_colours([type for type, _ in counts.most_common()])
+    colours = type_colours(sorted(counts))
     headline = {"Suggestions": f"{len(audit.suggestions):,}"}
     headline |= {kind.capitalize(): f"{audit.counts[kind]:,}" for kind in KINDS}
     headline |= {"Gold entities": f"{counts.total():,}", "Sentences": f"{len(audit.keys):,}"}
