@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 
@@ -21,7 +22,8 @@ from spanwise.analysis.report import report
 from spanwise.analysis.section import Section, Table
 from spanwise.analysis.writing import render_figures, write_files
 from spanwise.core.errors import SpanwiseError
-from spanwise.core.types import Sentence
+from spanwise.core.types import Entity, Sentence
+from spanwise.drawing import type_colours
 from spanwise.evaluation import analyze_errors
 
 INPUT = AnalysisInput(
@@ -99,6 +101,17 @@ def test_report_contains_all_sections_and_figures(folder: Path) -> None:
     assert page.count("<figure>") == len(list((folder / "figures").glob("*.png")))
     for used in re.findall(r'(?:url\(#|href="#)([^)"]+)', page):
         assert used in names
+
+
+def test_types_have_the_colours_of_other_pages(tmp_path: Path) -> None:
+    """All pages assign colours in alphabetical order, not by frequency."""
+    entities = (Entity("Zone", ((0, 1),)), Entity("Zone", ((1, 2),)), Entity("Area", ((2, 3),)))
+    gold = Sentence("a", ("x", "y", "z"), entities)
+    page = analyze(AnalysisInput("system", "data", [gold], [replace(gold, entities=())]), tmp_path / "out").read_text(
+        encoding="utf-8"
+    )
+    colours = dict(re.findall(r'style="--c:(#\w+)" title="(\w+): ', page))
+    assert colours == {colour: type for type, colour in type_colours(["Area", "Zone"]).items()}
 
 
 def test_error_browser_lists_all_sentences_with_errors() -> None:

@@ -76,6 +76,18 @@ def test_all_files_have_the_same_suggestions_in_the_same_order(finished: Path) -
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(("epochs", "has_learned"), [(1, False), (12, True)])
+def test_models_that_learned_nothing_suggest_no_spurious_entities(
+    data: Path, tmp_path: Path, epochs: int, has_learned: bool
+) -> None:
+    lines: list[str] = []
+    result = audit(data, tmp_path / "audit", **OPTIONS | {"epochs": epochs, "log": lines.append})
+    note = "the models predict only 0 of 124 gold entities, so an entity that they do not predict is probably right"
+    assert any(line.startswith(f"note: {note}") for line in lines) is not has_learned
+    assert (note in (tmp_path / "audit" / "report.html").read_text()) is not has_learned
+    assert "spurious" not in result.counts
+
+
 def test_models_are_removed_when_their_scores_are_written(finished: Path) -> None:
     assert sorted(path.name for path in (finished / "folds").iterdir()) == ["fold-1.npz", "fold-2.npz"]
 

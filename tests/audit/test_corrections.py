@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 from tiny import quiet
 
+from spanwise.analysis.section import Section
 from spanwise.audit.application import apply_corrections
+from spanwise.audit.browser import audit_page
 from spanwise.audit.correction_files import sentences_to_correct
 from spanwise.audit.corrections import apply_suggestions, correct_corpus
 from spanwise.audit.folder import AuditFolder, AuditRecord
@@ -18,6 +20,7 @@ from spanwise.audit.result import Audit
 from spanwise.audit.suggestions import Suggestion, read_suggestions, sentence_keys, write_json_suggestions
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Corpus, Entity, Link, Relation, Sentence
+from spanwise.drawing import type_colours
 from spanwise.formats import read, write
 
 ADA, OSLO, IN_OSLO = Entity("Person", ((0, 1),)), Entity("Place", ((3, 4),)), Entity("Place", ((2, 4),))
@@ -212,6 +215,16 @@ def test_discontinuous_entities_that_a_tool_cannot_show_stay(tmp_path: Path) -> 
     write([Sentence("a", sentence.words)], tmp_path / "corrected.jsonl")
     out, _, _ = apply_corrections(tmp_path / "corrected.jsonl", tmp_path / "data.jsonl", tmp_path / "new.jsonl")
     assert next(iter(read(out))).entities == ()
+
+
+def test_types_have_the_colours_of_other_pages() -> None:
+    """All pages assign colours in alphabetical order, not by frequency."""
+    entities = (Entity("Zone", ((0, 1),)), Entity("Zone", ((1, 2),)), Entity("Area", ((2, 3),)))
+    corpus = Corpus({"all": (Sentence("a", ("x", "y", "z"), entities),)})
+    audit = Audit(corpus, sentence_keys(corpus), [Suggestion("a", "spurious", entities[0], None, 0.9, {})])
+    page = audit_page(audit, Section("consistency", "Consistency", "", {}))
+    colours = dict(re.findall(r'style="--c:(#\w+)" title="(\w+): ', page))
+    assert colours == {colour: type for type, colour in type_colours(["Area", "Zone"]).items()}
 
 
 def test_a_format_that_would_lose_entities_is_not_written(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -79,8 +80,11 @@ def test_progress_shows_rates_and_remaining_time(tmp_path: Path) -> None:
         progress.start(shards, [])
         now = 100.0
         progress.advance(1000, 5000)
-        progress.finish_shard(shards[0])
+        progress.finish_shard(shards[0], 1000)
         assert progress.text == "1 of 2 shards, 1,000 rows, 10 rows/s, 50 words/s, 0:01:40 left"
+        now = 190.0
+        progress.advance(900, 4500)  # of the second shard
+        assert progress.text == "1 of 2 shards, 1,900 rows, 10 rows/s, 50 words/s, 0:00:10 left"
 
 
 def test_an_interrupted_command_says_how_to_continue(
@@ -92,6 +96,15 @@ def test_an_interrupted_command_says_how_to_continue(
     monkeypatch.setattr("spanwise.annotation.run.annotate", interrupt)
     result = run("annotate", model, data, tmp_path / "out")
     assert (result.code, result.err) == (130, "spanwise: interrupted; run the same command again to continue\n")
+
+
+def test_a_note_says_that_compressed_files_are_not_split(run: Runner, model: Path, data: Path, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "in" / "a.jsonl.gz").write_bytes(gzip.compress((data / "a.jsonl").read_bytes()))
+    result = run("annotate", model, tmp_path / "in", tmp_path / "out", "--device", "cpu", "--shard-size", 1024)
+    note = "note: the shard size does not apply to 1 compressed input file: each is one shard\n"
+    assert (result.code, result.err) == (0, note)
+    assert run("annotate", model, data, tmp_path / "plain", "--device", "cpu", "--shard-size", 1024).err == ""
 
 
 def test_a_shard_size_in_megabytes_is_refused(run: Runner, model: Path, data: Path, tmp_path: Path) -> None:

@@ -239,6 +239,11 @@ def test_formats_command(run: Runner) -> None:
     output = run("formats").out
     for name in ("jsonl", "conll", "brat", "spert", "label_studio", "docbin"):
         assert f"{name} (read" in output
+    one = run("formats", "label-studio").out
+    assert one.startswith("label_studio (read, write)\n")
+    assert one in output
+    assert "brat" not in one
+    assert run("formats", "brta").err.startswith("unknown format 'brta' (did you mean 'brat'?); known: ")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such signals")

@@ -14,9 +14,12 @@ from safetensors.torch import load_file
 from tiny import corpus, fit, model, sentences
 
 import spanwise
+from spanwise.config.settings import CalibrationSettings
 from spanwise.data import FOLDER
+from spanwise.export.onnx import export_onnx
 from spanwise.models.model import Model
 from spanwise.prediction.describe import describe_model
+from spanwise.runs.folder import RunFolder
 
 RECIPES = {
     "bl-seqner": ("seqner", ["head.sequence.tagging=crf", "head.span.kind=efficient-global-pointer"]),
@@ -144,6 +147,26 @@ def test_describe_a_model(bundle: Path, tmp_path: Path, run: Runner) -> None:
     counts = record["parameters"]
     assert f"parameters    encoder {counts['encoder']:,}, head {counts['head']:,}, head.sequence 165, " in lines[-2]
     assert json.loads(run("describe", bundle, "--json", "-").out) == record
+
+
+def test_a_run_is_described_with_its_data_scores_and_calibrated_threshold(tiny_bert: Path, tmp_path: Path, run: Runner) -> None:
+    fit(tmp_path / "run", recipe="global-pointer", encoder=str(tiny_bert), epochs=1)
+    folder = RunFolder(tmp_path / "run")
+    folder.write_config(
+        folder.read_config().model_copy(update={"calibration": CalibrationSettings(temperature=2.0, bias=-0.5)})
+    )
+    export_onnx(folder.path, tmp_path / "onnx")
+    rows = run("describe", folder.path).out.splitlines()
+    assert "threshold     0.377541 by default (--threshold), of calibrated scores" in rows
+    assert "threshold     0.377541 by default (--threshold), of calibrated scores" in run("describe", tmp_path / "onnx").out
+    report = folder.read_report()
+    counts = {split: values["sentences"] for split, values in report["data"].items()}
+    assert f"sentences     {', '.join(f'{split} {count}' for split, count in counts.items())}" in rows
+    assert [row.split()[0] for row in rows if " scores  " in row] == ["dev", "test"]
+    record = json.loads(run("describe", folder.path, "--json", "-").out)
+    assert (record["scores"], record["data"]) == (report["scores"], counts)
+    assert record["threshold"] == spanwise.load(folder.path, "cpu").default_threshold
+    assert "sentences" not in run("describe", tmp_path / "onnx").out
 
 
 def test_folder_of_runs_suggests_its_first(bundle: Path, tmp_path: Path, run: Runner) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 
 from spanwise.core.types import Entity, Link, Relation, Sentence
+from spanwise.description.describe import describe
+from spanwise.description.findings import findings
 from spanwise.description.labels import LabelDifferences, TypeCounts, compare_labels, look_alikes
 
 
@@ -46,6 +48,27 @@ def test_types_that_look_alike(names: tuple[str, str]) -> None:
 
 def test_types_that_differ_in_letters_do_not_look_alike() -> None:
     assert look_alikes(["LOC", "LOCderiv", "LOCpart", "PER.NAM", "PER.NOM", "protein", "proteins"]) == []
+
+
+def test_annotated_types_without_entities_are_listed() -> None:
+    oslo = (Entity("Loc", ((0, 1),)), Entity("Loc", ((1, 2),)))
+    sentences = [
+        Sentence("s1", ("Oslo", "Bergen"), oslo, annotated=("Lco",)),
+        Sentence("s2", ("Oslo", "Bergen"), oslo, annotated=("Loc",)),
+        Sentence("s3", ("Oslo", "Bergen"), oslo, annotated=((0, 1),)),
+    ]
+    messages = [finding.message for finding in findings(describe({"train": sentences}))]
+    message = "1 type is listed in \"annotated\", but no entity has it: Lco (did you mean 'Loc'?)"
+    assert message in messages
+    types = TypeCounts()
+    types.add("train", sentences[0])
+    (issue,) = types.issues()
+    assert issue.message == message
+    assert issue.examples == [{"split": "train", "id": "s1", "text": "", "type": "Lco"}]
+    types.add("train", sentences[1])
+    types.add("train", Sentence("s4", ("Oslo",), annotated=("City",)))
+    (issue,) = types.issues()
+    assert issue.message == ("2 types are listed in \"annotated\", but no entity has them: City, Lco (did you mean 'Loc'?)")
 
 
 def test_types_seen_once_are_listed_with_examples() -> None:

@@ -75,6 +75,7 @@ def test_invalid_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         str(tmp_path / "nowhere"): "no such folder",
         str(tmp_path / "file"): "no such folder",
         "./nowhere": "no such folder",
+        "statc": r"nor a folder \(did you mean 'static'\?\); for a model on",
         "a name with blanks": "is neither static, minilm nor a folder",
         "hf:nobody/has-this-model": "is not in the local cache",
     }.items():

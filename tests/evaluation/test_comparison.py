@@ -259,8 +259,8 @@ def test_printed_comparison() -> None:
     text = printed(result)
     assert "first minus second: F1 +30.56" in text  # 0.75 - 4/9
     assert "4 gold entities: 1 found by both, 2 by first only, 1 by second only, 0 by neither" in text
-    assert "first finds 100.00 % of the entities that second misses, second finds 100.00 % of those that first misses" in text
-    assert "agreement 44.44 % F1, wrong predictions in common: 1" in text
+    assert "first finds 100.00% of the entities that second misses, second finds 100.00% of those that first misses" in text
+    assert "agreement 44.44% F1, wrong predictions in common: 1" in text
     rows = {line.split("  ")[0].strip(): line.split() for line in text.splitlines() if line}
     assert rows["oracle"][-3:] == ["100.00", "100.00", "100.00"]
     assert "first minus second: F1 +30.56 (no interval: fewer than 20 sentences with entities), p = 0." in text

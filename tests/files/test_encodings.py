@@ -34,6 +34,13 @@ def test_latin_1_is_detected_and_suggested(tmp_path: Path) -> None:
         detect(tmp_path / "c.conll")
 
 
+def test_latin_1_is_not_suggested_for_binary_files(tmp_path: Path) -> None:
+    (tmp_path / "a.txt").write_bytes(b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR")
+    problem = r"a\.txt:1: not UTF-8 at byte 1 of the line; it is a binary file, or UTF-16 \(then pass --encoding utf-16-le\)$"
+    with pytest.raises(SpanwiseError, match=problem):
+        list(read_inputs([str(tmp_path / "a.txt")]))
+
+
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-32"])
 def test_byte_order_marks_of_other_encodings_are_recognised(encoding: str, tmp_path: Path) -> None:
     """With Latin-1, their bytes would be read as characters."""

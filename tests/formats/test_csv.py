@@ -129,6 +129,7 @@ def test_a_table_of_texts_is_read_for_prediction(tmp_path: Path) -> None:
 WRONG: dict[str, tuple[str, str]] = {
     "no annotation columns": ("id,review\n1,good\n", "no columns 'document', 'start', 'end', 'type' in the first line; "
                               "expected document, start, end, type, found 'id', 'review'; rename 'id' to 'document'"),
+    "no document column": ("text,start,end,label\nZinc,0,4,X\n", "rename 'label' to 'type', and add 'document'$"),
     "other names": ("doc,begin,stop,label\nd,0,4,X\n", "rename 'doc' to 'document', 'begin' to 'start', 'stop' to 'end', 'label' to 'type'"),
     "no names": ("d,0,4,Drug\n", "a.csv:1: no column"),
     "a word per row": ("Sentence #,Word,POS,Tag\nSentence: 1,Zinc,NNP,B-Drug\n",

@@ -76,6 +76,13 @@ def test_errors_suggest_the_nearest_name() -> None:
     assert "unknown kind of encoder 'statik' (did you mean 'static'?)" in error_of(overrides=["encoder.kind=statik"])
 
 
+@pytest.mark.parametrize("recipe", ["spanwise", "biaffine", "locate-label-paper-ace04"])
+def test_the_static_encoder_can_be_chosen_as_a_setting(recipe: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("spanwise.recipes.catalog.default_encoder", lambda: "minilm")
+    chosen = resolve_config(recipe, encoder="static", overrides=["encoder.hidden=20"])
+    assert resolve_config(recipe, overrides=["encoder.kind=static", "encoder.hidden=20"]) == chosen
+
+
 def test_errors_of_values_state_the_expected_value() -> None:
     assert error_of(overrides=["training.epochs=0"]) == (
         "the configuration: training.epochs: input should be greater than or equal to 1, found 0"

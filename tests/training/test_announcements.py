@@ -130,7 +130,7 @@ def test_a_script_that_the_encoder_does_not_cover_is_announced(tiny_bert: Path, 
         assert check_coverage(corpus(), encoder) == []
         for data in (CHINESE, RUSSIAN):
             (note,) = check_coverage(data, encoder)
-            assert note.startswith(f"the encoder {folder} hardly knows the script or language of this data: 100 % of the words")
+            assert note.startswith(f"the encoder {folder} hardly knows the script or language of this data: 100% of the words")
             assert "--encoder static" in note
             assert "unknown or split into single characters" in note
 

@@ -52,10 +52,27 @@ def test_seeds_and_sweep(command: Any, tmp_path: Path) -> None:
     assert code == 0
     assert "over 2 seeds" in out
     assert json.loads((tmp_path / "seeds" / "seeds.json").read_text())["seeds"] == [1, 2]
+    first = tmp_path / "seeds" / "seed-1"
+    assert f"run folder: {first}\nnext: spanwise predict {first} FILE.txt" in out
+    assert f"spanwise analyze {tmp_path / 'seeds'} " in out
     code, out, _ = command("--epochs", "1", "--sweep", "head.depth=0,1", out="sweep")
     assert code == 0
     assert "best on dev: head.depth=" in out
-    assert len(json.loads((tmp_path / "sweep" / "sweep.json").read_text())["grid"]) == 2
+    grid = json.loads((tmp_path / "sweep" / "sweep.json").read_text())["grid"]
+    assert len(grid) == 2
+    best = tmp_path / "sweep" / grid[0]["folder"]
+    assert f"run folder: {best}\nnext: spanwise predict {best} FILE.txt" in out
+    assert f"spanwise analyze {best} " in out
+
+
+def test_folds_end_with_their_folders(command: Any, data: Path, tmp_path: Path) -> None:
+    for split in ("dev", "test"):
+        (data / f"{split}.jsonl").unlink()
+    ids = [sentence.id for sentence in corpus()["train"]]
+    (tmp_path / "folds.json").write_text(json.dumps([{"fold": n, "test": ids[n::2]} for n in range(2)]))
+    code, out, err = command("--epochs", "1", "--folds", str(tmp_path / "folds.json"), out="folds")
+    assert (code, err) == (0, "")
+    assert out.endswith(f"run folders: {tmp_path / 'folds' / 'fold-0'}, {tmp_path / 'folds' / 'fold-1'}\n")
 
 
 ERRORS = {

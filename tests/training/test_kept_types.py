@@ -6,6 +6,7 @@ import shutil
 import warnings
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -187,6 +188,19 @@ def test_data_without_entities_is_refused_before_the_old_model_reads_it(tmp_path
             fit(tmp_path / "new", unannotated, recipe="biaffine", init=tmp_path / "old", keep_types=True, log=lines.append)
         assert not any("reads" in line for line in lines)
         assert not (tmp_path / "new").exists()
+
+
+def test_an_initial_model_that_does_not_match_is_refused_before_models_read_the_data(tmp_path: Path) -> None:
+    fit(tmp_path / "old", only(*OLD, count=24), epochs=1)
+    cases: list[tuple[Corpus, dict[str, Any]]] = [
+        (only(*NEW, count=24), {"keep_types": True}),
+        (only(*OLD, count=24), {"teachers": [tmp_path / "old"]}),
+    ]
+    for data, options in cases:
+        lines: list[str] = []
+        with pytest.raises(SpanwiseError, match="the encoder does not match this configuration"):
+            fit(tmp_path / "new", data, ["encoder.hidden=5"], init=tmp_path / "old", log=lines.append, **options)
+        assert not any("reads" in line for line in lines)
 
 
 def test_a_type_that_the_data_annotates_without_entities_is_not_kept(tmp_path: Path) -> None:

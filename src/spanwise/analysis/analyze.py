@@ -90,7 +90,7 @@ def analyze(data: AnalysisInput, out: str | Path) -> Path:
     with atomic_output(out, is_folder=True, may_replace=is_analysis) as folder:
         figures = render_figures(sections)
         write_files(folder, data.title, sections, figures)
-        browser = HtmlSection("browser", "Sentences with errors", error_browser(errors, type_colours(_types(errors))))
+        browser = HtmlSection("browser", "Sentences with errors", error_browser(errors, type_colours(sorted(_types(errors)))))
         position = 1 + next(index for index, section in enumerate(sections) if section.name == "errors")
         pages: list[Section | HtmlSection] = [*sections[:position], browser, *sections[position:]]
         with open_output(folder / REPORT) as file:

@@ -16,6 +16,7 @@ from spanwise.annotation.shard_work import ShardWork
 from spanwise.annotation.shards import Shard, choose_shard_size, plan_shards
 from spanwise.annotation.sources import PARQUET, Source, find_sources
 from spanwise.annotation.writing import WRITERS
+from spanwise.core.counting import counted
 from spanwise.core.errors import FormatError, SpanwiseError, unknown_name
 from spanwise.decoding.thresholds import Threshold
 from spanwise.prediction.load import model_folder
@@ -54,7 +55,7 @@ class Listener:
 
     def advance(self, rows: int, words: int) -> None: ...
 
-    def finish_shard(self, shard: Shard) -> None: ...
+    def finish_shard(self, shard: Shard, rows: int) -> None: ...
 
     def note(self, text: str) -> None: ...
 
@@ -115,6 +116,7 @@ def annotate(
     job = JobFolder(output, WRITERS[format].suffix)
     check_first_rows(sources, text_column)
     precision = choose_precision(precision, device)
+    whole = sum(source.is_one_shard for source in sources) if shard_size else 0
     shard_size = shard_size or job.read_setting("shard_size") or choose_shard_size(sources)
     settings = {
         "model": fingerprint(folder), "text_column": text_column, "threshold": threshold, "overlap": overlap, "format": format,
@@ -128,6 +130,8 @@ def annotate(
         unfinished = [shard for shard in shards if shard not in finished]
         summary = Summary(shards=len(shards), finished_before=len(finished), counts=sum(finished.values(), ShardResult()))
         listener.start(unfinished, list(finished))
+        if whole:
+            listener.note(f"the shard size does not apply to {counted(whole, 'compressed input file')}: each is one shard")
         options = {"text_column": text_column, "threshold": threshold, "overlap": overlap, "batch_size": batch_size}
         model_settings = ModelSettings(str(folder), device, precision, options)
         if unfinished:
@@ -147,11 +151,11 @@ def _run(engine: Engine, shards: Sequence[Shard], summary: Summary, listener: Li
             listener.note(event.text)
         elif isinstance(event, ShardDone):
             summary.counts += event.result
-            listener.finish_shard(event.shard)
+            listener.finish_shard(event.shard, event.result.rows + event.result.errors)
         else:
             summary.failed_shards.append({"shard": event.shard.name, "reason": event.reason})
             listener.note(f"{event.reason}; the shard is skipped")
-            listener.finish_shard(event.shard)
+            listener.finish_shard(event.shard, 0)
 
     engine.run(shards, handle)
 

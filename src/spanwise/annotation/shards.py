@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from spanwise.annotation.arrow import import_pyarrow
-from spanwise.annotation.sources import PARQUET, WARC, Source
+from spanwise.annotation.sources import PARQUET, Source
 
 MIN_SHARD, MAX_SHARD = 1 << 20, 32 << 20  # bytes of a shard
 SHARDS = 64  # an input is split into about this many shards, so that many processes have work
@@ -37,7 +37,7 @@ class Shard:
     @property
     def size(self) -> int:
         """About how many bytes it has, for progress."""
-        if self.source.format in (PARQUET, WARC) or self.source.compression:
+        if self.source.format == PARQUET or self.source.is_one_shard:
             return self.source.size
         return (self.stop or self.source.size) - self.start
 
@@ -74,7 +74,7 @@ def _ranges(source: Source, shard_size: int) -> Iterator[tuple[int, int | None]]
         step = max(1, rows * shard_size // max(size, 1))
         count = max(1, round(rows / step))
         yield from ((rows * index // count, rows * (index + 1) // count) for index in range(count))
-    elif source.compression or source.format == WARC:
+    elif source.is_one_shard:
         yield 0, None
     else:
         count = max(1, round(source.size / shard_size))

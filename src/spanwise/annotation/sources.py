@@ -35,6 +35,11 @@ class Source:
     def size(self) -> int:
         return self.path.stat().st_size
 
+    @property
+    def is_one_shard(self) -> bool:
+        """Whether the file can only be read from the start, and is therefore one shard of any size."""
+        return bool(self.compression) or self.format == WARC
+
     def open(self) -> IO[bytes]:
         """Open the file for reading, decompressed."""
         if self.compression == ".gz":

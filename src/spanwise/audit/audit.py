@@ -31,6 +31,7 @@ from spanwise.training.run import RunOptions
 FOLDS, REPEATS = 5, 1
 MIN_EPOCHS = 5
 MIN_ENTITIES = 20  # fewer cannot teach a model what an entity is
+MIN_ACCEPTED = 0.5  # share of gold entities that models accept; below, their rejections say little
 
 
 def audit(
@@ -114,8 +115,11 @@ def audit(
             sentences, corpus.types, config, folder.scores, folds=folds, repeats=repeats, options=options
         )  # fmt: skip
         view = AuditView(sentences, corpus.types, Evidence(scores, len(sentences)))
-        names = list(keys)
-        result = Audit(corpus, keys, [_to_suggestion(item, view, names) for item in rank_candidates(view)[:limit]])
+        names, note, ranked = list(keys), _weakness(view), rank_candidates(view)
+        if note:
+            log(f"note: {note}")
+            ranked = [item for item in ranked if item.candidate.kind != "spurious"]
+        result = Audit(corpus, keys, [_to_suggestion(item, view, names) for item in ranked[:limit]], note=note)
         return replace(result, files=write_outputs(result, folder, to, log))
 
 
@@ -146,6 +150,18 @@ def check_size(sentences: Sequence[Sentence], folds: int) -> None:
         have = f"{counted(len(sentences), 'sentence')} with {counted(entities, 'entity')}"
         need = f"at least {2 * folds} sentences for {folds} folds, and {MIN_ENTITIES} entities"
         raise SpanwiseError(f"the data is too small to audit: it has {have}; expected {need}")
+
+
+def _weakness(view: AuditView) -> str:
+    """What to do about models that reject most gold entities; empty if they do not."""
+    accepted, total = view.accepted_count, view.entity_count
+    if accepted >= MIN_ACCEPTED * total:
+        return ""
+    return (
+        f"the models predict only {accepted:,} of {total:,} gold entities, so an entity that they do not predict is probably "
+        "right: no spurious entities are suggested, and other suggestions are less reliable. Repeat the audit with more "
+        "epochs (--epochs), or another encoder or recipe"
+    )
 
 
 def _to_suggestion(item: RankedCandidate, view: AuditView, names: Sequence[str]) -> Suggestion:

@@ -27,7 +27,7 @@ most certain suggestions come first."""
 def audit_page(audit: Audit, consistency: Section) -> str:
     """The HTML of the page."""
     counts = Counter(entity.type for split in audit.corpus for s in audit.corpus[split] for entity in s.entities)
-    colours = type_colours([type for type, _ in counts.most_common()])
+    colours = type_colours(sorted(counts))
     headline = {"Suggestions": f"{len(audit.suggestions):,}"}
     headline |= {kind.capitalize(): f"{audit.counts[kind]:,}" for kind in KINDS}
     headline |= {"Gold entities": f"{counts.total():,}", "Sentences": f"{len(audit.keys):,}"}
@@ -37,11 +37,12 @@ def audit_page(audit: Audit, consistency: Section) -> str:
 
 
 def _browser(audit: Audit, colours: Mapping[str, str]) -> str:
+    warning = f"<p><b>Note:</b> {escape(audit.note)}.</p>" if audit.note else ""
     groups: defaultdict[str, list[Suggestion]] = defaultdict(list)
     for item in audit.suggestions:
         groups[item.sentence].append(item)
     if not groups:
-        return '<p class="empty">The models agree with all annotations.</p>'
+        return warning or '<p class="empty">The models agree with all annotations.</p>'
     cases: list[str] = []
     size = 0
     for key, items in groups.items():
@@ -50,7 +51,7 @@ def _browser(audit: Audit, colours: Mapping[str, str]) -> str:
             size += len(cases[-1].encode())
     note = "" if len(cases) == len(groups) else f" The first {len(cases):,} of {len(groups):,} sentences are shown."
     types = {entity.type for item in audit.suggestions for entity in (item.gold, item.suggestion) if entity is not None}
-    return browser(INTRO + note, "Kind", KINDS, sorted(types), cases)
+    return warning + browser(INTRO + note, "Kind", KINDS, sorted(types), cases)
 
 
 def _case(key: str, sentence: Sentence, items: Sequence[Suggestion], colours: Mapping[str, str]) -> str:

@@ -14,13 +14,15 @@ from spanwise.core.types import Corpus, Sentence
 class Audit:
     """The corpus, its sentences with their split by name, and the suggestions, the most certain first.
 
-    ``files`` are those that were written for a person to read or edit.
+    ``files`` are those that were written for a person to read or edit. ``note`` is a problem of the models,
+    if there is one.
     """
 
     corpus: Corpus
     keys: dict[str, tuple[str, Sentence]]
     suggestions: list[Suggestion]
     files: list[Path] = field(default_factory=list)
+    note: str = ""
 
     @property
     def counts(self) -> Counter[str]:

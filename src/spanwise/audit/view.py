@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import pairwise
 
 from spanwise.audit.candidates import Candidate, Key, find_candidates
-from spanwise.audit.evidence import LIMIT, Evidence, SentenceOdds
+from spanwise.audit.evidence import LIMIT, UNSCORED, Evidence, SentenceOdds
 from spanwise.core.partial import is_known, known_ends
 from spanwise.core.types import Entity, Sentence, Span
 
@@ -52,6 +52,12 @@ class AuditView:
     @property
     def entity_count(self) -> int:
         return sum(map(len, self.gold))
+
+    @property
+    def accepted_count(self) -> int:
+        """The number of gold entities that the models accept: with log-odds of at least 0."""
+        scored = ((keys, self.odds(index)) for index, keys in enumerate(self.gold))
+        return sum(odds.get(key, UNSCORED) >= 0 for keys, odds in scored for key in keys)
 
     def words(self, index: int, key: Key) -> tuple[str, ...]:
         return self.sentences[index].words[key[0] : key[1]]

@@ -20,10 +20,13 @@ LINE_SECONDS = 60.0  # between two lines of a log
 
 
 class AnnotationProgress(Listener):
-    """Counts rows and words, and shows them with the remaining time, estimated from the sizes of the shards."""
+    """Counts rows and words, and shows them with the remaining time.
+
+    It follows from the number of rows, which is estimated from the rows of finished shards and the sizes of all.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.rows = self.words = self.total_size = self.done_size = self.shards = self.done_shards = 0
+        self.rows = self.words = self.done_rows = self.total_size = self.done_size = self.shards = self.done_shards = 0
         self._clock, self._started, self._last_line = clock, clock(), clock()
         self._bar: ProgressBar | None = None
 
@@ -46,7 +49,8 @@ class AnnotationProgress(Listener):
         self.words += words
         self._show()
 
-    def finish_shard(self, shard: Shard) -> None:
+    def finish_shard(self, shard: Shard, rows: int) -> None:
+        self.done_rows += rows
         self.done_size += shard.size
         self.done_shards += 1
         self._show()
@@ -65,8 +69,9 @@ class AnnotationProgress(Listener):
     def text(self) -> str:
         """A line for a log."""
         seconds, remaining = self._clock() - self._started, ""
-        if self.done_size:
-            left = seconds * (self.total_size - self.done_size) / self.done_size
+        if self.done_rows and self.rows:
+            total = self.done_rows * self.total_size / self.done_size
+            left = seconds * max(0.0, total - self.rows) / self.rows
             remaining = f", {int(left) // 3600}:{int(left) // 60 % 60:02}:{int(left) % 60:02} left"
         return f"{self.done_shards:,} of {counted(self.shards, 'shard')}, {self.rates}{remaining}"
 

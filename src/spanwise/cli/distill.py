@@ -76,5 +76,4 @@ def distill(
         run = train_choices(data, out, choices, options)
     if is_main_process():
         print_scores(run.scores)
-        typer.echo(f"run folder: {out}")
         print_next_commands(out, data, run.data_format, run.scores)

@@ -102,17 +102,28 @@ def train(
     )  # fmt: skip
     with resume_hint(out):
         if sweep:
-            train_sweep(data, out, sweep, choices, options)
+            best = out / train_sweep(data, out, sweep, choices, options)["grid"][0]["folder"]
+            print_next_commands(best, data, _data_format(out), RunFolder(best).read_scores())
         elif folds:
             train_folds(data, out, folds, choices, options)
+            typer.echo(f"run folders: {', '.join(str(run.path) for run in RunFolder(out).runs())}")
         elif numbers:
             train_seeds(data, out, numbers, choices, options)
+            first = out / f"seed-{numbers[0]}"
+            print_next_commands(first, data, _data_format(out), RunFolder(first).read_scores(), group=out)
         else:
             run = train_choices(data, out, choices, options)
             if is_main_process():
                 print_scores(run.scores)
-                typer.echo(f"run folder: {out}")
                 print_next_commands(out, data, run.data_format, run.scores)
+
+
+def _data_format(out: Path) -> str | None:
+    """The format of the data of a group of runs, if it was given when the group was started."""
+    from spanwise.runs.folder import RunFolder
+
+    group = RunFolder(out).read_group()
+    return None if group is None else group.data_format
 
 
 def _parse_seeds(text: str) -> list[int]:

@@ -20,12 +20,16 @@ def print_scores(scores: dict[str, dict[str, Any]]) -> None:
             typer.echo(line)
 
 
-def print_next_commands(run: Path, data: Path, data_format: str | None, scores: Mapping[str, Any]) -> None:
-    """Print commands that use a finished run, ready to copy; they read the data as training did.
+def print_next_commands(
+    run: Path, data: Path, data_format: str | None, scores: Mapping[str, Any], *, group: Path | None = None
+) -> None:  # fmt: skip
+    """Print the folder of a finished run and commands that use it, ready to copy; they read the data as training did.
 
-    Without gold entities, there is nothing to evaluate or to analyse.
+    Without gold entities, there is nothing to evaluate or to analyse. The runs of a ``group`` are analysed together.
     """
     from spanwise.formats.registry import split_encoding
+
+    typer.echo(f"run folder: {run}")
 
     format, encoding = split_encoding(data_format)
     folder = shlex.quote(str(run))
@@ -37,7 +41,7 @@ def print_next_commands(run: Path, data: Path, data_format: str | None, scores: 
     commands = [
         (f"spanwise predict {folder} FILE.txt", "entities in new texts"),
         (f"spanwise evaluate {folder} {gold} --find-threshold --save", "a better threshold"),
-        (f"spanwise analyze {folder} {gold} --out report", "which errors it makes, and why"),
+        (f"spanwise analyze {shlex.quote(str(group or run))} {gold} --out report", "which errors it makes, and why"),
         (f"spanwise serve {folder}", "try it in a browser"),
     ]
     gold_scores = scores.get("test") or scores["dev"]

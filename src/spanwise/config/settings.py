@@ -68,7 +68,7 @@ class TrainingSettings(BaseModel):
     patience: int | None = Field(
         default=None,
         ge=1,
-        description="epochs without a better dev score before stopping; by default 60 % of automatic epochs",
+        description="epochs without a better dev score before stopping; by default 60% of automatic epochs",
     )
     selection: Literal["best", "last"] | None = Field(
         default=None,

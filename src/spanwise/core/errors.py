@@ -56,9 +56,17 @@ def unknown_name(kind: str, name: str, known: Iterable[str]) -> SpanwiseError:
     "unknown format 'conl' (did you mean 'conll'?); known: brat, conll"
     """
     names = sorted(known)
-    close = difflib.get_close_matches(name, names, n=1)
-    hint = f" (did you mean {close[0]!r}?)" if close else ""
-    return SpanwiseError(f"unknown {kind} {name!r}{hint}; known: {', '.join(names)}")
+    return SpanwiseError(f"unknown {kind} {name!r}{did_you_mean(name, names)}; known: {', '.join(names)}")
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return the closest known name as a suggestion in parentheses; empty if none is close.
+
+    >>> did_you_mean("statc", ["static", "minilm"]), did_you_mean("x", ["static", "minilm"])
+    (" (did you mean 'static'?)", '')
+    """
+    close = difflib.get_close_matches(name, list(known), n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""
 
 
 def first_line(error: Exception) -> str:

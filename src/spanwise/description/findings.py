@@ -36,6 +36,7 @@ def findings(description: Description) -> list[Finding]:
         *_unseen("entity", description.entity_types),
         *_unseen("relation", description.relation_types),
         *_of_kind(issues, "look alike"),
+        *_of_kind(issues, "never seen"),
         *(finding for kind in KINDS for finding in _summed_over_splits(kind, description)),
         *_duplicates(description),
         *_missing("entity", description.entity_types),

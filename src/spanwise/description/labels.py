@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from spanwise.core.counting import join_names
+from spanwise.core.errors import did_you_mean
+from spanwise.core.partial import known_types
 from spanwise.core.types import Link, Relation, Sentence
 from spanwise.description.counts import sort_by_count
 from spanwise.description.duplicates import MAX_EXAMPLES, Example, make_example
@@ -66,14 +68,21 @@ def look_alikes(types: Iterable[str]) -> list[list[str]]:
 
 
 class TypeCounts:
-    """Counts of all entity types and relation types of a corpus, with the first example of each."""
+    """Counts of all entity types and relation types of a corpus, with the first example of each.
+
+    ``annotated`` counts the sentences that list a type as annotated, whether they have such entities or not.
+    """
 
     def __init__(self) -> None:
+        self.annotated: Counter[str] = Counter()
         self.counts: dict[str, Counter[str]] = {"entity": Counter(), "relation": Counter()}
         self.first: dict[tuple[str, str], Example] = {}
 
     def add(self, split: str, sentence: Sentence) -> None:
         entities = sentence.entities
+        for name in known_types(sentence) or ():
+            self.annotated[name] += 1
+            self.first.setdefault(("annotated", name), make_example(split, sentence, ""))
         for entity in entities:
             self.counts["entity"][entity.type] += 1
             if ("entity", entity.type) not in self.first:
@@ -85,7 +94,7 @@ class TypeCounts:
                 self.first["relation", relation.type] = make_example(split, sentence, entities[relation.head])
 
     def issues(self) -> Iterator[Issue]:
-        """Yield types that look alike and types that occur once; the example of a relation is its head."""
+        """Yield types that look alike, that occur once or never; the example of a relation is its head."""
         for kind, counts in self.counts.items():
             for group in look_alikes(counts):
                 names = " and ".join(f"“{name}” ({counts[name]:,})" for name in group)
@@ -97,6 +106,12 @@ class TypeCounts:
                 subject = f"1 {kind} type occurs" if len(once) == 1 else f"{len(once)} {kind} types occur"
                 message = f"{subject} only once: {join_names(once, MAX_EXAMPLES)}"
                 yield Issue(f"{kind} types seen once", None, len(once), message, self._examples(kind, once))
+
+        if never := sorted(self.annotated.keys() - self.counts["entity"].keys()):
+            subject = "1 type is" if len(never) == 1 else f"{len(never)} types are"
+            listed = join_names([f"{name}{did_you_mean(name, self.counts['entity'])}" for name in never], MAX_EXAMPLES)
+            message = f'{subject} listed in "annotated", but no entity has {"it" if len(never) == 1 else "them"}: {listed}'
+            yield Issue("entity types never seen", None, len(never), message, self._examples("annotated", never))
 
     def _examples(self, kind: str, names: list[str]) -> list[Example]:
         return [{**self.first[kind, name], "type": name} for name in names[:MAX_EXAMPLES]]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from spanwise.core.counting import counted
-from spanwise.core.errors import SpanwiseError, first_line
+from spanwise.core.errors import SpanwiseError, did_you_mean, first_line
 from spanwise.encoders.tokenizer_files import check_tokenizer_file
 from spanwise.runtime.collection import paused_collection
 from spanwise.runtime.hub import hub_name, is_hub_reachable
@@ -51,8 +51,9 @@ def resolve(name: str) -> str:
         return str(path)
     if name.startswith((".", "/", "~")) or path.is_file():
         raise SpanwiseError(f"{name}: no such folder")
+    hint = did_you_mean(name, ("static", *ALIASES))
     raise SpanwiseError(
-        f"encoder {name!r} is neither static, minilm nor a folder; for a model on the Hugging Face hub, "
+        f"encoder {name!r} is neither static, minilm nor a folder{hint}; for a model on the Hugging Face hub, "
         f"pass --encoder hf:{name}"
     )
 

@@ -32,7 +32,7 @@ def transfer_weights(target: Encoder, source: Encoder, run: Path) -> None:
     mismatch = _mismatch(target, source, tensors)
     if mismatch is not None:
         raise SpanwiseError(
-            f"{run}: the encoder does not match this configuration ({mismatch}); pass the same --encoder and settings"
+            f"{run}: the encoder does not match this configuration ({mismatch}); pass the same --recipe, --encoder and settings"
         )
     target.load_state_dict(tensors)
 

@@ -46,7 +46,7 @@ def print_comparison(result: SystemsComparison, console: Console, *, with_errors
         console.print()
         console.print(_buckets(attribute, differences, next(iter(result.systems))))
     if result.buckets:
-        note = f"* the 95 % interval of the difference excludes 0 (computed for at least {MIN_UNITS} sentences with entities)"
+        note = f"* the 95% interval of the difference excludes 0 (computed for at least {MIN_UNITS} sentences with entities)"
         console.print(note, highlight=False, soft_wrap=True)
 
 
@@ -82,9 +82,9 @@ def _lines(systems: SystemPair, sentences: int) -> list[str]:
         f"  {mean(agreement.support)} gold {entities}: {mean(agreement.both)} found by both, "
         f"{mean(agreement.only_first.count)} by {first} only, {mean(agreement.only_second.count)} by {second} only, "
         f"{mean(agreement.neither)} by neither",
-        f"  {first} finds {first_share} % of the entities that {second} misses, {second} finds {second_share} % of those that "
+        f"  {first} finds {first_share}% of the entities that {second} misses, {second} finds {second_share}% of those that "
         f"{first} misses",
-        f"  agreement {percent(agreement.agreement)} % F1, wrong predictions in common: {mean(agreement.shared_errors)}",
+        f"  agreement {percent(agreement.agreement)}% F1, wrong predictions in common: {mean(agreement.shared_errors)}",
     ]
 
 

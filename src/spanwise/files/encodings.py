@@ -47,19 +47,27 @@ def marked_encoding(start: bytes) -> str | None:
     return next((encoding for mark, encoding in _BYTE_ORDER_MARKS.items() if start.startswith(mark)), None)
 
 
-def suggest_encoding(raw: bytes, path: Path | str = "") -> str:
-    """Return the likely encoding of bytes that are not UTF-8, and of the start of their file.
+def encoding_advice(raw: bytes, path: Path | str = "") -> str:
+    """Return what to do about bytes that are not UTF-8; the start of their file is examined, too.
 
-    >>> suggest_encoding("naïve".encode("latin-1")), suggest_encoding("“naïve”".encode("windows-1252"))
-    ('latin-1', 'windows-1252')
+    >>> encoding_advice("naïve".encode("latin-1")), encoding_advice("“naïve”".encode("windows-1252"))
+    ('pass --encoding latin-1', 'pass --encoding windows-1252')
+    >>> encoding_advice(b"GIF89a\\x00\\xff")
+    'it is a binary file, or UTF-16 (then pass --encoding utf-16-le)'
     """
     start = raw
     if path and Path(path).is_file():
         with Path(path).open("rb") as file:
             start = file.read(_SAMPLE)
-    if encoding := marked_encoding(start):
-        return encoding
     raw += start
+    encoding = marked_encoding(start)
+    if encoding is None and 0 in raw:
+        return "it is a binary file, or UTF-16 (then pass --encoding utf-16-le)"
+    return f"pass --encoding {encoding or _single_byte_encoding(raw)}"
+
+
+def _single_byte_encoding(raw: bytes) -> str:
+    """The likely encoding of a Western text with one byte per character."""
     if any(0x80 <= byte < 0xA0 for byte in raw):
         try:
             raw.decode("windows-1252")

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from spanwise.core.errors import FormatError, SpanwiseError
-from spanwise.files.encodings import suggest_encoding
+from spanwise.files.encodings import encoding_advice
 from spanwise.files.json_arrays import CHUNK, parse_json, read_array_items
 
 
@@ -30,8 +30,8 @@ def decode_line(raw: bytes, path: Path | str, line: int) -> str:
     try:
         text = raw.decode("utf-8")
     except UnicodeDecodeError as error:
-        advice = f"pass --encoding {suggest_encoding(raw, path)}"
-        raise FormatError(path, line, f"not UTF-8 at byte {error.start + 1} of the line; {advice}") from None
+        problem = f"not UTF-8 at byte {error.start + 1} of the line; {encoding_advice(raw, path)}"
+        raise FormatError(path, line, problem) from None
     return text.removeprefix("\ufeff") if line == 1 else text
 
 
@@ -42,7 +42,7 @@ def read_text(path: Path) -> str:
         return raw.decode("utf-8")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        raise FormatError(path, line, f"not UTF-8; pass --encoding {suggest_encoding(raw)}") from None
+        raise FormatError(path, line, f"not UTF-8; {encoding_advice(raw)}") from None
 
 
 def read_json(path: Path) -> dict[str, Any]:

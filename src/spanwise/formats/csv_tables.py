@@ -84,6 +84,8 @@ class Table:
             raise FormatError(self.path, self.header_line, problem)
         renames = [(other, name) for name in missing for other in SYNONYMS[name] if other in self.columns][:5]
         advice = "; rename " + ", ".join(f"{other!r} to {name!r}" for other, name in renames) if renames else ""
+        if renames and (absent := [name for name in missing if name not in dict(renames).values()]):
+            advice += f", and add {', '.join(map(repr, absent))}"
         columns = ", ".join(f"{name!r:.40}" for name in self.columns[:10])
         listed = f"{'s' * (len(missing) > 1)} {', '.join(map(repr, missing))}"
         problem = f"no column{listed} in the first line; expected {', '.join(names)}, found {columns}{advice}"

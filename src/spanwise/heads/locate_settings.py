@@ -44,7 +44,7 @@ class LocateSettings(SpanSettings):
     lengths: tuple[int, ...] | None = Field(
         default=None,
         min_length=1,
-        description="widths of the seed spans in words; by default all that cover 99 % of the training entities",
+        description="widths of the seed spans in words; by default all that cover 99% of the training entities",
     )
     regressor: bool = Field(default=True, description="adjust the boundaries of proposals")
     filter: bool = Field(default=True, description="drop seeds that contain no entity")

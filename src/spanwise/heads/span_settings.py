@@ -38,7 +38,7 @@ class SpanSettings(HeadSettings):
         default="auto", description="types whose entities may have several fragments; auto: as in training; false: none"
     )
     fragments_train_encoder: Literal["auto"] | bool = Field(
-        default="auto", description="let fragments train the encoder; auto: if 5 % of the training entities are discontinuous"
+        default="auto", description="let fragments train the encoder; auto: if 5% of the training entities are discontinuous"
     )
     link_width: int | None = Field(
         default=None, ge=1, description="words of the widest link between fragments; by default as in training, at most 32"

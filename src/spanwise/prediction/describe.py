@@ -1,14 +1,16 @@
-"""Describe a trained model: settings, labels and number of parameters."""
+"""Describe a trained model: settings, labels, scores and number of parameters."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from spanwise.config.settings import iter_sections
+from spanwise.evaluation.tasks import task_from_scores
+from spanwise.prediction.base import score_scale
 from spanwise.prediction.onnx.record import read_record
 from spanwise.runs.folder import RunFolder
 
@@ -19,7 +21,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Description(ABC):
-    """Description of a model in plain values. ``thresholds`` are those that were saved in it, by type."""
+    """Description of a model in plain values.
+
+    ``threshold`` is the default minimum of calibrated scores, None if there is none; ``thresholds`` are
+    those that were saved in the model, by type. A run folder also has the scores and the number of
+    sentences of each split of its data.
+    """
 
     recipe: str
     title: str
@@ -27,7 +34,10 @@ class Description(ABC):
     encoder: dict[str, Any]
     head: dict[str, Any]
     labels: dict[str, list[str]]
+    threshold: float | None
     thresholds: dict[str, float]
+    data: dict[str, int] = field(default_factory=dict, kw_only=True)
+    scores: dict[str, dict[str, Any]] = field(default_factory=dict, kw_only=True)
 
     def to_json(self) -> dict[str, Any]:
         return dict(vars(self))
@@ -38,8 +48,14 @@ class Description(ABC):
         for name, values in (*iter_sections("encoder", self.encoder), *iter_sections("head", self.head)):
             rows[name] = ", ".join(f"{key}={value}" for key, value in values.items())
         rows |= {kind: f"{len(names)}: {', '.join(names)}" for kind, names in self.labels.items() if names}
+        if self.threshold is not None:
+            rows["threshold"] = f"{self.threshold:g} by default (--threshold), of calibrated scores"
         if self.thresholds:
             rows["thresholds"] = ", ".join(f"{name} {value:g}" for name, value in self.thresholds.items())
+        if self.data:
+            rows["sentences"] = ", ".join(f"{split} {count:,}" for split, count in self.data.items())
+        for split, values in self.scores.items():
+            rows[f"{split} scores"] = "; ".join(task_from_scores(values).format_scores(values))
         for name, row in (rows | self._size_rows()).items():
             yield f"{name:<14}{row}"
 
@@ -84,7 +100,11 @@ def describe_folder(folder: Path) -> Description:
         return describe_exported(folder)
     from spanwise.models.model import Model
 
-    return describe_model(Model.load(folder))
+    description, run = describe_model(Model.load(folder)), RunFolder(folder)
+    if not run.is_finished:
+        return description
+    data = {split: values["sentences"] for split, values in run.read_report().get("data", {}).items()}
+    return replace(description, data=data, scores=run.read_scores())
 
 
 def describe_exported(folder: Path) -> ExportedDescription:
@@ -95,6 +115,7 @@ def describe_exported(folder: Path) -> ExportedDescription:
             "entities": list(record.entities),
             "relations": [] if record.relations is None else list(record.relations.types),
         },
+        threshold=None if record.threshold is None else score_scale(record.calibration).calibrate(record.threshold),
         thresholds=record.thresholds or {},
         precision=record.precision, size=sum(path.stat().st_size for path in folder.rglob("*") if path.is_file()),
         quantization=None if record.quantization is None else record.quantization.summary,
@@ -104,6 +125,7 @@ def describe_exported(folder: Path) -> ExportedDescription:
 def describe_model(model: Model) -> ModelDescription:
     from spanwise.heads import make_head
     from spanwise.models.model import count_parameters
+    from spanwise.prediction.predictor import Predictor
 
     config, head, labels = model.config, model.head, model.labels
 
@@ -117,7 +139,8 @@ def describe_model(model: Model) -> ModelDescription:
     predicted = labels if head.prediction_head.finds_relations else replace(labels, relations=())
     return ModelDescription(
         recipe=config.recipe, title=config.title, paper=config.paper, encoder=config.encoder, head=config.head,
-        labels=predicted.to_json(), thresholds=config.thresholds or {}, parameters=parameters,
+        labels=predicted.to_json(), threshold=Predictor(model, "cpu").default_threshold,
+        thresholds=config.thresholds or {}, parameters=parameters,
         parameters_per_type=growth(more_types),
         parameters_per_relation_type=growth(more_relations) if head.finds_relations else None,
     )  # fmt: skip

@@ -136,7 +136,10 @@ def _apply(values: dict[str, Any], override: str) -> None:
         value = yaml.safe_load(text)
     except yaml.YAMLError:
         raise SpanwiseError(f"--set {override}: {text!r} is not valid YAML") from None
-    values[section] = _replace(values[section], names, value, f"--set {override}: {section}")
+    if (key, value) == ("encoder.kind", "static"):  # settings of other encoders would be unknown
+        values[section] = encoder_values(value, values[section])
+    else:
+        values[section] = _replace(values[section], names, value, f"--set {override}: {section}")
 
 
 def _replace(values: Any, path: Sequence[str], value: Any, place: str) -> Any:

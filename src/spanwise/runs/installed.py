@@ -6,14 +6,13 @@ not imported.
 
 from __future__ import annotations
 
-import difflib
 import re
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from spanwise.core.errors import SpanwiseError
+from spanwise.core.errors import SpanwiseError, did_you_mean
 from spanwise.core.registry import Registry
 from spanwise.files.reading import read_json
 from spanwise.runs.folder import RunFolder
@@ -60,8 +59,7 @@ def installed_folder(name: str) -> Path | None:
 def suggest_installed(name: str) -> str:
     """The end of an error about an unknown model: the installed ones, the closest first; empty if there are none."""
     names = list(_registry())
-    close = difflib.get_close_matches(normalize_name(name), names, n=1)
-    hint = f" (did you mean {close[0]!r}?)" if close else ""
+    hint = did_you_mean(normalize_name(name), names)
     return f"; no installed model has this name{hint}; installed: {', '.join(names)}" if names else ""
 
 

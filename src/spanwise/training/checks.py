@@ -42,7 +42,7 @@ def check_coverage(corpus: Corpus, encoder: Encoder) -> list[str]:
             if share > MAX_UNCOVERED:
                 notes.append(
                     f"the encoder {part.settings.name} hardly knows the script or language of this data: "
-                    f"{100 * share:.0f} % of the words are unknown or split into single characters; "
+                    f"{100 * share:.0f}% of the words are unknown or split into single characters; "
                     "use an encoder for this language, such as hf:xlm-roberta-base, or --encoder static"
                 )
     return notes
