@@ -52,8 +52,9 @@ class LocateLabel(SpanHead, HasThreshold, HasSpanVectors, HasSpanProbabilities, 
 
     Use it for nested entities, also very wide ones: for LitBank's entities of ten and more words, it
     has a higher F1 than ``GlobalPointer`` and ``SpanNer``, with one seed
-    (docs/results/locate-and-label.md). A boundary moves by one or two words, so the widest seeds must be almost as wide as the widest entities. It has
-    the most settings of all heads; ``Biaffine`` and ``GlobalPointer`` are simpler and score all spans.
+    (docs/results/locate-and-label.md). A boundary moves by one or two words, so the widest seeds must
+    be almost as wide as the widest entities. It has the most settings of all heads; ``Biaffine`` and
+    ``GlobalPointer`` are simpler and score all spans.
 
     >>> head = LocateLabel(8, Labels(("Drug",)), LocateSettings(lengths=[1, 2], decoding="flat"))
     >>> len(head.targets([Sentence("s1", ("aspirin", "helps", "."))], gold=False)["start"])  # seeds of one and two words
