@@ -126,7 +126,7 @@ class TypeSets(nn.Module):
 
     def possible_classes(self, is_open: Tensor, label: Tensor) -> Tensor:
         """Which classes spans with a class ``label`` [n] may have, because more of their types are open [n, C]: [n, C + S]."""
-        own = self.table.index_select(0, label)
-        missing = (own.unsqueeze(1) & ~self.table).any(2)
-        excluded = ((~is_open & ~own).unsqueeze(1) & self.table).any(2)
+        gold = self.table.index_select(0, label)
+        missing = (gold.unsqueeze(1) & ~self.table).any(2)
+        excluded = ((~is_open & ~gold).unsqueeze(1) & self.table).any(2)
         return ~(missing | excluded)
