@@ -67,6 +67,13 @@ def test_models_that_only_type_given_spans_are_refused() -> None:
         Simulation(tiny.corpus(40), config, Criteria(10))
 
 
+@pytest.mark.parametrize("start", [0, -1])
+def test_a_start_without_sentences_is_refused(start: int) -> None:
+    config = Choices("biaffine", "static").resolve()
+    with pytest.raises(SpanwiseError, match=f"start: expected at least 1 sentence to train the first model, found {start}"):
+        Simulation(tiny.corpus(40), config, Criteria(10), start=start)
+
+
 def curve(strategy: str, seed: int, *scores: float) -> Curve:
     rounds = [Round(100 * size, 2000 * size, 300 * size, {"test": score}) for size, score in enumerate(scores, 1)]
     return Curve(strategy, seed, "test", rounds, Round(1000, 20_000, 3000, {"test": 0.8}))

@@ -49,6 +49,8 @@ class Simulation:
     def __post_init__(self) -> None:
         if self.config.head.get("task") == "typing":
             raise SpanwiseError("a simulation needs models that predict entities; --task typing and head.task=typing do not")
+        if self.start < 1:
+            raise SpanwiseError(f"start: expected at least 1 sentence to train the first model, found {self.start}")
 
     def run(self, limit: int | None = None) -> Iterator[Round]:
         """Yield a round for each size of the training set, up to ``limit`` sentences or all of them."""
