@@ -26,8 +26,10 @@ def cell_losses(
     logits: Tensor, inside: Tensor, targets: Mapping[str, Tensor], open_masses: Tensor | None = None,
     row_masses: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
-    """The cross-entropy of each cell [B, T, W], with ``logits`` [B, T, W, C + 1], gold rows and masses as in
-    ``soft_cross_entropy``."""
+    """The cross-entropy of each cell [B, T, W].
+
+    ``logits`` are [B, T, W, C + 1], gold rows and masses as in ``soft_cross_entropy``.
+    """
     gold = gold_cells(targets, inside)
     values = logits.flatten(0, 1).transpose(1, 2)
     return soft_cross_entropy(values, gold, targets["label"], targets["mass"], open_masses, row_masses).view_as(inside)

@@ -96,7 +96,7 @@ class Grid(
     up to ``max_width`` have a column, so that the cost grows with T x width and not with T x T. The
     loss is summed over all spans of a sentence and averaged over sentences. A span is an entity if the
     probability of its best type reaches ``threshold``. Types that spans have together in the training
-    data are classes, too (``TypeSets``).
+    data are classes, too (``TypeSets``): a span then has those types of its best class whose probabilities reach it.
 
     Paper: after Yan et al., "An Embarrassingly Easy but Strong Baseline for Nested Named Entity
     Recognition", ACL 2023 (CNN-NER), whose grid is T x T.

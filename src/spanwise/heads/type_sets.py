@@ -23,7 +23,7 @@ MIN_SHARE = 0.001  # of the training spans; a single annotation error must not a
 def frequent_type_sets(sentences: Iterable[Sentence]) -> tuple[tuple[str, ...], ...]:
     """Return the sets of two and more types that contiguous spans have together, in alphabetical order.
 
-    None if hardly any span has several types.
+    Empty if hardly any span has several types.
 
     >>> from spanwise.core.types import Entity
     >>> both = Sentence("s", ("Oslo",), (Entity("City", ((0, 1),)), Entity("Capital", ((0, 1),))))
