@@ -187,6 +187,29 @@ def test_encoders_by_name(tmp_path: Path) -> None:
         assert configure("spanner", encoder=name).encoder == {"kind": "transformer", "name": name}
 
 
+def test_a_setting_of_one_of_concatenated_encoders_needs_no_path() -> None:
+    settings = ["encoder.context=document", "encoder.char_size=7", "encoder.hidden=3", "encoder.glove.window=5"]
+    encoder = configure("spanwise", encoder="minilm", overrides=settings).encoder
+    assert [encoder["parts"][0]["context"], encoder["parts"][1]["char_size"], encoder["hidden"]] == ["document", 7, 3]
+    assert encoder["parts"][1]["glove"] == {"window": 5}
+    assert "context" not in encoder
+    named = configure("spanwise", encoder="minilm", overrides=["encoder.name=somebody/some-model"]).encoder
+    assert named["parts"][0]["name"] == "somebody/some-model"
+
+
+def test_a_setting_that_no_or_several_concatenated_encoders_have_is_refused() -> None:
+    error = error_of(recipe="spanwise", encoder="minilm", overrides=["encoder.contxt=document"])
+    assert "unknown setting of the encoder 'contxt' (did you mean 'context'?); known: char_hidden, " in error
+    assert ", context, dropout, " in error
+    twice = ["encoder.parts=[{kind: transformer, name: a}, {kind: transformer, name: b}]", "encoder.window=64"]
+    error = error_of(recipe="spanwise", encoder="minilm", overrides=twice)
+    assert "--set encoder.window: several encoders have this setting; choose one of encoder.parts.0.window, " in error
+    assert error.endswith("encoder.parts.1.window")
+    assert "parts.0: input should be a valid dictionary, found 3" in error_of(
+        encoder="minilm", overrides=["encoder.kind=concat", "encoder.parts=[3]", "encoder.window=64"]
+    )
+
+
 def test_a_named_encoder_replaces_the_transformer_of_a_concatenation(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = recipes()["locate-label-paper-genia"]["encoder"]
     transformer, static = whole["parts"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.resources import files
+from itertools import chain
 from typing import Any
 
 import yaml
@@ -11,7 +12,7 @@ import yaml
 from spanwise.config.settings import Config
 from spanwise.config.validation import validate_settings
 from spanwise.core.errors import SpanwiseError, unknown_name
-from spanwise.encoders import ENCODERS
+from spanwise.encoders import ENCODERS, encoder_class, encoder_settings
 from spanwise.encoders.pretrained import alias_folder
 from spanwise.heads import HEADS, head_class
 
@@ -139,7 +140,30 @@ def _apply(values: dict[str, Any], override: str) -> None:
     if (key, value) == ("encoder.kind", "static"):  # settings of other encoders would be unknown
         values[section] = encoder_values(value, values[section])
     else:
+        if section == "encoder" and values[section].get("kind") == "concat":
+            names = [*_find_part(values[section], names[0]), *names]
         values[section] = _replace(values[section], names, value, f"--set {override}: {section}")
+
+
+def _find_part(encoder: Mapping[str, Any], name: str) -> list[str]:
+    """Return the path to the one of concatenated encoders that has a setting; empty for a setting of all together.
+
+    So that ``encoder.context=document`` means the same with and without characters beside the transformer.
+
+    >>> _find_part({"kind": "concat", "parts": [{"kind": "static"}, {"kind": "transformer"}]}, "context")
+    ['parts', '1']
+    """
+    of_all = encoder_class("concat").settings_class.model_fields
+    if name in of_all:
+        return []
+    of_parts = [encoder_class(part.get("kind", "")).settings_class.model_fields for part in encoder_settings(encoder).parts]
+    owners = [str(index) for index, names in enumerate(of_parts) if name in names]
+    if len(owners) > 1:
+        keys = ", ".join(f"encoder.parts.{index}.{name}" for index in owners)
+        raise SpanwiseError(f"--set encoder.{name}: several encoders have this setting; choose one of {keys}")
+    if not owners:
+        raise unknown_name("setting of the encoder", name, {*of_all, *chain(*of_parts)})
+    return ["parts", *owners]
 
 
 def _replace(values: Any, path: Sequence[str], value: Any, place: str) -> Any:
