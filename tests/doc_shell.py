@@ -10,7 +10,7 @@ import shlex
 import shutil
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, field
 from functools import cache
@@ -21,6 +21,7 @@ from typing import Any
 import typer
 
 from spanwise.cli import app, main
+from spanwise.recipes.resolve import Choices
 
 # Commands that are only parsed, and why.
 PARSED = {
@@ -35,6 +36,8 @@ PARSED = {
     "--sweep": "trains several models",
     "--folds": "trains several models",
 }
+# Recipes that only pages know: a placeholder, and the head of docs/extending.md.
+OTHER_RECIPES = ("RECIPE", "mean-span")
 
 
 class BlockError(Exception):
@@ -107,7 +110,7 @@ def root_command() -> Any:
 
 
 def parse_command(arguments: Sequence[str]) -> None:
-    """Check the name of a command, its arguments and options, without running it."""
+    """Check the name of a command, its arguments, options and settings, without running it."""
     command, context, rest = root_command(), None, list(arguments)
     name = "spanwise"
     try:
@@ -115,6 +118,7 @@ def parse_command(arguments: Sequence[str]) -> None:
             context = command.make_context(name, list(rest), parent=context)
             rest = [*getattr(context, "_protected_args", ()), *context.args]
             if not hasattr(command, "commands") or not rest:
+                check_choices(context.params)
                 return
             name, command, rest = command.resolve_command(context, rest)
             if command is None:
@@ -125,6 +129,12 @@ def parse_command(arguments: Sequence[str]) -> None:
         raise
     except Exception as error:
         raise BlockError(f"spanwise {shlex.join(arguments)}: {getattr(error, 'message', None) or error}") from None
+
+
+def check_choices(options: Mapping[str, Any]) -> None:
+    """Check the settings of a command that trains."""
+    if "recipe" in options and options["recipe"] not in OTHER_RECIPES:
+        Choices(options["recipe"], options["encoder"], options.get("task"), tuple(options["settings"] or ())).resolve()
 
 
 def join_lines(text: str) -> Iterator[str]:

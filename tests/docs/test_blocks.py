@@ -204,6 +204,7 @@ def check_commands(page: str) -> Iterator[str]:
 BROKEN: dict[str, tuple[str, str]] = {
     "option": ("```bash\nspanwise predict RUN notes.txt --colour red\n```\n", "no such option"),
     "parsed option": ("<!-- parse only: slow -->\n```bash\nspanwise serve RUN --prot 80\n```\n", "--prot"),
+    "parsed setting": ("<!-- parse only: slow -->\n```bash\nspanwise train DATA --out NEW --set head.wdith=3\n```\n", "wdith"),
     "serve": ("```bash\nspanwise serve RUN --prot 80\n```\n", "--prot"),
     "command": ("```bash\nspanwise trian DATA\n```\n", "trian"),
     "file": ("```bash\nspanwise describe missing.conll\n```\n", "missing.conll"),
