@@ -111,8 +111,8 @@ def settings_page() -> str:
                 sections.setdefault(_heading(section.title), section)
     lines = ["# Settings", "", "`spanwise train DATA --out RUN --set SECTION.KEY=VALUE` changes a setting; the option is"]
     lines += ["repeatable. `spanwise recipes NAME` shows the values of a recipe. Sections of heads and encoders inside"]
-    lines += ["others have longer names, such as `head.entities.`. If a recipe has several encoders, as the default has, a"]
-    lines += ["setting of one of them also has a short name: `encoder.context` for `encoder.parts.0.context`.", ""]
+    lines += ["others have longer names, such as `head.entities.`. A setting that only one of a recipe's encoders or"]
+    lines += ["heads has also has a short name, such as `encoder.context` for `encoder.parts.0.context`.", ""]
     for heading in sorted(sections, key=lambda heading: (_order(heading), heading)):
         lines += [f"## {heading}", "", "| setting | default | meaning |", "|---|---|---|"]
         lines += [

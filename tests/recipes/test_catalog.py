@@ -199,15 +199,22 @@ def test_a_setting_of_one_of_concatenated_encoders_needs_no_path() -> None:
 
 def test_a_setting_that_no_or_several_concatenated_encoders_have_is_refused() -> None:
     error = error_of(recipe="spanwise", encoder="minilm", overrides=["encoder.contxt=document"])
-    assert "unknown setting of the encoder 'contxt' (did you mean 'context'?); known: char_hidden, " in error
+    assert "unknown setting of the concat encoder 'contxt' (did you mean 'context'?); known: char_hidden, " in error
     assert ", context, dropout, " in error
     twice = ["encoder.parts=[{kind: transformer, name: a}, {kind: transformer, name: b}]", "encoder.window=64"]
     error = error_of(recipe="spanwise", encoder="minilm", overrides=twice)
     assert "--set encoder.window: several encoders have this setting; choose one of encoder.parts.0.window, " in error
     assert error.endswith("encoder.parts.1.window")
-    assert "parts.0: input should be a valid dictionary, found 3" in error_of(
-        encoder="minilm", overrides=["encoder.kind=concat", "encoder.parts=[3]", "encoder.window=64"]
-    )
+
+
+def test_a_setting_of_a_head_inside_another_needs_no_path() -> None:
+    head = configure("bl-spanner", encoder="static", overrides=["head.max_width=9", "head.alpha=0.3"]).head
+    assert [head["span"]["max_width"], head["alpha"]] == [9, 0.3]
+    assert configure("spanwise", encoder="static", overrides=["head.wrong=5"]).head["relations"]["wrong"] == 5
+    error = error_of(recipe="bl-spanner", overrides=["head.dropout=0.3"])
+    assert error.endswith("choose one of head.sequence.dropout, head.span.dropout")
+    assert "'max_wdith' (did you mean 'max_width'?)" in error_of(recipe="bl-spanner", overrides=["head.max_wdith=9"])
+    assert configure("bl-spanner", encoder="static", overrides=["head.kind=spanner"]).head["kind"] == "spanner"
 
 
 def test_a_named_encoder_replaces_the_transformer_of_a_concatenation(monkeypatch: pytest.MonkeyPatch) -> None:

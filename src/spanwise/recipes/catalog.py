@@ -12,7 +12,7 @@ import yaml
 from spanwise.config.settings import Config
 from spanwise.config.validation import validate_settings
 from spanwise.core.errors import SpanwiseError, unknown_name
-from spanwise.encoders import ENCODERS, encoder_class, encoder_settings
+from spanwise.encoders import ENCODERS, encoder_class
 from spanwise.encoders.pretrained import alias_folder
 from spanwise.heads import HEADS, head_class
 
@@ -140,30 +140,49 @@ def _apply(values: dict[str, Any], override: str) -> None:
     if (key, value) == ("encoder.kind", "static"):  # settings of other encoders would be unknown
         values[section] = encoder_values(value, values[section])
     else:
-        if section == "encoder" and values[section].get("kind") == "concat":
-            names = [*_find_part(values[section], names[0]), *names]
+        names = [*_find_inner(section, values[section], names[0]), *names]
         values[section] = _replace(values[section], names, value, f"--set {override}: {section}")
 
 
-def _find_part(encoder: Mapping[str, Any], name: str) -> list[str]:
-    """Return the path to the one of concatenated encoders that has a setting; empty for a setting of all together.
+def _find_inner(section: str, values: Mapping[str, Any], name: str) -> list[str]:
+    """Return the path to the only encoder or head inside another that has a setting; empty for one of the outer.
 
     So that ``encoder.context=document`` means the same with and without characters beside the transformer.
 
-    >>> _find_part({"kind": "concat", "parts": [{"kind": "static"}, {"kind": "transformer"}]}, "context")
-    ['parts', '1']
+    >>> _find_inner("head", {"kind": "bundle", "sequence": {"kind": "seqner"}, "span": {"kind": "spanner"}}, "max_width")
+    ['span']
     """
-    of_all = encoder_class("concat").settings_class.model_fields
-    if name in of_all:
+    inner = _inner_kinds(values)
+    if not inner or name == "kind" or name in (own := _setting_names(section, values["kind"])):
         return []
-    of_parts = [encoder_class(part.get("kind", "")).settings_class.model_fields for part in encoder_settings(encoder).parts]
-    owners = [str(index) for index, names in enumerate(of_parts) if name in names]
-    if len(owners) > 1:
-        keys = ", ".join(f"encoder.parts.{index}.{name}" for index in owners)
-        raise SpanwiseError(f"--set encoder.{name}: several encoders have this setting; choose one of {keys}")
+    known = {path: _setting_names(section, kind) for path, kind in inner.items()}
+    owners = [path for path, names in known.items() if name in names]
     if not owners:
-        raise unknown_name("setting of the encoder", name, {*of_all, *chain(*of_parts)})
-    return ["parts", *owners]
+        source = f"the {values['kind']} encoder" if section == "encoder" else f"head {values['kind']}"
+        raise unknown_name(f"setting of {source}", name, {*own, *chain(*known.values())})
+    if len(owners) > 1:
+        keys = ", ".join(f"{section}.{path}.{name}" for path in owners)
+        raise SpanwiseError(f"--set {section}.{name}: several {section}s have this setting; choose one of {keys}")
+    return owners[0].split(".")
+
+
+def _inner_kinds(values: Mapping[str, Any]) -> dict[str, str]:
+    """The kinds of the sections inside a section, by their paths.
+
+    >>> _inner_kinds({"kind": "concat", "parts": [{"kind": "static"}], "layers": 1})
+    {'parts.0': 'static'}
+    """
+    lists = {
+        f"{key}.{index}": item for key, value in values.items() if isinstance(value, list) for index, item in enumerate(value)
+    }
+    return {
+        path: str(item["kind"]) for path, item in {**values, **lists}.items() if isinstance(item, Mapping) and "kind" in item
+    }
+
+
+def _setting_names(section: str, kind: str) -> Iterable[str]:
+    names: Iterable[str] = (encoder_class if section == "encoder" else head_class)(kind).settings_class.model_fields
+    return names
 
 
 def _replace(values: Any, path: Sequence[str], value: Any, place: str) -> Any:
