@@ -3,7 +3,7 @@
     python bench/join.py DATA/ncbi_disease/train.jsonl DATA/ade/train.jsonl --words 230 --out TEXTS.jsonl
 
 A student of models of documents needs documents, too, and many corpora have only sentences. No text has sentences of two
-files. A sentence with more words is a text of its own.
+files. A sentence with more words is not joined with others.
 """
 
 from __future__ import annotations

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
+import re
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +88,24 @@ def test_progress_shows_rates_and_remaining_time(tmp_path: Path) -> None:
         now = 190.0
         progress.advance(900, 4500)  # of the second shard
         assert progress.text == "1 of 2 shards, 1,900 rows, 10 rows/s, 50 words/s, 0:00:10 left"
+
+
+def test_the_bar_shows_the_same_remaining_time_as_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    terminal = io.StringIO()
+    terminal.isatty = lambda: True  # type: ignore[method-assign]
+    monkeypatch.setattr(sys, "stderr", terminal)
+    monkeypatch.setenv("TERM", "xterm")
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.txt").write_text("x\n" * 1000)
+    shards = plan_shards(find_sources(str(tmp_path)), 10_000)
+    now = 0.0
+    with AnnotationProgress(clock=lambda: now) as progress:
+        progress.start(shards, [])
+        now, progress.rows, progress.words = 100.0, 1000, 5000
+        progress.finish_shard(shards[0], 1000)
+        assert progress.text == "1 of 2 shards, 1,000 rows, 10 rows/s, 50 words/s, 0:01:40 left"
+    line = re.sub(r"\x1b\[\d+m", "", terminal.getvalue())  # without colours
+    assert "━ 1/2 1,000 rows, 10 rows/s, 50 words/s, 0:01:40 left" in line
 
 
 def test_an_interrupted_command_says_how_to_continue(

@@ -69,6 +69,18 @@ def test_complete_table() -> None:
     ]
 
 
+def test_narrow_terminals_omit_the_last_counts() -> None:
+    gold = [one_word_entities(["Adverse-Effect"])]
+    evaluation = evaluate(gold, gold, train=[])
+    header, row = printed(evaluation, 60)[0], printed(evaluation, 60)[-1]
+    assert header == "1 sentence              P       R      F1  support"
+    assert row == "1 unseen sentence  100.00  100.00  100.00        1"
+    assert printed(evaluation, 62)[0].endswith("support  predicted")
+    assert printed(evaluation, 80)[0].endswith("support  predicted  correct")
+    assert printed(evaluation, 80) == printed(evaluation, 120)
+    assert printed(evaluation, 48)[0].endswith("F1  support")
+
+
 def test_no_score_on_unseen_sentences_if_there_are_none() -> None:
     gold = [one_word_entities(["X"])]
     lines = printed(evaluate(gold, gold, train=gold))

@@ -200,6 +200,14 @@ def test_a_failed_training_does_not_end_the_service(start: Callable[..., Any]) -
         assert send(client, requests.START_TRAINING) == {"status": "training started"}
 
 
+def test_a_killed_training_is_reported(start: Callable[..., Any]) -> None:
+    with start(trainer("import os\nos.kill(os.getpid(), 9)")) as client:
+        send(client, requests.saved())
+        send(client, requests.START_TRAINING)
+        [failed] = finished(client)["rounds"]
+        assert failed["error"].startswith("the training was ended by signal 9 (SIGKILL); see ")
+
+
 def test_an_interrupted_training_continues(start: Callable[..., Any], tmp_path: Path) -> None:
     started = tmp_path / "learning" / "rounds" / "0001" / "started"
     with start(ENDLESS) as client:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -12,6 +14,7 @@ import pytest
 import torch
 from steps import gradients, make_trainer
 from tiny import corpus, fit, model
+from torch.utils.data import DataLoader, Dataset
 
 from spanwise import Corpus, Entity, Sentence, SpanwiseError
 from spanwise.batching.batches import TrainingBatches
@@ -123,6 +126,25 @@ def test_the_batch_of_a_gradient_that_is_not_finite_is_named(tmp_path: Path) -> 
     weight.register_hook(lambda gradient: gradient * float("nan") if calls.append(1) or len(calls) == 5 else gradient)  # type: ignore[func-returns-value]
     with pytest.raises(SpanwiseError, match=r"the gradient of step 5 \(epoch 1\) is not finite"):
         trainer.train()
+
+
+class KilledDataset(Dataset[int]):
+    """A dataset whose process is killed, as by a system without memory."""
+
+    def __getitem__(self, index: int) -> int:
+        os.kill(os.getpid(), signal.SIGKILL)
+        return index
+
+
+def test_a_killed_process_that_builds_batches(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def loader(*arguments: object, **options: object) -> DataLoader[int]:
+        return DataLoader(KilledDataset(), batch_size=None, sampler=range(3), num_workers=1)
+
+    monkeypatch.setattr("spanwise.training.loop.DataLoader", loader)
+    with pytest.raises(
+        SpanwiseError, match=r"^a process that builds batches died: .*; add --resume to the command to continue"
+    ):
+        fit(tmp_path / "run", epochs=1)
 
 
 @pytest.mark.parametrize("size", [8, 1])

@@ -83,11 +83,7 @@ class GpuPool(ProcessPool):
     def _start_model(self, gpu: int, address: str) -> ModelProcess:
         from spanwise.annotation.model_process import serve_model
 
-        here, there = self._context.Pipe()
-        process = self._context.Process(target=serve_model, args=(there, self.settings, gpu, address, self._key), daemon=True)
-        process.start()
-        there.close()
-        return ModelProcess(process, here, address)
+        return ModelProcess(*self.start_process(serve_model, self.settings, gpu, address, self._key), address)
 
 
 def work_with_remote_model(

@@ -116,20 +116,23 @@ class ProcessPool(Engine):
     def _next_workers(self, pool: Sequence[Worker]) -> list[Worker]:
         ready: list[Any] = []
         while not ready:
-            self.check()
             ready = wait([worker.connection for worker in pool], timeout=5.0)
+            self.check()  # before workers are replaced that ended for the same reason
         return [worker for worker in pool if worker.connection in ready]
 
     def _start(self) -> Worker:
+        return Worker(*self.start_process(self.target(), self.work, self.settings, self.threads, *self.arguments()))
+
+    def start_process(self, target: Any, *arguments: Any) -> tuple[Any, Connection]:
+        """Start a process that gets its end of a pipe and the arguments; return it and the other end."""
         here, there = self._context.Pipe()
-        arguments = (there, self.work, self.settings, self.threads, *self.arguments())
-        process = self._context.Process(target=self.target(), args=arguments, daemon=True)
+        process = self._context.Process(target=target, args=(there, *arguments), daemon=True)
         try:
             process.start()
         except (EOFError, OSError) as error:
             raise SpanwiseError(f"worker processes cannot be started: {describe(error)}; pass --workers 1") from None
         there.close()
-        return Worker(process, here)
+        return process, here
 
     def _assign(self, worker: Worker, waiting: deque[Shard]) -> None:
         if waiting:

@@ -42,7 +42,7 @@ class AnnotationProgress(Listener):
             sys.stderr.write(f"note: finished shards: {len(finished):,} of {len(finished) + len(shards):,}; resuming\n")
         self.shards, self.total_size = len(shards), sum(shard.size for shard in shards)
         self._started = self._last_line = self._clock()
-        self._bar = ProgressBar(len(shards)).__enter__()
+        self._bar = ProgressBar(len(shards), has_time=False).__enter__()
 
     def advance(self, rows: int, words: int) -> None:
         self.rows += rows
@@ -60,20 +60,20 @@ class AnnotationProgress(Listener):
         self._bar.print_line(f"note: {escape_controls(text)}", lambda line: print(line, file=sys.stderr))
 
     @property
-    def rates(self) -> str:
-        """Rows, and rows and words per second. The bar adds shards and the remaining time."""
-        seconds = max(self._clock() - self._started, 1e-6)
-        return f"{counted(self.rows, 'row')}, {self.rows / seconds:,.0f} rows/s, {self.words / seconds:,.0f} words/s"
-
-    @property
-    def text(self) -> str:
-        """A line for a log."""
-        seconds, remaining = self._clock() - self._started, ""
+    def status(self) -> str:
+        """Rows, rows and words per second and, when a shard is finished, the remaining time. The bar adds shards."""
+        seconds, remaining = max(self._clock() - self._started, 1e-6), ""
         if self.done_rows and self.rows:
             total = self.done_rows * self.total_size / self.done_size
             left = seconds * max(0.0, total - self.rows) / self.rows
             remaining = f", {int(left) // 3600}:{int(left) // 60 % 60:02}:{int(left) % 60:02} left"
-        return f"{self.done_shards:,} of {counted(self.shards, 'shard')}, {self.rates}{remaining}"
+        rates = f"{self.rows / seconds:,.0f} rows/s, {self.words / seconds:,.0f} words/s"
+        return f"{counted(self.rows, 'row')}, {rates}{remaining}"
+
+    @property
+    def text(self) -> str:
+        """A line for a log."""
+        return f"{self.done_shards:,} of {counted(self.shards, 'shard')}, {self.status}"
 
     @property
     def speed(self) -> str:
@@ -83,7 +83,7 @@ class AnnotationProgress(Listener):
 
     def _show(self) -> None:
         assert self._bar is not None
-        self._bar.show(self.done_shards, lambda: self.rates)
+        self._bar.show(self.done_shards, lambda: self.status)
         if not sys.stderr.isatty() and self._clock() - self._last_line >= LINE_SECONDS:
             self._last_line = self._clock()
             sys.stderr.write(f"{self.text}\n")

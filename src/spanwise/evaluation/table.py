@@ -1,4 +1,4 @@
-"""Print an evaluation as tables of percentages that fit 80 columns."""
+"""Print an evaluation as tables of percentages that fit 80 columns; narrower ones have fewer counts."""
 
 from __future__ import annotations
 
@@ -20,19 +20,21 @@ if TYPE_CHECKING:
 MAX_TYPES = 40  # rows of a table; the last row sums the remaining types
 MAX_TYPE_ERRORS = 10
 NAME_WIDTH = 24
+MIN_NAME_WIDTH = 20  # below it, columns are removed
+MIN_COLUMNS = 5  # the name, P, R, F1 and support
 
 
 def print_evaluation(evaluation: Evaluation, console: Console) -> None:
     """Print the scores of types, averages and other scores, relations, and the most frequent type errors."""
     from rich.text import Text
 
-    console.print(_entities(evaluation))
+    console.print(_fit(_entities(evaluation), console))
     if evaluation.interval is not None:
         low, high, level = evaluation.interval.low, evaluation.interval.high, evaluation.interval.level
         console.print(Text(f"{level:.0%} bootstrap interval of micro F1: {percent(low)} to {percent(high)}"))
     if evaluation.relations is not None:
         console.print()
-        console.print(_relations(evaluation.relations))
+        console.print(_fit(_relations(evaluation.relations), console))
     if type_errors := evaluation.confusion.type_errors:
         console.print(Text("\nwrong type on the same words:"))
         shown = len(type_errors) if len(type_errors) <= MAX_TYPE_ERRORS + 1 else MAX_TYPE_ERRORS  # the rest is at least two
@@ -78,6 +80,16 @@ def _relations(relations: RelationScores) -> Table:
 
 def _table(title: str) -> Table:
     return plain_table(title, "P", "R", "F1", "support", "predicted", "correct", width=NAME_WIDTH)
+
+
+def _fit(table: Table, console: Console) -> Table:
+    """Remove the last counts, which are the least important, if the table is too wide for the console."""
+    names, unlimited = table.columns[0], console.options.update_width(1000)
+    names.max_width = MIN_NAME_WIDTH
+    while len(table.columns) > MIN_COLUMNS and console.measure(table, options=unlimited).maximum > console.width:
+        table.columns.pop()
+    names.max_width = NAME_WIDTH
+    return table
 
 
 def plain_table(title: str, *columns: str, width: int | None = None) -> Table:

@@ -16,6 +16,7 @@ from spanwise.label_studio.collection import Change, Collection
 from spanwise.label_studio.rounds import LearningFolder, Round, RoundRequest, RoundResult
 from spanwise.prediction.base import BasePredictor
 from spanwise.prediction.load import load
+from spanwise.runtime.processes import describe_exit
 from spanwise.serve.errors import RequestError
 from spanwise.serve.errors import log as error_log
 from spanwise.serve.extension import ServedModel, Service
@@ -161,7 +162,7 @@ class Learner:
                 await process.wait()
             raise
         if not round.is_finished:
-            round.finish(RoundResult(error=f"the training ended with exit code {code}; see {round.log_file}"))
+            round.finish(RoundResult(error=f"the training {describe_exit(code)}; see {round.log_file}"))
         return round.read_result()
 
     def _load(self, folder: Path) -> BasePredictor:

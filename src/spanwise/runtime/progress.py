@@ -23,18 +23,20 @@ def hide_progress_bars() -> None:
 class ProgressBar:
     """A progress bar on standard error. Hidden if that is no terminal or ``is_visible`` is False.
 
-    ``total`` is None if the number of steps is unknown.
+    ``total`` is None if the number of steps is unknown. The remaining time follows from the steps of the last 30
+    seconds; for longer steps, pass ``has_time=False`` and estimate it in the text.
     """
 
-    def __init__(self, total: int | None, done: int = 0, *, is_visible: bool = True) -> None:
+    def __init__(self, total: int | None, done: int = 0, *, is_visible: bool = True, has_time: bool = True) -> None:
         self._last_update = 0.0
         self._bar: Any = None
         if is_visible and _has_bars and sys.stderr.isatty():
             from rich.console import Console
             from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-            counts = () if total is None else (MofNCompleteColumn(), TimeRemainingColumn())
-            columns = (BarColumn(), *counts, TextColumn("{task.description}"))
+            counts = () if total is None else (MofNCompleteColumn(),)
+            times = () if total is None or not has_time else (TimeRemainingColumn(),)
+            columns = (BarColumn(), *counts, *times, TextColumn("{task.description}"))
             # Text for a file or pipe must not be printed above the bar, on standard error.
             redirects = sys.stdout.isatty()
             self._bar = Progress(*columns, console=Console(stderr=True), transient=True, redirect_stdout=redirects)

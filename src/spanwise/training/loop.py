@@ -35,7 +35,7 @@ from spanwise.training.checks import explain_zero_score
 from spanwise.training.data import all_sentences
 from spanwise.training.dev import DevScorer
 from spanwise.training.finite_check import FiniteCheck
-from spanwise.training.memory import explain_lack_of_memory
+from spanwise.training.memory import explain_dead_processes, explain_lack_of_memory
 from spanwise.training.progress import Progress
 from spanwise.training.steps import TrainingSteps
 from spanwise.training.trackers import flatten
@@ -141,7 +141,7 @@ class Trainer:
         stream = self._stream(done)
         slow_steps = SlowStepCheck(torch.get_num_threads()) if self.device.type == "cpu" else None
         shown = Progress(len(self.batches), done, self.log, epochs=self.epochs, shows=is_main, slow_steps=slow_steps)
-        with self.writer, shown as progress:
+        with explain_dead_processes(), self.writer, shown as progress:
             while self.epoch < self.epochs and not self._is_out_of_patience():
                 # one pass over the training data
                 started = time.perf_counter()

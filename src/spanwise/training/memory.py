@@ -1,4 +1,4 @@
-"""The error of a training step that needs more memory than there is."""
+"""The errors of a training that needs more memory than there is."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Sentence
 
 _NO_CPU_MEMORY = "can't allocate memory"  # in an error of torch's allocator
+_DEAD_PROCESS = "DataLoader worker (pid"  # in an error of torch's loader, but not if its process reports an exception
 
 
 @contextmanager
@@ -26,6 +27,21 @@ def explain_lack_of_memory(step: int, sentences: Iterable[Sentence], settings: T
         lengths = [len(sentence.words) for sentence in sentences]
         size = f"{counted(len(lengths), 'sentence')}, the longest of {counted(max(lengths, default=0), 'word')}"
         raise SpanwiseError(f"not enough memory for step {step}: a batch of {size}; {_advise(settings)}") from None
+
+
+@contextmanager
+def explain_dead_processes() -> Iterator[None]:
+    """Replace the error of torch for a process that was killed while it built batches by one line."""
+    try:
+        yield
+    except RuntimeError as error:
+        if _DEAD_PROCESS not in str(error):
+            raise
+        reason = str(error).partition(". ")[0]
+        raise SpanwiseError(
+            f"a process that builds batches died: {reason}; if memory is short, end other programs; "
+            "add --resume to the command to continue"
+        ) from None
 
 
 def _advise(settings: TrainingSettings) -> str:

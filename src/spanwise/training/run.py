@@ -221,8 +221,8 @@ def _train(
 
     # Build the model for what it learns from: gold, and the outputs of other models.
     record = _make_record(config, corpus, options)
-    if checkpoint is None and options.init is not None and (options.keep_types or options.teachers):
-        # An initial model that does not match is refused now, because other models take time to read the data.
+    if checkpoint is None and options.init is not None and options.keep_types:
+        # An initial model that does not match is refused now, because the old model takes time to read the data.
         build_model(config, Supervision(corpus), saved=None, init=options.init, log=_discard)
     supervision = _supervise(corpus, folder, record, options)
     saved = None if checkpoint is None else folder.path
