@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import warnings
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -35,7 +34,6 @@ from spanwise.training.steps import TrainingSteps
 from spanwise.training.sweep import train_sweep
 from spanwise.training.teacher_outputs import TeacherOutputs
 from spanwise.training.teachers import Opinion, to_spans
-from spanwise.vectors.glove import Glove, _learn
 
 OLD, NEW = ("Drug",), ("Place",)
 WORDS_ONLY = ("encoder.char_hidden=0", "encoder.layers=0")  # the corpus needs no context
@@ -203,21 +201,6 @@ def test_an_initial_model_that_does_not_match_is_refused_before_models_read_the_
         with pytest.raises(SpanwiseError, match="the encoder does not match this configuration"):
             fit(tmp_path / "new", data, ["encoder.hidden=5"], init=tmp_path / "old", log=lines.append, **options)
         assert not any("reads" in line for line in lines)
-
-
-def test_word_vectors_are_learned_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The model is built twice: before and after the old model reads the data."""
-    vectors = ["encoder.glove={iterations: 2}"]
-    fit(tmp_path / "old", only(*OLD), vectors, epochs=1)
-    learned: list[int] = []
-
-    def learn(model: Glove, *options: Any) -> Iterator[float]:
-        learned.append(len(model.tiles))
-        return _learn(model, *options)
-
-    monkeypatch.setattr("spanwise.vectors.glove._learn", learn)
-    fit(tmp_path / "new", only(*NEW, count=24), vectors, epochs=1, init=tmp_path / "old", keep_types=True)
-    assert len(learned) == 1
 
 
 def test_a_type_that_the_data_annotates_without_entities_is_not_kept(tmp_path: Path) -> None:

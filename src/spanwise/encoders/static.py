@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import Literal, Self
 
@@ -35,7 +35,6 @@ from spanwise.runtime.fast_embedding import select_rows
 from spanwise.vectors.glove import GloveSettings, learn_vectors
 from spanwise.vectors.store import Vectors, read_vectors
 
-_learn_vectors = lru_cache(maxsize=1)(learn_vectors)  # some trainings build their model twice
 _RANDOM_SIZE = 100  # of word vectors, if neither a file nor the settings give one
 
 
@@ -244,7 +243,7 @@ def _glove_vectors(settings: StaticSettings, sentences: Sequence[Sentence], log:
     if glove.seed is None:
         glove = replace(glove, seed=torch.initial_seed())  # training sets it from training.seed
     log(f"training word vectors of {counted(glove.dim, 'value')} on the {counted(len(sentences), 'training sentence')}")
-    learned = _learn_vectors(tuple(sentence.words for sentence in sentences), glove, threads=torch.get_num_threads())
+    learned = learn_vectors((sentence.words for sentence in sentences), glove, threads=torch.get_num_threads())
     words, tokens = counted(len(learned.vectors.words), "word"), counted(learned.words, "token")
     log(f"trained vectors of {words} on {tokens} in {learned.seconds:.1f} s")
     return learned.vectors
