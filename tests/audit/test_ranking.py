@@ -263,3 +263,14 @@ def test_simulated_errors_concern_all_types_of_a_span() -> None:
         for _, candidate in simulate_errors(view, 1)
     }
     assert simulated == {(kind, label) for kind in ("missing", "spurious", "type", "boundary") for label in range(3)}
+
+
+def test_a_further_type_of_a_span_is_no_further_occurrence_of_its_edges() -> None:
+    """Features are of other places; otherwise, an entity without one of its types would differ from a simulated one."""
+    one = [Sentence("s", ("Ada", "slept"), (Entity("Drug", ((0, 1),)),)), Sentence("t", ("Ada", "woke"))]
+    both = [replace(one[0], entities=(*one[0].entities, Entity("Place", ((0, 1),)))), one[1]]
+    candidate = Candidate("missing", None, (0, 1, 1), 0.0, 2.0)
+    first, second = (
+        list(Features(AuditView(corpus, TYPES, Evidence([], 2)), [(0, candidate)]).row(0, candidate)) for corpus in (one, both)
+    )
+    assert first == second
