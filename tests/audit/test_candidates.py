@@ -63,14 +63,15 @@ PAIRS = frozenset({frozenset({PERSON, VICTIM}), frozenset({PERSON, SUSPECT})})
         ([PERSON, VICTIM], {PERSON: 4.0, VICTIM: 2.0, SUSPECT: 1.0}, []),
         ([PERSON], {PERSON: 4.0, VICTIM: 1.0, SUSPECT: 2.0}, [("missing", None, SUSPECT)]),
         ([], {PERSON: 4.0, VICTIM: 2.0, PLACE: 1.0}, [("missing", None, PERSON), ("missing", None, VICTIM)]),
-        # Gold's type is doubtful: another type replaces it.
-        ([PERSON], {PERSON: -4.0, VICTIM: 1.0}, [("type", PERSON, VICTIM)]),
+        # Gold's type is doubtful: only a type that it excludes replaces it.
+        ([VICTIM], {PERSON: 4.0, VICTIM: -1.0}, [("spurious", VICTIM, None), ("missing", None, PERSON)]),
+        ([PERSON], {PERSON: -4.0, PLACE: 1.0}, [("type", PERSON, PLACE)]),
         ([PERSON, VICTIM], {PERSON: 4.0, VICTIM: -4.0, SUSPECT: 2.0}, [("type", VICTIM, SUSPECT)]),
         ([PERSON, VICTIM], {PERSON: 4.0, VICTIM: -4.0}, [("spurious", VICTIM, None)]),
     ],
 )
 @pytest.mark.parametrize("is_flat", [True, False])
-def test_types_that_spans_have_together_do_not_exclude_each_other(
+def test_types_that_spans_have_together_neither_exclude_nor_replace_each_other(
     gold: list[int], odds: dict[int, float], expected: list[tuple[str, int | None, int | None]], is_flat: bool
 ) -> None:
     keys, scores = [(0, 1, label) for label in gold], {(0, 1, label): value for label, value in odds.items()}

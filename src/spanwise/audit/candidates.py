@@ -45,15 +45,20 @@ def find_candidates(
     alternative the entity is *spurious*. All other alternatives are *missing* entities.
 
     An alternative is dropped if a more plausible gold entity or alternative excludes it: one with the same
-    words and another type, unless spans have both types together (``type_pairs``), and one that crosses it or,
-    if spans do not overlap (``is_flat``), shares a word with it.
+    words and another type, and one that crosses it or, if spans do not overlap (``is_flat``), shares a word
+    with it. Entities with the same words whose types spans have together (``type_pairs``) neither exclude nor
+    replace each other.
     """
     gold_set = set(gold)
     doubtful = sorted((odds.get(key, UNSCORED), key) for key in gold_set if odds.get(key, UNSCORED) < 0)
     alternatives = _plausible(gold_set, odds, is_flat=is_flat, type_pairs=type_pairs)
     candidates = []
     for gold_odds, key in doubtful:
-        partners = {other: value for other, value in alternatives.items() if value > gold_odds and overlap(key, other)}
+        partners = {
+            other: value
+            for other, value in alternatives.items()
+            if value > gold_odds and overlap(key, other) and not _share_span(key, other, type_pairs)
+        }
         if not partners:
             candidates.append(Candidate("spurious", key, None, gold_odds))
             continue
@@ -84,10 +89,15 @@ def _plausible(
 
 
 def _excludes(first: Key, second: Key, *, is_flat: bool, type_pairs: Container[TypePair]) -> bool:
+    if _share_span(first, second, type_pairs):
+        return False
     one, two = Span(*first[:2]), Span(*second[:2])
-    if one == two:
-        return frozenset((first[2], second[2])) not in type_pairs
-    return one.overlaps(two) if is_flat else one.crosses(two)
+    return one.overlaps(two) if is_flat else one == two or one.crosses(two)
+
+
+def _share_span(first: Key, second: Key, type_pairs: Container[TypePair]) -> bool:
+    """Whether two entities have the same words, and types that spans have together."""
+    return first[:2] == second[:2] and frozenset((first[2], second[2])) in type_pairs
 
 
 def overlap(first: Key, second: Key) -> bool:
