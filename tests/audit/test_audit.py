@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest.mock import Mock
@@ -20,7 +21,7 @@ from spanwise.audit.audit import audit
 from spanwise.cli import main
 from spanwise.core.errors import SpanwiseError
 from spanwise.core.types import Corpus, Entity, Sentence
-from spanwise.formats import write
+from spanwise.formats import read, write
 from spanwise.recipes.resolve import Choices
 
 OPTIONS: dict[str, Any] = {
@@ -284,6 +285,31 @@ def test_repetitions_and_splits(data: Path, tmp_path: Path) -> None:
     result = audit(data, tmp_path / "audit", **{**OPTIONS, "epochs": 1}, repeats=2, split="train")
     assert {split for split, _ in result.keys.values()} == {"train"}
     assert len(list((tmp_path / "audit" / "folds").glob("*.npz"))) == 4
+
+
+def test_a_missing_type_of_a_span_with_several_types_is_suggested_and_applied(tmp_path: Path) -> None:
+    """Places are also towns; three of them lack one of the two types."""
+
+    def add_towns(sentence: Sentence) -> Sentence:
+        towns = tuple(replace(entity, type="Town") for entity in sentence.entities if entity.type == "Place")
+        return replace(sentence, entities=sentence.entities + towns)
+
+    complete = [add_towns(sentence) for sentence in corpus(72, 0, 0)["train"]]
+    places = [(index, entity) for index, s in enumerate(complete) for entity in s.entities if entity.type == "Place"]
+    damaged, lost = list(complete), set()
+    for (index, place), type in zip(places[:60:20], ("Town", "Place", "Town"), strict=True):
+        gone = replace(place, type=type)
+        damaged[index] = replace(damaged[index], entities=tuple(e for e in damaged[index].entities if e != gone))
+        lost.add((complete[index].id, gone))
+    write(damaged, tmp_path / "data.jsonl")
+    result = audit(tmp_path / "data.jsonl", tmp_path / "audit", **OPTIONS | {"recipe": "grid", "epochs": 8})
+    missing = [(item.sentence, item.suggestion) for item in result.suggestions if item.kind == "missing"]
+    assert set(missing[:3]) == lost
+    confirmed = [record for record in records(tmp_path / "audit") if record["kind"] == "missing"][:3]
+    (tmp_path / "audit" / "suggestions.json").write_text(json.dumps(confirmed))
+    out, changes, _ = apply_corrections(tmp_path / "audit" / "suggestions.json")
+    assert changes.counts == {"added": 3}
+    assert [set(sentence.entities) for sentence in read(out)] == [set(sentence.entities) for sentence in complete]
 
 
 def test_models_are_trained_for_half_of_the_automatic_epochs() -> None:

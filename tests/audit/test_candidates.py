@@ -7,7 +7,7 @@ import pytest
 import tiny
 from cases import limit_cpu
 
-from spanwise.audit.candidates import Candidate, find_candidates
+from spanwise.audit.candidates import Candidate, Key, find_candidates
 from spanwise.audit.evidence import UNSCORED, Evidence
 from spanwise.audit.span_scores import SpanScores, score_spans
 from spanwise.audit.view import AuditView
@@ -46,6 +46,46 @@ def test_nested_entities_are_alternatives_only_in_corpora_with_nesting() -> None
     assert find_candidates([(0, 3, 0)], odds, is_flat=True) == []
     nested = find_candidates([(0, 3, 0)], odds, is_flat=False)
     assert [c.suggestion for c in nested] == [(0, 1, 0)]  # the span that crosses the entity is no alternative
+
+
+#: Labels of the tests below: Person and Victim, or Person and Suspect, are types of the same spans; Place is not.
+PERSON, VICTIM, SUSPECT, PLACE = range(4)
+PAIRS = frozenset({frozenset({PERSON, VICTIM}), frozenset({PERSON, SUSPECT})})
+
+
+@pytest.mark.parametrize(
+    ("gold", "odds", "expected"),
+    [
+        # Gold's type is confirmed: the other one is missing, unless the two exclude each other.
+        ([PERSON], {PERSON: 4.0, VICTIM: 1.0}, [("missing", None, VICTIM)]),
+        ([VICTIM], {PERSON: 4.0, VICTIM: 1.0}, [("missing", None, PERSON)]),
+        ([PERSON], {PERSON: 4.0, PLACE: 1.0}, []),
+        ([PERSON, VICTIM], {PERSON: 4.0, VICTIM: 2.0, SUSPECT: 1.0}, []),
+        ([PERSON], {PERSON: 4.0, VICTIM: 1.0, SUSPECT: 2.0}, [("missing", None, SUSPECT)]),
+        ([], {PERSON: 4.0, VICTIM: 2.0, PLACE: 1.0}, [("missing", None, PERSON), ("missing", None, VICTIM)]),
+        # Gold's type is doubtful: only a type that it excludes replaces it.
+        ([VICTIM], {PERSON: 4.0, VICTIM: -1.0}, [("spurious", VICTIM, None), ("missing", None, PERSON)]),
+        ([PERSON], {PERSON: -4.0, PLACE: 1.0}, [("type", PERSON, PLACE)]),
+        ([PERSON, VICTIM], {PERSON: 4.0, VICTIM: -4.0, SUSPECT: 2.0}, [("type", VICTIM, SUSPECT)]),
+        ([PERSON, VICTIM], {PERSON: 4.0, VICTIM: -4.0}, [("spurious", VICTIM, None)]),
+    ],
+)
+@pytest.mark.parametrize("is_flat", [True, False])
+def test_types_that_spans_have_together_neither_exclude_nor_replace_each_other(
+    gold: list[int], odds: dict[int, float], expected: list[tuple[str, int | None, int | None]], is_flat: bool
+) -> None:
+    keys, scores = [(0, 1, label) for label in gold], {(0, 1, label): value for label, value in odds.items()}
+    candidates = find_candidates(keys, scores, is_flat=is_flat, type_pairs=PAIRS)
+    differences = [(c.kind, *(None if key is None else key[2] for key in (c.gold, c.suggestion))) for c in candidates]
+    assert differences == expected
+
+
+def test_both_types_of_a_span_move_to_the_same_words() -> None:
+    odds = {(0, 2, PERSON): -3.0, (0, 2, VICTIM): -4.0, (0, 3, PERSON): 4.0, (0, 3, VICTIM): 2.0}
+    differences = find_candidates([(0, 2, PERSON), (0, 2, VICTIM)], odds, is_flat=True, type_pairs=PAIRS)
+    assert [(c.kind, c.gold, c.suggestion) for c in differences] == [
+        ("boundary", (0, 2, VICTIM), (0, 3, VICTIM)), ("boundary", (0, 2, PERSON), (0, 3, PERSON)),
+    ]  # fmt: skip
 
 
 def test_log_odds_are_averaged_over_repetitions() -> None:
@@ -109,6 +149,30 @@ def test_a_corpus_is_flat_unless_two_of_its_entities_share_a_word() -> None:
     assert AuditView(sentences, ["X"], Evidence([], 2)).is_flat
     for span in ((0, 4), (1, 3), (2, 3), (3, 4)):
         assert not AuditView([*sentences, mentions((2, 4), (0, 1), span)], ["X"], Evidence([], 3)).is_flat
+
+
+def with_types(*types: str) -> Sentence:
+    return Sentence("s", ("Ada", "slept"), tuple(Entity(type, ((0, 1),)) for type in types))
+
+
+def test_types_of_a_span_are_decided_from_the_data() -> None:
+    """Rare pairs are often annotation errors, and several types of a span are no overlap of spans."""
+    row = np.zeros(2, np.int32)
+    scores = SpanScores(row, row, row + 1, np.array([0, 1], np.int32), np.full(2, 3, np.float32))
+
+    def view(*others: Sentence) -> AuditView:
+        sentences = [with_types("Person"), *others]
+        return AuditView(sentences, ["Person", "Victim", "Place"], Evidence([scores], len(sentences)))
+
+    def first_candidates(view: AuditView) -> list[tuple[str, Key | None]]:
+        return [(candidate.kind, candidate.suggestion) for index, candidate in view.candidates if index == 0]
+
+    rare = view(with_types("Person", "Victim"))
+    regular = view(*[with_types("Person", "Victim")] * 3, with_types("Person", "Place"))
+    assert first_candidates(view()) == first_candidates(rare) == []
+    assert first_candidates(regular) == [("missing", (0, 1, 1))]
+    assert regular.type_pairs == {frozenset({0, 1})}
+    assert regular.is_flat
 
 
 def test_thirty_thousand_entities_in_a_sentence_take_little_time() -> None:

@@ -35,6 +35,13 @@ def test_strings_with_several_labels_list_their_exceptions() -> None:
     assert string.exceptions == ((3, Span(2, 3), ()),)  # not in sentence 5, where it is part of a larger entity
 
 
+def test_strings_that_always_have_the_same_types_are_consistent() -> None:
+    towns = [replace(s, entities=(*s.entities, *(replace(e, type="Town") for e in s.entities))) for s in CORPUS[:3]]
+    assert inconsistent_strings(towns) == []
+    (string,) = inconsistent_strings([*towns, CORPUS[0]])
+    assert (string.words, string.labels) == (("Oslo",), Counter({"Place": 4, "Town": 3}))
+
+
 @pytest.mark.parametrize("marks", [(), (Span(0, 2),), ("Person",)])
 def test_places_that_a_partial_annotation_leaves_open_are_not_inconsistent(marks: Any) -> None:
     assert inconsistent_strings([replace(s, annotated=marks) if s.id == "4" else s for s in CORPUS]) == []

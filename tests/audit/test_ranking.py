@@ -223,3 +223,54 @@ def test_simulated_errors_have_all_kinds_and_change_one_entity(view: AuditView) 
     assert simulated == list(simulate_errors(view, 1))
     assert list(simulate_errors(AuditView([Sentence("s", ("a",))], TYPES, Evidence([], 1)), 1)) == []
     assert ERROR_RATE < 0.1
+
+
+def make_roles_view(count: int = 250, *, dropped: int = 0) -> AuditView:
+    """``make_view`` with a further type, Town, of every second place. ``dropped`` towns lack one of their types in gold."""
+    view, random = make_view(count), Random(1)
+    corpus, rows = list(view.sentences), {}
+    for index in range(count):
+        odds = view.odds(index)
+        for number, place in enumerate(entity for entity in corpus[index].entities if entity.type == "Place"):
+            is_town = (index + number) % 2 == 0
+            odds[*place.range, 2] = random.gauss(3 if is_town else -3, 1)
+            if is_town:
+                corpus[index] = replace(corpus[index], entities=(*corpus[index].entities, replace(place, type="Town")))
+        rows |= {(index, *key): value for key, value in odds.items()}
+    towns = [(index, entity) for index, sentence in enumerate(corpus) for entity in sentence.entities if entity.type == "Town"]
+    for index, town in random.sample(towns, dropped):
+        gone = random.choice((town, replace(town, type="Place")))
+        corpus[index] = replace(corpus[index], entities=tuple(e for e in corpus[index].entities if e != gone))
+    columns = np.array([(*key, value) for key, value in sorted(rows.items())]).T
+    scores = SpanScores(*columns[:4].astype(np.int32), columns[4].astype(np.float32))
+    return AuditView(corpus, (*TYPES, "Town"), Evidence([scores], count))
+
+
+def test_dropped_types_of_spans_with_several_types_come_first() -> None:
+    complete, view = make_roles_view(), make_roles_view(dropped=15)
+    lost = {(index, key) for index, keys in enumerate(complete.gold) for key in keys if key not in view.gold[index]}
+    ranked = [item for item in rank_candidates(view) if item.candidate.kind == "missing"]
+    hits = [(item.sentence, item.candidate.suggestion) in lost for item in ranked]
+    assert sum(hits[:15]) >= 14
+
+
+def test_simulated_errors_concern_all_types_of_a_span() -> None:
+    """Also in a corpus without overlapping spans."""
+    view = make_roles_view()
+    assert view.is_flat
+    simulated = {
+        (candidate.kind, (candidate.suggestion or candidate.gold)[2])  # type: ignore[index]
+        for _, candidate in simulate_errors(view, 1)
+    }
+    assert simulated == {(kind, label) for kind in ("missing", "spurious", "type", "boundary") for label in range(3)}
+
+
+def test_a_further_type_of_a_span_is_no_further_occurrence_of_its_edges() -> None:
+    """Features are of other places; otherwise, an entity without one of its types would differ from a simulated one."""
+    one = [Sentence("s", ("Ada", "slept"), (Entity("Drug", ((0, 1),)),)), Sentence("t", ("Ada", "woke"))]
+    both = [replace(one[0], entities=(*one[0].entities, Entity("Place", ((0, 1),)))), one[1]]
+    candidate = Candidate("missing", None, (0, 1, 1), 0.0, 2.0)
+    first, second = (
+        list(Features(AuditView(corpus, TYPES, Evidence([], 2)), [(0, candidate)]).row(0, candidate)) for corpus in (one, both)
+    )
+    assert first == second

@@ -14,12 +14,13 @@ import torch
 from pydantic import ValidationError
 
 from spanwise.core.errors import SpanwiseError
+from spanwise.core.type_sets import frequent_type_sets
 from spanwise.core.types import Corpus, Entity, Sentence
 from spanwise.encoders.base import TokenStates
 from spanwise.heads import resolve_head_values
 from spanwise.heads.base import Labels
 from spanwise.heads.grid import Grid, GridSettings
-from spanwise.heads.type_sets import TypeSets, frequent_type_sets
+from spanwise.heads.type_sets import TypeSets
 from spanwise.losses.smoothing import SoftSpans
 from spanwise.losses.teaching import TaughtSentence
 from spanwise.models.model import Model

@@ -21,6 +21,7 @@ from spanwise.decoding.decode import Predictions
 from spanwise.export.onnx import export_onnx
 from spanwise.export.torch_folder import export
 from spanwise.formats import Ledger, write
+from spanwise.heads.abilities import LearnsProbabilities, find_ability
 from spanwise.models.model import Model
 from spanwise.prediction.scoring import score_model
 from spanwise.prediction.span_vectors import span_probabilities
@@ -124,6 +125,33 @@ def test_discontinuous_entities_of_kept_types_are_learned(recipe: str) -> None:
     learned = predicted[:1] if recipe == "grid" else predicted
     assert sentence.entities == (*gold.entities, *learned)
     assert student.head.discontinuous_types == (("Site",) if recipe == "grid" else ())
+
+
+@pytest.mark.parametrize(
+    ("recipe", "decoding", "learned"),
+    [
+        ("spanner", "nested", {"Drug": 1.0}),
+        ("global-pointer", "flat", {"Drug": 1.0}),
+        ("global-pointer", "nested", {"Drug": 1.0, "Site": 0.9}),
+    ],
+)
+def test_an_old_type_is_learned_on_the_span_of_a_new_one_only_if_both_can_be_predicted(
+    recipe: str, decoding: str, learned: dict[str, float]
+) -> None:
+    """A head that returns one of them could otherwise return the old one, and miss an entity of gold."""
+    gold = Sentence("s", ("left", "knee"), (Entity("Drug", ((1, 2),)),))
+    opinion = Opinion(to_spans([(0, 2, 0, 0.8), (1, 2, 0, 0.9)]), Predictions((Entity("Site", ((0, 2),), 0.8),)))
+    kept = KeptTypes(Corpus({"train": (gold,)}), TeacherOutputs([opinion], types=("Site",)))
+    student = model("static", recipe, (f"head.decoding={decoding}", "head.max_width=3"), data=kept.corpus)
+    head = find_ability(student.head, LearnsProbabilities)
+    assert head is not None
+    (spans,) = head.target_spans(kept.sentences(student))
+    rows = {
+        (start, end, student.labels.entities[label]): mass
+        for start, end, label, mass in zip(*(column.tolist() for column in spans), strict=True)
+        if mass > 0
+    }
+    assert rows == pytest.approx({(0, 2, "Site"): 0.8} | {(1, 2, type): mass for type, mass in learned.items()})
 
 
 def test_a_run_with_kept_types_is_resumed_without_the_old_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -49,7 +49,7 @@ def inconsistent_strings(sentences: Sequence[Sentence]) -> list[InconsistentStri
     result = []
     for words, occurrences in occurrences_by_string.items():
         labels = Counter(label for _, _, types in occurrences for label in types or (NO_TYPE,))
-        if len(labels) > 1:
+        if len({types for _, _, types in occurrences}) > 1:
             first = labels.most_common(1)[0][0]
             exceptions = tuple(item for item in occurrences if first not in (item[2] or (NO_TYPE,)))
             result.append(InconsistentString(words, labels, exceptions))

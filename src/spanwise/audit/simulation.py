@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from random import Random
 
-from spanwise.audit.candidates import Candidate, Key, find_candidates
+from spanwise.audit.candidates import Candidate, Key, overlap
 from spanwise.audit.probes import neighbours, random_spans
 from spanwise.audit.view import AuditView
 from spanwise.core.types import Span
@@ -53,12 +53,15 @@ def _change(
 
 
 def _find(view: AuditView, index: int, before: Key | None, after: Key | None) -> Iterator[tuple[int, Candidate]]:
-    """Replace an entity of gold by another, and yield the candidate that refers to it."""
+    """Replace an entity of gold by another, and yield the candidate that refers to it.
+
+    If spans do not overlap, the new entity must not overlap another span; further types of the same span may stay.
+    """
     rest = [key for key in view.gold[index] if key != before]
-    if after is not None and (after in rest or (view.is_flat and any(after[0] < k[1] and k[0] < after[1] for k in rest))):
+    other_spans = [key for key in rest if before is None or key[:2] != before[:2]]
+    if after is not None and (after in rest or (view.is_flat and any(overlap(after, other) for other in other_spans))):
         return
-    candidates = find_candidates([*rest, after] if after is not None else rest, view.odds(index), is_flat=view.is_flat)
-    for candidate in candidates:
+    for candidate in view.find_candidates(index, [*rest, after] if after is not None else rest):
         if candidate.gold == after if after is not None else candidate.suggestion == before:
             yield index, candidate
             return

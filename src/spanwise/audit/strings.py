@@ -54,7 +54,10 @@ class StringCounts:
 
 
 class WordCounts:
-    """Occurrences of words, and how many are inside entities, their first word, or their last."""
+    """Occurrences of words, and how many are inside entities, their first word, or their last.
+
+    An entity with several types counts once.
+    """
 
     def __init__(self, sentences: Sequence[Sentence]) -> None:
         self.occurrences: Counter[str] = Counter()
@@ -62,7 +65,7 @@ class WordCounts:
         self.first: Counter[str] = Counter()
         self.last: Counter[str] = Counter()
         for sentence in sentences:
-            ranges = [entity.range for entity in sentence.entities if not entity.is_discontinuous]
+            ranges = {entity.range for entity in sentence.entities if not entity.is_discontinuous}
             self.occurrences.update(sentence.words)
             self.inside.update(sentence.words[index] for index in {i for start, end in ranges for i in range(start, end)})
             self.first.update(sentence.words[start] for start, _ in ranges)

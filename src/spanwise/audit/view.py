@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cached_property
-from itertools import pairwise
+from itertools import combinations, pairwise
 
-from spanwise.audit.candidates import Candidate, Key, find_candidates
+from spanwise.audit.candidates import Candidate, Key, TypePair, find_candidates
 from spanwise.audit.evidence import LIMIT, UNSCORED, Evidence, SentenceOdds
 from spanwise.core.partial import is_known, known_ends
+from spanwise.core.type_sets import frequent_type_sets
 from spanwise.core.types import Entity, Sentence, Span
 
 
@@ -25,8 +26,14 @@ class AuditView:
             [(*entity.range, labels[entity.type]) for entity in dict.fromkeys(sentence.entities) if not entity.is_discontinuous]
             for sentence in sentences
         ]
-        neighbours = (pair for keys in self.gold for pair in pairwise(sorted(keys)))
-        self.is_flat = not any(following[0] < key[1] for key, following in neighbours)
+        neighbours = (pair for keys in self.gold for pair in pairwise(sorted({key[:2] for key in keys})))
+        self.is_flat = not any(following[0] < span[1] for span, following in neighbours)
+        #: Types that spans have together, often enough that models learn it.
+        self.type_pairs: frozenset[TypePair] = frozenset(
+            frozenset((labels[one], labels[two]))
+            for types in frequent_type_sets(sentences)
+            for one, two in combinations(types, 2)
+        )
 
     def odds(self, index: int) -> SentenceOdds:
         """The log-odds of the spans of a sentence, without spans that its partial annotation leaves open.
@@ -43,11 +50,11 @@ class AuditView:
     @cached_property
     def candidates(self) -> list[tuple[int, Candidate]]:
         """All disagreements between gold and the models, each with the index of its sentence."""
-        return [
-            (index, candidate)
-            for index, keys in enumerate(self.gold)
-            for candidate in find_candidates(keys, self.odds(index), is_flat=self.is_flat)
-        ]
+        return [(index, candidate) for index, keys in enumerate(self.gold) for candidate in self.find_candidates(index, keys)]
+
+    def find_candidates(self, index: int, gold: Collection[Key]) -> list[Candidate]:
+        """The disagreements between the models and ``gold``, entities of a sentence."""
+        return find_candidates(gold, self.odds(index), is_flat=self.is_flat, type_pairs=self.type_pairs)
 
     @property
     def entity_count(self) -> int:

@@ -11,6 +11,7 @@ import torch.nn.functional as F  # noqa: N812
 from pydantic import Field, field_validator
 from torch import Tensor, nn
 
+from spanwise.core.type_sets import frequent_type_sets
 from spanwise.core.types import Sentence
 from spanwise.encoders.base import Encoder, TokenStates
 from spanwise.encoders.fixed_shapes import SizeTable
@@ -24,7 +25,7 @@ from spanwise.heads.partial import Known
 from spanwise.heads.span_head import SoftmaxHead, pad_soft_spans, row_sizes
 from spanwise.heads.span_settings import SoftmaxSettings
 from spanwise.heads.tuned_threshold import DEFAULT_THRESHOLD, TunedThreshold
-from spanwise.heads.type_sets import TypeSets, frequent_type_sets
+from spanwise.heads.type_sets import TypeSets
 
 NONE_BIAS = 3.0  # log odds of NONE before training
 MAX_AUTOMATIC_WIDTH = 16

@@ -79,6 +79,7 @@ class SpanHead(Head):
         """Mix gold with the probabilities of teachers, if the sentence has any (see ``TaughtSentence``).
 
         Spans that count for nothing get none: without negatives, a low probability would be learned as a positive.
+        If only one of several overlapping entities is returned, gold has precedence on its spans.
         """
         if not isinstance(sentence, TaughtSentence) or sentence.teacher is None:
             return gold
@@ -86,7 +87,8 @@ class SpanHead(Head):
         if not is_weighed(sentence, self.marked_share):
             teacher = teacher.select(~open_rows(sentence, teacher, self.labels.entities))
         teacher = self.scored_spans(teacher, sentence)
-        return mix_targets(gold, teacher, sentence.gold_weight, has_one_type=has_one_type)
+        gold_first = self.decoding == "flat"
+        return mix_targets(gold, teacher, sentence.gold_weight, has_one_type=has_one_type, gold_first=gold_first)
 
     def scored_spans(self, spans: SoftSpans, sentence: Sentence) -> SoftSpans:
         """Those of the ``spans`` of a sentence, given in words, that the head scores, in its units."""

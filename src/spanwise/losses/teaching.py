@@ -34,11 +34,13 @@ class TaughtSentence(Sentence):
         return cls(**values, teacher=teacher, gold_weight=gold_weight)
 
 
-def mix_targets(gold: SoftSpans, teacher: SoftSpans, gold_weight: float | None, *, has_one_type: bool) -> SoftSpans:
+def mix_targets(
+    gold: SoftSpans, teacher: SoftSpans, gold_weight: float | None, *, has_one_type: bool, gold_first: bool = False
+) -> SoftSpans:  # fmt: skip
     """Return the weighted mean of two tables of probabilities, or without a weight their sum, in text order.
 
-    With ``has_one_type``, the probabilities of a span are scaled to sum to at most 1; in a sum, teachers
-    get what gold leaves of a span.
+    With ``has_one_type``, the probabilities of a span are scaled to sum to at most 1. In a sum, teachers
+    then get what gold leaves of a span, with ``gold_first`` also if types are independent.
 
     >>> def rows(*values):
     ...     start, end, label, mass = np.array(values).T
@@ -48,7 +50,7 @@ def mix_targets(gold: SoftSpans, teacher: SoftSpans, gold_weight: float | None, 
     [(0, 1, 0, 0.625), (2, 3, 1, 0.375)]
     """
     if gold_weight is None:
-        rest = _rest(gold, teacher) if has_one_type else 1.0
+        rest = _rest(gold, teacher) if has_one_type or gold_first else 1.0
         teacher, weights = teacher._replace(mass=(teacher.mass * rest).astype(np.float32)), (1.0, 1.0)
     else:
         weights = (gold_weight, 1 - gold_weight)

@@ -3,6 +3,7 @@
 The new data is annotated for some types only. Its text also has entities of the other types of the old
 model. Without annotations, a model would learn that they are no entities. The old model predicts the
 training sentences, and its probabilities of these types are learned together with the gold of the new ones.
+On spans with a new type, only pointers that return overlapping entities learn an old type as well.
 In dev and test, these types are not annotated, so predictions of them do not count.
 """
 
