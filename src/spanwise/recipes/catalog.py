@@ -147,19 +147,19 @@ def _apply(values: dict[str, Any], override: str) -> None:
 def _find_inner(section: str, values: Mapping[str, Any], name: str) -> list[str]:
     """Return the path to the only encoder or head inside another that has a setting; empty for one of the outer.
 
-    So that ``encoder.context=document`` means the same with and without characters beside the transformer.
+    So that ``encoder.context=document`` means the same with and without an encoder of characters.
 
     >>> _find_inner("head", {"kind": "bundle", "sequence": {"kind": "seqner"}, "span": {"kind": "spanner"}}, "max_width")
     ['span']
     """
     inner = _inner_kinds(values)
-    if not inner or name == "kind" or name in (own := _setting_names(section, values["kind"])):
+    if not inner or name == "kind" or name in (outer := _setting_names(section, values["kind"])):
         return []
     known = {path: _setting_names(section, kind) for path, kind in inner.items()}
     owners = [path for path, names in known.items() if name in names]
     if not owners:
         source = f"the {values['kind']} encoder" if section == "encoder" else f"head {values['kind']}"
-        raise unknown_name(f"setting of {source}", name, {*own, *chain(*known.values())})
+        raise unknown_name(f"setting of {source}", name, {*outer, *chain(*known.values())})
     if len(owners) > 1:
         keys = ", ".join(f"{section}.{path}.{name}" for path in owners)
         raise SpanwiseError(f"--set {section}.{name}: several {section}s have this setting; choose one of {keys}")
