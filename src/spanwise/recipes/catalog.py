@@ -145,7 +145,7 @@ def _apply(values: dict[str, Any], override: str) -> None:
 
 
 def _find_inner(section: str, values: Mapping[str, Any], name: str) -> list[str]:
-    """Return the path to the only encoder or head inside another that has a setting; empty for one of the outer.
+    """Return the path to the only inner encoder or head that has a setting; empty if the outer one has it.
 
     So that ``encoder.context=document`` means the same with and without an encoder of characters.
 
